@@ -1,0 +1,146 @@
+"""A tool surface: typed functions, and everything that follows from their signatures."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol
+
+import orjson
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, create_model
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import ErrorDetails, core_schema
+
+from ..core.disclosure import Detail, Query, Results, Transcript
+from ..core.errors import InvalidInput, PalaverError
+from ..core.tokens import count
+from ..templates.quote import brief
+from ..templates.render import Renderer
+
+
+class Layers(Protocol):
+    """The three layers a tool can ask; each raises the `InvalidInput` that says how to correct the call."""
+
+    def search(self, query: Query) -> Results: ...
+
+    def get_observations(self, ids: Sequence[str]) -> tuple[Detail, ...]: ...
+
+    def read(self, path: str, start_line: int = 1, end_line: int | None = None) -> Transcript: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What every tool works with."""
+
+    layers: Layers
+    renderer: Renderer
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a tool answers. `data` is given only where the caller asked for JSON; `text` then only announces it."""
+
+    text: str
+    data: Mapping[str, Any] | None = None
+
+
+WholeNumber = Annotated[int, BeforeValidator(lambda value: int(value) if _is_whole(value) else value)]
+"""JSON does not tell 10.0 from 10."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool: the name, the prompt, the arguments and what to do, all taken from one function.
+
+    The function's first parameter is the `Desk`; the others are the tool's. Their types are checked here; limits that
+    only stand in the schema are checked by the layers, which have the words for them.
+    """
+
+    name: str
+    description: str
+    arguments: type[BaseModel]
+    function: Callable[..., Reply]
+
+    @classmethod
+    def of(cls, function: Callable[..., Reply]) -> "Tool":
+        """The tool that `function` describes."""
+        parameters = [*inspect.signature(function, eval_str=True).parameters.values()][1:]
+        fields: dict[str, Any] = {
+            p.name: (p.annotation, ... if p.default is inspect.Parameter.empty else p.default) for p in parameters
+        }
+        closed = ConfigDict(extra="forbid", strict=True)
+        arguments: type[BaseModel] = create_model(function.__name__, __config__=closed, **fields)
+        return cls(function.__name__, inspect.cleandoc(function.__doc__ or ""), arguments, function)
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of the arguments: closed, and without anything that a model need not read."""
+        schema = self.arguments.model_json_schema(schema_generator=_LeanSchema)
+        schema.pop("title", None)
+        return schema
+
+    def call(self, desk: Desk, arguments: Mapping[str, object]) -> Reply:
+        """Run the tool; raises `InvalidInput` for wrong arguments. null means the same as leaving a parameter out."""
+        required = {field.alias or name for name, field in self.arguments.model_fields.items() if field.is_required()}
+        present = {name: value for name, value in arguments.items() if value is not None or name in required}
+        try:
+            given = self.arguments.model_validate(present)
+        except ValidationError as error:
+            faults = dict.fromkeys(_fault(detail) for detail in error.errors(include_url=False))
+            known = ", ".join(field.alias or name for name, field in self.arguments.model_fields.items())
+            raise InvalidInput("; ".join(faults), hint=f"Parameters of {self.name}: {known}.") from None
+        return self.function(desk, **{name: getattr(given, name) for name in self.arguments.model_fields})
+
+
+@dataclass(frozen=True, slots=True)
+class Toolset:
+    """One surface: its tools in the order they are listed, and its words for errors.
+
+    `wording` turns an error into what the caller reads. `instructions` tells a model what the tools are for together.
+    """
+
+    name: str
+    instructions: str
+    tools: tuple[Tool, ...]
+    wording: Callable[[PalaverError], str]
+
+    @property
+    def tokens(self) -> int:
+        """What the surface costs every session that has it: instructions, names, descriptions and schemas."""
+        listed = [{"name": t.name, "description": t.description, "inputSchema": t.schema} for t in self.tools]
+        return count(self.instructions) + count(orjson.dumps(listed).decode())
+
+
+class _LeanSchema(GenerateJsonSchema):
+    """Without titles, and with optional parameters shown as what they are when given."""
+
+    def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002 - pydantic's signature
+        return False
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        shown = super().default_schema(schema)
+        if shown.get("default", ...) is None:
+            del shown["default"]
+        return shown
+
+
+_EXPECTED = {
+    "string_type": "must be a string",
+    "int_type": "must be a whole number",
+    "list_type": "must be an array of strings",
+    "missing": "is required",
+    "extra_forbidden": "is not a parameter",
+}
+
+
+def _fault(detail: ErrorDetails) -> str:
+    name, *index = detail["loc"]
+    where = brief(str(name), 20) + "".join(f"[{position}]" for position in index)
+    expected = _EXPECTED.get(detail["type"]) or f"must be {detail.get('ctx', {}).get('expected', detail['msg'])}"
+    return f"Invalid parameter: {where} {expected}"
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, float) and value.is_integer()

@@ -1,0 +1,65 @@
+"""Formats: how each agent writes down what was said."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+from ...core.conversation import Note, Session, Skipped, Turn
+from ..lines import Line, Record, head_records
+from .claude_code import ClaudeCode
+
+Event: TypeAlias = Turn | Note | Skipped
+
+
+class Reader(Protocol):
+    """Reads one transcript, from its start or from the start of one of its exchanges."""
+
+    def read(self, lines: Iterable[Line]) -> Iterator[Event]:
+        """The events of each line before the next line is taken: at least one turn or note, or exactly one `Skipped`.
+
+        A line whose meaning depends on later ones is held back; its event comes before the turn that opens the next
+        exchange, or after the last line.
+        """
+        ...
+
+
+class Format(Protocol):
+    """One agent's way of keeping its history."""
+
+    @property
+    def agent(self) -> str:
+        """The agent's name, as in `claude-code`."""
+        ...
+
+    def roots(self) -> list[Path]:
+        """The folders of this machine in which the agent keeps transcripts; only existing ones."""
+        ...
+
+    def transcripts(self, root: Path) -> Iterator[Path]:
+        """Every transcript in a folder, sorted; what cannot be read is passed over with a warning in the log."""
+        ...
+
+    def archive_name(self, path: Path, root: Path) -> str:
+        """A transcript's relative path in the archive, with forward slashes; never leads out of it."""
+        ...
+
+    def claims(self, records: Sequence[Record]) -> bool:
+        """Whether a file that begins with these records is in this format."""
+        ...
+
+    def identify(self, path: Path, head: bytes) -> Session:
+        """Which session a file is, from its name and its first lines."""
+        ...
+
+    def reader(self, session: Session, *, shorten: bool = True) -> Reader:
+        """A reader for one file of that session; `shorten` keeps long inputs and results to their head and tail."""
+        ...
+
+
+FORMATS: tuple[Format, ...] = (ClaudeCode(),)
+
+
+def recognise(head: bytes) -> Format | None:
+    """The format of a file that begins with these bytes, judged by their content; None when no format knows it."""
+    found = head_records(head)
+    return next((known for known in FORMATS if known.claims(found)), None)

@@ -1,0 +1,73 @@
+"""The format of Claude Code."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ...core.conversation import Session, SessionKind
+from ..lines import Record, head_records
+from . import claude_folders
+from .claude_reader import ClaudeReader
+from .shape import mapping, string
+
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+_BOOKKEEPING = {"last-prompt", "mode", "permission-mode", "custom-title", "ai-title", "agent-name", "queue-operation"}
+_SNAPSHOT = "file-history-snapshot"
+
+
+class ClaudeCode:
+    """Transcripts under `~/.claude/projects`, one JSON record per line."""
+
+    agent = "claude-code"
+
+    def roots(self) -> list[Path]:
+        """The existing `projects` folders of this user."""
+        return claude_folders.roots()
+
+    def transcripts(self, root: Path) -> Iterator[Path]:
+        """Sessions and sub-agents in a folder, sorted."""
+        return claude_folders.transcripts(root)
+
+    def archive_name(self, path: Path, root: Path) -> str:
+        """`<project folder>/<session>.jsonl`, and for sub-agents the folders below their session."""
+        return claude_folders.archive_name(path, root)
+
+    def claims(self, records: Sequence[Record]) -> bool:
+        """Whether any of the records is one that only Claude Code writes."""
+        return any(map(_is_own, records))
+
+    def identify(self, path: Path, head: bytes) -> Session:
+        """A sub-agent is told by its file name or its lines, and belongs to the session in whose folder it lies."""
+        found = head_records(head)
+        named = next(filter(None, (string(record.get("sessionId")) for record in found)), "")
+        agent_id = _agent_id(path, found)
+        if not agent_id:
+            return Session(self.agent, path.stem if _UUID.fullmatch(path.stem) else named or path.stem)
+        native_id = f"agent-{agent_id}"
+        parent = claude_folders.parent_folder(path) or ("" if named == native_id else named)
+        return Session(self.agent, native_id, SessionKind.SUBAGENT, parent)
+
+    def reader(self, session: Session, *, shorten: bool = True) -> ClaudeReader:
+        """A reader for one file of that session."""
+        return ClaudeReader(session, shorten=shorten)
+
+
+def _is_own(record: Record) -> bool:
+    kind = string(record.get("type"))
+    if kind == "summary":
+        return "leafUuid" in record
+    if kind == _SNAPSHOT:
+        return "snapshot" in record
+    if kind in _BOOKKEEPING:
+        return "sessionId" in record
+    # Others keep a tree of `parentUuid` too, but write a message as `parts`.
+    ours = "isSidechain" in record or "parentUuid" in record or "uuid" in record
+    return ours and kind in {"user", "assistant"} and "content" in mapping(record.get("message"))
+
+
+def _agent_id(path: Path, records: Sequence[Record]) -> str:
+    if path.stem.startswith("agent-"):
+        return path.stem.removeprefix("agent-")
+    spoken = [record for record in records if record.get("type") in {"user", "assistant"}]
+    ids = {string(record.get("agentId")) for record in spoken if record.get("isSidechain") is True}
+    return ids.pop() if len(ids) == 1 and all(record.get("isSidechain") is True for record in spoken) else ""

@@ -1,0 +1,178 @@
+"""The raw archive: byte-exact copies of what the agents wrote, made before anything is parsed."""
+
+import hashlib
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from ..core.errors import PathOutsideArchive, SourceUnreadable
+from .store import Source
+
+_PROBE = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """What tells whether a file changed: device, inode, modification time in ns, size in bytes."""
+
+    device: int
+    inode: int
+    mtime: int
+    size: int
+
+    @classmethod
+    def of(cls, path: Path) -> "Stat":
+        """The file's present state; raises `OSError`."""
+        found = path.stat()
+        return cls(found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A copy that is safely on disk: the file's state, with the bytes really copied as its size, and the digests of
+    the copy's first and last 4 KiB.
+    """
+
+    stat: Stat
+    head: bytes
+    tail: bytes
+
+
+class RawArchive:
+    """The folder of copies. Paths in and out are relative to it, with forward slashes."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def is_unchanged(self, source: Source, stat: Stat) -> bool:
+        """Whether a source still is what it was when it was last copied, and the copy is whole."""
+        same = (source.device, source.inode, source.mtime, source.size) == (
+            stat.device,
+            stat.inode,
+            stat.mtime,
+            stat.size,
+        )
+        return same and self._size(source.archived) >= source.size
+
+    def is_continued(self, source: Source) -> bool:
+        """Whether the file still begins with the bytes that were archived, judged by their first and last 4 KiB.
+
+        True as well for a file that cannot be read now: its copy is not given up for that.
+        """
+        probe = min(source.size, _PROBE)
+        try:
+            with source.path.open("rb") as file:
+                return _digest(file, 0, probe) == source.head and _digest(file, source.size - probe, probe) == source.tail
+        except OSError:
+            return True
+
+    def copy(self, path: Path, archived: str, start: int) -> Copied:
+        """Copy a file from byte `start` on to the same place of its copy, durably.
+
+        Raises `SourceUnreadable` when the file vanished, may not be read, or there is no room for it.
+        """
+        target = self.root / archived
+        try:
+            with path.open("rb") as source:
+                target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                return self._copy_open(source, target, min(start, self._size(archived)))
+        except FileNotFoundError:
+            raise SourceUnreadable(path, "deleted before it could be copied") from None
+        except PermissionError:
+            raise SourceUnreadable(path, "permission denied", hint=f"Check the rights of {path}.") from None
+        except OSError as error:
+            raise SourceUnreadable(path, error.strerror or str(error)) from None
+
+    def _copy_open(self, source: BinaryIO, target: Path, start: int) -> Copied:
+        state = os.fstat(source.fileno())
+        source.seek(start)
+        descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "r+b") as copy:
+            copy.seek(start)
+            shutil.copyfileobj(source, copy, 1 << 20)
+            size = copy.tell()
+            copy.truncate()
+            copy.flush()
+            os.fsync(copy.fileno())
+            head = _digest(copy, 0, min(size, _PROBE))
+            tail = _digest(copy, max(0, size - _PROBE), min(size, _PROBE))
+        return Copied(Stat(state.st_dev, state.st_ino, state.st_mtime_ns, size), head, tail)
+
+    def sync_folders(self, archived: str) -> None:
+        """Make the name of a copy as durable as its bytes."""
+        for folder in (self.root / archived).parents:
+            descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            if folder == self.root:
+                break
+
+    def open(self, archived: str) -> BinaryIO:
+        """A copy, by its archive path."""
+        return (self.root / archived).open("rb")
+
+    def free_name(self, wanted: str, taken: set[str], source: Path) -> str:
+        """`wanted`, or the same with a number when that name belongs to another source.
+
+        A copy without a row (a pass that was killed, a lost database) is taken up again when `source` continues it,
+        and left alone when it does not: it may be the last copy there is.
+        """
+        path = PurePosixPath(wanted)
+        name, number = wanted, 1
+        while name in taken or not _is_prefix(self.root / name, source):
+            number += 1
+            name = str(path.with_name(f"{path.stem}~{number}{path.suffix}"))
+        return name
+
+    def resolve(self, path: str) -> Path:
+        """The real file that a caller's path means; raises `PathOutsideArchive`.
+
+        Absolute paths and paths relative to the archive are accepted; links, `..` and anything that is not a plain
+        file inside the archive are refused, all with one answer.
+        """
+        try:
+            root = self.root.resolve(strict=True)
+            asked = root / path
+            real = asked.resolve(strict=True)
+            inside = real.is_relative_to(root) and real.is_file() and not _has_link(asked, root)
+        except (OSError, ValueError, RuntimeError):
+            raise PathOutsideArchive(path) from None
+        if not inside:
+            raise PathOutsideArchive(path)
+        return real
+
+    def relative(self, path: str) -> str:
+        """The archive path of a caller's path; raises `PathOutsideArchive`."""
+        return self.resolve(path).relative_to(self.root.resolve()).as_posix()
+
+    def _size(self, archived: str) -> int:
+        try:
+            return (self.root / archived).stat().st_size
+        except FileNotFoundError:
+            return 0
+
+
+def _is_prefix(copy: Path, source: Path) -> bool:
+    if not copy.exists():
+        return True
+    try:
+        with copy.open("rb") as ours, source.open("rb") as theirs:
+            while block := ours.read(1 << 20):
+                if theirs.read(len(block)) != block:
+                    return False
+    except OSError:
+        return False
+    return True
+
+
+def _has_link(path: Path, root: Path) -> bool:
+    return any(step.is_symlink() for step in (path, *path.parents) if step != root and step.is_relative_to(root))
+
+
+def _digest(file: BinaryIO, start: int, length: int) -> bytes:
+    file.seek(start)
+    return hashlib.blake2b(file.read(length), digest_size=16).digest()

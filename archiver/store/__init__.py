@@ -1,0 +1,70 @@
+"""The store: the one narrow way to the truth. SQL stays inside this package."""
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from .changes import Changes, Entity
+from .database import Database
+from .exchanges import Exchanges, StoredExchange
+from .items import Items, StoredItem
+from .leases import Lease, Leases
+from .observations import Observations, StoredObservation
+from .sessions import Sessions
+from .sources import Place, Resume, Source, Sources
+from .vectors import StoredVector, Vectors
+
+__all__ = [
+    "Entity",
+    "Lease",
+    "Place",
+    "Resume",
+    "Source",
+    "Store",
+    "StoredExchange",
+    "StoredItem",
+    "StoredObservation",
+    "StoredVector",
+]
+
+
+class Store:
+    """Everything parsed, learned and remembered. One per process and thread."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.changes = Changes(database)
+        self.sources = Sources(database)
+        self.sessions = Sessions(database)
+        self.items = Items(database)
+        self.exchanges = Exchanges(database, self.changes)
+        self.observations = Observations(database, self.changes)
+        self.vectors = Vectors(database, self.changes)
+        self.leases = Leases(database)
+
+    @classmethod
+    def create(cls, path: Path) -> Self:
+        """Open the store, making it if there is none."""
+        return cls(Database.create(path))
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open a store that exists; raises `StoreMissing`."""
+        return cls(Database.open(path))
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """All writes inside happen together or not at all. Keep it short; do not nest."""
+        return self._database.transaction()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,142 @@
+"""The connection: pragmas, transactions, and SQLite's errors put into ours."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+import apsw
+
+from ...core.errors import StoreBusy, StoreCorrupt, StoreError, StoreFromFuture, StoreMissing
+from .migrations import MIGRATIONS
+
+Value = str | bytes | int | float | None
+Row = tuple[Value, ...]
+
+_BUSY_MS = 30_000
+_WAL_SAFE = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
+"""First releases of each branch without the WAL-reset race (SQLite WAL documentation, "the WAL-reset bug")."""
+
+
+class Database:
+    """One SQLite connection. Not for several threads at once."""
+
+    def __init__(self, connection: apsw.Connection, path: Path) -> None:
+        self._connection = connection
+        self.path = path
+
+    @classmethod
+    def create(cls, path: Path) -> Self:
+        """Open the file, making it if there is none, and bring its schema up to date."""
+        return cls._open(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open an existing file; raises `StoreMissing`; making one is `create`, so that a wrong path never starts an empty archive."""
+        if not path.is_file():
+            raise StoreMissing(path.parent)
+        return cls._open(path, apsw.SQLITE_OPEN_READWRITE)
+
+    @classmethod
+    def _open(cls, path: Path, flags: int) -> Self:
+        with _translated(path):
+            connection = apsw.Connection(str(path), flags=flags)
+            connection.set_busy_timeout(_BUSY_MS)
+            database = cls(connection, path)
+            try:
+                database._prepare()
+            except BaseException:
+                connection.close()
+                raise
+        path.chmod(0o600)
+        return database
+
+    def _prepare(self) -> None:
+        run = self._connection.execute
+        if _wal_is_safe(apsw.sqlite_lib_version()):
+            run("PRAGMA journal_mode=WAL").fetchall()
+        run("PRAGMA synchronous=FULL")
+        run("PRAGMA foreign_keys=ON")
+        run("PRAGMA secure_delete=ON").fetchall()
+        self._migrate()
+
+    def _version(self) -> int:
+        return self.number("PRAGMA user_version")
+
+    def _migrate(self) -> None:
+        if self._version() == len(MIGRATIONS):
+            return
+        with self.transaction():
+            version = self._version()
+            if version > len(MIGRATIONS):
+                raise StoreFromFuture(
+                    f"{self.path} has schema {version}, this Palaver knows {len(MIGRATIONS)}",
+                    hint="Install the newer Palaver again: `pip install --upgrade palaver`.",
+                )
+            for migrate in MIGRATIONS[version:]:
+                self._connection.execute(migrate())
+            self._connection.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing. Takes the write lock at once, so that no reader has to be upgraded half-way."""
+        with _translated(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    def run(self, sql: str, values: tuple[Value, ...] = ()) -> int:
+        """Run one statement; the row id of the last insert."""
+        with _translated(self.path):
+            self._connection.execute(sql, values)
+        return self._connection.last_insert_rowid()
+
+    def run_many(self, sql: str, rows: list[tuple[Value, ...]]) -> None:
+        """Run one statement for each row."""
+        with _translated(self.path):
+            self._connection.executemany(sql, rows)
+
+    def rows(self, sql: str, values: tuple[Value, ...] = ()) -> list[Row]:
+        """All rows of a query."""
+        with _translated(self.path):
+            return self._connection.execute(sql, values).fetchall()
+
+    def one(self, sql: str, values: tuple[Value, ...] = ()) -> Row | None:
+        """The first row of a query."""
+        found = self.rows(sql, values)
+        return found[0] if found else None
+
+    def number(self, sql: str, values: tuple[Value, ...] = ()) -> int:
+        """The first value of a query as an integer; 0 when there is none."""
+        row = self.one(sql, values)
+        return int(row[0]) if row and isinstance(row[0], int | float) else 0
+
+    def close(self) -> None:
+        """Close the connection; calling it twice is fine."""
+        self._connection.close()
+
+
+def _wal_is_safe(version: str) -> bool:
+    numbers = tuple(int(part) for part in version.split("."))
+    return numbers >= _WAL_SAFE[0] or any(numbers[:2] == safe[:2] and numbers >= safe for safe in _WAL_SAFE[1:])
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """The one boundary where SQLite's errors become ours. Busy is never taken for corruption."""
+    try:
+        yield
+    except apsw.BusyError as error:
+        raise StoreBusy(
+            f"{path} stayed locked for {_BUSY_MS // 1000} s", hint="Another Palaver is writing; try again."
+        ) from error
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise StoreCorrupt(
+            f"{path}: {error}", hint="Nothing was changed. Keep the file and restore a backup beside it."
+        ) from error
+    except apsw.Error as error:
+        raise StoreError(f"{path}: {error}", hint="Check free space and permissions, then try again.") from error

@@ -1,0 +1,193 @@
+"""Exchanges: what was said, parsed once and kept, so that rules and indexes never need the raw lines again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import orjson
+
+from ...core.conversation import Exchange, Kind, Span, Speaker, Turn
+from .changes import Changes, Entity
+from .database import Database, Row
+
+
+@dataclass(frozen=True, slots=True)
+class StoredExchange:
+    """An exchange under its key, with the numbers of its session and source."""
+
+    key: int
+    session: int
+    source: int
+    exchange: Exchange
+
+
+class Start(NamedTuple):
+    """Where an exchange begins in its source."""
+
+    ordinal: int
+    start_line: int
+    start_byte: int
+
+
+_COLUMNS = """i.key, i.session, e.source, e.ordinal, e.start_line, e.end_line, e.start_byte, e.end_byte,
+    e.turns, i.at, e.ended, e.cwd, e.branch"""
+_FROM = "FROM exchange e JOIN item i ON i.key = e.item"
+
+
+class Exchanges:
+    """Reads and writes exchanges by source and ordinal; a growing exchange keeps its key."""
+
+    def __init__(self, database: Database, changes: Changes) -> None:
+        self._db, self._changes = database, changes
+
+    def replace(self, session: int, source: int, first: int, exchanges: Sequence[Exchange]) -> None:
+        """Make these the exchanges of a source from ordinal `first` on."""
+        known = self._known(source, first)
+        changed = [self._put(session, source, exchange, known.pop(exchange.ordinal, None)) for exchange in exchanges]
+        gone = [key for key, _ in known.values()]
+        self.delete(gone)
+        self._changes.log(Entity.ITEM, [key for key in changed if key is not None])
+
+    def delete(self, keys: Sequence[int]) -> None:
+        """Remove exchanges with their observations and vectors."""
+        for key in keys:
+            dependent = self._db.rows("SELECT item FROM observation WHERE exchange = ?", (key,))
+            doomed = [cast(int, row[0]) for row in dependent] + [key]
+            self._db.run_many("DELETE FROM item WHERE key = ?", [(item,) for item in doomed])
+            self._changes.log(Entity.ITEM, doomed)
+
+    def load(self, keys: Sequence[int]) -> dict[int, StoredExchange]:
+        """The exchanges with these keys; unknown keys are left out."""
+        marks = ",".join("?" * len(keys))
+        rows = self._db.rows(f"SELECT {_COLUMNS} {_FROM} WHERE i.key IN ({marks})", tuple(keys))
+        return {stored.key: stored for stored in map(_stored, rows)}
+
+    def before(self, source: int, line: int) -> Start:
+        """Where the exchange that holds a line begins; the start of the file when none does."""
+        row = self._db.one(
+            """SELECT ordinal, start_line, start_byte FROM exchange WHERE source = ? AND start_line <= ?
+               ORDER BY start_line DESC LIMIT 1""",
+            (source, line),
+        )
+        return Start(*(cast(int, value) for value in row)) if row else Start(0, 1, 0)
+
+    def unobserved(self, extractor: str, limit: int) -> list[StoredExchange]:
+        """Exchanges that this version of the extractor has not seen yet, oldest key first."""
+        rows = self._db.rows(
+            f"SELECT {_COLUMNS} {_FROM} WHERE e.observed IS NOT ? ORDER BY i.key LIMIT ?", (extractor, limit)
+        )
+        return [_stored(row) for row in rows]
+
+    def count_unobserved(self, extractor: str) -> int:
+        """How many exchanges wait for the extractor."""
+        return self._db.number("SELECT count(*) FROM exchange WHERE observed IS NOT ?", (extractor,))
+
+    def count(self) -> int:
+        """How many exchanges there are."""
+        return self._db.number("SELECT count(*) FROM exchange")
+
+    def _known(self, source: int, first: int) -> dict[int, tuple[int, bytes]]:
+        rows = self._db.rows(
+            "SELECT ordinal, item, turns, end_byte FROM exchange WHERE source = ? AND ordinal >= ?", (source, first)
+        )
+        return {cast(int, row[0]): (cast(int, row[1]), cast(bytes, row[2])) for row in rows}
+
+    def _put(self, session: int, source: int, exchange: Exchange, known: tuple[int, bytes] | None) -> int | None:
+        """The key if the exchange is new or says something else than before; None if it was there already."""
+        turns = _pack(exchange.turns)
+        if known and known[1] == turns:
+            self._write(known[0], source, exchange, turns)
+            return None
+        if known:
+            key = known[0]
+            self._db.run("UPDATE item SET at = ?, embedded = NULL WHERE key = ?", (exchange.started, key))
+            self._db.run("UPDATE exchange SET observed = NULL WHERE item = ?", (key,))
+        else:
+            key = self._db.run(
+                "INSERT INTO item (kind, session, at) VALUES ('exchange', ?, ?)", (session, exchange.started)
+            )
+        self._write(key, source, exchange, turns)
+        return key
+
+    def _write(self, key: int, source: int, exchange: Exchange, turns: bytes) -> None:
+        span = exchange.span
+        self._db.run(
+            """INSERT INTO exchange (item, source, ordinal, start_line, end_line, start_byte, end_byte, cwd, branch,
+                   ended, turns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+               ON CONFLICT (item) DO UPDATE SET end_line = excluded.end_line, end_byte = excluded.end_byte,
+                   cwd = excluded.cwd, branch = excluded.branch, ended = excluded.ended, turns = excluded.turns""",
+            (
+                key,
+                source,
+                exchange.ordinal,
+                span.start_line,
+                span.end_line,
+                span.start_byte,
+                span.end_byte,
+                exchange.cwd,
+                exchange.branch,
+                exchange.ended,
+                turns,
+            ),
+        )
+
+
+def _pack(turns: Sequence[Turn]) -> bytes:
+    return orjson.dumps(
+        [
+            (
+                t.line,
+                t.speaker,
+                t.kind,
+                t.text,
+                t.at,
+                t.record,
+                t.group,
+                t.tool,
+                t.call,
+                t.failed,
+                t.reads,
+                t.writes,
+                t.active,
+            )
+            for t in turns
+        ]
+    )
+
+
+def _unpack(data: bytes) -> tuple[Turn, ...]:
+    return tuple(_turn(values) for values in orjson.loads(data))
+
+
+def _turn(values: list[Any]) -> Turn:
+    line, speaker, kind, text, at, record, group, tool, call, failed, reads, writes, active = values
+    return Turn(
+        line=line,
+        speaker=Speaker(speaker),
+        kind=Kind(kind),
+        text=text,
+        at=at,
+        record=record,
+        group=group,
+        tool=tool,
+        call=call,
+        failed=failed,
+        reads=tuple(reads),
+        writes=tuple(writes),
+        active=active,
+    )
+
+
+def _stored(row: Row) -> StoredExchange:
+    numbers = [cast(int, value) for value in row[:8]]
+    key, session, source, ordinal, *span = numbers
+    exchange = Exchange(
+        ordinal=ordinal,
+        span=Span(*span),
+        turns=_unpack(cast(bytes, row[8])),
+        started=cast("int | None", row[9]),
+        ended=cast("int | None", row[10]),
+        cwd=str(row[11]),
+        branch=str(row[12]),
+    )
+    return StoredExchange(key, session, source, exchange)

@@ -1,0 +1,50 @@
+"""Items: everything that can be found, of whatever kind, under one numbering."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from .database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class StoredItem:
+    """What all findable things have in common. `exchange` is the exchange an item lies in (itself for exchanges)."""
+
+    key: int
+    kind: str
+    session: int
+    at: int | None
+    exchange: int
+
+
+class Items:
+    """Looks items up across kinds."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def load(self, keys: Sequence[int]) -> dict[int, StoredItem]:
+        """The items with these keys; unknown keys are left out."""
+        found: dict[int, StoredItem] = {}
+        for start in range(0, len(keys), 500):
+            part = tuple(keys[start : start + 500])
+            marks = ",".join("?" * len(part))
+            rows = self._db.rows(
+                f"""SELECT i.key, i.kind, i.session, i.at, coalesce(o.exchange, i.key)
+                    FROM item i LEFT JOIN observation o ON o.item = i.key WHERE i.key IN ({marks})""",
+                part,
+            )
+            for key, kind, session, at, exchange in rows:
+                found[cast(int, key)] = StoredItem(
+                    cast(int, key), str(kind), cast(int, session), cast("int | None", at), cast(int, exchange)
+                )
+        return found
+
+    def all_keys(self) -> list[int]:
+        """Every key, ascending."""
+        return [cast(int, row[0]) for row in self._db.rows("SELECT key FROM item ORDER BY key")]
+
+    def count_by_kind(self) -> dict[str, int]:
+        """How many items there are of each kind."""
+        return {str(kind): cast(int, n) for kind, n in self._db.rows("SELECT kind, count(*) FROM item GROUP BY kind")}

@@ -1,0 +1,87 @@
+"""Sessions: one row for each conversation, however many files it lies in."""
+
+import json
+from typing import cast
+
+from ...core.conversation import Session, SessionKind
+from .database import Database, Row
+
+_COLUMNS = (
+    "agent, native_id, kind, parent_id, project, cwd, branch, title, title_rank, version, models, links, started, ended"
+)
+
+
+class Sessions:
+    """Reads and writes `Session` values under the store's own numbers."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def find(self, agent: str, native_id: str) -> int | None:
+        """The number of the session that an agent calls `native_id`."""
+        row = self._db.one("SELECT id FROM session WHERE agent = ? AND native_id = ?", (agent, native_id))
+        return cast(int, row[0]) if row else None
+
+    def load(self, number: int) -> Session:
+        """The session with this number, which must exist."""
+        row = self._db.one(f"SELECT {_COLUMNS} FROM session WHERE id = ?", (number,))
+        if row is None:
+            raise KeyError(number)
+        return _session(row)
+
+    def load_all(self) -> dict[int, Session]:
+        """Every session by number."""
+        rows = self._db.rows(f"SELECT id, {_COLUMNS} FROM session")
+        return {cast(int, row[0]): _session(row[1:]) for row in rows}
+
+    def save(self, session: Session) -> int:
+        """Insert or update by (agent, native id); the number."""
+        columns = _COLUMNS.split(", ")
+        updates = ", ".join(f"{name} = excluded.{name}" for name in columns[2:])
+        self._db.run(
+            f"INSERT INTO session ({_COLUMNS}) VALUES ({','.join('?' * len(columns))})"
+            f" ON CONFLICT (agent, native_id) DO UPDATE SET {updates}",
+            (
+                session.agent,
+                session.native_id,
+                session.kind,
+                session.parent_id,
+                session.project,
+                session.cwd,
+                session.branch,
+                session.title,
+                session.title_rank,
+                session.version,
+                json.dumps(session.models),
+                json.dumps(session.links),
+                session.started,
+                session.ended,
+            ),
+        )
+        number = self.find(session.agent, session.native_id)
+        assert number is not None
+        return number
+
+    def count(self) -> int:
+        """How many sessions hold at least one exchange or are known at all."""
+        return self._db.number("SELECT count(*) FROM session")
+
+
+def _session(row: Row) -> Session:
+    texts = [str(value) for value in row[:12]]
+    return Session(
+        agent=texts[0],
+        native_id=texts[1],
+        kind=SessionKind(texts[2]),
+        parent_id=texts[3],
+        project=texts[4],
+        cwd=texts[5],
+        branch=texts[6],
+        title=texts[7],
+        title_rank=int(texts[8]),
+        version=texts[9],
+        models=json.loads(texts[10]),
+        links=json.loads(texts[11]),
+        started=cast("int | None", row[12]),
+        ended=cast("int | None", row[13]),
+    )

@@ -1,0 +1,186 @@
+"""Sources: one row for each archived file, with how far it was read and what became of every line."""
+
+import json
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from ...core.clock import now
+from .database import Database, Row
+
+
+Place = tuple[int, int]
+"""A source's id and a line in its copy."""
+
+
+@dataclass(slots=True)
+class Resume:
+    """Where reading goes on after an append: the start of the last exchange, which may still grow."""
+
+    line: int = 1
+    byte: int = 0
+    ordinal: int = 0
+    coverage: dict[str, int] = field(default_factory=dict[str, int])
+    """Lines before `line`, by outcome."""
+
+
+@dataclass(slots=True)
+class Source:
+    """A file of an agent and its copy in the archive.
+
+    Always `lines == sum(coverage.values())`; bytes from `parsed` to `size` are a line still being written.
+    `head` and `tail` are digests of the first and the last 4 KiB archived, by which an append is told from a rewrite.
+    """
+
+    agent: str
+    path: Path
+    archived: str
+    device: int
+    inode: int
+    mtime: int
+    size: int
+    head: bytes
+    tail: bytes
+    session: int | None = None
+    parsed: int = 0
+    lines: int = 0
+    coverage: dict[str, int] = field(default_factory=dict[str, int])
+    resume: Resume = field(default_factory=Resume)
+    id: int | None = None
+
+
+_COLUMNS = "id, agent, path, archived, device, inode, mtime, size, head, tail, session, parsed, lines, coverage, resume"
+
+
+class Sources:
+    """Reads and writes `Source` rows."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def by_path(self) -> dict[Path, Source]:
+        """Every current source; those replaced by a rewritten file are left out."""
+        rows = self._db.rows(f"SELECT {_COLUMNS} FROM source WHERE NOT superseded")
+        return {source.path: source for source in map(_source, rows)}
+
+    def load(self, number: int) -> Source:
+        """The source with this id, which must exist."""
+        row = self._db.one(f"SELECT {_COLUMNS} FROM source WHERE id = ?", (number,))
+        if row is None:
+            raise KeyError(number)
+        return _source(row)
+
+    def by_archived(self, archived: str) -> Source | None:
+        """The source whose copy has this path below the archive folder, replaced ones included."""
+        row = self._db.one(f"SELECT {_COLUMNS} FROM source WHERE archived = ?", (archived,))
+        return _source(row) if row else None
+
+    def save(self, source: Source) -> int:
+        """Insert a source without an id, or update the one it has; the id."""
+        values = _values(source)
+        names = _COLUMNS.split(", ")[1:]
+        if source.id is None:
+            marks = ",".join("?" * len(names))
+            source.id = self._db.run(f"INSERT INTO source ({', '.join(names)}) VALUES ({marks})", values)
+        else:
+            settings = ", ".join(f"{name} = ?" for name in names)
+            self._db.run(f"UPDATE source SET {settings} WHERE id = ?", (*values, source.id))
+        return source.id
+
+    def supersede(self, source: Source) -> None:
+        """Keep a source's copy and rows, but let its path belong to a new source."""
+        self._db.run("UPDATE source SET superseded = 1 WHERE id = ?", (source.id,))
+
+    def coverage(self) -> Counter[str]:
+        """All archived lines by outcome."""
+        total: Counter[str] = Counter()
+        for (text,) in self._db.rows("SELECT coverage FROM source"):
+            total.update(json.loads(str(text)))
+        return total
+
+    def totals(self) -> tuple[int, int, int, int]:
+        """Files, bytes, lines, and bytes of lines still being written."""
+        row = self._db.one("SELECT count(*), total(size), total(lines), total(size - parsed) FROM source")
+        files, size, lines, pending = cast("tuple[float, ...]", row)
+        return int(files), int(size), int(lines), int(pending)
+
+    def archived_names(self) -> set[str]:
+        """The names of all copies, those of replaced sources included."""
+        return {str(row[0]) for row in self._db.rows("SELECT archived FROM source")}
+
+    def place(self, record: str) -> Place | None:
+        """Where a record id was first seen; None for an unknown one."""
+        row = self._db.one("SELECT source, line FROM record WHERE id = ?", (record,))
+        return (cast(int, row[0]), cast(int, row[1])) if row else None
+
+    def own(self, source: int, lines: dict[str, int]) -> None:
+        """This source brought these records first, on these lines."""
+        self._db.run_many(
+            "INSERT OR IGNORE INTO record VALUES (?, ?, ?)", [(record, source, line) for record, line in lines.items()]
+        )
+
+    def session_of(self, source: int) -> int | None:
+        """The number of the session a source belongs to."""
+        row = self._db.one("SELECT session FROM source WHERE id = ?", (source,))
+        return cast("int | None", row[0]) if row else None
+
+    def note_copies(self, source: int, sessions: set[int]) -> None:
+        """This file repeats lines of these sessions."""
+        self._db.run_many("INSERT OR IGNORE INTO copy VALUES (?, ?)", [(source, session) for session in sessions])
+
+    def report(self, path: Path, reason: str | None) -> None:
+        """Remember why a file could not be read, or forget it when it could."""
+        if reason is None:
+            self._db.run("DELETE FROM problem WHERE path = ?", (os.fsencode(path),))
+        else:
+            self._db.run("INSERT OR REPLACE INTO problem VALUES (?, ?, ?)", (os.fsencode(path), reason, now()))
+
+    def problems(self) -> list[tuple[Path, str]]:
+        """Files that could not be read at the last attempt."""
+        rows = self._db.rows("SELECT path, reason FROM problem ORDER BY path")
+        return [(Path(os.fsdecode(cast(bytes, path))), str(reason)) for path, reason in rows]
+
+
+def _values(source: Source) -> tuple[str | bytes | int | None, ...]:
+    resume = source.resume
+    return (
+        source.agent,
+        os.fsencode(source.path),
+        source.archived,
+        source.device,
+        source.inode,
+        source.mtime,
+        source.size,
+        source.head,
+        source.tail,
+        source.session,
+        source.parsed,
+        source.lines,
+        json.dumps(source.coverage),
+        json.dumps([resume.line, resume.byte, resume.ordinal, resume.coverage]),
+    )
+
+
+def _source(row: Row) -> Source:
+    number, agent, path, archived, device, inode, mtime, size, head, tail, session, parsed, lines, coverage, resume = (
+        row
+    )
+    return Source(
+        id=cast(int, number),
+        agent=str(agent),
+        path=Path(os.fsdecode(cast(bytes, path))),
+        archived=str(archived),
+        device=cast(int, device),
+        inode=cast(int, inode),
+        mtime=cast(int, mtime),
+        size=cast(int, size),
+        head=cast(bytes, head),
+        tail=cast(bytes, tail),
+        session=cast("int | None", session),
+        parsed=cast(int, parsed),
+        lines=cast(int, lines),
+        coverage=json.loads(str(coverage)),
+        resume=Resume(*json.loads(str(resume))),
+    )

@@ -1,0 +1,80 @@
+"""Vectors: kept as truth, because making them again costs minutes and needs the model."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from .changes import Changes, Entity
+from .database import Database, Row
+
+PARTS_MAX = 256
+"""An item has at most this many vectors."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVector:
+    """One embedded text of an item. `data` holds little-endian float16 numbers of unit length.
+
+    `event` is the exchange that the item belongs to; part 0 of an exchange is what the person asked.
+    """
+
+    item: int
+    event: int
+    part: int
+    data: bytes
+
+
+class Vectors:
+    """Reads and writes vectors by item and model."""
+
+    def __init__(self, database: Database, changes: Changes) -> None:
+        self._db, self._changes = database, changes
+
+    def unembedded(self, model: str, limit: int) -> list[int]:
+        """Keys of items that have no vectors of this model yet, newest first."""
+        rows = self._db.rows("SELECT key FROM item WHERE embedded IS NOT ? ORDER BY key DESC LIMIT ?", (model, limit))
+        return [cast(int, row[0]) for row in rows]
+
+    def count_unembedded(self, model: str) -> int:
+        """How many items wait for the embedder."""
+        return self._db.number("SELECT count(*) FROM item WHERE embedded IS NOT ?", (model,))
+
+    def replace(self, model: str, vectors: dict[int, dict[int, bytes]]) -> None:
+        """Give each item these vectors, by part, and no others. Items that vanished meanwhile are passed over."""
+        for item, parts in vectors.items():
+            if not self._db.number("SELECT count(*) FROM item WHERE key = ?", (item,)):
+                continue
+            self._db.run("DELETE FROM vector WHERE item = ?", (item,))
+            self._db.run_many(
+                "INSERT INTO vector (item, part, model, data) VALUES (?, ?, ?, ?)",
+                [(item, part, model, data) for part, data in parts.items()],
+            )
+            self._db.run("UPDATE item SET embedded = ? WHERE key = ?", (model, item))
+            self._changes.log(Entity.VECTOR, [item])
+
+    def of_items(self, model: str, items: Sequence[int]) -> list[StoredVector]:
+        """All vectors of these items, by item and part."""
+        found: list[StoredVector] = []
+        for start in range(0, len(items), 500):
+            part = tuple(items[start : start + 500])
+            marks = ",".join("?" * len(part))
+            rows = self._db.rows(f"{_SELECT} WHERE v.model = ? AND v.item IN ({marks}) ORDER BY v.item, v.part", (model, *part))
+            found.extend(map(_stored, rows))
+        return found
+
+    def all(self, model: str) -> list[StoredVector]:
+        """Every vector of a model, by item and part."""
+        return [_stored(row) for row in self._db.rows(f"{_SELECT} WHERE v.model = ? ORDER BY v.item, v.part", (model,))]
+
+    def count(self, model: str) -> int:
+        """How many vectors of this model there are."""
+        return self._db.number("SELECT count(*) FROM vector WHERE model = ?", (model,))
+
+
+_SELECT = """SELECT v.item, coalesce(o.exchange, v.item), v.part, v.data
+    FROM vector v LEFT JOIN observation o ON o.item = v.item"""
+
+
+def _stored(row: Row) -> StoredVector:
+    item, event, part = (cast(int, value) for value in row[:3])
+    return StoredVector(item, event, part, cast(bytes, row[3]))

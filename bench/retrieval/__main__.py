@@ -1,0 +1,72 @@
+"""`python -m bench.retrieval`: every development set, every engine, one table per set."""
+
+import argparse
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+from palaver.search.embedder import load
+
+from ..shared import SetMissing
+from ..table import write_section
+from .baselines import Fused, Meaning, Words
+from .corpus import Corpus, Engine, Searcher
+from .ours import Ours
+from .report import report, times
+from .run import Run, run
+from .sets import SETS
+
+
+def _meaning(corpus: Corpus) -> Searcher:
+    return Meaning(corpus, load())
+
+
+def _fused(corpus: Corpus) -> Searcher:
+    return Fused([Words(corpus), _meaning(corpus)])
+
+
+ENGINES: Mapping[str, Engine] = {
+    "BM25 windows": Words,
+    "vectors alone": _meaning,
+    "plain RRF": _fused,
+    "ours": Ours,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, and with `--write` keep the tables in RESULTS.md. Missing sets are named and left out."""
+    parser = argparse.ArgumentParser(prog="python -m bench.retrieval", description=__doc__)
+    parser.add_argument("--set", dest="sets", action="append", choices=[*SETS], help="only this set; may be repeated")
+    parser.add_argument("--engine", dest="engines", action="append", choices=[*ENGINES], help="likewise")
+    parser.add_argument("--write", action="store_true", help="keep the tables in bench/RESULTS.md")
+    chosen = parser.parse_args(arguments)
+    if chosen.write and (chosen.sets or chosen.engines):
+        parser.error("--write keeps whole runs only")
+    done: list[tuple[Corpus, list[Run]]] = []
+    parts: list[str] = []
+    for name in chosen.sets or SETS:
+        try:
+            corpus = SETS[name]()
+        except SetMissing as missing:
+            print(f"{name}: {missing}")
+            continue
+        done.append((corpus, [_measured(engine, corpus) for engine in chosen.engines or ENGINES]))
+        parts.append(report(*done[-1]))
+        print(f"{parts[-1]}\n", flush=True)
+    if done:
+        parts.append(f"### Time\n\n{times(done)}")
+        print(parts[-1])
+    if done and chosen.write:
+        write_section("Retrieval", "\n\n".join(["`python -m bench.retrieval --write`", *parts]))
+    return 0
+
+
+def _measured(name: str, corpus: Corpus) -> Run:
+    started = time.perf_counter()
+    finished = run(name, ENGINES[name], corpus)
+    print(f"{corpus.name}: {name} {time.perf_counter() - started:.0f} s", file=sys.stderr)
+    return finished
+
+
+if __name__ == "__main__":
+    sys.exit(main())

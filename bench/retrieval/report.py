@@ -1,0 +1,76 @@
+"""What the runs over one corpus say, as markdown."""
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from ..table import table
+from .corpus import Corpus
+from .metrics import interval, separation, silenced
+from .run import Run
+
+HALVES = ("all", "tune", "held")
+_NEGATIVE, _ASKED_LIKE_NEGATIVES = "negative", "questions"
+_PRICE = 0.01
+
+
+def report(corpus: Corpus, runs: Sequence[Run]) -> str:
+    """All tables of one corpus; the last run is compared with the first."""
+    kinds = list(dict.fromkeys(kind for question in corpus.questions if question.gains for kind in question.kinds))
+    kinds.sort(key=lambda kind: (kind == "all", kind in {"queries", "questions"}))
+    asked = sum(bool(question.gains) for question in corpus.questions)
+    parts = [f"### {corpus.name}", f"{corpus.about}. {len(corpus.passages):,} passages, {asked:,} questions."]
+    parts += [f"Cells: {' / '.join(corpus.metrics)}.", _quality(corpus, runs, kinds)]
+    if len(runs) > 1:
+        parts += [f"`{runs[-1].engine}` minus `{runs[0].engine}`, 95 % interval:", _difference(corpus, runs, kinds)]
+    if any(_NEGATIVE in question.kinds for question in corpus.questions):
+        parts.append(_refusal(corpus, runs))
+    return "\n\n".join(parts)
+
+
+def times(reports: Sequence[tuple[Corpus, Sequence[Run]]]) -> str:
+    """Seconds to build and milliseconds a query, for every corpus and engine."""
+    engines = [run.engine for run in reports[0][1]]
+    rows = [[corpus.name, *map(_time, runs)] for corpus, runs in reports]
+    return table(["build, then median query", *engines], rows)
+
+
+def _time(run: Run) -> str:
+    return f"{run.build:.1f} s, {run.query * 1000:.1f} ms"
+
+
+def _quality(corpus: Corpus, runs: Sequence[Run], kinds: Sequence[str]) -> str:
+    rows: list[list[str]] = []
+    for half in HALVES:
+        for kind in kinds:
+            values = [[run.values(metric, kind, half) for metric in corpus.metrics] for run in runs]
+            cells = [" / ".join(f"{fmean(each):.3f}" if each else "-" for each in metrics) for metrics in values]
+            rows.append([kind, half, str(len(values[0][0])), *cells])
+    return table(["questions", "half", "n", *(run.engine for run in runs)], rows)
+
+
+def _difference(corpus: Corpus, runs: Sequence[Run], kinds: Sequence[str]) -> str:
+    rows: list[list[str]] = []
+    for kind in kinds:
+        cells: list[str] = []
+        for metric in corpus.metrics:
+            pairs = zip(runs[-1].values(metric, kind, "all"), runs[0].values(metric, kind, "all"), strict=True)
+            differences = [mine - theirs for mine, theirs in pairs]
+            low, high = interval(differences)
+            cells.append(f"{fmean(differences):+.3f} [{low:+.3f}, {high:+.3f}]")
+        rows.append([kind, *cells])
+    return table(["questions", *corpus.metrics], rows)
+
+
+def _refusal(corpus: Corpus, runs: Sequence[Run]) -> str:
+    """How well the first score tells a question that has no answer from one that has."""
+    metric = "hit@5"
+    rows: list[list[str]] = []
+    for run in runs:
+        tops, negatives = run.tops(_ASKED_LIKE_NEGATIVES), run.tops(_NEGATIVE)
+        worth = list(zip(tops, run.values(metric, _ASKED_LIKE_NEGATIVES, "all"), strict=True))
+        answered = sum(top > float("-inf") for top in negatives) / len(negatives)
+        cells = (separation(tops, negatives), answered, silenced(worth, negatives, _PRICE))
+        rows.append([run.engine, *(f"{cell:.3f}" for cell in cells)])
+    count = sum(_NEGATIVE in question.kinds for question in corpus.questions)
+    header = ["engine", "separation (AUC)", "negatives answered", f"could be refused for 1 point of {metric}"]
+    return f"{count} negatives, whose right answer is nothing:\n\n{table(header, rows)}"

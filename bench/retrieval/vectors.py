@@ -1,0 +1,24 @@
+"""The packaged model's vectors, kept between runs because ranking is tuned far more often than the model changes."""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from palaver.search.embedder import Embedder
+
+from ..shared import PROJECT
+
+CACHE = PROJECT / "bench" / ".cache"
+
+
+def embedded(embedder: Embedder, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    """The texts' vectors, one row each; from the cache when this model embedded these very texts before."""
+    key = hashlib.sha256("\0".join((embedder.name, *texts)).encode()).hexdigest()[:32]
+    path = CACHE / f"{key}.npy"
+    if not path.exists():
+        CACHE.mkdir(exist_ok=True)
+        np.save(path, embedder.embed(texts))
+    kept: npt.NDArray[np.float32] = np.load(path)
+    return kept

@@ -1,0 +1,72 @@
+"""The readable text of a Claude Code transcript, cut into windows.
+
+The reader is the benchmark's own on purpose: the floor must not move when the product's reader changes. What goes in
+is what a person would read: prompts, the assistant's prose, one line for each tool call, and the output of calls that
+failed. Left out: thinking, other tool output, injected lines (`isMeta`), compaction summaries, progress, snapshots.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import orjson
+
+SIZE = 1500
+"""Characters in a window. Pieces are packed until the next would not fit; longer pieces are cut."""
+
+_CALL = 300
+_ERROR = 1500
+
+
+def windows(lines: Iterable[bytes]) -> Iterator[str]:
+    """Windows of at most `SIZE` characters over a transcript's lines, without overlap; each prompt begins a new one."""
+    held, length = list[str](), 0
+    for piece, begins in _pieces(lines):
+        for start in range(0, len(piece), SIZE):
+            part = piece[start : start + SIZE]
+            if held and (begins or length + len(part) > SIZE):
+                yield "\n".join(held)
+                held, length = [], 0
+            held.append(part)
+            length += len(part) + 1
+    if held:
+        yield "\n".join(held)
+
+
+def _pieces(lines: Iterable[bytes]) -> Iterator[tuple[str, bool]]:
+    """Pieces of readable text, and whether each begins an exchange."""
+    for line in lines:
+        try:
+            record = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+        if record.get("type") in {"user", "assistant"} and not (record.get("isMeta") or record.get("isCompactSummary")):
+            content = record["message"]["content"]
+            blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+            for block in blocks:
+                if text := _readable(block):
+                    yield text, record["type"] == "user" and block["type"] == "text"
+
+
+def _readable(block: Mapping[str, Any]) -> str:
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return text.strip()
+        case {"type": "tool_use", "name": str(name), "input": given}:
+            return f"{name}: {' '.join(_strings(given))}"[:_CALL].replace("\n", " ")
+        case {"type": "tool_result", "is_error": True, "content": str(output)}:
+            return output.strip()[:_ERROR]
+        case _:
+            return ""
+
+
+def _strings(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case {**inner}:
+            yield from _strings([*inner.values()])
+        case [*inner]:
+            for each in inner:
+                yield from _strings(each)
+        case _:
+            return

@@ -1,0 +1,162 @@
+"""Each measure: what Palaver takes, and what the bare work under it takes in the same run."""
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median, quantiles
+
+import orjson
+import tantivy
+
+from palaver.core.disclosure import Query
+from palaver.core.home import Home
+from palaver.search.layers import Layers
+
+from .. import shared
+from .process import PALAVER, Place, paired, run, server
+
+_WARM = 200
+_PYTHON = (sys.executable, "-c")
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One row. Seconds, or megabytes where `unit` says so; `bare` is None where there is nothing to compare with."""
+
+    name: str
+    ours: float
+    bare: float | None = None
+    against: str = ""
+    unit: str = "s"
+
+
+def measures() -> Iterator[Measure]:
+    """All measures, in an order in which each finds what it needs; raises `SetMissing`."""
+    archive, queries = shared.transcripts(), _queries()
+    with tempfile.TemporaryDirectory() as folder:
+        place = Place(Path(folder) / "home" / "palaver", Path(folder) / "user" / ".claude")
+        place.home.parent.mkdir()
+        files = shared.unpack(archive, place.history.parent)
+        yield from _start(place)
+        yield from _ingest(place, files)
+        yield from _cold_search(place, queries[0])
+        yield from _server(place)
+        yield from _warm_search(place, queries[:_WARM])
+
+
+def _queries() -> list[str]:
+    lines = shared.find("coding-sessions", "questions.jsonl").read_bytes().splitlines()
+    return [orjson.loads(line)["query"] for line in lines]
+
+
+def _start(place: Place) -> Iterator[Measure]:
+    ours, bare = paired(_runs(place, (*PALAVER, "--help")), _runs(place, (*_PYTHON, "pass")))
+    yield Measure("palaver --help", ours, bare, "python -c pass")
+
+
+def _ingest(place: Place, files: Sequence[Path]) -> Iterator[Measure]:
+    searchable: list[float] = []
+
+    def watch(seconds: float) -> bool:
+        if not (place.home / "index" / "CURRENT").exists():
+            return False
+        searchable.append(seconds)
+        return True
+
+    before = _parse(files)
+    first = run((*PALAVER, "up"), place, watch)
+    bare = min(before, _parse(files))
+    size = sum(file.stat().st_size for file in files) / 1e6
+    what = f"orjson.loads of the same {size:.0f} MB"
+    yield Measure("palaver up, to searchable by text", searchable[0] if searchable else first.seconds, bare, what)
+    yield Measure("palaver up, complete", first.seconds, bare, what)
+    yield Measure("palaver up, peak memory", first.peak, unit="MB")
+    again = run((*PALAVER, "up"), place)
+    yield Measure("palaver up, nothing new", again.seconds, bare, what)
+
+
+def _parse(files: Sequence[Path]) -> float:
+    lines = [line for file in files for line in file.read_bytes().splitlines()]
+    started = time.perf_counter()
+    for line in lines:
+        try:
+            orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+    return time.perf_counter() - started
+
+
+def _cold_search(place: Place, query: str) -> Iterator[Measure]:
+    command = (*PALAVER, "search", query, "--json")
+    bare = (*_PYTHON, "import tantivy, onnxruntime")
+    yield Measure("palaver search, cold", *paired(_runs(place, command), _runs(place, bare)), bare[-1])
+    yield Measure("palaver search, peak memory", run(command, place).peak, unit="MB")
+
+
+def _server(place: Place) -> Iterator[Measure]:
+    def listed() -> float:
+        started = time.perf_counter()
+        with server(place) as client:
+            client.initialize()
+            client.request("tools/list", {})
+            return time.perf_counter() - started
+
+    bare = (*_PYTHON, "import mcp.server")
+    yield Measure("palaver mcp, start to tools/list", *paired(listed, _runs(place, bare)), bare[-1])
+
+
+def _warm_search(place: Place, queries: Sequence[str]) -> Iterator[Measure]:
+    layers = Layers(Home(place.home))
+    inside = _each(lambda query: layers.search(Query.parse(query)), queries)
+    layers.close()
+    with server(place) as client:
+        client.initialize()
+        over = _each(lambda query: client.request("tools/call", _call(query)), queries)
+    bare = _each(_bare_search(place), queries)
+    what = "a bare Tantivy query on the same index"
+    for name, asked in (("search, warm", inside), ("search over MCP, warm", over)):
+        yield Measure(f"{name}, median", median(asked), median(bare), what)
+        yield Measure(f"{name}, 99th percentile", _p99(asked), _p99(bare), what)
+
+
+def _call(query: str) -> dict[str, object]:
+    return {"name": "search", "arguments": {"query": query}}
+
+
+def _each(search: Callable[[str], object], queries: Sequence[str]) -> list[float]:
+    """Seconds for each query, after a few that warm up."""
+    for query in queries[:5]:
+        search(query)
+    return [_timed(lambda query=query: search(query)) for query in queries]
+
+
+def _bare_search(place: Place) -> Callable[[str], object]:
+    """Any of the query's words in the body field of the published index, first ten hits, no more."""
+    generation = (place.home / "index" / "CURRENT").read_text("ascii").strip()
+    index = tantivy.Index.open(str(place.home / "index" / generation / "text"))
+    schema, searcher = index.schema, index.searcher()
+    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
+    analyzer = builder.filter(tantivy.Filter.stemmer("english")).build()
+
+    def search(query: str) -> object:
+        terms = [tantivy.Query.term_query(schema, "body", word, "freq") for word in analyzer.analyze(query)]
+        return searcher.search(tantivy.Query.boolean_query([(tantivy.Occur.Should, term) for term in terms]), 10)
+
+    return search
+
+
+def _runs(place: Place, command: Sequence[str]) -> Callable[[], float]:
+    return lambda: run(command, place).seconds
+
+
+def _timed(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def _p99(seconds: Sequence[float]) -> float:
+    return quantiles(seconds, n=100)[-1]

@@ -1,0 +1,119 @@
+"""Running programs and measuring them from outside."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import IO, Any, TypeAlias
+
+import orjson
+
+Watch: TypeAlias = Callable[[float], bool]
+"""Gets the seconds since the start, often, until it returns True."""
+
+PALAVER = (sys.executable, "-m", "palaver")
+COLD_RUNS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A program that ended well: wall seconds and peak resident memory in megabytes."""
+
+    seconds: float
+    peak: float
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A throw-away home, and an agent's history for `palaver up` to find. Nothing else of this user is seen."""
+
+    home: Path
+    history: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of every program that is measured."""
+        own = {"HOME": str(self.home.parent), "PALAVER_HOME": str(self.home), "CLAUDE_CONFIG_DIR": str(self.history)}
+        return {**os.environ, **own}
+
+
+def run(command: Sequence[str], place: Place, watch: Watch | None = None) -> Finished:
+    """Run a program to its end; raises RuntimeError with its complaint when it fails."""
+    with tempfile.TemporaryFile() as complaint:
+        started = time.perf_counter()
+        program = subprocess.Popen(command, env=place.environment, stdout=subprocess.DEVNULL, stderr=complaint)
+        status, peak = _wait(program.pid, started, watch)
+        seconds = time.perf_counter() - started
+        program.returncode = os.waitstatus_to_exitcode(status)
+        if program.returncode:
+            complaint.seek(0)
+            said = complaint.read().decode(errors="replace")
+            raise RuntimeError(f"{' '.join(command)} ended with {program.returncode}: {said[-2000:]}")
+    return Finished(seconds, peak)
+
+
+def _wait(number: int, started: float, watch: Watch | None) -> tuple[int, float]:
+    """A child's status and peak memory at its end, which is seen at once when nobody watches."""
+    while True:
+        done, status, usage = os.wait4(number, os.WNOHANG if watch else 0)
+        if done:
+            return status, usage.ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+        if watch and watch(time.perf_counter() - started):
+            watch = None
+        else:
+            time.sleep(0.005)
+
+
+def paired(ours: Callable[[], float], bare: Callable[[], float], runs: int = COLD_RUNS) -> tuple[float, float]:
+    """Median seconds of both, taken in turns so that a busy moment of the machine hits both alike."""
+    pairs = [(ours(), bare()) for _ in range(runs)]
+    return median(pair[0] for pair in pairs), median(pair[1] for pair in pairs)
+
+
+class Client:
+    """The least that speaks the Model Context Protocol: one JSON object per line, one request at a time."""
+
+    def __init__(self, sending: IO[bytes], receiving: IO[bytes]) -> None:
+        self._sending, self._receiving = sending, receiving
+        self._last = 0
+
+    def initialize(self) -> None:
+        """Shake hands."""
+        about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "0"}}
+        self.request("initialize", about)
+        self._send({"method": "notifications/initialized"})
+
+    def request(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The result of a request; raises RuntimeError for an error or a server that has gone."""
+        self._last += 1
+        self._send({"id": self._last, "method": method, "params": params})
+        for line in self._receiving:
+            reply = orjson.loads(line)
+            if reply.get("id") == self._last:
+                if "result" not in reply or reply["result"].get("isError"):
+                    raise RuntimeError(f"{method}: {reply}")
+                result: Mapping[str, Any] = reply["result"]
+                return result
+        raise RuntimeError(f"{method}: the server has gone")
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        self._sending.write(orjson.dumps({"jsonrpc": "2.0", **message}) + b"\n")
+        self._sending.flush()
+
+
+@contextmanager
+def server(place: Place) -> Generator[Client]:
+    """`palaver mcp`, started now and ended by closing its input."""
+    command = (*PALAVER, "mcp")
+    with subprocess.Popen(
+        command, env=place.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as program:
+        assert program.stdin
+        assert program.stdout
+        yield Client(program.stdin, program.stdout)

@@ -1,0 +1,59 @@
+"""Time: one way to read it, one way to write it. All instants are milliseconds since 1970 in UTC."""
+
+import re
+import time
+from datetime import UTC, date, datetime, timedelta
+
+from .conversation import Milliseconds
+from .errors import InvalidDate
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
+
+
+def now() -> Milliseconds:
+    """This instant."""
+    return time.time_ns() // 1_000_000
+
+
+def parse_instant(text: str) -> Milliseconds | None:
+    """RFC 3339 text as an instant; None when it is not one. Text without a zone is UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1000)
+
+
+def day_start(text: str) -> Milliseconds:
+    """The first instant of a calendar day written YYYY-MM-DD; raises `InvalidDate`."""
+    return round(datetime.combine(_day(text), datetime.min.time(), UTC).timestamp() * 1000)
+
+
+def day_end(text: str) -> Milliseconds:
+    """The first instant after a calendar day, so that a day given as an upper bound is included."""
+    try:
+        following = _day(text) + timedelta(days=1)
+    except OverflowError:
+        raise InvalidDate(text) from None
+    return round(datetime.combine(following, datetime.min.time(), UTC).timestamp() * 1000)
+
+
+def show_day(at: Milliseconds | None) -> str:
+    """YYYY-MM-DD in UTC, or `undated`."""
+    return "undated" if at is None else datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d")
+
+
+def show_minute(at: Milliseconds | None) -> str:
+    """YYYY-MM-DD HH:MM in UTC, or `undated`."""
+    return "undated" if at is None else datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _day(text: str) -> date:
+    if not _DAY.match(text):
+        raise InvalidDate(text)
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise InvalidDate(text) from None

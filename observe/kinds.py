@@ -1,0 +1,184 @@
+"""Which kind of thing was learned? Evidence for each type is weighed, and the heaviest wins.
+
+========================================  ==============================================================
+evidence                                  weight
+========================================  ==============================================================
+a conventional prefix (`fix:`, `feat:`)   6 for the type it names
+the first verb of a title                 4 (an order or a commit subject says what it does)
+only tests / settings / documents changed 5 / 5 / 4 for test / config / general
+a complaint in the request                3 for bug-fix ("does not work"), 1 in a plan, where errors may be the subject
+a cause or repair in the conclusion       2 for bug-fix ("root cause", "the fix was")
+something changed                         2 for feature
+nothing changed                           3 for debug after a complaint, else 3 for learning
+========================================  ==============================================================
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..core.observation import ObservationType
+from .phrases import anywhere, opening
+
+_PREFIX = re.compile(r"(\w+)(?:\([^)]{0,40}\))?!?:\s")
+_PREFIXES = {
+    "feat": ObservationType.FEATURE,
+    "feature": ObservationType.FEATURE,
+    "fix": ObservationType.BUG_FIX,
+    "bugfix": ObservationType.BUG_FIX,
+    "hotfix": ObservationType.BUG_FIX,
+    "refactor": ObservationType.REFACTOR,
+    "perf": ObservationType.REFACTOR,
+    "style": ObservationType.REFACTOR,
+    "test": ObservationType.TEST,
+    "tests": ObservationType.TEST,
+    "build": ObservationType.CONFIG,
+    "ci": ObservationType.CONFIG,
+    "chore": ObservationType.CONFIG,
+    "config": ObservationType.CONFIG,
+    "docs": ObservationType.GENERAL,
+    "doc": ObservationType.GENERAL,
+}
+_VERBS = {
+    ObservationType.BUG_FIX: opening(
+        r"""
+    (?:bug[- ]?)?(?:fix(?:e[sd])?|correct(?:ed)?|repair(?:ed)?|prevent(?:ed)?|resolved?|handled?|guard)
+    """
+    ),
+    ObservationType.FEATURE: opening(
+        r"""
+    add(?:ed)? | implement(?:ed)? | created? | support | introduced? | enabled? | allow | show | display | build
+    | integrate | expose | block | highlight | upload | mention | redesign | hide | auto-\w+ | surface | detect
+    | propagate | make | mark | increase | filter | group | clear | batch | re-run | always | generate | distinguish
+    | list | sort | provide | set
+    """
+    ),
+    ObservationType.REFACTOR: opening(
+        r"""
+    refactor(?:ed)? | renamed? | extract(?:ed)? | simplif(?:y|ied) | clean(?:ed)? ?up | moved? | restructure
+    | reorgani[sz]e | consolidate | deduplicate | split | merge | replaced? | removed? | reduce | optimi[sz]e | rewrite
+    | migrate | drop | convert | unify
+    """
+    ),
+    ObservationType.TEST: opening(
+        r"(?:add|write|extend|improve|create|fix)\w* (?:\w+ ){0,3}tests? | tests? | cover",
+    ),
+    ObservationType.CONFIG: opening(
+        r"""
+    config(?:ure)? | set ?up | install | bump | upgrade | downgrade | pin | (?:create (?:(?:a|the) )?)?(?:release|tag)
+    | (?:add|update|change) (?:\w+ ){0,3}(?:config|settings?|workflow|dependenc|hook|ci)\w*
+    """
+    ),
+    ObservationType.GENERAL: opening(
+        r"""
+    (?:update|add|expand|clarify|document|write|improve|rewrite|fix)\w* (?:\S+ ){0,4} (?:docs?|documentation|readme
+    |changelog)(?:\.md)? | document | clarify
+    """
+    ),
+    ObservationType.DEBUG: opening("debug | investigate | diagnose | trace | find out why"),
+    ObservationType.DECISION: opening("decide | choose | plan | propose | design"),
+    ObservationType.LEARNING: opening(
+        r"""
+    explain | describe | research | explore | analy[sz]e | assess(?:ment)? | review | audit | understand | how | what
+    | why | where
+    """
+    ),
+}
+_UNCHANGING = frozenset({ObservationType.DEBUG, ObservationType.DECISION, ObservationType.LEARNING})
+"""What an order to look, think or explain leads to; once something was changed, the change tells more."""
+
+_COMPLAINT = anywhere(
+    r"""
+    errors?(?=:) | exception | traceback | stack ?trace | crash(?:es|ed)? | bugs? | bugg(?:y|ed) | broken | breaks
+    | fail(?:s|ed|ing) | wrong(?:ly)? | regression | incorrect(?:ly)? | cannot | can['’]?t | weird | stuck | silently
+    | ignores? | (?:does|do|did|is|are|was)(?:n['’]?t|not) (?:work|see|show|get|appear|display|render|update|visible
+    |load|match|called|respected|correct)\w* | still (?:have|get|see|not) | not (?:working|visible|updated|displayed
+    |shown|rendered|available) | dead-end | leaks? | flood(?:s|ing) | warnings? in | why (?:is|does|do|are|did)
+    | (?:this|these|those|an?|following|runtime) (?:errors?|issues?|problems?|warnings?)
+    """
+)
+_REPAIR = anywhere(
+    r"""
+    root cause | the (?:(?:actual|real) )?(?:fix|bug|culprit) | (?:problem|cause|fix|bug)\**:(?=\W) | now correctly
+    | was (?:broken|wrong|missing|never|not being|corrupted|failing|incorrect) | no longer (?:exists|fails|crashes)
+    """
+)
+_FILES = (
+    (
+        ObservationType.TEST,
+        5,
+        re.compile(
+            r"(?:^|/)(?:tests?|__tests__|spec|e2e|fixtures)/|(?:^|/)test_[^/]+$|[._-](?:test|spec|tests)\.\w+$|_test\.\w+$",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        ObservationType.CONFIG,
+        5,
+        re.compile(
+            r"""(?:^|/)(?:package(?:-lock)?\.json|[tj]sconfig[^/]*\.json|biome\.jsonc?|settings(?:\.local)?\.json|\.mcp\.json
+            |[^/]+\.(?:toml|ya?ml|ini|cfg|conf|plist|lock|env|properties)|[^/]+\.config\.\w+|\.?\w+rc(?:\.\w+)?|\.env[^/]*
+            |\.git(?:ignore|attributes)|\.husky/[^/]+|Dockerfile[^/]*|Makefile|justfile|CMakeLists\.txt|requirements[^/]*\.txt
+            |go\.(?:mod|sum))$""",
+            re.IGNORECASE | re.VERBOSE,
+        ),
+    ),
+    (
+        ObservationType.GENERAL,
+        4,
+        re.compile(
+            r"(?:^|/)(?:README|CHANGELOG|CONTRIBUTING|LICENSE|NOTICE|HISTORY)[^/]*$|(?:^|/)docs?/.*\.(?:md|mdx|rst|txt)$",
+            re.IGNORECASE,
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What an exchange shows of its kind: its headlines, words and changed files."""
+
+    titles: Sequence[str]
+    request: str
+    conclusion: str
+    writes: Sequence[str]
+    changed: bool
+    plan: bool = False
+
+
+def kind_of(signs: Signs) -> ObservationType:
+    """The type with the most evidence; among equals the one that is named first in `ObservationType`."""
+    weights = weigh(signs)
+    return max(ObservationType, key=lambda kind: weights[kind])
+
+
+def weigh(signs: Signs) -> Counter[ObservationType]:
+    """How much speaks for each type."""
+    weights: Counter[ObservationType] = Counter()
+    for title in signs.titles:
+        _weigh_title(title, weights, changed=signs.changed)
+    complaint = _COMPLAINT.search(signs.request) is not None
+    if signs.changed:
+        weights[ObservationType.FEATURE] += 2
+        weights[ObservationType.BUG_FIX] += (1 if signs.plan else 3) * complaint
+        weights[ObservationType.BUG_FIX] += 2 * (_REPAIR.search(signs.conclusion) is not None)
+        _weigh_files(signs.writes, weights)
+    else:
+        weights[ObservationType.DEBUG if complaint else ObservationType.LEARNING] += 3
+    return weights
+
+
+def _weigh_title(title: str, weights: Counter[ObservationType], *, changed: bool) -> None:
+    if (prefix := _PREFIX.match(title)) and prefix.group(1).lower() in _PREFIXES:
+        weights[_PREFIXES[prefix.group(1).lower()]] += 6
+        return
+    for kind, verbs in _VERBS.items():
+        if verbs.match(title):
+            weights[kind] += 1 if changed and kind in _UNCHANGING else 4
+
+
+def _weigh_files(writes: Sequence[str], weights: Counter[ObservationType]) -> None:
+    for kind, weight, pattern in _FILES:
+        if writes and all(pattern.search(path) for path in writes):
+            weights[kind] += weight

@@ -1,0 +1,184 @@
+"""How did it end? The one observation that tells what was asked, what was done about it and what came of it."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ..core.conversation import Exchange
+from ..core.observation import Evidence, Observation, ObservationType
+from .concepts import concepts
+from .draft import chosen, evidence, narrative
+from .files import MODIFIED_MAX, READ_MAX, Files
+from .kinds import Signs, kind_of
+from .statements import Statement, quote_of
+from .story import Story
+from .wording import clip, headline, sentences, without_opener
+from .worth import CAUSE, CHANGE, HOUSEKEEPING, worth
+
+EXPLAINED = 9
+"""The summed worth from which an answer that changed nothing has taught something."""
+
+_CHECKED = re.compile(r"\b(?:tests?|lint|type-?check|types?|build|hooks?|checks?|pass|fail)", re.IGNORECASE)
+_BOTTOM_LINE = re.compile(
+    r"(?:the )?(?:actual |real )?(?:fix|root cause|cause|bug|problem|issue)\b(?:(?: is| was) (?:quite )?simple)?"
+    r"(?:\s*(?::|is|was)\s+|\s+(?=\w+s\b))",
+    re.IGNORECASE,
+)
+_BY_ME = re.compile(
+    r"(?:i|we)(?: have|['’]ve)?\s+(?:also |now |simply |just )*(?=\w+ed\b|made\b|rewrote\b)", re.IGNORECASE
+)
+_IN_FILE = re.compile(r"[\w@./-]+\.\w{1,5}(?: \([^()]{1,40}\))?\s*(?::|—|–)\s+")
+
+
+def outcome(exchange: Exchange, told: Story, touched: Files, found: Sequence[Statement]) -> Observation | None:
+    """The outcome of an exchange, or None where there is none worth telling. `found` is what was learned on the way
+    and has no observation of its own."""
+    changed = bool(touched.modified or told.commits)
+    if not (changed or told.plan or _explains(told)):
+        return None
+    lead = _lead(told)
+    facts = _facts(exchange, told, lead, found)
+    title = _title(told, lead, touched)
+    return Observation(
+        type=_kind(told, title, lead, touched, changed=changed),
+        title=title,
+        subtitle=_subtitle(told, lead, title),
+        narrative=narrative(_narrative(told, lead, touched)),
+        facts=tuple(fact.text for fact in facts),
+        concepts=concepts([title, told.request.text, *(said.raw for said in (*lead, *facts))], touched.modified),
+        files_read=touched.read[:READ_MAX],
+        files_modified=touched.modified[:MODIFIED_MAX],
+        evidence=evidence(facts) + evidence([said for said in lead if said not in facts]) + _proof(told),
+        at=exchange.ended if exchange.ended is not None else exchange.started,
+    )
+
+
+def _explains(told: Story) -> bool:
+    return not told.request.routine and sum(max(0, worth(said.raw)) for said in told.conclusion) >= EXPLAINED
+
+
+def _said(told: Story) -> list[Statement]:
+    """What was concluded, and before it the commit messages where committing was all that was asked."""
+    written = [said for commit in told.commits for said in commit.body]
+    return [*written, *told.conclusion] if told.request.routine else [*told.conclusion, *written]
+
+
+def _lead(told: Story) -> list[Statement]:
+    """The one or two sentences that say what it came down to, causes before changes; none where only lists are."""
+    told_in_prose = [said for said in _said(told) if not said.listed and not HOUSEKEEPING.search(said.raw)]
+    prose = [said for said in told_in_prose if worth(said.raw) >= 3]
+    causes = [said for said in prose if CAUSE.search(said.raw)]
+    return (causes or prose or [said for commit in told.commits for said in commit.body if not said.listed])[:2]
+
+
+def _facts(exchange: Exchange, told: Story, lead: Sequence[Statement], found: Sequence[Statement]) -> list[Statement]:
+    facts = chosen(said for said in (*_said(told), *found) if said not in lead)
+    if len(facts) < 3:
+        facts += chosen((said for said in told.findings if said not in facts), count=4 - len(facts), least=4)
+    return facts or list(lead) or list(_edits(exchange))
+
+
+def _edits(exchange: Exchange) -> Iterator[Statement]:
+    """Where nobody said what was done, the edits themselves still tell which files it was done to."""
+    seen: set[str] = set()
+    for turn in exchange.turns:
+        path = turn.writes[0] if turn.writes else ""
+        if path and path not in seen and len(seen) < 5:
+            seen.add(path)
+            first = turn.text.split("\n", 1)[0]
+            yield Statement(f"Edited {_name(path)}", quote_of(first), first, turn.line, turn.speaker)
+
+
+def _title(told: Story, lead: Sequence[Statement], touched: Files) -> str:
+    """A commit subject is the best title there is; then a plan's heading, an order, what was done, what was asked."""
+    asked = told.request
+    if told.plan and told.plan.title and not told.commits:
+        return headline(f"Plan: {told.plan.title}")
+    if told.commits and (asked.routine or asked.plan or not asked.asks):
+        return headline(told.commits[-1].subject)
+    if asked.title and asked.asks and not asked.routine:
+        return asked.title
+    if asked.routine or touched.modified:
+        said = [one.text for one in [*lead, *told.conclusion] or told.findings]
+        done = (_bottom_line(text) for text in said if len(text) < 200)
+        best = next((text for text in done if CHANGE.match(text)), "") or next(filter(_BOTTOM_LINE.match, said), "")
+        if best := best or ("" if asked.title and not asked.routine else next(iter(said), "")):
+            return headline(_bottom_line(best))
+    return asked.title or _named_after(touched)
+
+
+def _bottom_line(text: str) -> str:
+    """What follows `The fix is simple: `, `I have ` or the name of a file."""
+    opening = _BOTTOM_LINE.match(text) or _BY_ME.match(text) or _IN_FILE.match(text)
+    return text[opening.end() :] if opening and len(text) - opening.end() > 20 else text
+
+
+def _named_after(touched: Files) -> str:
+    return headline(f"Changes to {', '.join(map(_name, touched.modified[:3]))}") if touched.modified else "Commit"
+
+
+def _subtitle(told: Story, lead: Sequence[Statement], title: str) -> str:
+    """The request where the title tells the result, else the result."""
+    asked = told.request
+    parts = [without_opener(asked.text[start:end]) for start, end in sentences(asked.text)]
+    first = next((part for part in parts if len(part) > 15), "")
+    if not asked.routine and not asked.plan and first and headline(first) != title:
+        return clip(first, 160)
+    told_by_lead = next((said.text for said in lead if headline(said.text) != title), "")
+    return clip(told_by_lead or ("" if asked.routine else first), 160)
+
+
+def _narrative(told: Story, lead: Sequence[Statement], touched: Files) -> Iterator[str]:
+    asked = told.request
+    if asked.plan:
+        yield f"Plan: {asked.title}"
+        yield clip(asked.text, 300)
+    elif asked.text and not asked.routine:
+        yield f"{'Asked' if asked.human else 'Task given'}: “{clip(asked.text, 300)}”"
+    yield from (said.text for said in lead)
+    if touched.modified:
+        more = len(touched.modified) - 4
+        yield f"Changed {', '.join(map(_name, touched.modified[:4]))}" + (f" and {more} more" if more > 0 else "")
+    yield from _ending(told)
+
+
+def _ending(told: Story) -> Iterator[str]:
+    if told.plan:
+        yield "The plan was approved" if told.plan.approved else "The plan was not approved"
+    for commit in told.commits[-2:]:
+        subject = clip(commit.subject, 100)
+        yield f"Committed: “{subject}”" if commit.done else f"The commit “{subject}” was refused"
+    checked = [said for said in told.statuses if _CHECKED.search(said.text)]
+    yield from (said.text for said in checked[-2:] if said.line == checked[-1].line)
+    if told.left_failing and not checked:
+        yield f"The last check, {told.left_failing}, failed"
+    if told.interrupted:
+        yield "The person interrupted the work"
+
+
+def _kind(told: Story, title: str, lead: Sequence[Statement], touched: Files, *, changed: bool) -> ObservationType:
+    asked = told.request
+    if told.plan and not told.commits:
+        return ObservationType.DECISION
+    headings = [commit.subject for commit in told.commits[-1:]]
+    if asked.asks and not asked.routine:
+        headings.append(asked.title)
+    return kind_of(
+        Signs(
+            titles=list(dict.fromkeys(headings)) or [title],
+            request="" if asked.routine else f"{asked.title} {asked.text}",
+            conclusion=" ".join(said.raw for said in lead),
+            writes=() if asked.routine and told.commits else touched.modified,
+            changed=changed,
+            plan=asked.plan,
+        )
+    )
+
+
+def _proof(told: Story) -> tuple[Evidence, ...]:
+    asked = told.request
+    proof = [Evidence(asked.line, asked.line, asked.quote)] if asked.quote else []
+    return (*proof, *(Evidence(commit.line, commit.line, commit.quote) for commit in told.commits[-1:]))
+
+
+def _name(path: str) -> str:
+    return path.replace("\\", "/").rsplit("/", 1)[-1]

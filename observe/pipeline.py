@@ -1,0 +1,80 @@
+"""The whole pass: archive, parse, observe, embed, publish. The one place where all stages meet.
+
+It stands in `observe`, the last folder that may see the others.
+"""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Protocol, Self
+
+from ..archiver.ingest import Ingest, Pass
+from ..archiver.raw import RawArchive
+from ..archiver.store import Store
+from ..archiver.transcripts import Transcript
+from ..core.errors import ModelUnavailable
+from ..core.home import Home
+from ..search.embedder import load
+from ..search.generation import Generations
+from ..search.indexer import Indexer
+from .stage import observe_pending
+
+LEASE = "archiver"
+
+
+class Reporter(Protocol):
+    """Hears how far each stage is: its name, how many are done, and how many there are in all."""
+
+    def __call__(self, stage: str, done: int, total: int) -> None: ...
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """The reporter that says nothing."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What one pass did. Times are seconds from its start; `model` is why meaning cannot be searched, if it cannot."""
+
+    ingested: Pass = field(default_factory=Pass)
+    observed: int = 0
+    embedded: int = 0
+    searchable: float = 0.0
+    complete: float = 0.0
+    model: ModelUnavailable | None = None
+
+
+class Pipeline:
+    """All stages over one home. One runs at a time; a second raises `LeaseHeld`."""
+
+    def __init__(self, home: Home) -> None:
+        """Open the archive in this home, making it if there is none."""
+        home.make()
+        self._store = Store.create(home.database)
+        self._ingest = Ingest(self._store, RawArchive(home.archive))
+        self._indexer = Indexer(self._store, Generations(home.index), load())
+
+    def run(self, transcripts: Iterable[Transcript], report: Reporter = silent) -> Report:
+        """Take up what changed in these transcripts, and finish what an earlier pass left undone."""
+        start, result = time.monotonic(), Report()
+        with self._store.leases.hold(LEASE):
+            result.ingested = self._ingest.run(transcripts, lambda done, total: report("Archiving", done, total))
+            self._indexer.publish()
+            result.searchable = time.monotonic() - start
+            result.observed = observe_pending(self._store, lambda done, total: report("Observing", done, total))
+            try:
+                result.embedded = self._indexer.embed(lambda done, total: report("Embedding", done, total))
+            except ModelUnavailable as problem:
+                result.model = problem
+            self._indexer.publish()
+            result.complete = time.monotonic() - start
+        return result
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._store.close()

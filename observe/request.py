@@ -1,0 +1,147 @@
+"""What was asked: the person's own words, freed of pasted logs and code, or the plan they handed over."""
+
+import re
+from dataclasses import dataclass
+
+from ..core.conversation import Exchange, Kind, Speaker, Turn
+from .phrases import anywhere, opening
+from .statements import Statement, quote_of, statements
+from .wording import clip, headline, plain
+
+REQUEST_MAX = 420
+
+_PLAN = re.compile(r"\s*implement the following plan:?\s*", re.IGNORECASE)
+_TITLE = re.compile(r"^#{1,3}\s+(.+?)\s*$", re.MULTILINE)
+_TITLE_LABEL = re.compile(r"(?:implementation |the )?plan\s*[:—–-]\s*", re.IGNORECASE)
+_REASONS = re.compile(
+    r"""^\#{2,4}\s+(?:\d+\.\s*)?(?:context|contexte|problem|background|goal|overview|summary|objective|why|motivation
+    |root\ cause)\b""",
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
+)
+_FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_IMAGE = re.compile(
+    r"\[(?:Image|Pasted text|(?:image|application|text|video)/)[^\]\n]{0,80}\]"
+    r"|\[[^\]\n]{0,120}\.(?:png|jpe?g|gif|webp)[^\]\n]{0,80}\]"
+)
+_LOG = re.compile(
+    r"""\s*(?:\[[^\]\n]{1,60}\]|\d{4}-\d\d-\d\d[T ]\d\d|\d\d:\d\d:\d\d|at\ \S+\ ?\(|at\ \S+\s*$|at\ \S+:\d+
+    |\S+\.\w{1,4}:\d+(?::\d+)?\b|[$>❯]\s|File\ "|Traceback\ |[✓✗×⎿│├└])|.*\S{120}|\([^)]*\)\s*$""",
+    re.VERBOSE,
+)
+_INLINE_LOG = re.compile(r"\s*(?:\[\d\d:\d\d|\[[A-Z]\w{3,20}\] |\bat \S+ \().*")
+_ROUTINE = frozenset(
+    "a again ahead all and as assistant can change changelog changelogmd changes clear comit commi commit continue do"
+    " done everything exit file files finish fine go good great hello help hi hpush it its just keep lgtm message md"
+    " merge my nice no now ok okay on open perfect please pls pr proceed pull push pushed quit ready recent release"
+    " request resume run start sure test tests thank thanks that the then this to try update version warmup well work"
+    " works yep yes you your".split()
+)
+_COMMAND = re.compile(r"\A(?:\s*/[\w:-]+(?=\s|$))+")
+"""A slash command; what follows it may still be a wish."""
+_ACTION = opening(
+    r"""
+    add | adjust | align | allow | apply | audit | be | build | bump | change | check | clarify | clean | configure
+    | convert | create | debug | delete | deploy | design | disable | display | distinguish | document | drop | enable
+    | ensure | evaluate | expand | explain | explore | export | extract | fetch | filter | find | fix | generate | give
+    | handle | hide | implement | improve | increase | install | integrate | introduce | investigate | keep | list
+    | look | make | mention | merge | migrate | move | optimi[sz]e | perform | port | prepare | prevent | propose | put
+    | reduce | refactor | remove | rename | replace | research | restore | restructure | review | rewrite | run
+    | search | set ?up | set | show | simplify | sort | split | suggest | summari[sz]e | support | switch | test | turn
+    | update | upgrade | use | verify | wire | wrap | write
+    """
+)
+_WISH = anywhere("should(?! have) | must | needs? to | has to | have to | want")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What an exchange was for.
+
+    `text` is at most `REQUEST_MAX` characters in the asker's words. `routine` requests ("commit this") say nothing
+    about their subject. `asks` is true for an order ("add …") and false for a complaint or a question.
+    """
+
+    title: str
+    text: str
+    quote: str
+    line: int
+    human: bool
+    plan: bool = False
+    routine: bool = False
+    asks: bool = False
+
+
+def request(exchange: Exchange) -> Request:
+    """The request of an exchange; empty and routine where nothing was asked."""
+    asked = [turn for turn in exchange.turns if turn.kind is Kind.PROMPT and turn.text.strip()]
+    for turn in asked:
+        if opening := _PLAN.match(turn.text):
+            return _plan(turn, turn.text[opening.end() :])
+    for turn in asked:
+        found = _prompt(turn)
+        if not found.routine or turn is asked[-1]:
+            return found
+    return Request("", "", "", exchange.span.start_line, human=False, routine=True)
+
+
+def _plan(turn: Turn, markdown: str) -> Request:
+    """A plan is asked for by its heading; its first section says why."""
+    heading = _TITLE.search(markdown)
+    title = plan_title(markdown)
+    reasons = _REASONS.search(markdown)
+    start = markdown.find("\n", reasons.end()) if reasons else (heading.end() if heading else 0)
+    section = re.split(r"^#{1,4}\s", markdown[max(start, 0) :], maxsplit=1, flags=re.MULTILINE)[0]
+    said = [statement for statement in _told(turn, section) if len(statement.text) > 20]
+    why = _within(said[:4])
+    quote = heading.group(1) if heading else (said[0].quote if said else "")
+    human = turn.speaker is Speaker.HUMAN
+    if not title and not why:
+        return _prompt(turn)
+    return Request(headline(title or why), why, quote_of(quote), turn.line, human, plan=True, asks=True)
+
+
+def plan_title(markdown: str) -> str:
+    """The heading of a plan without the word plan; empty when it has none."""
+    heading = _TITLE.search(markdown)
+    return _TITLE_LABEL.sub("", plain(heading.group(1)), count=1) if heading else ""
+
+
+def _prompt(turn: Turn) -> Request:
+    lines = _FENCED.sub("", turn.text).split("\n")
+    words = "\n".join(_INLINE_LOG.sub("", line).rstrip(" :") for line in lines if not _LOG.match(line))
+    said = _told(turn, _COMMAND.sub("", _IMAGE.sub("", words).replace("@", "")))
+    text = _within(said)
+    quote = next((statement.quote for statement in said if statement.quote in turn.text), "")
+    title = headline(said[0].text) if said else ""
+    if len(title) < 16 and len(said) > 1:
+        title = headline(f"{said[0].text.rstrip('.:')}: {said[1].text}")
+    return Request(
+        title,
+        text,
+        quote,
+        turn.line,
+        human=turn.speaker is Speaker.HUMAN,
+        routine=is_routine(text),
+        asks=_ACTION.match(title) is not None or _WISH.search(title) is not None,
+    )
+
+
+def _within(said: list[Statement]) -> str:
+    """Whole statements as long as they fit; the first one cut if it alone does not."""
+    text = ""
+    for statement in said:
+        if len(text) + len(statement.text) >= REQUEST_MAX:
+            break
+        text = f"{text} {statement.text}".strip()
+    return text or (clip(said[0].text, REQUEST_MAX) if said else "")
+
+
+def _told(turn: Turn, text: str) -> list[Statement]:
+    shown = Turn(turn.line, turn.speaker, turn.kind, text)
+    return list(statements(shown))
+
+
+def is_routine(text: str) -> bool:
+    """Whether a request names nothing of its own: `commit this and push`, `continue`, `ok thanks`."""
+    words = [re.sub(r"\W", "", word).lower() for word in _COMMAND.sub("", text).split()]
+    return all(word in _ROUTINE or word.startswith("http") or not word for word in words)

@@ -1,0 +1,177 @@
+"""What was stated: sentences and list items of a turn, each able to stand alone and each with words that prove it."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from ..core.conversation import Speaker, Turn
+from .wording import clip, plain, sentences
+from .worth import NAMED, leans
+
+STATEMENT_MAX = 320
+QUOTE_MAX = 120
+LABEL_MAX = 90
+TEXT_MAX = 24_000
+"""Characters of one turn that are read; what a person would call the message stands in the first of them."""
+
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+_HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.+?)\s*#*\s*$")
+_ITEM = re.compile(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(?=\S)")
+_BOLD_LINE = re.compile(r"\s*\*\*[^*\n]{1,160}\*\*[^*\n]{0,80}:?\s*$")
+_RULE_LINE = re.compile(r"[\s|:=\-─━*_]*$")
+_DRAWING = re.compile(r"[│├└┌┐┘─━▲▼]|^\s{8,}\S")
+_CODE_FILE = re.compile(r"[\w.@-]+\.[A-Za-z]{1,5}\b")
+_GENERIC = re.compile(
+    r"(?:summary|overview|result|change|new file|file|modified|what|here|backend|frontend|verification|key |"
+    r"main |all |done|the |implementation|context|step|part\b|note|also|created|updated|type|test|ui\b|how|plan)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One sentence or list item. `text` is plain and names what it is about; `quote` stands word for word in the turn.
+
+    `raw` still has its markdown, which tells code from words.
+    """
+
+    text: str
+    quote: str
+    raw: str
+    line: int
+    speaker: Speaker
+    listed: bool = False
+    """Whether it was an item of a list or a table rather than a sentence of a paragraph."""
+
+
+@dataclass(slots=True)
+class _Outline:
+    """The headings and list parents above the current line, outermost first."""
+
+    labels: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+
+    def leave(self, depth: int) -> None:
+        while self.labels and self.labels[-1][0] >= depth:
+            self.labels.pop()
+
+    def enter(self, depth: int, label: str) -> None:
+        self.leave(depth)
+        self.labels.append((depth, label))
+
+    def subject(self, said: str) -> str:
+        """What the line is about, when its parents know and the line itself does not say."""
+        if _CODE_FILE.search(said, 0, 60):
+            return ""
+        for _, label in reversed(self.labels):
+            if name := _name(label):
+                return "" if name.lower() in said.lower() else f"{name}: "
+        return ""
+
+
+def _name(label: str) -> str:
+    """What a heading names: a file, a piece of code, or a short phrase of its own."""
+    if len(label) > LABEL_MAX:
+        return ""
+    code = re.search(r"`([^`]+)`", label)
+    file = _CODE_FILE.search(code.group(1) if code else label)
+    if file:
+        return file.group().rsplit("/", 1)[-1]
+    if code:
+        return code.group(1) if len(code.group(1)) <= 40 else ""
+    words = plain(label).strip(" :.")
+    return words if 3 < len(words) <= 48 and not _GENERIC.match(words) else ""
+
+
+def statements(turn: Turn) -> Iterator[Statement]:
+    """The statements of one turn in the order they stand; code blocks, drawings and rules are passed over."""
+    outline = _Outline()
+    fenced = False
+    lines = turn.text[:TEXT_MAX].split("\n")
+    for number, line in enumerate(lines):
+        if _FENCE.match(line):
+            fenced = not fenced
+        elif not fenced and line.strip() and not _RULE_LINE.match(line):
+            yield from _from_line(turn, line, outline, header=_is_table_header(lines, number))
+
+
+def _is_table_header(lines: list[str], number: int) -> bool:
+    following = lines[number + 1] if number + 1 < len(lines) else ""
+    return "|" in following and "-" in following and _RULE_LINE.match(following) is not None
+
+
+def _from_line(turn: Turn, line: str, outline: _Outline, *, header: bool) -> Iterator[Statement]:
+    if heading := _HEADING.match(line):
+        outline.enter(-10 + line.index("#") + line.count("#", 0, heading.start(1)), heading.group(1))
+    elif line.lstrip().startswith("|"):
+        if not header:
+            yield from _row(turn, line, outline)
+    elif item := _ITEM.match(line):
+        yield from _item(turn, line, item, outline)
+    elif _BOLD_LINE.match(line) and len(plain(line)) <= 80 and (line.rstrip(" *").endswith(":") or _is_label(line)):
+        outline.enter(-1, line)
+    elif not _DRAWING.search(line):
+        yield from _paragraph(turn, line, outline)
+
+
+def _row(turn: Turn, line: str, outline: _Outline) -> Iterator[Statement]:
+    cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+    told = [cell for cell in cells if cell]
+    if len(told) >= 2:
+        text = f"{plain(told[0])}: {plain('; '.join(told[1:]))}"
+        yield _statement(turn, outline.subject(text) + text, line.strip(), listed=True)
+
+
+def _item(turn: Turn, line: str, item: re.Match[str], outline: _Outline) -> Iterator[Statement]:
+    depth = len(item.group(1).expandtabs(4))
+    content = line[item.end() :].rstrip()
+    outline.leave(depth)
+    if not (content.endswith(":") or _is_label(content)):
+        text = plain(content)
+        yield _statement(turn, outline.subject(text) + text, content, listed=True)
+    outline.enter(depth, content)
+
+
+def _is_label(content: str) -> bool:
+    """Whether a line only names what the lines below it are about."""
+    words = plain(content)
+    bare = NAMED.sub("", content.replace("*", "")).strip(" :()`,.")
+    return len(words) <= 80 and (bare == "" or (len(bare) < 12 and content.startswith(("**`", "`"))))
+
+
+def _paragraph(turn: Turn, line: str, outline: _Outline) -> Iterator[Statement]:
+    outline.leave(0)
+    spans = _joined(line, sentences(line))
+    labelled = line.lstrip().startswith(("**", "`"))
+    for start, end in spans:
+        raw = line[start:end]
+        if raw.endswith((":", ":**")):
+            outline.enter(-1, raw if len(raw) <= LABEL_MAX else "")
+            return
+        text = plain(raw)
+        subject = outline.subject(text) if len(outline.labels) and _CODE_FILE.search(outline.labels[-1][1]) else ""
+        yield _statement(turn, subject + text, raw, listed=labelled)
+
+
+def _joined(line: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Sentences, with those that lean on the one before (`This means …`) left beside it."""
+    joined: list[tuple[int, int]] = []
+    for start, end in spans:
+        if joined and leans(line[start:end]) and end - joined[-1][0] <= STATEMENT_MAX:
+            joined[-1] = joined[-1][0], end
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _statement(turn: Turn, text: str, raw: str, *, listed: bool) -> Statement:
+    shown = text if len(text) <= STATEMENT_MAX else clip(text, STATEMENT_MAX - 2) + " …"
+    return Statement(shown, quote_of(raw), raw, turn.line, turn.speaker, listed)
+
+
+def quote_of(raw: str) -> str:
+    """The first words of a passage, exactly as they stand there."""
+    if len(raw) <= QUOTE_MAX:
+        return raw.strip()
+    return raw[
+        : raw.rfind(" ", QUOTE_MAX // 2, QUOTE_MAX) if " " in raw[QUOTE_MAX // 2 : QUOTE_MAX] else QUOTE_MAX
+    ].strip()

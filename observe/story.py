@@ -1,0 +1,217 @@
+"""How did it go? What was done in an exchange, what was found on the way, what was concluded, and how it ended."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from ..core.conversation import Exchange, Kind, Speaker, Turn
+from .request import Request, plan_title, request
+from .statements import Statement, quote_of, statements
+from .wording import plain
+from .worth import is_noise, is_status, worth
+
+_COMMIT = re.compile(r"\bgit\b[^\n;|&]{0,80}\bcommit\b(?![-\w])")
+_MESSAGE = re.compile(
+    r"""(?:-m|--message|-[a-z]*m)[ =](?:
+    "\$\(cat\ <<-?\s*['"]?(?P<mark>\w+)['"]?\s*\n(?P<here>.*?)\n\s*(?P=mark)\b
+    |"(?P<double>(?:[^"\\]|\\.)*)"
+    |'(?P<single>[^']*)')""",
+    re.VERBOSE | re.DOTALL,
+)
+_FOOTER = re.compile(r"^(?:co-authored-by|signed-off-by|generated with|🤖|claude-session|entire-)", re.IGNORECASE)
+_REFUSED = re.compile(
+    r"^(?:FAILED|fatal:|error:)|\bhusky - .{0,60}(?:failed|exited)|nothing (?:added )?to commit|no changes added to",
+    re.MULTILINE,
+)
+_INTERRUPTED = re.compile(r"\s*\[Request interrupted by user")
+_CHECK = re.compile(
+    r"""(?!(?:ls|cat|cd|grep|rg|find|rm|echo|git|sed|head|tail|cp|mv|mkdir|curl|gh)\b)
+    .*?(?<![\w./-])(?:tests?|pytest|jest|vitest|lint|eslint|biome|ruff|mypy|pyright|tsc|typecheck|check|clippy|build|make
+    |gradle|mvn|cargo|go\ vet|phpunit|rspec|xcodebuild|golangci-lint)(?![\w./-])""",
+    re.VERBOSE,
+)
+_LEAD = re.compile(r"(?:cd \S+ && |rtk |time |sudo |env |npx |[A-Z_]+=\S+ )+")
+_ANSWER = re.compile(r"^(.+) → (.+)$", re.MULTILINE)
+TELLING = 3
+"""The worth of a sentence that says something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit that was asked for on the command line; `done` unless its command failed."""
+
+    subject: str
+    body: tuple[Statement, ...]
+    quote: str
+    line: int
+    done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A question the assistant put and what the person chose."""
+
+    question: str
+    choice: str
+    quote: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The last plan that was put before the person."""
+
+    title: str
+    line: int
+    approved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """An exchange as it went.
+
+    Each statement belongs to one of `findings` (on the way), `conclusion` (in the last reply) and `statuses` (how
+    checks and commits went).
+    """
+
+    request: Request
+    findings: tuple[Statement, ...]
+    conclusion: tuple[Statement, ...]
+    statuses: tuple[Statement, ...]
+    commits: tuple[Commit, ...]
+    answers: tuple[Answer, ...]
+    objections: tuple[Statement, ...]
+    """What the person said when they stopped a tool call."""
+    plan: Plan | None
+    failures: tuple[Turn, ...]
+    """Calls of checks (tests, linters, builds) that failed."""
+    left_failing: str
+    """The command of the last check, when it failed."""
+    interrupted: bool
+
+
+def story(exchange: Exchange) -> Story:
+    """Read an exchange once. Branches that the person left count only when there is nothing else."""
+    turns = tuple(turn for turn in exchange.turns if turn.active) or exchange.turns
+    results = {turn.call: turn for turn in turns if turn.kind is Kind.RESULT and turn.call}
+    checks = list(_checks(turns, results))
+    told = [(position, statement) for position, statement in _prose(turns) if not is_noise(statement.text)]
+    said = [(position, statement) for position, statement in told if not is_status(statement.text)]
+    border = _border(turns, said)
+    return Story(
+        request=request(exchange),
+        findings=tuple(statement for position, statement in said if position < border),
+        conclusion=tuple(statement for position, statement in said if position >= border),
+        statuses=tuple(statement for _, statement in told if is_status(statement.text)),
+        commits=tuple(_commits(turns, results)),
+        answers=tuple(_answers(turns)),
+        objections=tuple(_objections(turns)),
+        plan=_plan(turns, results),
+        failures=tuple(call for call, failed in checks if failed),
+        left_failing=_command(checks[-1][0]) if checks and checks[-1][1] else "",
+        interrupted=_interrupted(turns),
+    )
+
+
+def _interrupted(turns: Sequence[Turn]) -> bool:
+    """Whether the person broke off: nothing but the program's own notes follows."""
+    after = takewhile(lambda turn: turn.kind is Kind.INJECTED, reversed(turns))
+    return any(_INTERRUPTED.match(turn.text) for turn in after)
+
+
+def _border(turns: Sequence[Turn], said: Sequence[tuple[int, Statement]]) -> int:
+    """Where the concluding words begin: the last reply if it tells anything, else after the last edit or commit."""
+    replies = [n for n, turn in enumerate(turns) if turn.kind is Kind.PROSE]
+    last = replies[-1] if replies else 0
+    while last - 1 in replies and turns[last].group and turns[last - 1].group == turns[last].group:
+        last -= 1
+    if any(position >= last and worth(statement.raw) >= TELLING for position, statement in said):
+        return last
+    changes = [
+        n for n, turn in enumerate(turns) if turn.writes or (turn.kind is Kind.CALL and _COMMIT.search(turn.text))
+    ]
+    return min(last, changes[-1]) if changes else last
+
+
+def _prose(turns: Sequence[Turn]) -> Iterator[tuple[int, Statement]]:
+    for position, turn in enumerate(turns):
+        if turn.kind is Kind.PROSE and turn.speaker is Speaker.ASSISTANT:
+            for statement in statements(turn):
+                yield position, statement
+
+
+def _commits(turns: Sequence[Turn], results: dict[str, Turn]) -> Iterator[Commit]:
+    """The last attempt at each message: a commit that a hook refused is usually tried again in the same words."""
+    found: dict[str, Commit] = {}
+    for turn in turns:
+        if turn.kind is not Kind.CALL or not _COMMIT.search(turn.text):
+            continue
+        for message in _MESSAGE.finditer(turn.text):
+            text = message.group("here") or message.group("double") or message.group("single") or ""
+            lines = [line for line in text.strip().split("\n") if not _FOOTER.match(line.strip())]
+            subject = plain(lines[0]) if lines else ""
+            if len(subject) < 4:
+                continue
+            body = Turn(turn.line, turn.speaker, turn.kind, _unfolded("\n".join(lines[1:])))
+            done = turn.call not in results or not _refused(results[turn.call])
+            told = tuple(_with_quote_in(turn, list(statements(body))))
+            found.pop(subject, None)
+            found[subject] = Commit(subject, told, quote_of(lines[0]), turn.line, done)
+            break
+    yield from found.values()
+
+
+def _refused(result: Turn) -> bool:
+    return result.failed or _REFUSED.search(result.text) is not None
+
+
+def _unfolded(body: str) -> str:
+    """Commit messages are wrapped by hand; a wrapped sentence is one line again."""
+    return re.sub(r"(?<=\S)\n(?!\s*(?:[-*•]|\d+[.)])\s|\n)[ \t]*", " ", body)
+
+
+def _with_quote_in(turn: Turn, told: Sequence[Statement]) -> Iterator[Statement]:
+    for statement in told:
+        quote = statement.quote
+        while quote and quote not in turn.text:
+            quote = quote.rpartition(" ")[0]
+        if quote:
+            yield Statement(statement.text, quote, statement.raw, turn.line, statement.speaker, statement.listed)
+
+
+def _answers(turns: Sequence[Turn]) -> Iterator[Answer]:
+    for turn in turns:
+        if turn.kind is Kind.RESULT and turn.speaker is Speaker.HUMAN and not turn.failed:
+            for pair in _ANSWER.finditer(turn.text):
+                yield Answer(plain(pair.group(1)), plain(pair.group(2)), quote_of(pair.group()), turn.line)
+
+
+def _objections(turns: Sequence[Turn]) -> Iterator[Statement]:
+    for turn in turns:
+        if turn.kind is Kind.RESULT and turn.speaker is Speaker.HUMAN and turn.failed:
+            yield from (said for said in statements(turn) if len(said.text) >= 40 and not is_noise(said.text))
+
+
+def _plan(turns: Sequence[Turn], results: dict[str, Turn]) -> Plan | None:
+    plan = None
+    for turn in turns:
+        if turn.kind is Kind.CALL and turn.tool == "ExitPlanMode":
+            heading = plan_title(turn.text.removeprefix(f"{turn.tool}: "))
+            approved = turn.call in results and not results[turn.call].failed
+            plan = Plan(heading, turn.line, approved)
+    return plan
+
+
+def _checks(turns: Sequence[Turn], results: dict[str, Turn]) -> Iterator[tuple[Turn, bool]]:
+    """The calls that ran tests, linters or builds, and whether they failed."""
+    for turn in turns:
+        result = results.get(turn.call) if turn.kind is Kind.CALL and turn.tool == "Bash" else None
+        if result is not None and _CHECK.match(_command(turn)):
+            yield turn, result.failed
+
+
+def _command(call: Turn) -> str:
+    """The program of a call and its first words, without what is put around it."""
+    words = _LEAD.sub("", call.text[:200].removeprefix(f"{call.tool}: ").strip())
+    return re.split(r"\s*(?:[|;&<>\n]|\d>)", words, maxsplit=1)[0][:60]

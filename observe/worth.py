@@ -1,0 +1,124 @@
+"""Is it worth keeping? What a statement says about itself: an intention, a status, a finding, a change, a rule."""
+
+import re
+
+from .phrases import all_of_it, anywhere, opening
+
+_INTENTION = opening(
+    r"""
+    (?:(?:good|great|perfect|ok|okay|right|now|first|next|then|so|also|finally|alright|hmm|wait|actually|excellent
+    |interesting|sure|yes|no|got it)\b[,.!:;—– -]*)* (?:let me|let['’]s (?!use|go with|stick)\w+|i['’]?ll|i will
+    |i['’]m (?:going|about|now)|i (?:now )?(?:need|want|have) to|i (?:should|can|could|might|must)|we (?:need|have) to
+    |time to|going to|now (?:i|to|the|for|on|we|that|run|update|add|create|fix|check|verify|implement|optimi[sz]ation
+    |replace|remove|commit|write|read|build|let)|next time|next(?=[,:])|continuing|starting|i now have|i have (?:all
+    |full|enough|everything|a (?:clear|full|complete))|looking at|checking|reading|running|moving on|here['’]?s (?:my
+    |the) plan)
+    """
+)
+_PROMISE = anywhere(r"let me | i['’]ll | i will | need to (?:fix|check|update|see|run|verify|add|find|look)")
+_CHATTER = all_of_it(
+    r"""
+    (?:all )?(?:done|clean|good|green|set|passing) | all edits done | perfect | great | excellent | good | ok | okay
+    | got it | you['’]re (?:absolutely )?(?:right|welcome) | understood | sure | here(?:['’]s|is|are)\b.{0,80}
+    | summary.{0,30} | everything (?:is|looks|passes|works|compiles)\b.{0,30} | (?:the )?implementation is (?:complete
+    |done|in place) | .{0,40}\bhere['’]?s a summary\b.{0,60} | (?:sources?|note|result|why|changes?) | both (?:pass
+    |checks).{0,20} | (?:if you|let me know|would you|do you want|should i|shall i|want me to|feel free|happy to
+    |ready to|i['’]m ready|how can i|what would you|glad|sorry|apologies|no response|thank|regarding your)\b.*
+    | (?:all )?(?:changes|tasks|\d+ (?:tasks|changes|steps)).{0,30}(?:complete|done|implemented|made)\b.{0,30}
+    | (?:now )?i (?:see|understand|can see)(?: the (?:issue|problem))? | (?:the )?fix(?:es)? (?:is|are) (?:in place
+    |done).{0,20} | i (?:can(?:not|['’]t)|won['’]t) help\b.* | (?:api error|error: ?\d{3}|request timed out
+    |credit balance|prompt is too long).*
+    """
+)
+_STATUS = anywhere(
+    r"""
+    (?:tests?|lint(?:ing)?|type-?check(?:ing)?|typescript|types?|build|hooks?|checks?|suite|ci|commit(?:ted)?|pushed
+    |compil(?:es|ed|ation))\b.{0,60}\b(?:pass(?:es|ed|ing)?|clean|green|succeed(?:s|ed)?|success(?:ful|fully)?
+    |compiles?|fail(?:s|ed|ing|ures?)?|valid|as [0-9a-f]{7,}) | pushed to | committed (?:as|to|and|with|success\w*)
+    | \d+ (?:pass(?:ed)?|fail(?:ed|ures)?) | commit [0-9a-f]{7,} | all (?:checks|green|clean)
+    """
+)
+_REPORTED = opening("committed | pushed")
+CAUSE = anywhere(
+    r"""
+    root cause | because | the fix | the (?:issue|problem|bug|reason|cause) (?:is|was) | caused by | due to
+    | turns? out | results? in | which means | this means | so that | instead of | rather than | otherwise
+    | was(?:n['’]t|not) | fell through | silently | fails? when | since | (?:problem|cause|fix|before|after
+    |why)\**:(?=\W)
+    """
+)
+FINDING = anywhere(
+    r"""
+    root cause | turns? out | (?:it|that|this) (?:appears|seems|means|explains) | because | caused by | due to
+    | the (?:issue|problem|bug|reason|cause|culprit|failures?|errors?) (?:is|was|are|were|comes?|came) | not (?:related
+    |caused) | unrelated | pre-existing | already (?:exists?|has|handles?|used|available|present|been) | (?:does|did
+    |is|are)n['’]t | does not | cannot | can['’]t | no longer | never | only (?:when|if|works|handles) | silently
+    | overwritten | stale | dangling | missing | mismatch | expects? | requires? | unexpected(?:ly)? | falsely
+    | misleading | auto-?(?:fixed|formatted|amended|included) | rewr(?:ote|itten) | fails? (?:when|on|because)
+    | contain(?:s|ed) | was (?:already|being) | works? by | depends? on
+    """
+)
+RULE = anywhere(
+    r"""
+    always | never | must | should (?:always|never|not|only|be) | in sync | convention | existing pattern | follow(?:s
+    |ing)? the (?:existing|same) | same pattern | gotcha | make sure | pre-commit hook runs? | single source of truth
+    | duplicated in | both (?:places|locations|files) | mirrors? | (?:is|are) required | rule of thumb | whenever
+    | every time | enforces?
+    """
+)
+CHOICE = anywhere(
+    r"""
+    decided | chose | chosen | opted | (?:we['’]?ll|let['’]s|i['’]ll|going to) (?:go with|use|stick) | going with
+    | went with | instead of | rather than | better (?:approach|option|to) | cleanest | simplest | best (?:approach
+    |option|fix) | safest | trade-?off | prefer(?:red|able)? | switch(?:ed|ing)? (?:from|to) | replac(?:ed
+    |ing) .{3,60} with
+    """
+)
+CHANGE = opening(
+    r"""
+    (?:\S+: )?(?:(?:now|also|was|were) )?(?: add(?:s|ed)?|allow(?:s|ed)?|bump(?:ed)?|change[sd]?|clean(?:ed)?
+    |convert(?:ed)?|correct(?:ed)?|create[sd]?|deleted?|deduplicate[sd]?|disabled?|drop(?:ped)?|enabled?|expand(?:ed)?
+    |export(?:ed)?|extend(?:ed)?|extract(?:ed)?|filter(?:ed)?|fix(?:es|ed)?|group(?:ed)?|handle[sd]?|hidden|hide
+    |implement(?:ed)?|import(?:ed)?|improved?|insert(?:ed)?|introduced?|made|makes?|merged?|moved?|pass(?:es|ed)?
+    |propagated?|reduced?|refactor(?:ed)?|remove[sd]?|renamed?|replace[sd]?|restored?|rewrote|rewrite|shows?|simplify
+    |simplified|skip(?:s|ped)?|sort(?:ed)?|split|stored?|strip(?:ped)?|support|swap(?:ped)?|switch(?:ed)?|update[sd]?
+    |use[sd]?|wired?|wrap(?:ped)?|write|wrote)
+    """
+)
+HOUSEKEEPING = anywhere(
+    r"""
+    remaining | unrelated | pre-existing | unstaged | untouched | already (?:committed|staged) | working tree | (?:have
+    |has) been committed | files? (?:changed|committed) | insertions?
+    """
+)
+NAMED = re.compile(r"`[^`\n]+`|\b\w+(?:[A-Z]\w*|_\w+)+\b|\b[\w-]+(?:/[\w.-]+)+|\b[\w-]+\.[a-z]{1,4}\b|\B--?[a-z][\w-]+")
+"""Code, identifiers, paths, files, options."""
+_BARE = re.compile(r"https?://\S+|[\w.-]*(?:[/\\][\w.-]+)+|[\w-]+\.[a-z]{1,5}\b|[\W\d_]+")
+"""Addresses, paths and signs: a statement must hold words besides."""
+_NUMBER = re.compile(r"\d")
+_LEANING = opening("this | that | these | those | it | they | which | he | she")
+
+
+def leans(text: str) -> bool:
+    """Whether a sentence needs the one before it to be understood."""
+    return _LEANING.match(text) is not None
+
+
+def is_noise(text: str) -> bool:
+    """Whether a sentence promises, greets, asks or announces instead of telling something."""
+    if len(text) < 12 or text.endswith((":", "?", "…")) or len(_BARE.sub("", text)) < 8:
+        return True
+    return any(pattern.search(text) for pattern in (_INTENTION, _CHATTER, _PROMISE))
+
+
+def is_status(text: str) -> bool:
+    """Whether a sentence tells how checks, commits or pushes went, and no more."""
+    return len(text) < 160 and (_STATUS.search(text) or _REPORTED.match(text)) is not None
+
+
+def worth(markdown: str) -> int:
+    """How much a sentence is worth remembering: names, causes, changes and numbers count, lengths beyond use do not."""
+    score = 2 * min(2, sum(1 for _ in NAMED.finditer(markdown))) + bool(_NUMBER.search(markdown))
+    score += 3 * bool(CAUSE.search(markdown)) + 2 * bool(CHANGE.match(markdown.lstrip("*")))
+    score += bool(RULE.search(markdown)) + (40 <= len(markdown) <= 260)
+    return score - 2 * (len(markdown) < 28) - 2 * leans(markdown)

@@ -1,0 +1,105 @@
+"""Layer 2: stored items with everything known about them."""
+
+from collections.abc import Sequence
+
+from ..archiver.store import Source, Store, StoredExchange, StoredObservation
+from ..archiver.text import one_line
+from ..core import ids, tokens
+from ..core.conversation import Exchange, Session
+from ..core.disclosure import Detail
+from ..core.observation import Evidence, Observation, ObservationType
+
+_TITLE, _QUOTE, _ANSWER = 80, 120, 1_200
+_FRAME = 60
+"""Tokens that headings, labels and the like add to what a detail says."""
+
+
+class Details:
+    """Loads details by key. An exchange is shown as an observation of type `general` about itself."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def load(self, keys: Sequence[int]) -> list[Detail]:
+        """The details of these items, in the order of the keys; unknown keys are left out."""
+        observations = self._store.observations.load(keys)
+        parents = {stored.exchange for stored in observations.values()}
+        exchanges = self._store.exchanges.load(sorted({*keys, *parents}))
+        found: list[Detail] = []
+        for key in keys:
+            if key in observations:
+                stored = observations[key]
+                found.append(self._of_observation(stored, exchanges[stored.exchange]))
+            elif key in exchanges:
+                found.append(self._of_exchange(exchanges[key]))
+        return found
+
+    def _of_observation(self, stored: StoredObservation, parent: StoredExchange) -> Detail:
+        span = parent.exchange.span
+        lines = [line for part in stored.observation.evidence for line in (part.start_line, part.end_line)]
+        return self._detail(
+            ids.show("observation", stored.key),
+            "observation",
+            stored.observation,
+            parent,
+            (min(lines, default=span.start_line), max(lines, default=span.end_line)),
+        )
+
+    def _of_exchange(self, stored: StoredExchange) -> Detail:
+        span = stored.exchange.span
+        observation = of_exchange(stored.exchange)
+        return self._detail(
+            ids.show("exchange", stored.key), "exchange", observation, stored, (span.start_line, span.end_line)
+        )
+
+    def _detail(
+        self, public: str, kind: str, observation: Observation, parent: StoredExchange, lines: tuple[int, int]
+    ) -> Detail:
+        session, source = self._store.sessions.load(parent.session), self._store.sources.load(parent.source)
+        return Detail(
+            id=public,
+            kind=kind,
+            observation=observation,
+            project=session.project,
+            branch=parent.exchange.branch or session.branch,
+            session_id=session.native_id,
+            session_title=session.title,
+            path=source.archived,
+            start_line=lines[0],
+            end_line=lines[1],
+            tokens=sum(tokens.count(turn.text) for turn in parent.exchange.turns if lines[0] <= turn.line <= lines[1]),
+        )
+
+
+def of_exchange(exchange: Exchange) -> Observation:
+    """An exchange told as an observation: what was asked, and how it was answered."""
+    prompt, answer = exchange.prompt, exchange.answer
+    asked = next((turn for turn in exchange.turns if turn.text), None)
+    quote = (Evidence(asked.line, asked.line, asked.text[:_QUOTE]),) if asked else ()
+    return Observation(
+        type=ObservationType.GENERAL,
+        title=one_line(prompt or answer, _TITLE) or "Tool use without words",
+        subtitle=one_line(prompt, 400) if len(prompt) > _TITLE else "",
+        narrative=answer if len(answer) <= _ANSWER else f"{answer[:_ANSWER].rstrip()}…",
+        files_read=exchange.reads,
+        files_modified=exchange.writes,
+        evidence=quote,
+        at=exchange.started,
+        origin="human" if prompt else "assistant",
+    )
+
+
+def price(observation: Observation) -> int:
+    """About how many tokens layer 2 costs for an observation."""
+    told = "\n".join(
+        (
+            observation.title,
+            observation.subtitle,
+            observation.narrative,
+            *observation.facts,
+            *observation.concepts,
+            *observation.files_read,
+            *observation.files_modified,
+        )
+    )
+    return tokens.count(told) + _FRAME

@@ -1,0 +1,150 @@
+"""Stored items as what can be found: text entries for the text index, texts for the embedder."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from ..archiver.store import Store, StoredExchange, StoredObservation
+from ..core.conversation import Exchange, Kind, Session, Speaker, Turn
+from ..core.observation import Observation
+from ..archiver.store.vectors import PARTS_MAX
+from .text_index import TextEntry
+
+WINDOW = 1_500
+"""Characters of conversation in one text entry (design section 3: the window that BM25 was measured with)."""
+_FOUND = {Kind.PROMPT, Kind.PROSE, Kind.THINKING, Kind.RECAP, Kind.CALL}
+_MEANT = {Kind.PROSE, Kind.THINKING, Kind.RECAP}
+_SHORTEST = 40
+"""Prose of fewer characters ("Let me look.") is not worth a vector."""
+PROMPT = 0
+"""The part of an exchange that the person asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of an exchange, at most `WINDOW` characters, and the lines it was said on."""
+
+    text: str
+    start_line: int
+    end_line: int
+
+
+def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
+    """The text entries of these items; keys that no longer exist yield nothing."""
+    sessions: dict[int, Session] = {}
+    for start in range(0, len(keys), 500):
+        part = keys[start : start + 500]
+        exchanges = store.exchanges.load(part)
+        learned = store.observations.of_exchanges(list(exchanges))
+        observations = store.observations.load(part)
+        numbers = {one.session for one in exchanges.values()} | {one.session for one in observations.values()}
+        for number in numbers - sessions.keys():
+            sessions[number] = store.sessions.load(number)
+        for stored in exchanges.values():
+            yield from _exchange_entries(stored, learned.get(stored.key, []), sessions[stored.session])
+        for observation in observations.values():
+            yield _observation_entry(observation, sessions[observation.session])
+
+
+def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
+    """What to embed for each of these items, by part.
+
+    Part 0 of an exchange is what the person asked: their own words are the best key to what they half remember.
+    Then come the paragraphs of prose and thinking; an observation has one part.
+    """
+    found = {key: _exchange_texts(stored.exchange) for key, stored in store.exchanges.load(keys).items()}
+    for key, stored in store.observations.load(keys).items():
+        found[key] = {0: observation_text(stored.observation)}
+    return found
+
+
+def windows(exchange: Exchange) -> Iterator[Window]:
+    """The exchange's conversation in stretches; what tools printed is left out unless it is an error."""
+    text, start, end = "", 0, 0
+    for turn in exchange.turns:
+        if not _worth_finding(turn):
+            continue
+        for piece in _pieces(turn.text):
+            if text and len(text) + len(piece) > WINDOW:
+                yield Window(text, start, end)
+                text = ""
+            start = start if text else turn.line
+            text, end = f"{text}\n{piece}" if text else piece, turn.line
+    if text:
+        yield Window(text, start, end)
+
+
+def observation_text(observation: Observation) -> str:
+    """What an observation says, without its facts: title, subtitle, narrative."""
+    return "\n".join(part for part in (observation.title, observation.subtitle, observation.narrative) if part)
+
+
+def _worth_finding(turn: Turn) -> bool:
+    if turn.kind is Kind.RESULT:
+        return turn.failed or turn.speaker is Speaker.HUMAN
+    return turn.kind in _FOUND
+
+
+def _pieces(text: str) -> Iterator[str]:
+    for start in range(0, len(text), WINDOW):
+        yield text[start : start + WINDOW]
+
+
+def _exchange_texts(exchange: Exchange) -> dict[int, str]:
+    said = [turn.text for turn in exchange.turns if turn.kind in _MEANT and len(turn.text) >= _SHORTEST]
+    parts = dict(enumerate(said[-(PARTS_MAX - 1) :], 1))
+    return {PROMPT: exchange.prompt, **parts} if exchange.prompt.strip() else parts
+
+
+def _exchange_entries(
+    stored: StoredExchange, learned: Sequence[StoredObservation], session: Session
+) -> Iterator[TextEntry]:
+    exchange = stored.exchange
+    observations = [entry.observation for entry in learned]
+    for window in windows(exchange):
+        yield TextEntry(
+            key=stored.key,
+            event=stored.key,
+            session=stored.session,
+            kind="exchange",
+            at=exchange.started or 0,
+            start_line=window.start_line,
+            end_line=window.end_line,
+            body=window.text,
+            types=tuple(dict.fromkeys(str(observation.type) for observation in observations)),
+            concepts=_lower(concept for observation in observations for concept in observation.concepts),
+            files=_file_values([*exchange.reads, *exchange.writes]),
+            projects=_lower((session.project, session.cwd)),
+        )
+
+
+def _observation_entry(stored: StoredObservation, session: Session) -> TextEntry:
+    observation = stored.observation
+    lines = [line for evidence in observation.evidence for line in (evidence.start_line, evidence.end_line)]
+    return TextEntry(
+        key=stored.key,
+        event=stored.exchange,
+        session=stored.session,
+        kind="observation",
+        at=observation.at or 0,
+        start_line=min(lines, default=0),
+        end_line=max(lines, default=0),
+        body="\n".join((observation_text(observation), *observation.facts, " ".join(observation.concepts))),
+        types=(str(observation.type),),
+        concepts=_lower(observation.concepts),
+        files=_file_values([*observation.files_read, *observation.files_modified]),
+        projects=_lower((session.project, session.cwd)),
+    )
+
+
+def _lower(values: Iterator[str] | Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(value.lower() for value in values if value))
+
+
+def _file_values(paths: Sequence[str]) -> tuple[str, ...]:
+    """Each path and every end of it that begins at a folder, so that `auth.ts` and `api/auth.ts` both match."""
+    found: dict[str, None] = {}
+    for path in paths:
+        parts = PurePosixPath(path.replace("\\", "/").lower()).parts
+        found.update(dict.fromkeys("/".join(parts[i:]).replace("//", "/") for i in range(len(parts))))
+    return tuple(found)

@@ -1,0 +1,158 @@
+"""Embedders: what gives every text its vector. Importing this module loads no model and no library that runs one."""
+
+import os
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Protocol, cast
+
+from ..core.errors import ModelUnavailable
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from .model.encoder import Encoder
+
+DEFAULT_MODEL = "all-MiniLM-L6-v2-int8"
+"""The model that ships with Palaver."""
+
+_PIPELINE = 1
+"""Raised with every change that gives a text another vector: as a part of the name it has stored vectors made anew."""
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors whose dot products are cosines. May be used by several threads."""
+
+    name: str
+    """Identity of the model and of the way it is used. Only vectors of equal names can be compared."""
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a vector has. Raises `ModelUnavailable` where only the loaded model knows."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
+        """One row of length one per text, in their order: shape (len(texts), dimension). Raises `ModelUnavailable`."""
+        ...
+
+
+def load(name: str = DEFAULT_MODEL, *, threads: int | None = None, download: bool = False) -> Embedder:
+    """The embedder of this name: the packaged model, or any that sentence-transformers knows.
+
+    Nothing is read before the first text is embedded. `threads` is the number of CPU threads to use, all by default.
+    """
+    if name == DEFAULT_MODEL:
+        return PackagedEmbedder(threads=threads)
+    return SentenceTransformerEmbedder(name, threads=threads, download=download)
+
+
+class PackagedEmbedder:
+    """The model that ships with Palaver: all-MiniLM-L6-v2 in int8, 384 numbers, the first 256 tokens of a text.
+
+    A text has the same vector alone and among others. Loading takes about 0.3 s and checks the files.
+    """
+
+    dimension = 384
+
+    def __init__(self, folder: Path | None = None, *, threads: int | None = None) -> None:
+        """Another `folder` than the packaged one must hold the same files, its own manifest among them."""
+        self.name = f"{DEFAULT_MODEL}/{_PIPELINE}"
+        self._folder, self._threads = folder, threads or os.cpu_count() or 1
+        self._encoder: Encoder | None = None
+        self._lock = Lock()
+
+    def embed(self, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
+        """See `Embedder.embed`."""
+        return self._load().encode([_readable(text) for text in texts], self._threads)
+
+    def _load(self) -> "Encoder":
+        with self._lock:
+            if self._encoder is None:
+                self._encoder = _packaged(self._folder)
+            return self._encoder
+
+
+class SentenceTransformerEmbedder:
+    """Any model that sentence-transformers can load, by its name on the Hugging Face hub or by absolute folder.
+
+    Needs the extra `models`. Weights are read from safetensors only and no code of the model's author is run.
+    """
+
+    def __init__(self, model: str, *, threads: int | None = None, download: bool = False) -> None:
+        """Without `download` only models that are on this machine already are found, and nothing uses the network."""
+        self.name = f"{model}/{_PIPELINE}"
+        self._model, self._threads, self._download = model, threads, download
+        self._loaded: tuple[_SentenceTransformer, int] | None = None
+        self._lock = Lock()
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a vector has. Loads the model; raises `ModelUnavailable`."""
+        with self._lock:
+            return self._load()[1]
+
+    def embed(self, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
+        """See `Embedder.embed`. The vector of a text varies in its last digits with the texts beside it."""
+        with self._lock:  # the tokenizers of transformers may not be used by two threads at once
+            model, dimension = self._load()
+            return _encode(model, texts).reshape(len(texts), dimension)
+
+    def _load(self) -> "tuple[_SentenceTransformer, int]":
+        if self._loaded is None:
+            model = self._open()
+            self._loaded = model, _encode(model, [""]).shape[1]
+        return self._loaded
+
+    def _open(self) -> "_SentenceTransformer":
+        path = Path(self._model)
+        if path.exists() and not path.is_absolute():
+            # The library would take it for the model: whoever owns the current folder would choose what we load.
+            raise ModelUnavailable(f"{self._model} is also a file or folder here", hint="Give a folder's whole path.")
+        try:
+            library = import_module("sentence_transformers")
+        except ImportError as error:
+            raise ModelUnavailable("sentence-transformers is not installed", hint=_INSTALL) from error
+        if self._threads:
+            import_module("torch").set_num_threads(self._threads)
+        try:
+            model = library.SentenceTransformer(
+                self._model,
+                trust_remote_code=False,
+                local_files_only=not self._download,
+                model_kwargs={"use_safetensors": True},
+            )
+        except Exception as error:
+            raise ModelUnavailable(f"{self._model} cannot be loaded: {error}", hint=_CHOOSE) from error
+        return cast(_SentenceTransformer, model)
+
+
+class _SentenceTransformer(Protocol):
+    def encode(
+        self, inputs: list[str], *, normalize_embeddings: bool, show_progress_bar: bool
+    ) -> "npt.NDArray[np.floating]": ...
+
+
+_REINSTALL = "Reinstall Palaver."
+_INSTALL = 'Install it with: pip install "palaver[models]"'
+_CHOOSE = "Give the whole path of a model's folder, or download one with `palaver model use NAME`."
+
+
+def _packaged(folder: Path | None) -> "Encoder":
+    try:
+        from .model.encoder import FOLDER, Encoder
+
+        return Encoder(folder or FOLDER)
+    except Exception as error:
+        raise ModelUnavailable(f"The packaged model cannot be loaded: {error}", hint=_REINSTALL) from error
+
+
+def _encode(model: _SentenceTransformer, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
+    readable = [_readable(text) for text in texts]
+    return model.encode(readable, normalize_embeddings=True, show_progress_bar=False).astype("float32")
+
+
+def _readable(text: str) -> str:
+    """The text with each lone surrogate, which no tokenizer takes, as U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,84 @@
+"""The search engine: one query in, ranked events out."""
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+from ..archiver.store import Store
+from ..core.disclosure import Filters, Mode, Query
+from ..core.errors import ModelUnavailable
+from .embedder import Embedder, load
+from .fusion import Event, gather
+from .generation import Generations
+from .snapshot import Snapshot
+from .vector_index import Near
+
+_DEPTH = 400
+"""Entries and vectors that each engine brings to the fusion."""
+_PRESENT_WORDS, _PRESENT_MEANING = 0.4, 0.4
+"""From which fraction of words, or which cosine, on a concept counts as present in a conversation."""
+
+
+class Engine:
+    """Searches one store. Loads the model at the first query that needs it; without it, words alone answer."""
+
+    def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
+        self._store, self._embedder = store, embedder
+        self._snapshot = Snapshot(store, generations, embedder)
+        self.unavailable: ModelUnavailable | None = None
+        """Why meaning could not be searched the last time; None when it was."""
+
+    @property
+    def lag(self) -> int:
+        """Changes that the published index does not hold yet; they are searched all the same."""
+        return self._snapshot.lag
+
+    def searched(self, mode: Mode) -> tuple[str, ...]:
+        """The engines that answered the last query."""
+        wanted = (Mode.TEXT, Mode.VECTOR) if mode is Mode.BOTH else (mode,)
+        return tuple(str(engine) for engine in wanted if engine is Mode.TEXT or self.unavailable is None)
+
+    def allowed(self, filters: Filters, keys: Sequence[int]) -> AbstractSet[int]:
+        """Those of these items that satisfy the filters."""
+        return self._snapshot.allowed(filters, keys)
+
+    def search(self, concept: str, mode: Mode, filters: Filters) -> list[Event]:
+        """Events that match, best first."""
+        self._snapshot.refresh()
+        texts = self._snapshot.text(concept, filters, _DEPTH) if mode is not Mode.VECTOR else []
+        vectors = self._vectors(concept, {match.event for match in texts}, filters) if mode is not Mode.TEXT else []
+        return gather(texts, vectors)
+
+    def search_all(self, concepts: Sequence[str], mode: Mode, filters: Filters) -> list[Event]:
+        """For each conversation in which every concept is present, its best event; by mean score."""
+        found = [self._by_session(self.search(concept, mode, filters)) for concept in concepts]
+        ranked: list[tuple[float, Event]] = []
+        for session in set(found[0]).intersection(*found[1:]):
+            events = [of_one[session] for of_one in found]
+            ranked.append((sum(event.score for event in events), max(events, key=lambda event: event.score)))
+        return [event for _, event in sorted(ranked, key=lambda pair: (-pair[0], pair[1].key))]
+
+    def _by_session(self, events: Sequence[Event]) -> dict[int, Event]:
+        """The best event of each conversation in which the concept is present."""
+        present = [event for event in events if event.words >= _PRESENT_WORDS or event.meaning >= _PRESENT_MEANING]
+        items = self._store.items.load([event.key for event in present])
+        best: dict[int, Event] = {}
+        for event in present:
+            if event.key in items:
+                best.setdefault(items[event.key].session, event)
+        return best
+
+    def _vectors(self, concept: str, events: AbstractSet[int], filters: Filters) -> list[Near]:
+        """The nearest vectors, and all others of the events found so far, so that every event is fully compared."""
+        self.unavailable = None
+        try:
+            [vector] = self._model().embed([concept])
+        except ModelUnavailable as problem:
+            self.unavailable = problem
+            return []
+        nearest = self._snapshot.nearest(vector, filters, _DEPTH)
+        return self._snapshot.of_events(vector, sorted({*events, *(near.event for near in nearest)}))
+
+    def _model(self) -> Embedder:
+        if self._embedder.name != self._snapshot.model:
+            self._embedder = load(self._snapshot.model)
+        return self._embedder

@@ -1,0 +1,125 @@
+"""Keeping the index up to date: embed what has no vectors yet, publish what changed as a new generation."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from ..archiver.store import Entity, Store
+from ..core.errors import IndexDamaged, LeaseHeld
+from . import documents
+from .embedder import Embedder
+from .generation import Generation, Generations, Manifest, checksums
+from .text_index import TextIndex
+from .vector_index import VectorIndex
+
+LEASE = "index"
+_BATCH = 256
+_REWRITTEN = {"meta.json", ".managed.json"}
+"""Files of a Tantivy index that change; all others are immutable and can be shared between generations."""
+
+Progress = Callable[[int, int], None]
+
+
+class Indexer:
+    """Writes vectors and generations. Interrupting it loses at most the batch in hand."""
+
+    def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
+        self._store, self._generations, self._embedder = store, generations, embedder
+
+    def embed(self, progress: Progress) -> int:
+        """Embed every item that has no vectors of this model, newest first; how many there were."""
+        model, done = self._embedder.name, 0
+        total = self._store.vectors.count_unembedded(model)
+        while keys := self._store.vectors.unembedded(model, _BATCH):
+            progress(done, total)
+            vectors = self._embed(keys)
+            with self._store.transaction():
+                self._store.vectors.replace(model, vectors)
+            done += len(keys)
+        progress(done, total)
+        return done
+
+    def publish(self) -> Generation | None:
+        """Publish everything logged so far; None when there is nothing new or another process is at it."""
+        try:
+            with self._store.leases.hold(LEASE):
+                previous = self._usable()
+                if previous is not None and previous.manifest.watermark == self._store.changes.last():
+                    return None
+                return self._generations.publish(lambda folder: self._build(folder, previous))
+        except LeaseHeld:
+            return None
+
+    def _usable(self) -> Generation | None:
+        """The current generation to build on; None when a new start is needed."""
+        try:
+            current = self._generations.current()
+        except IndexDamaged:
+            return None
+        if current is not None and current.manifest.watermark > self._store.changes.last():
+            return None
+        return current
+
+    def _build(self, folder: Path, previous: Generation | None) -> Manifest:
+        watermark = self._store.changes.last()
+        text = self._build_text(folder / "text", previous)
+        vectors, model = self._build_vectors(previous)
+        (folder / "vectors").mkdir()
+        vectors.save(folder / "vectors")
+        return Manifest(
+            watermark=watermark,
+            model=model,
+            dimension=vectors.dimension,
+            entries=text,
+            vectors=len(vectors),
+            files=checksums(folder),
+        )
+
+    def _build_text(self, folder: Path, previous: Generation | None) -> int:
+        if previous is None:
+            folder.mkdir()
+            keys, gone = self._store.items.all_keys(), list[int]()
+        else:
+            _share(previous.text, folder)
+            keys = gone = self._store.changes.since(previous.manifest.watermark, [Entity.ITEM])
+        index = TextIndex(folder)
+        index.apply(gone, documents.entries(self._store, keys))
+        return len(index)
+
+    def _build_vectors(self, previous: Generation | None) -> tuple[VectorIndex, str]:
+        """The vectors and their model. Those of another model stay in use until all are made anew."""
+        model = self._embedder.name
+        if previous is None or (
+            previous.manifest.model != model and not self._store.vectors.count_unembedded(model)
+        ):
+            return VectorIndex.empty(self._embedder.dimension).changed([], self._store.vectors.all(model)), model
+        model = previous.manifest.model
+        keys = self._store.changes.since(previous.manifest.watermark)
+        return VectorIndex.open(previous.vectors).changed(keys, self._store.vectors.of_items(model, keys)), model
+
+    def _embed(self, keys: list[int]) -> dict[int, dict[int, bytes]]:
+        texts = documents.texts(self._store, keys)
+        places = [(key, part) for key in keys for part in texts.get(key, {})]
+        rows = self._embedder.embed([texts[key][part] for key, part in places])
+        vectors: dict[int, dict[int, bytes]] = {key: {} for key in keys}
+        for (key, part), row in zip(places, rows.astype(np.dtype("<f2")), strict=True):
+            vectors[key][part] = row.tobytes()
+        return vectors
+
+
+def _share(source: Path, target: Path) -> None:
+    """A copy of an index folder that shares the files which never change."""
+    target.mkdir()
+    for path in source.iterdir():
+        if path.name.endswith(".lock"):
+            continue
+        if path.name in _REWRITTEN:
+            shutil.copy2(path, target / path.name)
+            continue
+        try:
+            os.link(path, target / path.name)
+        except OSError:
+            shutil.copy2(path, target / path.name)

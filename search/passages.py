@@ -1,0 +1,106 @@
+"""Layer 3: lines of an archived transcript, read as the conversation they are."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+from ..archiver.exchanges import group
+from ..archiver.formats import FORMATS
+from ..archiver.lines import split
+from ..archiver.raw import RawArchive
+from ..archiver.store import Source, Store
+from ..core import tokens
+from ..core.conversation import Exchange, Session
+from ..core.disclosure import Transcript
+from ..core.errors import InvalidLineRange, PathOutsideArchive
+
+BUDGET = 8_000
+"""Tokens of conversation in one reply; a longer stretch is cut and goes on at `next_line`."""
+
+
+class Passages:
+    """Reads the archive by path and lines. Nothing outside it can be named."""
+
+    def __init__(self, store: Store, raw: RawArchive) -> None:
+        self._store, self._raw = store, raw
+
+    def read(self, path: str, start: int, end: int | None) -> Transcript:
+        """The conversation on these lines (1-based, inclusive; to the last one without `end`).
+
+        Long tool inputs and results are shortened unless the whole stretch fits the budget.
+        """
+        source, last = self._range(path, start, end)
+        session = self._store.sessions.load(source.session) if source.session is not None else Session(source.agent, "")
+        exchanges = list(self._exchanges(source, session, start, last, shorten=False))
+        if _tokens(exchanges) > BUDGET:
+            exchanges = list(self._exchanges(source, session, start, last, shorten=True))
+        exchanges, next_line = _within_budget(exchanges)
+        return Transcript(
+            path=source.archived,
+            session_id=session.native_id,
+            parent_id=session.parent_id,
+            agent=session.agent,
+            project=session.project,
+            cwd=session.cwd,
+            branch=session.branch,
+            version=session.version,
+            title=session.title,
+            started=session.started,
+            start_line=start,
+            end_line=next_line - 1 if next_line else last,
+            total_lines=source.lines,
+            exchanges=tuple(exchanges),
+            tokens=_tokens(exchanges),
+            next_line=next_line,
+        )
+
+    def raw(self, path: str, start: int, end: int | None) -> Iterator[bytes]:
+        """The lines as the agent wrote them, line ends included."""
+        source, last = self._range(path, start, end)
+        with self._raw.open(source.archived) as file:
+            yield from islice(file, start - 1, last)
+
+    def _range(self, path: str, start: int, end: int | None) -> tuple[Source, int]:
+        """The source a path means and its last line wanted; raises `PathOutsideArchive` or `InvalidLineRange`."""
+        if start < 1:
+            raise InvalidLineRange("startLine must be ≥1")
+        if end is not None and end < start:
+            raise InvalidLineRange("endLine must be ≥startLine")
+        source = self._store.sources.by_archived(self._raw.relative(path))
+        if source is None:
+            raise PathOutsideArchive(path)
+        if start > max(1, source.lines):
+            raise InvalidLineRange(f"startLine {start} is past the last line, {source.lines}")
+        return source, min(end or source.lines, source.lines)
+
+    def _exchanges(self, source: Source, session: Session, start: int, last: int, *, shorten: bool) -> Iterator[Exchange]:
+        """The exchanges that have turns on these lines, with those turns alone."""
+        known = next(known for known in FORMATS if known.agent == source.agent)
+        first = self._store.exchanges.before(source.id or 0, start)
+        with self._raw.open(source.archived) as file:
+            lines = split(file, start_byte=first.start_byte, start_line=first.start_line)
+            wanted = (line for line in lines if line.number <= last)
+            for event in group(known.reader(session, shorten=shorten), wanted, first_ordinal=first.ordinal):
+                if isinstance(event, Exchange):
+                    turns = tuple(turn for turn in event.turns if start <= turn.line <= last)
+                    if turns:
+                        yield replace(event, turns=turns)
+
+
+def _tokens(exchanges: list[Exchange]) -> int:
+    return sum(tokens.count(turn.text) for exchange in exchanges for turn in exchange.turns)
+
+
+def _within_budget(exchanges: list[Exchange]) -> tuple[list[Exchange], int | None]:
+    """As many turns as the budget allows, at least one line of them, and the line of the first one left out."""
+    spent, kept, line = 0, list[Exchange](), 0
+    for exchange in exchanges:
+        for place, turn in enumerate(exchange.turns):
+            spent += tokens.count(turn.text)
+            if spent > BUDGET and line and turn.line != line:
+                if place:
+                    kept.append(replace(exchange, turns=exchange.turns[:place]))
+                return kept, turn.line
+            line = turn.line
+        kept.append(exchange)
+    return kept, None

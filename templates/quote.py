@@ -1,0 +1,71 @@
+"""Stored text as data: shown so that it cannot act as layout, as markup, or as words of ours."""
+
+import re
+
+from ..core.tokens import count
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_BREAKS = re.compile(r"\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
+# Controls, soft and zero-width signs (the two joiners that scripts and emoji need stay), direction overrides, tags and
+# variation selectors that can carry a hidden message, private noncharacters.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e0fff]"
+)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# Tags that would close our envelope or that agent programs take for their own voice.
+_TAG = re.compile(r"<(?=\s*/?\s*(?:recalled|system(?:-reminder)?|function_(?:calls|results))\b|\|)", re.IGNORECASE)
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
+_LAYOUT = re.compile(
+    r"\s*(?:#{1,6}(?:\s|$)|(?:=+|-{2,}|[*_]{3,})\s*$|\[(?:Sidechain|Left branch) |"
+    r"\*\*(?:User|Assistant|Task|ID|Type|Score|Title|Facts|Concepts|Files|Path|Evidence):\*\*)"
+)
+
+
+def clean(text: str) -> str:
+    """The text without signs that no reader sees; every kind of line break becomes a newline."""
+    text = _SURROGATE.sub("\ufffd", _ANSI.sub("", text))
+    return _UNSEEN.sub("", _BREAKS.sub("\n", text))
+
+
+def line(text: str) -> str:
+    """The text on one line, for headings, bullets and table rows."""
+    return _TAG.sub("&lt;", " ".join(clean(text).split()))
+
+
+def code(text: str) -> str:
+    """The text as inline code."""
+    return "`" + line(text).replace("`", "'") + "`"
+
+
+def brief(text: str, tokens: int) -> str:
+    """The text on one line and at most about `tokens` long, cut between words where there are any."""
+    whole = line(text)
+    short, cost = whole, count(whole)
+    while cost > tokens and short:
+        short = short[: max(len(short) * tokens // (cost + 1), 0)]
+        cost = count(short)
+    if len(short) == len(whole):
+        return whole
+    head, space, _ = short.rpartition(" ")
+    return f"{head if space and len(head) > len(short) // 2 else short}…"
+
+
+def block(text: str) -> str:
+    """The text on as many lines as it has; code stays code, and whatever imitates our layout is escaped.
+
+    A fence that the text leaves open is closed, so that it cannot swallow what follows.
+    """
+    shown: list[str] = []
+    fence = ""
+    for row in _TAG.sub("&lt;", clean(text).strip("\n")).split("\n"):
+        mark = _FENCE.match(row)
+        if mark is None:
+            shown.append(row if fence or not _LAYOUT.match(row) else f"\\{row.lstrip()}")
+            continue
+        shown.append(row)
+        if not fence:
+            fence = mark[1]
+        elif mark[1].startswith(fence) and not mark[2].strip():
+            fence = ""
+    return "\n".join([*shown, fence] if fence else shown)

@@ -1,0 +1,200 @@
+"""Layers as markdown: one packaged template per rendered thing, each replaceable by the user's own."""
+
+import traceback
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import (
+    BaseLoader,
+    ChoiceLoader,
+    Environment,
+    FileSystemLoader,
+    FunctionLoader,
+    StrictUndefined,
+    TemplateError,
+    TemplateSyntaxError,
+)
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from ..core.clock import show_day, show_minute
+from ..core.disclosure import Detail, Hit, Mode, Results, Transcript
+from ..core.errors import TemplateInvalid
+from ..core.tokens import count
+from . import quote
+from .dialogue import Excerpt, share, steps
+
+_SLOT = "\0"
+"""Stands for the reply's own tokens until they can be counted. Shown text never holds a NUL: `quote` removes it."""
+_FILES_SHOWN = 12
+_PER_HIT = 30
+"""Tokens that a hit of layer 1 may cost on average, its share of heading and closing line included."""
+_FRAME, _COLUMNS = 33, 17
+"""Tokens of heading and closing line; of a hit's id, date, type and score."""
+_PROJECT, _LEAST_TITLE = 6, 8
+"""Tokens that a project's name may have, and that a title gets even where the average is overrun."""
+_FAULTS = (TemplateError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, OSError)
+"""What a template of the user can raise while it is compiled or rendered."""
+
+
+class Renderer:
+    """Turns the layers' values into what an agent or a person reads.
+
+    A file in `user_folder` replaces the packaged template of the same name. It runs in a sandbox, and when it is
+    broken `TemplateInvalid` names the file and the line. Stored text is only ever a value, never a template.
+    """
+
+    def __init__(self, user_folder: Path | None = None) -> None:
+        self._packaged = _prepared(Environment(**_settings(FunctionLoader(_packaged))))  # noqa: S701 - markdown, not HTML
+        self._override = None if user_folder is None else _Override(user_folder)
+
+    def search(self, results: Results, *, facts: bool = False) -> str:
+        """Layer 1: one line per hit; with `facts` a block per hit; several concepts are shown as conversations."""
+        several = len(results.query.concepts) > 1
+        missing = _missing(results)
+        if not results.hits:
+            noun = "conversations" if several else "observations"
+            return self._render("search_none", noun=noun, filtered=bool(results.query.filters), missing=missing)
+        name = "search_conversations" if several else "search_facts" if facts else "search"
+        several_projects = len({hit.project for hit in results.hits}) > 1
+        return self._render(
+            name,
+            hits=results.hits,
+            total=results.total,
+            missing=missing,
+            several_projects=several_projects,
+            title_room=_title_room(results.hits, several_projects=several_projects),
+            project_room=_PROJECT,
+            **_price(results.hits),
+        )
+
+    def observations(self, details: Sequence[Detail]) -> str:
+        """Layer 2: every observation whole, with the lines that prove it."""
+        return self._render("observations", details=details, **_price(details))
+
+    def read(self, transcript: Transcript) -> str:
+        """Layer 3: the conversation. Results of tools share a limited room unless a single line was asked for."""
+        limit = share(transcript.exchanges, whole=transcript.start_line == transcript.end_line)
+        dialogue = [(exchange, steps(exchange, limit)) for exchange in transcript.exchanges]
+        excerpts = [part for _, shown in dialogue for step in shown for part in (step.said, step.result) if part]
+        about = (
+            ("Title", transcript.title),
+            ("Path", transcript.path),
+            ("Agent", f"{transcript.agent} {transcript.version}".strip()),
+            ("Branch", transcript.branch),
+            ("Directory", transcript.cwd),
+        )
+        shortened = any(part.hidden for part in excerpts)
+        return self._render("read", transcript=transcript, about=about, dialogue=dialogue, shortened=shortened)
+
+    def _render(self, name: str, **values: object) -> str:
+        values["tokens"] = _SLOT
+        if self._override is None or not self._override.used():
+            text = self._packaged.get_template(f"{name}.md.j2").render(values)
+        else:
+            text = self._override.render(f"{name}.md.j2", values)
+        return text.replace(_SLOT, str(count(text))).strip() + "\n"
+
+
+class _Override:
+    """The user's templates, which may include packaged ones and be included by them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        loader = ChoiceLoader([FileSystemLoader(folder), FunctionLoader(_packaged)])
+        self._environment = _prepared(ImmutableSandboxedEnvironment(**_settings(loader)))
+
+    def used(self) -> bool:
+        """Looked up each time, so that a template can be written while a server runs."""
+        return any(self._folder.glob("*.md.j2"))
+
+    def render(self, name: str, values: dict[str, object]) -> str:
+        try:
+            return self._environment.get_template(name).render(values)
+        except _FAULTS as error:
+            raise TemplateInvalid(
+                f"{self._place(error, name)}: {error}",
+                hint="Correct this template, or delete it to get the packaged one back.",
+            ) from error
+
+    def _place(self, error: Exception, name: str) -> str:
+        """`file, line n` of what failed; Jinja puts its templates into the traceback."""
+        if isinstance(error, TemplateSyntaxError):
+            return f"{error.filename or self._folder / name}, line {error.lineno}"
+        frames = traceback.extract_tb(error.__traceback__)
+        ours = [frame for frame in frames if Path(frame.filename).parent == self._folder]
+        return f"{ours[-1].filename}, line {ours[-1].lineno}" if ours else str(self._folder / name)
+
+
+@cache
+def _packaged(name: str) -> str | None:
+    source = files("palaver.templates") / name
+    return source.read_text("utf-8") if source.is_file() else None
+
+
+def _settings(loader: BaseLoader) -> dict[str, Any]:
+    # Autoescape is for HTML; markdown is made safe by the filters of `quote`.
+    return {
+        "loader": loader,
+        "autoescape": False,
+        "undefined": StrictUndefined,
+        "trim_blocks": True,
+        "keep_trailing_newline": False,
+    }
+
+
+def _prepared(environment: Environment) -> Environment:
+    for name, function in _FILTERS.items():
+        environment.filters[name] = function
+    return environment
+
+
+def _price(items: Sequence[Hit] | Sequence[Detail]) -> dict[str, int]:
+    """The cheapest and the dearest of what the next layer would cost."""
+    tokens = [item.tokens for item in items] or [0]
+    return {"cheapest": min(tokens), "dearest": max(tokens)}
+
+
+def _title_room(hits: Sequence[Hit], *, several_projects: bool) -> int:
+    """The tokens a title may have: what short titles leave over goes to the long ones."""
+    room = (_PER_HIT - _COLUMNS) * len(hits) - _FRAME
+    if several_projects:
+        room -= sum(min(count(hit.project), _PROJECT) + 2 for hit in hits)
+    costs = sorted(count(quote.line(hit.title)) for hit in hits)
+    for place, cost in enumerate(costs):
+        fair = room // (len(costs) - place)
+        if cost > fair:
+            return max(fair, _LEAST_TITLE)
+        room -= cost
+    return max([*costs, _LEAST_TITLE])
+
+
+def _missing(results: Results) -> tuple[str, ...]:
+    """The engines that should have answered and did not."""
+    mode = results.query.mode
+    wanted = (Mode.TEXT.value, Mode.VECTOR.value) if mode is Mode.BOTH else (mode.value,)
+    return tuple(engine for engine in wanted if engine not in results.searched)
+
+
+def _excerpt(part: Excerpt) -> str:
+    text = quote.block(part.text)
+    return f"{text}\n[{part.hidden:,} more characters: line {part.line}]" if part.hidden else text
+
+
+def _files(paths: Sequence[str], verb: str) -> str:
+    shown = ", ".join(f"{quote.code(path)} ({verb})" for path in paths[:_FILES_SHOWN])
+    return f"{shown} and {len(paths) - _FILES_SHOWN} more" if len(paths) > _FILES_SHOWN else shown
+
+
+_FILTERS: Mapping[str, Any] = {
+    "block": quote.block,
+    "brief": quote.brief,
+    "code": quote.code,
+    "day": show_day,
+    "excerpt": _excerpt,
+    "files": _files,
+    "line": quote.line,
+    "minute": show_minute,
+}

@@ -1,0 +1,50 @@
+"""Layers that need no archive. Run as a module, it is an MCP server over them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from palaver.core.disclosure import IDS_MAX, Detail, Query, Results, Transcript
+from palaver.core.errors import InvalidLineRange, PathOutsideArchive, TooManyIds, UnknownIds
+
+from ..templates.samples import detail, hit, results, transcript
+
+
+@dataclass
+class FakeLayers:
+    """Answers with the sample values and refuses what the real layers refuse. `asked` is the last query."""
+
+    asked: list[Query] = field(default_factory=list[Query])
+
+    def search(self, query: Query) -> Results:
+        """Two hits; none for the word `nothing`; a bug for the word `crash`."""
+        self.asked.append(query)
+        if query.concepts == ("crash",):
+            raise ZeroDivisionError
+        print("a stray line that must not reach the protocol")
+        return results(*(() if query.concepts == ("nothing",) else (hit(1), hit(2))), query=query)
+
+    def get_observations(self, ids: Sequence[str]) -> tuple[Detail, ...]:
+        """The same observation for every id but `obs-9`."""
+        if not 1 <= len(ids) <= IDS_MAX:
+            raise TooManyIds(len(ids), IDS_MAX)
+        if unknown := [public for public in ids if public == "obs-9"]:
+            raise UnknownIds(unknown)
+        return tuple(detail() for _ in ids)
+
+    def read(self, path: str, start_line: int = 1, end_line: int | None = None) -> Transcript:
+        """One transcript at one path."""
+        if path != transcript().path:
+            raise PathOutsideArchive(path)
+        if start_line < 1:
+            raise InvalidLineRange("startLine must be ≥1")
+        if end_line is not None and end_line < start_line:
+            raise InvalidLineRange("endLine must be ≥startLine")
+        return transcript()
+
+
+if __name__ == "__main__":
+    from palaver.agents.conversation import CONVERSATION
+    from palaver.agents.server import serve
+    from palaver.templates.render import Renderer
+
+    serve(CONVERSATION, FakeLayers, Renderer(), version="1.2.3")

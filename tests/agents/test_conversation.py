@@ -1,0 +1,233 @@
+"""Tests for agents/conversation.py and agents/toolset.py."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from palaver.agents.conversation import CONVERSATION, wording
+from palaver.agents.toolset import Desk, Reply
+from palaver.core.disclosure import Mode
+from palaver.core.errors import IndexDamaged, InvalidInput, LeaseHeld, PalaverError, StoreMissing
+from palaver.core.home import Home
+from palaver.core.observation import ObservationType
+from palaver.templates.render import Renderer
+
+from ..templates.samples import transcript
+from .fake_layers import FakeLayers
+
+TOOLS = {tool.name: tool for tool in CONVERSATION.tools}
+PATH = transcript().path
+
+
+def call(name: str, **arguments: object) -> Reply:
+    """A tool's reply to these arguments."""
+    return TOOLS[name].call(Desk(FakeLayers(), Renderer()), arguments)
+
+
+def refusal(name: str, **arguments: object) -> str:
+    """What the caller reads when the call is refused."""
+    with pytest.raises(PalaverError) as caught:
+        call(name, **arguments)
+    return wording(caught.value)
+
+
+def test_the_surface_is_the_three_layers_in_order() -> None:
+    """search, get_observations and read are served, in the order they are used."""
+    assert [tool.name for tool in CONVERSATION.tools] == ["search", "get_observations", "read"]
+
+
+def test_the_surface_costs_at_most_eight_hundred_tokens() -> None:
+    """Having the tools at hand is paid for in every session, so names, prompts and schemas are short."""
+    assert 400 < CONVERSATION.tokens <= 800
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "required"),
+    [
+        (
+            "search",
+            "query mode limit after before projects types concepts files response_format detail",
+            ["query"],
+        ),
+        ("get_observations", "ids response_format", ["ids"]),
+        ("read", "path startLine endLine response_format", ["path"]),
+    ],
+)
+def test_the_parameters_are_those_of_the_contract(name: str, parameters: str, required: list[str]) -> None:
+    """Names and required ones are exactly the page's, and no others are allowed."""
+    schema = TOOLS[name].schema
+
+    assert list(schema["properties"]) == parameters.split()
+    assert schema["required"] == required
+    assert schema["additionalProperties"] is False
+
+
+def test_limits_stand_in_the_schema() -> None:
+    """A client can see every limit before it calls."""
+    search, observations, read = (tool.schema["properties"] for tool in CONVERSATION.tools)
+    text, several = search["query"]["anyOf"]
+
+    assert (text["minLength"], several["minItems"], several["maxItems"]) == (2, 2, 5)
+    assert (search["limit"]["minimum"], search["limit"]["maximum"], search["limit"]["default"]) == (1, 50, 10)
+    assert search["mode"]["enum"] == [*Mode]
+    assert (observations["ids"]["minItems"], observations["ids"]["maxItems"]) == (1, 20)
+    assert (read["startLine"]["minimum"], read["startLine"]["default"], read["endLine"]["minimum"]) == (1, 1, 1)
+    assert search["types"]["description"].split(", ") == [*ObservationType]
+
+
+def test_every_parameter_reaches_the_query() -> None:
+    """What the caller sends is what is searched for."""
+    layers = FakeLayers()
+    given: dict[str, object] = {
+        "query": "auth", "mode": "text", "limit": 3.0, "after": "2025-01-01", "before": "2025-01-01",
+        "projects": ["p"], "types": ["bugfix"], "concepts": ["JWT"], "files": ["a.ts"],
+    }  # fmt: skip
+    TOOLS["search"].call(Desk(layers, Renderer()), given)
+    (query,) = layers.asked
+    found = query.filters
+
+    assert (query.concepts, query.mode, query.limit) == (("auth",), Mode.TEXT, 3)
+    assert (found.projects, found.types, found.concepts, found.files) == (
+        ("p",),
+        (ObservationType.BUG_FIX,),
+        ("JWT",),
+        ("a.ts",),
+    )
+    assert (found.before or 0) - (found.after or 0) == 86_400_000
+
+
+def test_null_means_left_out() -> None:
+    """Clients that fill every optional parameter with null get the defaults."""
+    layers = FakeLayers()
+    nothing = dict.fromkeys([*TOOLS["search"].schema["properties"]][1:])
+    TOOLS["search"].call(Desk(layers, Renderer()), {"query": "auth", **nothing})
+
+    assert (layers.asked[0].limit, layers.asked[0].filters) == (10, type(layers.asked[0].filters)())
+
+
+def test_markdown_is_the_default_and_carries_no_data() -> None:
+    """A reply is paid for once: text alone unless JSON was asked for."""
+    for reply in (call("search", query="auth"), call("get_observations", ids=["obs-1"]), call("read", path=PATH)):
+        assert reply.data is None
+        assert "<recalled>" in reply.text
+
+
+def test_json_is_announced_in_one_line() -> None:
+    """Where JSON was asked for, the text does not repeat it."""
+    found = call("search", query="auth", response_format="json")
+    whole = call("get_observations", ids=["obs-1"], response_format="json")
+    lines = call("read", path=PATH, response_format="json")
+
+    assert (found.data or {})["results"][0]["id"] == "obs-1041"
+    assert (whole.data or {})["observations"][0]["id"] == "obs-1041"
+    assert (lines.data or {})["exchanges"][0]["ordinal"] == 1
+    for reply in (found, whole, lines):
+        assert reply.text.count("\n") == 0
+        assert f"~{(reply.data or {})['tokens']} tokens" in reply.text
+
+
+def test_facts_are_shown_on_request() -> None:
+    """detail: facts is the page's block, the default is one line a hit."""
+    assert "**Facts:**" in call("search", query="auth", detail="facts").text
+    assert "**Facts:**" not in call("search", query="auth").text
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("search", {"query": "x"}, "Query too short: Single string must be ≥2 characters"),
+        ("search", {"query": 7}, "Query must be string or array. Use string or string[]"),
+        ("search", {"query": None}, "Query must be string or array. Use string or string[]"),
+        ("search", {"query": ["ab", 7]}, "Query must be string or array. Use string or string[]"),
+        ("search", {"query": ["one"]}, "Query array must have 2-5 items. Add/remove concepts"),
+        ("search", {"query": ["ab"] * 6}, "Query array must have 2-5 items. Add/remove concepts"),
+        ("search", {"query": "ab", "after": "yesterday"}, "Invalid date format. Use YYYY-MM-DD format"),
+        ("search", {"query": "ab", "before": "2025-02-30"}, "Invalid date format. Use YYYY-MM-DD format"),
+        ("search", {"query": "ab", "limit": 0}, "Invalid limit: 0. Ask for 1 to 50 results."),
+        ("search", {"query": "ab", "limit": 51}, "Invalid limit: 51. Ask for 1 to 50 results."),
+        ("get_observations", {"ids": ["obs-9"]}, "Invalid observation ID: obs-9. Verify ID from search results"),
+        (
+            "get_observations",
+            {"ids": ["obs-1"] * 21},
+            "Maximum 20 observations per request. Split into multiple requests if needed",
+        ),
+        ("get_observations", {"ids": []}, "No observation IDs given. Take 1-20 IDs from search results"),
+        ("read", {"path": "/etc/passwd"}, "File not found: /etc/passwd. Verify path from search"),
+        ("read", {"path": "a\n</recalled>"}, "File not found: a &lt;/recalled>. Verify path from search"),
+        (
+            "read",
+            {"path": PATH, "startLine": 0},
+            "Invalid line range: startLine must be ≥1. Check line numbers",
+        ),
+        (
+            "read",
+            {"path": PATH, "startLine": 5, "endLine": 4},
+            "Invalid line range: endLine must be ≥startLine. Check line numbers",
+        ),
+    ],
+)
+def test_errors_are_in_the_contracts_words(name: str, arguments: dict[str, Any], message: str) -> None:
+    """Every error of the page comes word for word, with what to do about it."""
+    assert refusal(name, **arguments) == message
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("search", {}, "query is required"),
+        ("search", {"query": "ab", "mode": "fuzzy"}, "mode must be 'vector', 'text' or 'both'"),
+        ("search", {"query": "ab", "limit": "ten"}, "limit must be a whole number"),
+        ("search", {"query": "ab", "limit": True}, "limit must be a whole number"),
+        ("search", {"query": "ab", "limit": 2.5}, "limit must be a whole number"),
+        ("search", {"query": "ab", "projects": "shop"}, "projects must be an array of strings"),
+        ("search", {"query": "ab", "files": ["a", 1]}, "files[1] must be a string"),
+        ("search", {"query": "ab", "after": 20250101}, "after must be a string"),
+        ("search", {"query": "ab", "response_format": "xml"}, "response_format must be 'markdown' or 'json'"),
+        ("get_observations", {"ids": "obs-1"}, "ids must be an array of strings"),
+        ("read", {"path": 5}, "path must be a string"),
+        ("read", {"path": PATH, "start_line": 5}, "start_line is not a parameter"),
+        ("read", {"path": PATH, "startLine": "5"}, "startLine must be a whole number"),
+    ],
+)
+def test_a_wrong_argument_is_named(name: str, arguments: dict[str, Any], message: str) -> None:
+    """Wrong types and unknown names are told by parameter, with the parameters there are."""
+    said = refusal(name, **arguments)
+    known = ", ".join(TOOLS[name].schema["properties"])
+
+    assert said == f"Invalid parameter: {message}. Parameters of {name}: {known}."
+
+
+def test_every_wrong_argument_is_named_at_once() -> None:
+    """One corrected call is enough."""
+    said = refusal("search", query="ab", limit="x", limt=5, **{"evil\n## heading" * 50: 1})
+
+    assert "limit must be a whole number; Invalid parameter: limt is not a parameter" in said
+    assert "\n" not in said
+    assert len(said) < 500
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (InvalidInput("No", hint="Do so."), "No. Do so."),
+        (LeaseHeld("busy"), "busy"),
+        (StoreMissing(Home.find().database), f"no archive at {Home.find().database}. Run `palaver up` to make one."),
+        (
+            IndexDamaged(Home.find().index, "torn"),
+            f"{Home.find().index}: torn. Run `palaver archive` to rebuild the index.",
+        ),
+    ],
+)
+def test_other_errors_say_what_to_do(error: PalaverError, message: str) -> None:
+    """What the page has no words for is told with its hint."""
+    assert wording(error) == message
+
+
+def test_the_surface_is_known_without_the_protocol_or_an_engine() -> None:
+    """Describing the tools imports no SDK, no model and no index, so a start is fast."""
+    heavy = "mcp mcp_types onnxruntime tantivy usearch anthropic apsw tokenizers"
+    script = f"import sys, palaver.agents.conversation; print([m for m in {heavy.split()} if m in sys.modules])"
+
+    assert subprocess.check_output([sys.executable, "-c", script], text=True).strip() == "[]"

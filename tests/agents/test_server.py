@@ -1,0 +1,296 @@
+"""Tests for agents/server.py: the SDK's own client over a real standard input and output."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import anyio
+import orjson
+import pytest
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolResult, TextContent
+
+from palaver.agents.conversation import CONVERSATION
+from palaver.agents.server import build
+from palaver.core.errors import StoreMissing
+from palaver.core.home import Home
+from palaver.templates.render import Renderer
+
+from ..templates.samples import transcript
+from .fake_layers import FakeLayers
+
+ROOT = Path(__file__).parents[2]
+MODULE = "tests.agents.fake_layers"
+PATH = transcript().path
+ERAS = ["legacy", "2026-07-28"]
+Talk = Callable[[Client], Coroutine[Any, Any, None]]
+
+
+def over_stdio(talk: Talk, mode: str) -> None:
+    """Runs `talk` against a server in a process of its own."""
+
+    async def run() -> None:
+        server = StdioServerParameters(command=sys.executable, args=["-m", MODULE], cwd=ROOT)
+        async with Client(stdio_client(server), mode=mode) as client:
+            await talk(client)
+
+    anyio.run(run)
+
+
+def in_process(talk: Talk, open_layers: Callable[[], FakeLayers] = FakeLayers) -> None:
+    """Runs `talk` against a server in this process."""
+
+    async def run() -> None:
+        async with Client(build(CONVERSATION, open_layers, Renderer()), mode="2026-07-28") as client:
+            await talk(client)
+
+    anyio.run(run)
+
+
+def missing() -> FakeLayers:
+    """What happens before anything was archived."""
+    raise StoreMissing(Home.find().database)
+
+
+def text(result: CallToolResult) -> str:
+    """The reply's only text."""
+    (content,) = result.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+@pytest.mark.parametrize("mode", ERAS)
+def test_both_eras_are_served(mode: str) -> None:
+    """A client that shakes hands and one that does not see the same three tools and get the same replies."""
+
+    async def talk(client: Client) -> None:
+        tools = (await client.list_tools()).tools
+        assert [tool.name for tool in tools] == ["search", "get_observations", "read"]
+        for listed, tool in zip(tools, CONVERSATION.tools, strict=True):
+            assert (listed.input_schema, listed.description) == (tool.schema, tool.description)
+            assert listed.annotations is not None
+            assert listed.annotations.read_only_hint
+            assert listed.output_schema is None
+        for name, arguments, begin in (
+            ("search", {"query": "auth"}, "## Search Results (2 observations)\n"),
+            ("search", {"query": ["React", "JWT"]}, "## Search Results (2 conversations)\n"),
+            ("search", {"query": "nothing"}, "No observations found."),
+            ("get_observations", {"ids": ["obs-1", "obs-2"]}, "Retrieved 2 observations:\n"),
+            ("read", {"path": PATH}, "# Conversation: 5e0c\n# Project: my-api\n# Date: 2025-12-01\n"),
+        ):
+            result = await client.call_tool(name, arguments)
+            assert text(result).startswith(begin)
+            assert result.structured_content is None
+            assert not result.is_error
+
+    over_stdio(talk, mode)
+
+
+@pytest.mark.parametrize("mode", ERAS)
+def test_json_is_structured_content_and_paid_for_once(mode: str) -> None:
+    """JSON comes as structured content, announced by one short line of text."""
+
+    async def talk(client: Client) -> None:
+        for name, arguments, key in (
+            ("search", {"query": "auth"}, "results"),
+            ("get_observations", {"ids": ["obs-1"]}, "observations"),
+            ("read", {"path": PATH}, "exchanges"),
+        ):
+            result = await client.call_tool(name, {**arguments, "response_format": "json"})
+            assert result.structured_content[key]
+            assert len(text(result)) < 80
+
+    over_stdio(talk, mode)
+
+
+@pytest.mark.parametrize("mode", ERAS)
+def test_errors_reach_the_model_in_the_contracts_words(mode: str) -> None:
+    """A refused call is a tool error that says how to correct it; the server lives on."""
+
+    async def talk(client: Client) -> None:
+        for name, arguments, message in (
+            ("search", {"query": "x"}, "Query too short: Single string must be ≥2 characters"),
+            ("search", {"query": 1}, "Query must be string or array. Use string or string[]"),
+            ("search", {"query": ["ab"] * 6}, "Query array must have 2-5 items. Add/remove concepts"),
+            ("search", {"query": "ab", "after": "soon"}, "Invalid date format. Use YYYY-MM-DD format"),
+            ("get_observations", {"ids": ["obs-9"]}, "Invalid observation ID: obs-9. Verify ID from search results"),
+            (
+                "get_observations",
+                {"ids": ["obs-1"] * 21},
+                "Maximum 20 observations per request. Split into multiple requests if needed",
+            ),
+            ("read", {"path": "../x"}, "File not found: ../x. Verify path from search"),
+            (
+                "read",
+                {"path": PATH, "startLine": 0},
+                "Invalid line range: startLine must be ≥1. Check line numbers",
+            ),
+            (
+                "read",
+                {"path": PATH, "startLine": 3, "endLine": 2},
+                "Invalid line range: endLine must be ≥startLine. Check line numbers",
+            ),
+        ):
+            result = await client.call_tool(name, arguments)
+            assert result.is_error
+            assert text(result) == message
+        assert not (await client.call_tool("search", {"query": "auth"})).is_error
+
+    over_stdio(talk, mode)
+
+
+def test_an_unknown_tool_is_a_protocol_error() -> None:
+    """A name that is not listed is refused with the names that are."""
+
+    async def talk(client: Client) -> None:
+        with pytest.raises(MCPError, match=r"Unknown tool: forget\. Tools: search, get_observations, read"):
+            await client.call_tool("forget", {})
+
+    in_process(talk)
+
+
+def test_a_bug_does_not_end_the_server() -> None:
+    """An unforeseen failure costs one reply, not the connection."""
+
+    async def talk(client: Client) -> None:
+        with pytest.raises(MCPError):
+            await client.call_tool("search", {"query": "crash"})
+        assert not (await client.call_tool("search", {"query": "auth"})).is_error
+
+    in_process(talk)
+
+
+def test_the_archive_is_opened_at_the_first_call() -> None:
+    """Without an archive the server starts and lists its tools; a call says how to make one."""
+
+    async def talk(client: Client) -> None:
+        assert len((await client.list_tools()).tools) == 3
+        for _ in range(2):
+            result = await client.call_tool("search", {"query": "auth"})
+            assert result.is_error
+            assert "Run `palaver up` to make one." in text(result)
+
+    in_process(talk, missing)
+
+
+def test_calls_at_the_same_time_are_all_answered() -> None:
+    """Many calls on one connection do not disturb each other."""
+
+    async def talk(client: Client) -> None:
+        replies: list[str] = []
+
+        async def ask(ids: list[str]) -> None:
+            replies.append(text(await client.call_tool("get_observations", {"ids": ids})).split("\n")[0])
+
+        async with anyio.create_task_group() as group:
+            for number in range(1, 11):
+                group.start_soon(ask, ["obs-1"] * number)
+        assert sorted(replies) == sorted(f"Retrieved {n} observation{'s' if n > 1 else ''}:" for n in range(1, 11))
+
+    in_process(talk)
+
+
+def spawn() -> subprocess.Popen[bytes]:
+    """A server to be spoken to by hand."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen([sys.executable, "-m", MODULE], cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe)
+
+
+def ask(server: subprocess.Popen[bytes], message: dict[str, Any]) -> dict[str, Any]:
+    """The server's next line, after this message."""
+    assert server.stdin is not None
+    assert server.stdout is not None
+    server.stdin.write(orjson.dumps(message) + b"\n")
+    server.stdin.flush()
+    answer: dict[str, Any] = orjson.loads(server.stdout.readline())
+    return answer
+
+
+def shake_hands(server: subprocess.Popen[bytes], version: str) -> dict[str, Any]:
+    """The result of `initialize` with this protocol version."""
+    params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}
+    result: dict[str, Any] = ask(server, {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})[
+        "result"
+    ]
+    assert server.stdin is not None
+    server.stdin.write(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
+    server.stdin.flush()
+    return result
+
+
+@pytest.mark.parametrize(
+    ("version", "structured"), [("2024-11-05", False), ("2025-03-26", False), ("2025-06-18", True)]
+)
+def test_clients_that_know_no_structured_content_get_json_as_text(version: str, structured: bool) -> None:
+    """Before 2025-06-18 the JSON is the text; from then on it is structured content; never both."""
+    with spawn() as server:
+        hello = shake_hands(server, version)
+        call = {"name": "search", "arguments": {"query": "auth", "response_format": "json"}}
+        result = ask(server, {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call})["result"]
+        server.communicate()
+
+    assert (hello["protocolVersion"], hello["serverInfo"]["version"]) == (version, "1.2.3")
+    assert hello["instructions"] == CONVERSATION.instructions
+    (content,) = result["content"]
+    data = result["structuredContent"] if structured else orjson.loads(content["text"])
+    assert data["results"][0]["id"] == "obs-1041"
+    assert ("structuredContent" in result) is structured
+
+
+def test_discovery_needs_no_handshake() -> None:
+    """A client of the newer era learns versions and instructions from its first question."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "0"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    with spawn() as server:
+        message = {"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": meta}}
+        result = ask(server, message)["result"]
+        server.communicate()
+
+    assert "2026-07-28" in result["supportedVersions"]
+    assert result["instructions"] == CONVERSATION.instructions
+
+
+def test_the_end_of_input_ends_the_server() -> None:
+    """When the client closes its side, the server is done and says nothing."""
+    with spawn() as server:
+        shake_hands(server, "2025-11-25")
+        rest, log = server.communicate(timeout=20)
+
+    assert (server.returncode, rest, log) == (0, b"", b"")
+
+
+def test_a_client_that_vanishes_is_no_error() -> None:
+    """A closed pipe ends the server without a traceback."""
+    with spawn() as server:
+        shake_hands(server, "2025-11-25")
+        assert server.stdin is not None
+        assert server.stdout is not None
+        assert server.stderr is not None
+        server.stdout.close()
+        server.stdin.write(b'{"jsonrpc": "2.0", "id": 2, "method": "tools/list"}\n')
+        server.stdin.close()
+        log = server.stderr.read()
+
+    assert (server.returncode, log) == (0, b"")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are sent differently there")
+def test_ctrl_c_ends_the_server_at_once() -> None:
+    """An interrupt ends it without a traceback, although it waits for input."""
+    with spawn() as server:
+        shake_hands(server, "2025-11-25")
+        server.send_signal(signal.SIGINT)
+        assert server.stderr is not None
+        log = server.stderr.read()
+
+    assert server.returncode == -signal.SIGINT
+    assert log == b""

@@ -1,0 +1,1 @@
+"""Is every line that was said kept and accounted for?"""

@@ -1,0 +1,66 @@
+"""The numbers in bench/RESULTS.md mean what they are called."""
+
+import math
+
+import pytest
+from bench.retrieval.corpus import Question
+from bench.retrieval.metrics import hit_at, interval, ndcg_at, recall_at, reciprocal_rank, separation, silenced
+
+RANKING = ["a", "b", "c", "d"]
+
+
+def test_hit() -> None:
+    """A hit is one relevant item, any of them, within the depth."""
+    assert [hit_at(depth)(RANKING, {"c": 1.0, "x": 1.0}) for depth in (2, 3)] == [0.0, 1.0]
+
+
+def test_recall() -> None:
+    """Recall counts the relevant items that no ranking brought as well."""
+    assert recall_at(3)(RANKING, {"a": 1.0, "c": 1.0, "d": 1.0, "x": 1.0}) == 0.5
+
+
+def test_reciprocal_rank() -> None:
+    """Only the first relevant item counts, and none past the depth."""
+    assert reciprocal_rank(10)(RANKING, {"c": 1.0, "d": 1.0}) == pytest.approx(1 / 3)
+    assert reciprocal_rank(2)(RANKING, {"c": 1.0}) == 0.0
+
+
+def test_ndcg() -> None:
+    """Gains are graded, discounted by the logarithm of the rank, and the best order is worth one."""
+    gains = {"a": 1.0, "b": 3.0, "x": 2.0}
+    got = 1 / math.log2(2) + 3 / math.log2(3)
+    best = 3 / math.log2(2) + 2 / math.log2(3) + 1 / math.log2(4)
+
+    assert ndcg_at(10)(RANKING, gains) == pytest.approx(got / best)
+    assert ndcg_at(2)(["b", "x"], gains) == pytest.approx(1.0)
+
+
+def test_separation() -> None:
+    """A tie is worth half, and no answer at all is below every score."""
+    assert separation([3.0, 1.0], [1.0, -math.inf]) == pytest.approx((1 + 1 + 0.5 + 1) / 4)
+
+
+def test_silenced() -> None:
+    """The floor rises until the next answer would cost too much; wrong answers below it cost nothing."""
+    answerable = [(0.9, 1.0), (0.5, 1.0), (0.3, 0.0), (0.2, 1.0)]
+    negatives = [0.1, 0.2, 0.4, 0.6]
+
+    assert silenced(answerable, negatives, 0.0) == 0.25
+    assert silenced(answerable, negatives, 0.25) == 0.75
+    assert silenced(answerable, negatives, 1.0) == 1.0
+
+
+def test_interval() -> None:
+    """Differences that are all alike leave no doubt; noise around zero includes zero."""
+    assert interval([0.25] * 40) == (0.25, 0.25)
+
+    low, high = interval([1.0, -1.0] * 50)
+    assert low < 0 < high
+    assert high == pytest.approx(1.96 / math.sqrt(100), abs=0.03)
+
+
+def test_halves() -> None:
+    """A question stays in its half for ever."""
+    halves = [Question(f"q{number}", "", (), {}).half for number in range(8)]
+
+    assert halves == ["tune", "held", "tune", "tune", "held", "tune", "held", "held"]

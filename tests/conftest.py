@@ -1,0 +1,89 @@
+"""What does every test get, and what can no test touch?"""
+
+import ipaddress
+import os
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+# The tests of the extra `models` run where it is installed: `make models`.
+collect_ignore = [] if find_spec("sentence_transformers") else ["models"]
+
+# A shared machine may be slow; the timeout of each test is the limit.
+settings.register_profile("palaver", deadline=None)
+settings.load_profile("palaver")
+
+HOMES = {
+    "HOME": "",
+    "USERPROFILE": "",
+    "PALAVER_HOME": "palaver",
+    "CLAUDE_CONFIG_DIR": ".claude",
+    "XDG_CACHE_HOME": ".cache",
+    "XDG_CONFIG_HOME": ".config",
+    "XDG_DATA_HOME": ".local/share",
+    "XDG_STATE_HOME": ".local/state",
+}
+# Settings and keys of the person who runs the tests; each test starts without them.
+PERSONAL = ("ANTHROPIC_", "CLAUDE", "CODEX_", "HF_", "PALAVER_")
+
+
+def move_home(patch: pytest.MonkeyPatch, home: Path) -> None:
+    """Point every variable that leads to a person's files below `home`."""
+    for name in [name for name in os.environ if name.startswith(PERSONAL)]:
+        patch.delenv(name)
+    for name, below in HOMES.items():
+        patch.setenv(name, str(home / below))
+    patch.setenv("HF_HUB_OFFLINE", "1")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _session_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Fixtures that outlive one test are kept away from the real home too."""
+    with pytest.MonkeyPatch.context() as patch:
+        move_home(patch, tmp_path_factory.mktemp("session-home"))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Each test has a home of its own; touching the real one is impossible."""
+    path = tmp_path_factory.mktemp("home")
+    move_home(monkeypatch, path)
+    return path
+
+
+class NetworkForbidden(RuntimeError):
+    """A test tried to leave this machine."""
+
+
+def stays_here(host: object) -> bool:
+    """Whether a socket host is this machine itself."""
+    if host in {None, "", b"", "localhost", b"localhost"}:
+        return True
+    name = host.decode() if isinstance(host, bytes) else str(host)
+    try:
+        return ipaddress.ip_address(name.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def forbid_network(event: str, args: tuple[Any, ...]) -> None:
+    """Refuse to look up, connect to or send to anything but loopback and unix sockets."""
+    match event:
+        case "socket.getaddrinfo":
+            host = args[0]
+        case "socket.connect" | "socket.sendto" | "socket.sendmsg" if args[1] and not isinstance(args[1], str | bytes):
+            host = args[1][0]
+        case _:
+            return
+    if not stays_here(host):
+        raise NetworkForbidden(f"{event}: {host!r}")
+
+
+# An audit hook sees the sockets of every Python library, however it got hold of them.
+sys.addaudithook(forbid_network)

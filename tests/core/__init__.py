@@ -1,0 +1,1 @@
+"""Do all of us mean the same thing?"""

@@ -1,0 +1,71 @@
+"""Tests for core/tokens.py."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.core.tokens import count
+
+# text, o200k_base count, count of Anthropic's published tokenizer
+KNOWN = [
+    ("The watcher missed a rename because the event arrived before the file was complete.", 15, 15),
+    (
+        """def parse_instant(text: str) -> Milliseconds | None:
+    moment = datetime.fromisoformat(text)
+    return round(moment.timestamp() * 1000)
+""",
+        34,
+        37,
+    ),
+    ('{"path": "src/app/server.ts", "startLine": 120, "endLine": 184, "replace_all": false}', 29, 31),
+    ("2026-03-14 09:26", 10, 9),
+    ("/home/dev/projects/shop/src/components/CheckoutButton.test.tsx", 12, 20),
+    ("getUserAccountBalanceByIdentifier", 6, 5),
+    ("9f8e7d6c-5b4a-4938-a716-253443526170", 23, 25),
+    ("obs-1042 2026-03-01 decision 0.85 Keep the cache in SQLite, not in memory", 25, 23),
+    ("我们决定把缓存放到数据库里,因为重启之后数据不能丢失。", 19, 23),
+    ("検索結果が空の場合のメッセージを追加する必要があります。", 16, 23),
+    ("검색 색인이 손상되면 자동으로 다시 만듭니다.", 15, 24),
+    ("Тест упал из-за неправильной обработки часового пояса.", 14, 26),
+    ("- [x] write the failing test\n- [ ] make it pass\n\n| name | ratio |\n| --- | --- |\n| ours | 0.62 |\n", 34, 37),
+]
+
+
+@pytest.mark.parametrize(("text", "o200k", "anthropic"), KNOWN)
+def test_the_estimate_is_close_to_the_larger_real_count(text: str, o200k: int, anthropic: int) -> None:
+    """An estimate lies between a tenth below and a fifth above the larger of two real tokenizers' counts."""
+    real = max(o200k, anthropic)
+
+    assert 0.9 * real <= count(text) <= 1.2 * real + 1
+
+
+def test_the_estimates_together_are_rather_too_high() -> None:
+    """Over many texts the estimate errs on the side of too many, by at most a seventh."""
+    real = sum(max(o200k, anthropic) for _, o200k, anthropic in KNOWN)
+
+    assert real <= sum(count(text) for text, _, _ in KNOWN) <= real * 8 / 7
+
+
+def test_nothing_costs_nothing() -> None:
+    """The empty text has no tokens."""
+    assert count("") == 0
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_texts_on_lines_of_their_own_add_up(first: str, second: str) -> None:
+    """A text made of two lines costs about what the two cost, so shares of a reply can be planned."""
+    assert abs(count(f"{first}\n{second}") - count(first) - count(second)) <= 3
+
+
+def test_two_kilobytes_are_counted_within_a_millisecond() -> None:
+    """Counting is cheap enough to do for every reply."""
+    text = ("The parser keeps `line_number` = 42 of src/app.py;\n    so it can say where.\n" * 30)[:2048]
+
+    def spent() -> float:
+        begun = time.process_time()
+        count(text)
+        return time.process_time() - begun
+
+    assert min(spent() for _ in range(20)) < 0.001

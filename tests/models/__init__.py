@@ -1,0 +1,1 @@
+"""Does every embedding model agree with the packaged one?"""

@@ -1,0 +1,1 @@
+"""Is the right thing found?"""

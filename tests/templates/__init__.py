@@ -1,0 +1,1 @@
+"""Does it look as it should?"""

@@ -1,0 +1,27 @@
+"""Golden files: `pytest tests/templates --update-golden` writes them anew, to be reviewed as a diff."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds `--update-golden`."""
+    parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compares a rendered text with the golden file of that name."""
+
+    def compare(name: str, rendered: str) -> None:
+        file = GOLDEN / f"{name}.md"
+        if request.config.getoption("--update-golden", default=False):
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(rendered, "utf-8")
+        assert rendered == file.read_text("utf-8")
+
+    return compare

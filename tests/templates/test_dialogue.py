@@ -1,0 +1,58 @@
+"""Tests for templates/dialogue.py."""
+
+from dataclasses import replace
+
+from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
+from palaver.templates.dialogue import LEAST, ROOM, share, steps
+
+from .samples import exchange
+
+
+def of(*turns: Turn) -> Exchange:
+    """An exchange of these turns."""
+    return Exchange(1, Span(1, 9, 0, 9), turns, None, None)
+
+
+def test_a_result_stands_beside_its_call() -> None:
+    """Calls that ran at once get each its own result, whatever the order of the answers."""
+    shown = steps(exchange(), None)
+
+    calls = {step.said.text: step.result and step.result.text for step in shown if step.form == "call"}
+    assert calls == {"pytest -q": "2 passed", "src/auth.ts": "no such file"}
+    assert [step.said.text for step in shown if step.form == "result"] == ["left over"]
+
+
+def test_each_voice_is_named_once() -> None:
+    """A label stands where the voice changes, and again on a branch that was left."""
+    labels = [step.label for step in steps(exchange(), None)]
+
+    assert labels == ["User", "Injected", "Assistant", "", "", "", "User", "Assistant"]
+
+
+def test_the_task_of_a_sub_agent_is_not_a_persons_word() -> None:
+    """A prompt that a parent agent wrote is labelled as a task."""
+    assert steps(of(Turn(1, Speaker.HOST, Kind.PROMPT, "Look around")), None)[0].label == "Task"
+
+
+def test_what_is_left_out_is_counted() -> None:
+    """An excerpt and what it hides add up to the whole."""
+    (step,) = steps(of(Turn(4, Speaker.TOOL, Kind.RESULT, "x" * 1000)), 300)
+
+    assert (len(step.said.text), step.said.hidden, step.said.line) == (300, 700, 4)
+
+
+def test_what_people_and_agents_said_is_never_shortened() -> None:
+    """Only tools, thoughts and injected text are."""
+    said = [Turn(1, Speaker.HUMAN, Kind.PROMPT, "x" * 9000), Turn(2, Speaker.ASSISTANT, Kind.PROSE, "y" * 9000)]
+
+    assert all(step.said.hidden == 0 for step in steps(of(*said), 10))
+
+
+def test_results_share_the_room() -> None:
+    """Few results may be long, many are short, and the one line that was asked for is whole."""
+    one = of(Turn(1, Speaker.TOOL, Kind.RESULT, "x"))
+
+    assert share([one], whole=False) == ROOM
+    assert share([one] * 1000, whole=False) == LEAST
+    assert share([one], whole=True) is None
+    assert share([replace(one, turns=())], whole=False) == ROOM

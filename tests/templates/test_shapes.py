@@ -1,0 +1,97 @@
+"""Tests for templates/shapes.py."""
+
+from dataclasses import replace
+
+import orjson
+import pytest
+
+from palaver.core.disclosure import Query
+from palaver.core.tokens import count
+from palaver.templates.shapes import details_json, results_json, transcript_json
+
+from .samples import detail, hit, results, transcript
+
+
+def test_a_result_has_every_promised_key() -> None:
+    """Layer 1 as JSON keeps the keys that scripts rely on, with scores rounded and cosines apart."""
+    shape = results_json(replace(results(hit(1), total=9), index_lag=2))
+
+    assert shape["results"] == [
+        {
+            "id": "obs-1041",
+            "kind": "observation",
+            "type": "decision",
+            "title": "Implement JWT authentication middleware",
+            "summary": "Chose JWT over sessions: the API keeps no state; Refresh tokens rotate",
+            "snippet": "so that the API stays stateless",
+            "project": "my-api",
+            "date": "2025-11-30",
+            "score": 0.89,
+            "similarity": 0.7123,
+            "session_id": "5e0c",
+            "path": "claude-code/my-api/5e0c.jsonl",
+            "start_line": 3,
+            "end_line": 40,
+            "tokens": 180,
+        }
+    ]
+    assert (shape["total"], shape["query"], shape["index_lag"], shape["searched"]) == (
+        9,
+        "authentication",
+        2,
+        ["text", "vector"],
+    )
+
+
+def test_a_similarity_that_was_not_measured_is_null() -> None:
+    """No cosine is not a cosine of zero."""
+    assert results_json(results(replace(hit(1), similarity=None)))["results"][0]["similarity"] is None
+
+
+def test_several_concepts_come_back_as_an_array() -> None:
+    """The query is echoed in the form it was asked in."""
+    assert results_json(results(query=Query(("React", "JWT"))))["query"] == ["React", "JWT"]
+
+
+def test_an_observation_keeps_what_was_read_and_modified_apart() -> None:
+    """Layer 2 as JSON has the observation's fields, its evidence and whose word it is."""
+    shape = details_json([detail()])
+    (observation,) = shape["observations"]
+
+    assert shape["total"] == 1
+    assert (observation["files_read"], observation["files_modified"]) == (["docs/auth.md"], ["src/auth.ts"])
+    assert observation["evidence"] == [{"start_line": 12, "end_line": 14, "quote": "let us take JWT"}]
+    assert (observation["origin"], observation["date"], observation["tokens"]) == ("human", "2025-12-01 12:30", 900)
+
+
+def test_a_transcript_keeps_every_turn_whole() -> None:
+    """Layer 3 as JSON shortens nothing and says where to go on."""
+    shape = transcript_json(transcript(cut=True, output="x" * 20_000))
+    (exchange,) = shape["exchanges"]
+
+    assert shape["next_line"] == 13
+    assert (exchange["ordinal"], exchange["start_line"], exchange["end_line"]) == (1, 3, 12)
+    assert [turn["line"] for turn in exchange["turns"]] == list(range(3, 13))
+    assert exchange["turns"][5]["text"] == "x" * 20_000
+    assert exchange["turns"][8]["active"] is False
+
+
+@pytest.mark.parametrize("text", ["\ud800", "\x00\x1b[1m", "a\u202eb\U000e0041", "\r\n\x85"])
+def test_json_carries_no_hidden_signs(text: str) -> None:
+    """What a reader cannot see is not in the JSON either, and lone surrogates cannot make it unwritable."""
+    stored = replace(hit(1, title=f"t{text}", project=text), snippet=text, facts=(text,))
+    shapes = [
+        results_json(results(stored, query=Query((f"ab{text}",)))),
+        details_json([detail(text)]),
+        transcript_json(transcript(text, parent="77aa")),
+    ]
+
+    for shape in shapes:
+        written = orjson.dumps(shape).decode()
+        assert not any(sign in written for sign in ("\\u0000", "\\u001b", "\u202e", "\x85", "\U000e0041", "\\r"))
+
+
+def test_json_states_its_own_tokens() -> None:
+    """The tokens of a JSON reply are those of the object itself."""
+    for shape in (results_json(results(hit(1), hit(2))), details_json([detail()]), transcript_json(transcript())):
+        assert abs(shape["tokens"] - count(orjson.dumps(shape).decode())) <= 3

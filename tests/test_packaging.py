@@ -1,0 +1,136 @@
+"""Does what we ship hold everything, and nothing of anyone else's name?"""
+
+import stat
+import subprocess
+import sys
+import tarfile
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[1]
+ENTRY = ROOT / "src" / "palaver"
+FOLDERS = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"bench", "tests"}
+
+SHIPPED = {f"palaver/{path.name}" for path in ENTRY.iterdir() if path.is_file()} | {
+    f"palaver/{path.relative_to(ROOT).as_posix()}"
+    for folder in FOLDERS
+    for path in (ROOT / folder).rglob("*")
+    if path.is_file() and "__pycache__" not in path.parts
+}
+
+
+def build(kind: str, source: Path, into: Path) -> Path:
+    """Build without isolation, so without a network."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(into)]
+    subprocess.run(command, cwd=source, check=True, capture_output=True)
+    (artefact,) = into.iterdir()
+    return artefact
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build("sdist", ROOT, tmp_path_factory.mktemp("sdist"))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build("wheel", ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def wheel_from_sdist(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    unpacked = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(unpacked, filter="data")
+    (source,) = unpacked.iterdir()
+    return build("wheel", source, tmp_path_factory.mktemp("wheel-from-sdist"))
+
+
+@pytest.fixture(params=["wheel", "wheel_from_sdist"])
+def contents(request: pytest.FixtureRequest) -> Iterator[ZipFile]:
+    with ZipFile(request.getfixturevalue(request.param)) as archive:
+        yield archive
+
+
+def test_wheel_claims_one_name(contents: ZipFile) -> None:
+    """The only name that the wheel takes in site-packages is `palaver`."""
+    top = {name.partition("/")[0] for name in contents.namelist()}
+
+    assert {name for name in top if not name.endswith(".dist-info")} == {"palaver"}
+
+
+def test_wheel_holds_every_file(contents: ZipFile) -> None:
+    """Each module, template and model file of the root folders is shipped, with py.typed and nothing besides."""
+    assert "palaver/py.typed" in SHIPPED
+    assert {name for name in contents.namelist() if name.startswith("palaver/")} == SHIPPED
+
+
+def test_wheel_holds_no_links(contents: ZipFile) -> None:
+    """A link would point at nothing where the wheel is unpacked."""
+    assert not [file.filename for file in contents.infolist() if stat.S_ISLNK(file.external_attr >> 16)]
+
+
+def test_sdist_holds_no_links(sdist: Path) -> None:
+    """The links of src/palaver stay in the checkout."""
+    with tarfile.open(sdist) as archive:
+        assert not [file.name for file in archive if not file.isfile()]
+
+
+@pytest.mark.parametrize("folder", sorted(FOLDERS))
+def test_folder_is_known_everywhere(folder: str) -> None:
+    """A root folder has its link, its place in the wheel and the eyes of pyright."""
+    tool: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
+    hatch = tool["hatch"]["build"]
+
+    assert (ENTRY / folder).readlink() == Path("../..", folder)
+    assert folder in hatch["only-include"]
+    assert hatch["targets"]["wheel"]["sources"][folder] == f"palaver/{folder}"
+    assert folder in tool["pyright"]["include"]
+
+
+def requirements(name: str) -> list[Distribution]:
+    """A distribution and all that it requires, directly or not, as installed here."""
+    found = dict[str, Distribution]()
+    wanted = [(name, "")]
+    for one, extra in wanted:
+        found[one] = distribution(one)
+        for requirement in map(Requirement, found[one].requires or []):
+            if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
+                wanted += {(requirement.name, extra) for extra in ("", *requirement.extras)}.difference(wanted)
+    return list(found.values())
+
+
+EVERYTHING = """
+import importlib, pkgutil, palaver
+for module in pkgutil.walk_packages(palaver.__path__, "palaver."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+print(palaver.__file__)
+"""
+
+
+def test_wheel_runs_alone(wheel: Path, tmp_path: Path) -> None:
+    """Beside what it declares to need and nothing else, the command answers and every module imports."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path], check=True)
+    (site,) = tmp_path.glob("lib/python*/site-packages")
+    _, *theirs = requirements("palaver")
+    installed = Path(str(theirs[0].locate_file("")))
+    for name in {file.parts[0] for found in theirs for file in found.files or []} - {"..", "__pycache__"}:
+        (site / name).symlink_to(installed / name)
+    python = str(tmp_path / "bin" / "python")
+    install = [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-index", "--no-deps", str(wheel)]
+    subprocess.run(install, check=True)
+
+    helped = subprocess.run([tmp_path / "bin" / "palaver", "--help"], capture_output=True, text=True, check=False)
+    imported = subprocess.run([python, "-c", EVERYTHING], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert (helped.returncode, helped.stderr) == (0, "")
+    assert (imported.returncode, imported.stderr) == (0, "")
+    assert Path(imported.stdout.strip()).is_relative_to(site)
