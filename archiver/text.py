@@ -8,7 +8,7 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@
 def clean(text: str) -> str:
     """The text without ANSI sequences, NUL characters and surrounding blank space."""
     if "\x1b" in text:
-        text = _ANSI.sub("", text)
+        text = _ANSI.sub("", text).replace("\x1b", "")  # what is left of sequences that were cut
     if "\0" in text:
         text = text.replace("\0", "")
     return text.strip()

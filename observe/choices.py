@@ -8,6 +8,7 @@ from ..core.observation import Evidence, Observation, ObservationType
 from .concepts import concepts
 from .draft import evidence, narrative
 from .phrases import anywhere
+from .statements import Statement
 from .story import Answer, Story
 from .wording import TITLE_MAX, clip, headline, sentences
 
@@ -15,8 +16,8 @@ _RECOMMENDED = re.compile(r"\s*\(recommended\)", re.IGNORECASE)
 _PREFERENCE = anywhere(
     r"""
     \A(?:please )?(?:always|never) | from now on | in (?:the )?future | i (?:would )?prefer | i (?:don['’]?t
-    |do not) (?:want|like) | let['’]?s (?:use|go with|keep|stick) | we(?:['’]ll|will|should) (?:use|go with|keep
-    |stick) | (?:don['’]?t|do not) (?:use|add|create|touch|change|modify|write) | i(?:['’]?ve|have) (?:decided|chosen
+    |do not) (?:want|like) | let['’]?s (?:use|go with|keep|stick) | we(?:['’]ll|\swill) (?:use|go with|keep
+    |stick) | (?:don['’]?t|do not) (?:use|add|create|touch|change|modify|write) | i(?:['’]?ve|\shave) (?:decided|chosen
     |reverted) | i allow you | no need to | stop (?:using|adding|doing)
     """
 )
@@ -29,10 +30,8 @@ def choices(exchange: Exchange, told: Story) -> Iterator[Observation]:
     if told.objections:
         yield _objected(exchange, told)
     asked = told.request
-    if asked.human and not asked.plan and not asked.routine:
-        stated = [asked.text[start:end] for start, end in sentences(asked.text)]
-        if rules := [sentence for sentence in stated if _is_rule(sentence)]:
-            yield _stated(exchange, told, rules)
+    if asked.human and (rules := [said for said in asked.said if _is_rule(said.text)][:4]):
+        yield _stated(exchange, told, rules)
 
 
 def _is_rule(sentence: str) -> bool:
@@ -61,8 +60,8 @@ def _title(answers: Sequence[Answer]) -> str:
     if len(chosen) > 20:
         return headline(f"Chose {chosen}")
     question = answers[0].question
-    start, end = list(sentences(question))[-1]
-    return f"{headline(question[start:end].rstrip('?'), TITLE_MAX - 22)}: {chosen}"
+    last = [question[start:end] for start, end in sentences(question)][-1]
+    return f"{headline(last.rstrip('?'), TITLE_MAX - 22)}: {chosen}"
 
 
 def _told(answer: Answer) -> str:
@@ -85,16 +84,16 @@ def _objected(exchange: Exchange, told: Story) -> Observation:
     )
 
 
-def _stated(exchange: Exchange, told: Story, rules: list[str]) -> Observation:
+def _stated(exchange: Exchange, told: Story, rules: Sequence[Statement]) -> Observation:
     asked = told.request
     return Observation(
         type=ObservationType.DECISION,
-        title=headline(rules[0]),
-        subtitle=clip(rules[0], 160),
+        title=headline(rules[0].text),
+        subtitle=clip(rules[0].text, 160),
         narrative=narrative([f"The person said: “{asked.text}”"]),
-        facts=tuple(rules[:4]),
+        facts=tuple(rule.text for rule in rules),
         concepts=concepts([asked.text], ()),
-        evidence=tuple(Evidence(asked.line, asked.line, asked.quote) for _ in rules[:4]),
+        evidence=evidence(rules),
         at=exchange.ended if exchange.ended is not None else exchange.started,
         origin="human",
     )

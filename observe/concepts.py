@@ -13,7 +13,7 @@ _IDENTIFIER = re.compile(
     r"\b(?:[a-z]+[A-Z]\w+|[A-Z][a-z0-9]+(?:[A-Z]\w*)+|[a-zA-Z]+_\w+|[A-Z]{2,}[a-z]\w+)\b|(?<!\S)--[a-z][\w-]+"
 )
 _PROPER = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}(?: [A-Z][a-z]+){0,2}\b|\b[A-Z]{3,8}\b(?![./_-])")
-_NOT_A_NAME = re.compile(r"[\s\d\W_]*$|.*[{}<>=;|\\]|.*: |[\d.,:%$]+\w{0,3}$|[0-9a-f]{7,40}$")
+_NOT_A_NAME = re.compile(r"[\s\d\W_]*$|.*[{}<>=;|\\]|.*: |.*\([^)]*$|[\d.,:%$]+\w{0,3}$|[0-9a-f]{7,40}$")
 _FILE_ENDING = re.compile(r"\.[a-z]{1,5}$")
 _COMMON = frozenset(
     "true false null none undefined string number boolean object array const let var return this self any void int str"

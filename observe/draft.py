@@ -7,7 +7,7 @@ from .statements import Statement
 from .worth import worth
 
 FACTS_MAX = 8
-FACTS_CHARACTERS = 1150
+FACTS_CHARACTERS = 1000
 """With the narrative about 400 tokens, the middle of what layer 2 may cost."""
 NARRATIVE_MAX = 800
 

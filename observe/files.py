@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ..core.conversation import Exchange, Session
 
-READ_MAX = 12
+READ_MAX = 8
 MODIFIED_MAX = 30
 
 

@@ -5,6 +5,7 @@ evidence                                  weight
 ========================================  ==============================================================
 a conventional prefix (`fix:`, `feat:`)   6 for the type it names
 the first verb of a title                 4 (an order or a commit subject says what it does)
+verb and object of a title                7 for test / config / general ("add tests", "bump", "update the readme")
 only tests / settings / documents changed 5 / 5 / 4 for test / config / general
 a complaint in the request                3 for bug-fix ("does not work"), 1 in a plan, where errors may be the subject
 a cause or repair in the conclusion       2 for bug-fix ("root cause", "the fix was")
@@ -43,56 +44,59 @@ _PREFIXES = {
 _VERBS = {
     ObservationType.BUG_FIX: opening(
         r"""
-    (?:bug[- ]?)?(?:fix(?:e[sd])?|correct(?:ed)?|repair(?:ed)?|prevent(?:ed)?|resolved?|handled?|guard)
-    """
+        (?:bug[- ]?)?(?:fix(?:e[sd])?|correct(?:ed)?|repair(?:ed)?|prevent(?:ed)?|resolved?|handled?|guard)
+        """
     ),
     ObservationType.FEATURE: opening(
         r"""
-    add(?:ed)? | implement(?:ed)? | created? | support | introduced? | enabled? | allow | show | display | build
-    | integrate | expose | block | highlight | upload | mention | redesign | hide | auto-\w+ | surface | detect
-    | propagate | make | mark | increase | filter | group | clear | batch | re-run | always | generate | distinguish
-    | list | sort | provide | set
-    """
+        add(?:ed)? | implement(?:ed)? | created? | support | introduced? | enabled? | allow | show | display | build
+        | integrate | expose | block | highlight | upload | mention | redesign | hide | auto-\w+ | surface | detect
+        | propagate | make | mark | increase | filter | group | clear | batch | re-run | always | generate
+        | distinguish | list | sort | provide | set
+        """
     ),
     ObservationType.REFACTOR: opening(
         r"""
-    refactor(?:ed)? | renamed? | extract(?:ed)? | simplif(?:y|ied) | clean(?:ed)? ?up | moved? | restructure
-    | reorgani[sz]e | consolidate | deduplicate | split | merge | replaced? | removed? | reduce | optimi[sz]e | rewrite
-    | migrate | drop | convert | unify
-    """
+        refactor(?:ed)? | renamed? | extract(?:ed)? | simplif(?:y|ied) | clean(?:ed)? ?up | moved? | restructure
+        | reorgani[sz]e | consolidate | deduplicate | split | merge | replaced? | removed? | reduce | optimi[sz]e
+        | rewrite | migrate | drop | convert | unify
+        """
     ),
     ObservationType.TEST: opening(
         r"(?:add|write|extend|improve|create|fix)\w* (?:\w+ ){0,3}tests? | tests? | cover",
     ),
     ObservationType.CONFIG: opening(
         r"""
-    config(?:ure)? | set ?up | install | bump | upgrade | downgrade | pin | (?:create (?:(?:a|the) )?)?(?:release|tag)
-    | (?:add|update|change) (?:\w+ ){0,3}(?:config|settings?|workflow|dependenc|hook|ci)\w*
-    """
+        config(?:ure)? | set ?up | install | bump | upgrade | downgrade | pin | (?:create (?:(?:a|the) )?)?(?:release
+        |tag) | (?:add|update|change) (?:\w+ ){0,3}(?:config|settings?|workflow|dependenc|hook|ci)\w*
+        """
     ),
     ObservationType.GENERAL: opening(
         r"""
-    (?:update|add|expand|clarify|document|write|improve|rewrite|fix)\w* (?:\S+ ){0,4} (?:docs?|documentation|readme
-    |changelog)(?:\.md)? | document | clarify
-    """
+        (?:update|add|expand|clarify|document|write|improve|rewrite|fix)\w* (?:\S+ ){0,4}(?:docs?|documentation|readme
+        |changelog)(?:\.md)? | document | clarify
+        """
     ),
     ObservationType.DEBUG: opening("debug | investigate | diagnose | trace | find out why"),
     ObservationType.DECISION: opening("decide | choose | plan | propose | design"),
     ObservationType.LEARNING: opening(
         r"""
-    explain | describe | research | explore | analy[sz]e | assess(?:ment)? | review | audit | understand | how | what
-    | why | where
-    """
+        explain | describe | research | explore | analy[sz]e | assess(?:ment)? | review | audit | understand | how
+        | what
+        """
     ),
 }
+_SPECIFIC: dict[ObservationType, int] = dict.fromkeys(
+    (ObservationType.TEST, ObservationType.CONFIG, ObservationType.GENERAL), 7
+)
 _UNCHANGING = frozenset({ObservationType.DEBUG, ObservationType.DECISION, ObservationType.LEARNING})
 """What an order to look, think or explain leads to; once something was changed, the change tells more."""
 
 _COMPLAINT = anywhere(
     r"""
     errors?(?=:) | exception | traceback | stack ?trace | crash(?:es|ed)? | bugs? | bugg(?:y|ed) | broken | breaks
-    | fail(?:s|ed|ing) | wrong(?:ly)? | regression | incorrect(?:ly)? | cannot | can['’]?t | weird | stuck | silently
-    | ignores? | (?:does|do|did|is|are|was)(?:n['’]?t|not) (?:work|see|show|get|appear|display|render|update|visible
+    | fail(?:s|ed|ing)? | wrong(?:ly)? | regression | incorrect(?:ly)? | cannot | can['’]?t | weird | stuck | silently
+    | ignores? | (?:does|do|did|is|are|was)(?:n['’]?t|\snot) (?:work|see|show|get|appear|display|render|update|visible
     |load|match|called|respected|correct)\w* | still (?:have|get|see|not) | not (?:working|visible|updated|displayed
     |shown|rendered|available) | dead-end | leaks? | flood(?:s|ing) | warnings? in | why (?:is|does|do|are|did)
     | (?:this|these|those|an?|following|runtime) (?:errors?|issues?|problems?|warnings?)
@@ -128,7 +132,7 @@ _FILES = (
         ObservationType.GENERAL,
         4,
         re.compile(
-            r"(?:^|/)(?:README|CHANGELOG|CONTRIBUTING|LICENSE|NOTICE|HISTORY)[^/]*$|(?:^|/)docs?/.*\.(?:md|mdx|rst|txt)$",
+            r"(?:^|/)(?:README|AGENTS|CLAUDE|CHANGELOG|CONTRIBUTING|LICENSE|NOTICE|HISTORY)[^/]*$|(?:^|/)docs?/.*\.(?:md|mdx|rst|txt)$",
             re.IGNORECASE,
         ),
     ),
@@ -175,7 +179,7 @@ def _weigh_title(title: str, weights: Counter[ObservationType], *, changed: bool
         return
     for kind, verbs in _VERBS.items():
         if verbs.match(title):
-            weights[kind] += 1 if changed and kind in _UNCHANGING else 4
+            weights[kind] += _SPECIFIC.get(kind, 1 if changed and kind in _UNCHANGING else 4)
 
 
 def _weigh_files(writes: Sequence[str], weights: Counter[ObservationType]) -> None:

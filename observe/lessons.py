@@ -11,7 +11,7 @@ from .phrases import opening
 from .statements import Statement
 from .story import Story
 from .wording import headline
-from .worth import CHOICE, FINDING, HOUSEKEEPING, RULE, leans, worth
+from .worth import CAUSE, CHOICE, FINDING, HOUSEKEEPING, RULE, leans, worth
 
 TELLING = 6
 """The worth from which a remark made in passing is more than a running commentary."""
@@ -55,7 +55,7 @@ def lesson(
 
 
 def _kind(best: Statement, told: Story) -> ObservationType:
-    if RULE.search(best.raw):
+    if RULE.search(best.raw) and not CAUSE.search(best.raw):
         return ObservationType.PATTERN
     if any(failure.line < best.line for failure in told.failures[:1]):
         return ObservationType.DEBUG

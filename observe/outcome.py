@@ -14,7 +14,7 @@ from .story import Story
 from .wording import clip, headline, sentences, without_opener
 from .worth import CAUSE, CHANGE, HOUSEKEEPING, worth
 
-EXPLAINED = 9
+EXPLAINED = 8
 """The summed worth from which an answer that changed nothing has taught something."""
 
 _CHECKED = re.compile(r"\b(?:tests?|lint|type-?check|types?|build|hooks?|checks?|pass|fail)", re.IGNORECASE)
@@ -26,7 +26,7 @@ _BOTTOM_LINE = re.compile(
 _BY_ME = re.compile(
     r"(?:i|we)(?: have|['’]ve)?\s+(?:also |now |simply |just )*(?=\w+ed\b|made\b|rewrote\b)", re.IGNORECASE
 )
-_IN_FILE = re.compile(r"[\w@./-]+\.\w{1,5}(?: \([^()]{1,40}\))?\s*(?::|—|–)\s+")
+_IN_FILE = re.compile(r"[\w@./-]+\.\w{1,5}(?: \([^()]{1,40}\))?\s*(?::|—|–|-)\s+")
 
 
 def outcome(exchange: Exchange, told: Story, touched: Files, found: Sequence[Statement]) -> Observation | None:
@@ -96,14 +96,14 @@ def _title(told: Story, lead: Sequence[Statement], touched: Files) -> str:
     if told.commits and (asked.routine or asked.plan or not asked.asks):
         return headline(told.commits[-1].subject)
     if asked.title and asked.asks and not asked.routine:
-        return asked.title
+        return headline(asked.title)
     if asked.routine or touched.modified:
         said = [one.text for one in [*lead, *told.conclusion] or told.findings]
         done = (_bottom_line(text) for text in said if len(text) < 200)
         best = next((text for text in done if CHANGE.match(text)), "") or next(filter(_BOTTOM_LINE.match, said), "")
         if best := best or ("" if asked.title and not asked.routine else next(iter(said), "")):
             return headline(_bottom_line(best))
-    return asked.title or _named_after(touched)
+    return (not asked.routine and asked.title) or _named_after(touched)
 
 
 def _bottom_line(text: str) -> str:
@@ -124,13 +124,13 @@ def _subtitle(told: Story, lead: Sequence[Statement], title: str) -> str:
     if not asked.routine and not asked.plan and first and headline(first) != title:
         return clip(first, 160)
     told_by_lead = next((said.text for said in lead if headline(said.text) != title), "")
-    return clip(told_by_lead or ("" if asked.routine else first), 160)
+    return clip(told_by_lead or (first if asked.plan else ""), 160)
 
 
 def _narrative(told: Story, lead: Sequence[Statement], touched: Files) -> Iterator[str]:
     asked = told.request
     if asked.plan:
-        yield f"Plan: {asked.title}"
+        yield f"Plan: {clip(asked.title, 140)}"
         yield clip(asked.text, 300)
     elif asked.text and not asked.routine:
         yield f"{'Asked' if asked.human else 'Task given'}: “{clip(asked.text, 300)}”"
@@ -164,7 +164,7 @@ def _kind(told: Story, title: str, lead: Sequence[Statement], touched: Files, *,
         headings.append(asked.title)
     return kind_of(
         Signs(
-            titles=list(dict.fromkeys(headings)) or [title],
+            titles=list(dict.fromkeys(headings)) or [title] * asked.routine,
             request="" if asked.routine else f"{asked.title} {asked.text}",
             conclusion=" ".join(said.raw for said in lead),
             writes=() if asked.routine and told.commits else touched.modified,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ..core.conversation import Exchange, Kind, Speaker, Turn
 from .phrases import anywhere, opening
-from .statements import Statement, quote_of, statements
+from .statements import Statement, proven, quote_of, statements
 from .wording import clip, headline, plain
 
 REQUEST_MAX = 420
@@ -57,6 +57,7 @@ _WISH = anywhere("should(?! have) | must | needs? to | has to | have to | want")
 class Request:
     """What an exchange was for.
 
+    `title` is the heading of a plan, or the first words of a prompt that say something.
     `text` is at most `REQUEST_MAX` characters in the asker's words. `routine` requests ("commit this") say nothing
     about their subject. `asks` is true for an order ("add …") and false for a complaint or a question.
     """
@@ -66,6 +67,8 @@ class Request:
     quote: str
     line: int
     human: bool
+    said: tuple[Statement, ...] = ()
+    """The sentences of a prompt; of a plan none, for it was mostly written by an assistant."""
     plan: bool = False
     routine: bool = False
     asks: bool = False
@@ -97,7 +100,7 @@ def _plan(turn: Turn, markdown: str) -> Request:
     human = turn.speaker is Speaker.HUMAN
     if not title and not why:
         return _prompt(turn)
-    return Request(headline(title or why), why, quote_of(quote), turn.line, human, plan=True, asks=True)
+    return Request(title or headline(why), why, quote_of(quote), turn.line, human, plan=True, asks=True)
 
 
 def plan_title(markdown: str) -> str:
@@ -107,20 +110,20 @@ def plan_title(markdown: str) -> str:
 
 
 def _prompt(turn: Turn) -> Request:
-    lines = _FENCED.sub("", turn.text).split("\n")
+    lines = _IMAGE.sub("", _FENCED.sub("", turn.text)).split("\n")
     words = "\n".join(_INLINE_LOG.sub("", line).rstrip(" :") for line in lines if not _LOG.match(line))
-    said = _told(turn, _COMMAND.sub("", _IMAGE.sub("", words).replace("@", "")))
+    said = _told(turn, _COMMAND.sub("", words.replace("@", "")))
     text = _within(said)
-    quote = next((statement.quote for statement in said if statement.quote in turn.text), "")
     title = headline(said[0].text) if said else ""
     if len(title) < 16 and len(said) > 1:
-        title = headline(f"{said[0].text.rstrip('.:')}: {said[1].text}")
+        title = headline(said[1].text)
     return Request(
         title,
         text,
-        quote,
+        said[0].quote if said else "",
         turn.line,
         human=turn.speaker is Speaker.HUMAN,
+        said=tuple(said),
         routine=is_routine(text),
         asks=_ACTION.match(title) is not None or _WISH.search(title) is not None,
     )
@@ -138,7 +141,7 @@ def _within(said: list[Statement]) -> str:
 
 def _told(turn: Turn, text: str) -> list[Statement]:
     shown = Turn(turn.line, turn.speaker, turn.kind, text)
-    return list(statements(shown))
+    return list(proven(statements(shown), turn))
 
 
 def is_routine(text: str) -> bool:

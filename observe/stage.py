@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from ..archiver.store import Store, StoredExchange
 from ..core.conversation import Session
+from ..core.observation import Observation
 from . import rules
 
 _BATCH = 200
@@ -26,7 +27,7 @@ def observe_pending(store: Store, progress: Progress) -> int:
     return done
 
 
-def _observe(store: Store, stored: StoredExchange, sessions: dict[int, Session]):
+def _observe(store: Store, stored: StoredExchange, sessions: dict[int, Session]) -> tuple[Observation, ...]:
     if stored.session not in sessions:
         sessions[stored.session] = store.sessions.load(stored.session)
     return rules.observe(stored.exchange, sessions[stored.session])

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..core.conversation import Speaker, Turn
 from .wording import clip, plain, sentences
@@ -161,6 +161,16 @@ def _joined(line: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]
         else:
             joined.append((start, end))
     return joined
+
+
+def proven(told: Iterable[Statement], turn: Turn) -> Iterator[Statement]:
+    """Statements that were read from a tidied copy of a turn, with quotes that stand in the turn itself."""
+    for statement in told:
+        quote = statement.quote
+        while quote and quote not in turn.text:
+            quote = quote.rpartition(" ")[0]
+        if quote:
+            yield replace(statement, quote=quote)
 
 
 def _statement(turn: Turn, text: str, raw: str, *, listed: bool) -> Statement:

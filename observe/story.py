@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from ..core.conversation import Exchange, Kind, Speaker, Turn
 from .request import Request, plan_title, request
-from .statements import Statement, quote_of, statements
+from .statements import Statement, proven, quote_of, statements
 from .wording import plain
 from .worth import is_noise, is_status, worth
 
@@ -24,6 +24,10 @@ _REFUSED = re.compile(
     r"^(?:FAILED|fatal:|error:)|\bhusky - .{0,60}(?:failed|exited)|nothing (?:added )?to commit|no changes added to",
     re.MULTILINE,
 )
+_CLAIMED = re.compile(
+    r"^(?:\w+[.!:] )?Committed\b|\bcommit\b.{0,30}\b(?:succe\w+|went through|created|landed)",
+    re.IGNORECASE | re.MULTILINE,
+)
 _INTERRUPTED = re.compile(r"\s*\[Request interrupted by user")
 _CHECK = re.compile(
     r"""(?!(?:ls|cat|cd|grep|rg|find|rm|echo|git|sed|head|tail|cp|mv|mkdir|curl|gh)\b)
@@ -39,7 +43,10 @@ TELLING = 3
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit that was asked for on the command line; `done` unless its command failed."""
+    """A commit that was asked for on the command line; `done` unless its command failed and nobody said otherwise.
+
+    Hooks that run after a commit make its command fail although the commit is there.
+    """
 
     subject: str
     body: tuple[Statement, ...]
@@ -144,6 +151,7 @@ def _prose(turns: Sequence[Turn]) -> Iterator[tuple[int, Statement]]:
 def _commits(turns: Sequence[Turn], results: dict[str, Turn]) -> Iterator[Commit]:
     """The last attempt at each message: a commit that a hook refused is usually tried again in the same words."""
     found: dict[str, Commit] = {}
+    claimed = any(turn.kind is Kind.PROSE and _CLAIMED.search(turn.text) for turn in turns)
     for turn in turns:
         if turn.kind is not Kind.CALL or not _COMMIT.search(turn.text):
             continue
@@ -154,8 +162,8 @@ def _commits(turns: Sequence[Turn], results: dict[str, Turn]) -> Iterator[Commit
             if len(subject) < 4:
                 continue
             body = Turn(turn.line, turn.speaker, turn.kind, _unfolded("\n".join(lines[1:])))
-            done = turn.call not in results or not _refused(results[turn.call])
-            told = tuple(_with_quote_in(turn, list(statements(body))))
+            done = claimed or turn.call not in results or not _refused(results[turn.call])
+            told = tuple(proven(statements(body), turn))
             found.pop(subject, None)
             found[subject] = Commit(subject, told, quote_of(lines[0]), turn.line, done)
             break
@@ -171,20 +179,13 @@ def _unfolded(body: str) -> str:
     return re.sub(r"(?<=\S)\n(?!\s*(?:[-*•]|\d+[.)])\s|\n)[ \t]*", " ", body)
 
 
-def _with_quote_in(turn: Turn, told: Sequence[Statement]) -> Iterator[Statement]:
-    for statement in told:
-        quote = statement.quote
-        while quote and quote not in turn.text:
-            quote = quote.rpartition(" ")[0]
-        if quote:
-            yield Statement(statement.text, quote, statement.raw, turn.line, statement.speaker, statement.listed)
-
-
 def _answers(turns: Sequence[Turn]) -> Iterator[Answer]:
     for turn in turns:
         if turn.kind is Kind.RESULT and turn.speaker is Speaker.HUMAN and not turn.failed:
             for pair in _ANSWER.finditer(turn.text):
-                yield Answer(plain(pair.group(1)), plain(pair.group(2)), quote_of(pair.group()), turn.line)
+                question, choice = plain(pair.group(1)), plain(pair.group(2))
+                if question and choice:
+                    yield Answer(question, choice, quote_of(pair.group()), turn.line)
 
 
 def _objections(turns: Sequence[Turn]) -> Iterator[Statement]:

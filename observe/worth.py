@@ -4,30 +4,33 @@ import re
 
 from .phrases import all_of_it, anywhere, opening
 
+_PREFACE = re.compile(
+    r"(?:(?:good|great|perfect|ok|okay|right|first|then|so|also|finally|alright|hmm|wait|actually|excellent|interesting"
+    r"|sure|yes|no|got it)\b[,.!:;—– -]*)+",
+    re.IGNORECASE,
+)
 _INTENTION = opening(
     r"""
-    (?:(?:good|great|perfect|ok|okay|right|now|first|next|then|so|also|finally|alright|hmm|wait|actually|excellent
-    |interesting|sure|yes|no|got it)\b[,.!:;—– -]*)* (?:let me|let['’]s (?!use|go with|stick)\w+|i['’]?ll|i will
-    |i['’]m (?:going|about|now)|i (?:now )?(?:need|want|have) to|i (?:should|can|could|might|must)|we (?:need|have) to
-    |time to|going to|now (?:i|to|the|for|on|we|that|run|update|add|create|fix|check|verify|implement|optimi[sz]ation
-    |replace|remove|commit|write|read|build|let)|next time|next(?=[,:])|continuing|starting|i now have|i have (?:all
-    |full|enough|everything|a (?:clear|full|complete))|looking at|checking|reading|running|moving on|here['’]?s (?:my
-    |the) plan)
+    let me | let['’]s (?!use|go with|stick)\w+ | i['’]?ll | i will | i['’]m (?:going|about|now) | i (?:now )?(?:need
+    |want|have) to | i (?:should|can|could|might|must) | we (?:need|have) to | time to | going to | now (?:i|to|the
+    |for|on|we|that|run|update|add|create|fix|check|verify|implement|optimi[sz]ation|replace|remove|commit|write|read
+    |build|let) | next time | next(?=[,:]) | continuing | starting | i now have | i have (?:all|full|enough|everything
+    |a (?:clear|full|complete)) | looking at | checking | reading | running | moving on | here['’]?s (?:my|the) plan
     """
 )
 _PROMISE = anywhere(r"let me | i['’]ll | i will | need to (?:fix|check|update|see|run|verify|add|find|look)")
 _CHATTER = all_of_it(
     r"""
     (?:all )?(?:done|clean|good|green|set|passing) | all edits done | perfect | great | excellent | good | ok | okay
-    | got it | you['’]re (?:absolutely )?(?:right|welcome) | understood | sure | here(?:['’]s|is|are)\b.{0,80}
+    | got it | you['’]re (?:absolutely )?(?:right|welcome) | understood | sure | here(?:['’]s|\sis|\sare)\b.{0,80}
     | summary.{0,30} | everything (?:is|looks|passes|works|compiles)\b.{0,30} | (?:the )?implementation is (?:complete
-    |done|in place) | .{0,40}\bhere['’]?s a summary\b.{0,60} | (?:sources?|note|result|why|changes?) | both (?:pass
-    |checks).{0,20} | (?:if you|let me know|would you|do you want|should i|shall i|want me to|feel free|happy to
-    |ready to|i['’]m ready|how can i|what would you|glad|sorry|apologies|no response|thank|regarding your)\b.*
-    | (?:all )?(?:changes|tasks|\d+ (?:tasks|changes|steps)).{0,30}(?:complete|done|implemented|made)\b.{0,30}
-    | (?:now )?i (?:see|understand|can see)(?: the (?:issue|problem))? | (?:the )?fix(?:es)? (?:is|are) (?:in place
-    |done).{0,20} | i (?:can(?:not|['’]t)|won['’]t) help\b.* | (?:api error|error: ?\d{3}|request timed out
-    |credit balance|prompt is too long).*
+    |done|in place) | .{0,40}\bhere['’]?s a summary\b.{0,60} | (?:sources?|note|result|why|changes?)
+    | changes are in .{0,80} | both (?:pass|checks).{0,20} | (?:if you|let me know|would you|do you want|should i
+    |shall i|want me to|feel free|happy to|ready to|i['’]m ready|how can i|what would you|glad|sorry|apologies
+    |no response|thank|regarding your)\b.* | (?:all )?(?:changes|tasks|\d+ (?:tasks|changes|steps)).{0,30}(?:complete
+    |done|implemented|made)\b.{0,30} | (?:now )?i (?:see|understand|can see)(?: the (?:issue|problem))?
+    | (?:the )?fix(?:es)? (?:is|are) (?:in place|done).{0,20} | i (?:can(?:not|['’]t)|won['’]t) help\b.* | (?:api error
+    |error: ?\d{3}|request timed out|credit balance|prompt is too long).*
     """
 )
 _STATUS = anywhere(
@@ -76,7 +79,7 @@ CHOICE = anywhere(
 )
 CHANGE = opening(
     r"""
-    (?:\S+: )?(?:(?:now|also|was|were) )?(?: add(?:s|ed)?|allow(?:s|ed)?|bump(?:ed)?|change[sd]?|clean(?:ed)?
+    (?:\S+: )?(?:(?:now|also|was|were) )?(?:add(?:s|ed)?|allow(?:s|ed)?|bump(?:ed)?|change[sd]?|clean(?:ed)?
     |convert(?:ed)?|correct(?:ed)?|create[sd]?|deleted?|deduplicate[sd]?|disabled?|drop(?:ped)?|enabled?|expand(?:ed)?
     |export(?:ed)?|extend(?:ed)?|extract(?:ed)?|filter(?:ed)?|fix(?:es|ed)?|group(?:ed)?|handle[sd]?|hidden|hide
     |implement(?:ed)?|import(?:ed)?|improved?|insert(?:ed)?|introduced?|made|makes?|merged?|moved?|pass(?:es|ed)?
@@ -108,7 +111,8 @@ def is_noise(text: str) -> bool:
     """Whether a sentence promises, greets, asks or announces instead of telling something."""
     if len(text) < 12 or text.endswith((":", "?", "…")) or len(_BARE.sub("", text)) < 8:
         return True
-    return any(pattern.search(text) for pattern in (_INTENTION, _CHATTER, _PROMISE))
+    bare = _PREFACE.sub("", text, count=1) if _PREFACE.match(text) else text
+    return any(pattern.search(said) for pattern in (_INTENTION, _CHATTER, _PROMISE) for said in (text, bare))
 
 
 def is_status(text: str) -> bool:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from ..archiver.store import Store, StoredExchange, StoredObservation
 from ..core.conversation import Exchange, Kind, Session, Speaker, Turn
@@ -42,8 +41,9 @@ def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
             sessions[number] = store.sessions.load(number)
         for stored in exchanges.values():
             yield from _exchange_entries(stored, learned.get(stored.key, []), sessions[stored.session])
+        parents = store.exchanges.load([one.exchange for one in observations.values()])
         for observation in observations.values():
-            yield _observation_entry(observation, sessions[observation.session])
+            yield _observation_entry(observation, parents[observation.exchange], sessions[observation.session])
 
 
 def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
@@ -101,30 +101,36 @@ def _exchange_entries(
 ) -> Iterator[TextEntry]:
     exchange = stored.exchange
     observations = [entry.observation for entry in learned]
+    types = tuple(dict.fromkeys(str(observation.type) for observation in observations))
+    concepts = _lower(concept for observation in observations for concept in observation.concepts)
+    files = _file_values([*exchange.reads, *exchange.writes], exchange.cwd or session.cwd)
+    projects = _lower((session.project, session.cwd))
     for window in windows(exchange):
         yield TextEntry(
             key=stored.key,
             event=stored.key,
-            session=stored.session,
+            source=stored.source,
+            ordinal=exchange.ordinal,
             kind="exchange",
             at=exchange.started or 0,
             start_line=window.start_line,
             end_line=window.end_line,
             body=window.text,
-            types=tuple(dict.fromkeys(str(observation.type) for observation in observations)),
-            concepts=_lower(concept for observation in observations for concept in observation.concepts),
-            files=_file_values([*exchange.reads, *exchange.writes]),
-            projects=_lower((session.project, session.cwd)),
+            types=types,
+            concepts=concepts,
+            files=files,
+            projects=projects,
         )
 
 
-def _observation_entry(stored: StoredObservation, session: Session) -> TextEntry:
+def _observation_entry(stored: StoredObservation, parent: StoredExchange, session: Session) -> TextEntry:
     observation = stored.observation
     lines = [line for evidence in observation.evidence for line in (evidence.start_line, evidence.end_line)]
     return TextEntry(
         key=stored.key,
         event=stored.exchange,
-        session=stored.session,
+        source=parent.source,
+        ordinal=parent.exchange.ordinal,
         kind="observation",
         at=observation.at or 0,
         start_line=min(lines, default=0),
@@ -132,7 +138,7 @@ def _observation_entry(stored: StoredObservation, session: Session) -> TextEntry
         body="\n".join((observation_text(observation), *observation.facts, " ".join(observation.concepts))),
         types=(str(observation.type),),
         concepts=_lower(observation.concepts),
-        files=_file_values([*observation.files_read, *observation.files_modified]),
+        files=_file_values([*observation.files_read, *observation.files_modified], session.cwd),
         projects=_lower((session.project, session.cwd)),
     )
 
@@ -141,10 +147,18 @@ def _lower(values: Iterator[str] | Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value.lower() for value in values if value))
 
 
-def _file_values(paths: Sequence[str]) -> tuple[str, ...]:
-    """Each path and every end of it that begins at a folder, so that `auth.ts` and `api/auth.ts` both match."""
+def _file_values(paths: Sequence[str], cwd: str) -> tuple[str, ...]:
+    """Each path, and every end of it that begins at a folder of the project: `auth.ts`, `api/auth.ts` and so on."""
+    root = f"{_slashed(cwd)}/"
     found: dict[str, None] = {}
-    for path in paths:
-        parts = PurePosixPath(path.replace("\\", "/").lower()).parts
-        found.update(dict.fromkeys("/".join(parts[i:]).replace("//", "/") for i in range(len(parts))))
+    for path in map(_slashed, paths):
+        found[path] = None
+        end = path.removeprefix(root).lstrip("/")
+        while end:
+            found[end] = None
+            end = end.partition("/")[2]
     return tuple(found)
+
+
+def _slashed(path: str) -> str:
+    return path.replace("\\", "/").rstrip("/").lower()

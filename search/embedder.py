@@ -41,7 +41,8 @@ class Embedder(Protocol):
 def load(name: str = DEFAULT_MODEL, *, threads: int | None = None, download: bool = False) -> Embedder:
     """The embedder of this name: the packaged model, or any that sentence-transformers knows.
 
-    Nothing is read before the first text is embedded. `threads` is the number of CPU threads to use, all by default.
+    Nothing is read before the first text is embedded. `threads` is the number of CPU threads to use, all by default;
+    `download` lets sentence-transformers fetch a model that is not on this machine.
     """
     if name == DEFAULT_MODEL:
         return PackagedEmbedder(threads=threads)

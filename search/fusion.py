@@ -3,7 +3,8 @@
 An event is an exchange with everything learned from it. Words count as the fraction of what the query could score at
 most, meaning as cosines; both are absolute, so no engine is stretched to look sure when it is not. A query of rare
 words that stand somewhere is decided by them; a paraphrase, whose words are nowhere, is decided by the vectors. What a
-person asked is the best key to what they half remember, so prompts count apart from everything else that was said.
+person asked is the best key to what they half remember, so prompts count apart from everything else that was said. What was
+said just before and after helps a short turn that leaves half its words to its neighbours.
 """
 
 from collections.abc import Iterable
@@ -13,7 +14,7 @@ from .documents import PROMPT
 from .text_index import TextMatch
 from .vector_index import Near
 
-WORDS, PROMPTS, MEANING = 1.0, 0.5, 0.5
+WORDS, NEIGHBOURS, PROMPTS, MEANING = 1.0, 0.3, 0.4, 0.4
 """Weights, chosen on the development sets; the table that supports them is in bench/RESULTS.md."""
 
 
@@ -24,6 +25,8 @@ class Event:
     key: int
     texts: list[TextMatch] = field(default_factory=list[TextMatch])
     vectors: list[Near] = field(default_factory=list[Near])
+    around: float = 0.0
+    """The best fraction of the exchanges just before and after."""
 
     @property
     def words(self) -> float:
@@ -48,7 +51,8 @@ class Event:
     @property
     def score(self) -> float:
         """What orders events."""
-        return WORDS * self.words + PROMPTS * max(0.0, self.prompt) + MEANING * self.meaning
+        said = WORDS * self.words + NEIGHBOURS * self.around
+        return said + PROMPTS * max(0.0, self.prompt) + MEANING * self.meaning
 
     def _is_prompt(self, near: Near) -> bool:
         return near.item == self.key and near.part == PROMPT
@@ -74,4 +78,12 @@ def gather(texts: Iterable[TextMatch], vectors: Iterable[Near]) -> list[Event]:
         events.setdefault(match.event, Event(match.event)).texts.append(match)
     for near in vectors:
         events.setdefault(near.event, Event(near.event)).vectors.append(near)
+    _look_around(events.values())
     return sorted(events.values(), key=lambda event: (-event.score, event.key))
+
+
+def _look_around(events: Iterable[Event]) -> None:
+    places = {(event.texts[0].source, event.texts[0].ordinal): event for event in events if event.texts}
+    for (source, ordinal), event in places.items():
+        beside = (places.get((source, ordinal - 1)), places.get((source, ordinal + 1)))
+        event.around = max((neighbour.words for neighbour in beside if neighbour is not None), default=0.0)

@@ -11,6 +11,7 @@ from ..core.disclosure import Filters
 from .analysis import PROSE, analyzer, expand
 
 _HEAP = 32_000_000
+_NUMBERS = ("key", "event", "source", "ordinal", "start_line", "end_line")
 _BODY = "body"
 _K1 = 1.2
 """Tantivy's BM25 parameter: a term weighs at most its inverse document frequency times 1 + k1."""
@@ -20,12 +21,14 @@ _K1 = 1.2
 class TextEntry:
     """One findable stretch of an item: what it says, where it stands, and all it can be filtered by.
 
-    `event` is the key of the exchange the item belongs to. The filter values are lower-case.
+    `event` is the key of the exchange the item belongs to, `ordinal` its place in its source. The filter values are
+    lower-case.
     """
 
     key: int
     event: int
-    session: int
+    source: int
+    ordinal: int
     kind: str
     at: int
     start_line: int
@@ -47,7 +50,8 @@ class TextMatch:
 
     key: int
     event: int
-    session: int
+    source: int
+    ordinal: int
     start_line: int
     end_line: int
     fraction: float
@@ -144,18 +148,18 @@ class TextIndex:
     def _matches(self, query: tantivy.Query, limit: int, most: float) -> list[TextMatch]:
         hits = self._searcher.search(query, limit, count=False).hits
         places = [place for _, place in hits]
-        names = ("key", "event", "session", "start_line", "end_line")
-        columns = [self._searcher.fast_field_values(name, places) for name in names]
+        columns = [self._searcher.fast_field_values(name, places) for name in _NUMBERS]
+        numbers = zip(*columns, strict=True)
         return [
-            TextMatch(int(key or 0), int(event or 0), int(session or 0), int(start or 0), int(end or 0), score / most)
-            for (score, _), key, event, session, start, end in zip(hits, *columns, strict=True)
+            _match(row, score / most)
+            for (score, _), row in zip(hits, numbers, strict=True)
         ]
 
 
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_unsigned_field("key", indexed=True, fast=True)
-    for name in ("event", "session", "start_line", "end_line"):
+    for name in _NUMBERS[1:]:
         builder.add_unsigned_field(name, fast=True)
     builder.add_integer_field("at", indexed=True, fast=True)
     for name in ("kind", "type", "concept", "file", "project"):
@@ -166,7 +170,7 @@ def _schema() -> tantivy.Schema:
 
 def _document(entry: TextEntry) -> tantivy.Document:
     document = tantivy.Document()
-    for name in ("key", "event", "session", "start_line", "end_line"):
+    for name in _NUMBERS:
         document.add_unsigned(name, getattr(entry, name))
     document.add_integer("at", entry.at)
     document.add_text("kind", entry.kind)
@@ -176,3 +180,8 @@ def _document(entry: TextEntry) -> tantivy.Document:
         for value in values:
             document.add_text(name, value)
     return document
+
+
+def _match(row: tuple[float | None, ...], fraction: float) -> TextMatch:
+    key, event, source, ordinal, start, end = (int(number or 0) for number in row)
+    return TextMatch(key, event, source, ordinal, start, end, fraction)

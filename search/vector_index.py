@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import onnxruntime  # noqa: F401 - usearch 2.26 loads its kernels with RTLD_GLOBAL; onnxruntime loaded after it crashes
 from usearch.compiled import MetricKind
 from usearch.index import Index, search
 

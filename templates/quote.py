@@ -17,7 +17,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _TAG = re.compile(r"<(?=\s*/?\s*(?:recalled|system(?:-reminder)?|function_(?:calls|results))\b|\|)", re.IGNORECASE)
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
 _LAYOUT = re.compile(
-    r"\s*(?:#{1,6}(?:\s|$)|(?:=+|-{2,}|[*_]{3,})\s*$|\[(?:Sidechain|Left branch) |"
+    r"\s*(?:#{1,6}(?:\s|$)|(?:=+|-{2,}|[*_]{3,})\s*$|\[Sidechain |"
     r"\*\*(?:User|Assistant|Task|ID|Type|Score|Title|Facts|Concepts|Files|Path|Evidence):\*\*)"
 )
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 from jinja2 import (
@@ -183,12 +184,19 @@ def _excerpt(part: Excerpt) -> str:
     return f"{text}\n[{part.hidden:,} more characters: line {part.line}]" if part.hidden else text
 
 
+def _beside(part: Excerpt) -> str:
+    """After a label: beside it, or below it where there are several lines, since a fence must begin its line."""
+    text = _excerpt(part)
+    return "\n" + indent(text, "  ") if "\n" in text else f" {text}"
+
+
 def _files(paths: Sequence[str], verb: str) -> str:
     shown = ", ".join(f"{quote.code(path)} ({verb})" for path in paths[:_FILES_SHOWN])
     return f"{shown} and {len(paths) - _FILES_SHOWN} more" if len(paths) > _FILES_SHOWN else shown
 
 
 _FILTERS: Mapping[str, Any] = {
+    "beside": _beside,
     "block": quote.block,
     "brief": quote.brief,
     "code": quote.code,

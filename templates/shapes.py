@@ -99,7 +99,7 @@ class TurnJson(TypedDict):
 
 
 class ExchangeJson(TypedDict):
-    """One prompt and what followed it."""
+    """One prompt and what followed it. `ordinal` counts from 1, as the markdown does."""
 
     ordinal: int
     start_line: int
@@ -226,7 +226,7 @@ def _detail(detail: Detail) -> DetailJson:
 
 def _exchange(exchange: Exchange) -> ExchangeJson:
     return ExchangeJson(
-        ordinal=exchange.ordinal,
+        ordinal=exchange.ordinal + 1,
         start_line=exchange.span.start_line,
         end_line=exchange.span.end_line,
         date=show_minute(exchange.started),

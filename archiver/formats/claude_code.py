@@ -12,6 +12,7 @@ from .shape import mapping, string
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 _BOOKKEEPING = {"last-prompt", "mode", "permission-mode", "custom-title", "ai-title", "agent-name", "queue-operation"}
+_ENVELOPE = {"isSidechain", "parentUuid", "uuid", "sessionId", "cwd"}
 _SNAPSHOT = "file-history-snapshot"
 
 
@@ -61,8 +62,7 @@ def _is_own(record: Record) -> bool:
     if kind in _BOOKKEEPING:
         return "sessionId" in record
     # Others keep a tree of `parentUuid` too, but write a message as `parts`.
-    ours = "isSidechain" in record or "parentUuid" in record or "uuid" in record
-    return ours and kind in {"user", "assistant"} and "content" in mapping(record.get("message"))
+    return not _ENVELOPE.isdisjoint(record) and kind in {"user", "assistant"} and "content" in mapping(record.get("message"))
 
 
 def _agent_id(path: Path, records: Sequence[Record]) -> str:

@@ -30,7 +30,7 @@ HOOK_OUTPUT = "hook-output"
 CONTEXT = "context"
 PROGRESS = "progress"
 REPEATED = "repeated"
-"""A title, usage or link that was already known."""
+"""A title or link that was already known."""
 
 _SKIPPED_TYPES = {
     "progress": PROGRESS,
@@ -228,7 +228,7 @@ class ClaudeReader:
         if model != self._known.get(Fact.MODEL):
             events += self._learn(line, Fact.MODEL, string(model))
         events += self._learn(line, Fact.USAGE, _usage(message))
-        return events or REPEATED
+        return events or EMPTY
 
     def _reply(self, record: Record, line: int, block: Record, group: str) -> Turn | None:
         kind = string(block.get("type"))

@@ -71,14 +71,13 @@ class Meaning:
         self._embedder = embedder
         self._vectors = embedded(embedder, [passage.text for passage in corpus.passages])
         self._items = [passage.item for passage in corpus.passages]
-        self._projects = np.asarray([passage.project for passage in corpus.passages])
+        self._projects = [passage.project for passage in corpus.passages]
 
     def search(self, query: str, limit: int, project: str | None) -> Sequence[Ranked]:
         similarities = self._vectors @ self._embedder.embed([query])[0]
-        order = np.argsort(-similarities, kind="stable")
-        if project is not None:
-            order = order[self._projects[order] == project]
-        return best_per_item(((self._items[place], float(similarities[place])) for place in order.tolist()), limit)
+        order: list[int] = np.argsort(-similarities, kind="stable").tolist()
+        allowed = (place for place in order if project in {None, self._projects[place]})
+        return best_per_item(((self._items[place], float(similarities[place])) for place in allowed), limit)
 
 
 class Fused:

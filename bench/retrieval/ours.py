@@ -1,87 +1,79 @@
-"""Palaver itself as an engine: every corpus goes in by the front door, as transcripts, and comes out of layer 1."""
+"""Palaver itself as an engine, through its public interface."""
 
-import tempfile
-import uuid
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+import tarfile
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-import orjson
-from palaver.archiver.sources import in_paths
-
+from palaver.archiver.store import Source, Store
+from palaver.archiver.transcripts import Transcript, in_paths
+from palaver.core.conversation import Exchange, Kind, Session, Span, Speaker, Turn
 from palaver.core.disclosure import LIMIT_MAX, Hit, Query
 from palaver.core.home import Home
 from palaver.observe.pipeline import Pipeline
 from palaver.search.layers import Layers
 
-from .. import shared
-from .baselines import best_per_item
-from .corpus import Corpus, Passage, Ranked
-
-_SPACE = uuid.UUID("8b0c9d0e-6a55-5a0e-9f0b-2f4f3f1f6a11")
-
-Place = tuple[str, int]
-"""A session's id and a line of its transcript."""
+from .corpus import Corpus, Passage, Ranked, Searcher
 
 
-class Ours:
-    """Palaver over a corpus, in a fresh home. Hits beyond what one reply may hold do not exist."""
+class Ours(Searcher):
+    """Palaver with a corpus in a fresh home, asked for as much as it gives.
+
+    A corpus with `transcripts` is archived as a person's history would be, and the hits' sessions are the items. In
+    any other corpus each passage is a prompt of its own in the history of its project.
+    """
 
     def __init__(self, corpus: Corpus) -> None:
-        """A corpus of transcripts is archived as it is and its items are sessions.
-
-        In any other corpus each passage becomes a prompt of its own: one transcript per project, in order, or one per
-        passage where there are no projects and so no neighbours.
-        """
-        self._folder = tempfile.TemporaryDirectory()
-        root, home = Path(self._folder.name) / "projects", Home(Path(self._folder.name) / "home")
-        root.mkdir()
-        self._items: Mapping[Place, str] | None = None
+        self._folder = TemporaryDirectory(prefix="palaver-bench-")
+        home = Home(Path(self._folder.name) / "home")
+        home.make()
+        self._items: list[str] | None = None
         if corpus.transcripts is None:
-            self._items = _write(corpus.passages, root)
+            self._items = [passage.item for passage in corpus.passages]
+            with Store.create(home.database) as store:
+                _store(store, corpus.passages)
+            found: list[Transcript] = []
         else:
-            shared.unpack(corpus.transcripts, root)
+            found = in_paths([_unpacked(corpus.transcripts, Path(self._folder.name) / "history")])
         with Pipeline(home) as pipeline:
-            pipeline.run(in_paths([root]))
+            pipeline.run(found)
         self._layers = Layers(home)
 
     def search(self, query: str, limit: int, project: str | None) -> Sequence[Ranked]:
-        asked = Query.parse(query, limit=min(limit, LIMIT_MAX), projects=[project] if project else [])
-        hits = self._layers.search(asked).hits
-        return best_per_item(((self._item(hit), hit.score) for hit in hits), limit)
+        """Items, each at most once, best first."""
+        wanted = Query.parse(query, limit=min(limit, LIMIT_MAX), projects=(project,) if project else ())
+        best: dict[str, float] = {}
+        for hit in self._layers.search(wanted).hits:
+            best.setdefault(self._item(hit), hit.score)
+        return [Ranked(item, score) for item, score in best.items()]
 
     def _item(self, hit: Hit) -> str:
-        return hit.session_id if self._items is None else self._items[hit.session_id, hit.start_line]
+        return hit.session_id if self._items is None else self._items[hit.start_line - 1]
 
 
-def _write(passages: Sequence[Passage], root: Path) -> Mapping[Place, str]:
-    """Transcripts that hold the passages, and which item stands where."""
-    transcripts: defaultdict[str, list[Passage]] = defaultdict(list)
-    for passage in passages:
-        transcripts[passage.project or passage.item].append(passage)
-    items: dict[Place, str] = {}
-    for name, held in transcripts.items():
-        session = str(uuid.uuid5(_SPACE, name))
-        lines = [_prompt(session, number, passage) for number, passage in enumerate(held, 1)]
-        folder = root / (held[0].project or "corpus")
-        folder.mkdir(exist_ok=True)
-        (folder / f"{session}.jsonl").write_bytes(b"\n".join([*lines, b""]))
-        items |= {(session, number): passage.item for number, passage in enumerate(held, 1)}
-    return items
+def _unpacked(archive: Path, folder: Path) -> Path:
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder, filter="data")
+    return folder
 
 
-def _prompt(session: str, number: int, passage: Passage) -> bytes:
-    """A line as Claude Code writes it for something a person typed."""
-    return orjson.dumps(
-        {
-            "type": "user",
-            "uuid": str(uuid.uuid5(_SPACE, f"{session}/{number}")),
-            "parentUuid": str(uuid.uuid5(_SPACE, f"{session}/{number - 1}")) if number > 1 else None,
-            "sessionId": session,
-            "timestamp": f"2026-01-01T{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02}.000Z",
-            "cwd": f"/{passage.project or 'corpus'}",
-            "version": "2.1.0",
-            "isSidechain": False,
-            "message": {"role": "user", "content": passage.text},
-        }
-    )
+def _store(store: Store, passages: Sequence[Passage]) -> None:
+    """Each passage as an exchange whose line is its place in the corpus."""
+    numbered = enumerate(passages, 1)
+    with store.transaction():
+        for project, of_one in groupby(numbered, key=lambda pair: pair[1].project):
+            session = store.sessions.save(Session("bench", f"bench-{project}", project=project))
+            source = store.sources.save(_source(project))
+            exchanges = [_exchange(place, line, passage) for place, (line, passage) in enumerate(of_one)]
+            store.exchanges.replace(session, source, 0, exchanges)
+
+
+def _source(project: str) -> Source:
+    name = f"bench/{project}.jsonl"
+    return Source("bench", Path("/") / name, name, device=0, inode=0, mtime=0, size=0, head=b"", tail=b"")
+
+
+def _exchange(place: int, line: int, passage: Passage) -> Exchange:
+    turn = Turn(line, Speaker.HUMAN, Kind.PROMPT, passage.text)
+    return Exchange(place, Span(line, line, 0, 0), (turn,), None, None)

@@ -6,9 +6,11 @@ failed. Left out: thinking, other tool output, injected lines (`isMeta`), compac
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
+
+Json: TypeAlias = "str | float | bool | list[Json] | dict[str, Json] | None"
 
 SIZE = 1500
 """Characters in a window. Pieces are packed until the next would not fit; longer pieces are cut."""
@@ -59,14 +61,9 @@ def _readable(block: Mapping[str, Any]) -> str:
             return ""
 
 
-def _strings(value: Any) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case {**inner}:
-            yield from _strings([*inner.values()])
-        case [*inner]:
-            for each in inner:
-                yield from _strings(each)
-        case _:
-            return
+def _strings(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _strings(inner)

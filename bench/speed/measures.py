@@ -109,9 +109,8 @@ def _server(place: Place) -> Iterator[Measure]:
 
 
 def _warm_search(place: Place, queries: Sequence[str]) -> Iterator[Measure]:
-    layers = Layers(Home(place.home))
-    inside = _each(lambda query: layers.search(Query.parse(query)), queries)
-    layers.close()
+    with Layers(Home(place.home)) as layers:
+        inside = _each(lambda query: layers.search(Query.parse(query)), queries)
     with server(place) as client:
         client.initialize()
         over = _each(lambda query: client.request("tools/call", _call(query)), queries)
@@ -130,7 +129,7 @@ def _each(search: Callable[[str], object], queries: Sequence[str]) -> list[float
     """Seconds for each query, after a few that warm up."""
     for query in queries[:5]:
         search(query)
-    return [_timed(lambda query=query: search(query)) for query in queries]
+    return [_timed(search, query) for query in queries]
 
 
 def _bare_search(place: Place) -> Callable[[str], object]:
@@ -152,9 +151,9 @@ def _runs(place: Place, command: Sequence[str]) -> Callable[[], float]:
     return lambda: run(command, place).seconds
 
 
-def _timed(work: Callable[[], object]) -> float:
+def _timed(search: Callable[[str], object], query: str) -> float:
     started = time.perf_counter()
-    work()
+    search(query)
     return time.perf_counter() - started
 
 

@@ -56,7 +56,9 @@ class Telling:
         self._add(Speaker.ASSISTANT, Kind.CALL, "Bash: rm -r build", tool="Bash", call="o")
         return self._add(Speaker.HUMAN, Kind.RESULT, text, tool="Bash", call="o", failed=True)
 
-    def _used(self, tool: str, text: str, output: str, *, failed: bool = False, **touched: tuple[str, ...]) -> "Telling":
+    def _used(
+        self, tool: str, text: str, output: str, *, failed: bool = False, **touched: tuple[str, ...]
+    ) -> "Telling":
         call = f"call-{len(self.turns)}"
         self._add(Speaker.ASSISTANT, Kind.CALL, text, tool=tool, call=call)
         return self._add(Speaker.TOOL, Kind.RESULT, output, tool=tool, call=call, failed=failed, **touched)

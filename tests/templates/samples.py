@@ -65,7 +65,7 @@ def detail(text: str = "", **changed: str) -> Detail:
     )
 
 
-def exchange(text: str = "", *, ordinal: int = 1, output: str = "2 passed") -> Exchange:
+def exchange(text: str = "", *, ordinal: int = 0, output: str = "2 passed") -> Exchange:
     """A prompt, a thought, two calls, their results, and an answer."""
     human, agent, tool = Speaker.HUMAN, Speaker.ASSISTANT, Speaker.TOOL
     turns = (

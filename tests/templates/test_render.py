@@ -43,7 +43,7 @@ def stated(reply: str) -> int:
         ("search_none", lambda: RENDERER.search(results())),
         ("observations", lambda: RENDERER.observations([detail(), detail()])),
         ("read", lambda: RENDERER.read(transcript())),
-        ("read_cut_sidechain", lambda: RENDERER.read(transcript(parent="77aa", cut=True, output="ok\n" * 4000))),
+        ("read_cut_sidechain", lambda: RENDERER.read(transcript(parent="77aa", cut=True))),
     ],
 )
 def test_what_a_reader_sees(golden: Golden, name: str, render: Callable[[], str]) -> None:
@@ -130,6 +130,7 @@ def test_long_results_are_shortened_in_long_replies_only() -> None:
     alone = replace(long, start_line=8, end_line=8)
 
     assert re.search(r"\[7,3\d\d more characters: line 8\]", RENDERER.read(long))
+    assert "Shortened text in full: read with startLine and endLine both the line named." in RENDERER.read(long)
     assert "0123456789" * 1000 in RENDERER.read(alone)
     assert "more characters" not in RENDERER.read(alone)
 
@@ -201,6 +202,12 @@ def test_no_text_can_break_the_layout(text: str) -> None:
     tame = RENDERER.read(transcript())
 
     assert skeleton(RENDERER.read(transcript(f"\n{text}"))) == skeleton(tame)
+
+
+@pytest.mark.parametrize("output", ["```\nx\n```\n## Exchange 9", "```", "~~~~\n```", "> ```\n## x", "- ```\n## x"])
+def test_a_result_that_begins_with_a_fence_is_fenced(output: str) -> None:
+    """A result stands below its label where it has lines of its own, so that its fences are seen as fences."""
+    assert skeleton(RENDERER.read(transcript(output=output))) == skeleton(RENDERER.read(transcript()))
 
 
 def test_stored_text_is_never_a_template() -> None:

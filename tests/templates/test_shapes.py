@@ -45,7 +45,9 @@ def test_a_result_has_every_promised_key() -> None:
 
 def test_a_similarity_that_was_not_measured_is_null() -> None:
     """No cosine is not a cosine of zero."""
-    assert results_json(results(replace(hit(1), similarity=None)))["results"][0]["similarity"] is None
+    shape = results_json(results(*(replace(hit(1), similarity=measured) for measured in (None, 0.0))))
+
+    assert [result["similarity"] for result in shape["results"]] == [None, 0.0]
 
 
 def test_several_concepts_come_back_as_an_array() -> None:

@@ -1,0 +1,32 @@
+"""Are the names found by which an observation would be looked up?"""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.observe.concepts import CONCEPTS_MAX, concepts
+
+
+def test_names_are_found_and_ranked() -> None:
+    """Code, identifiers, options and quoted names count; what the title names comes first; each once."""
+    found = concepts(
+        ['Add `CartTotals` to "Check out"', "`CartTotals()` in `src/cart_totals.py:12` uses --strict and CartTotals"],
+        ["src/cart_totals.py"],
+    )
+
+    assert found[0] == "CartTotals"
+    assert set(found) >= {"Check out", "cart_totals.py", "--strict"}
+    assert len(found) == len({name.lower() for name in found})
+
+
+def test_common_words_numbers_and_code_phrases_are_no_names() -> None:
+    """Keywords, hashes, numbers and bits of syntax name nothing."""
+    assert concepts(["`true` `null` `1a2b3c4d` `12.5` `{ a: b }` `x = 1` `README.md`"], ()) == ()
+
+
+@given(st.lists(st.text(max_size=80), max_size=5), st.lists(st.text(max_size=20), max_size=3))
+def test_never_more_than_agreed(texts: list[str], files: list[str]) -> None:
+    """There are at most `CONCEPTS_MAX` names, none empty, none long."""
+    found = concepts(texts, files)
+
+    assert len(found) <= CONCEPTS_MAX
+    assert all(1 < len(name) <= 40 for name in found)

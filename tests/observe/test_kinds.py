@@ -1,0 +1,58 @@
+"""Is the evidence for each type weighed as documented?"""
+
+import pytest
+
+from palaver.core.observation import ObservationType
+from palaver.observe.kinds import Signs, kind_of, weigh
+
+
+def signs(title: str = "", **more: object) -> Signs:
+    given: dict[str, object] = {"request": "", "conclusion": "", "writes": ("src/a.py",), "changed": True, **more}
+    return Signs(titles=[title], **given)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("title", "expected"),
+    [
+        ("feat(api): rework", ObservationType.FEATURE),
+        ("fix!: rework", ObservationType.BUG_FIX),
+        ("perf: rework", ObservationType.REFACTOR),
+        ("ci: rework", ObservationType.CONFIG),
+        ("docs: rework", ObservationType.GENERAL),
+        ("test: rework", ObservationType.TEST),
+        ("Clean up the cart", ObservationType.REFACTOR),
+        ("Fixes the cart", ObservationType.BUG_FIX),
+        ("Add unit tests for the cart", ObservationType.TEST),
+        ("Create a release 1.2", ObservationType.CONFIG),
+        ("Whatever this is", ObservationType.FEATURE),
+    ],
+)
+def test_titles_say_their_type(title: str, expected: ObservationType) -> None:
+    """A conventional prefix or first verb names the type; a change without either is a feature."""
+    writes = ("tests/test_cart.py",) if "tests" in title else ("src/a.py",)
+
+    assert kind_of(signs(title, writes=writes)) is expected
+
+
+def test_errors_as_a_subject_do_not_make_a_fix() -> None:
+    """A plan about error handling stays the feature that its title says."""
+    assert (
+        kind_of(signs("Add an error page", request="errors: the page fails silently", plan=True))
+        is ObservationType.FEATURE
+    )
+
+
+def test_complaint_and_repair_make_a_fix() -> None:
+    """A complaint that ended in a change is a bug-fix."""
+    weights = weigh(signs(request="the total is wrong", conclusion="The fix was to round late"))
+
+    assert weights[ObservationType.BUG_FIX] == 5
+    assert weights[ObservationType.FEATURE] == 2
+
+
+def test_looking_is_debugging_or_learning() -> None:
+    """Without a change a complaint was debugged, anything else was learned."""
+    crashed, asked = (signs(request=said, writes=(), changed=False) for said in ("it crashes", "the cart"))
+
+    assert kind_of(crashed) is ObservationType.DEBUG
+    assert kind_of(asked) is ObservationType.LEARNING

@@ -1,0 +1,71 @@
+"""Can each statement stand alone, and is its quote really there?"""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.core.conversation import Kind, Speaker, Turn
+from palaver.observe.statements import proven, statements
+
+
+def turn(text: str) -> Turn:
+    return Turn(7, Speaker.ASSISTANT, Kind.PROSE, text)
+
+
+def texts(markdown: str) -> list[str]:
+    return [said.text for said in statements(turn(markdown))]
+
+
+def test_items_carry_the_file_they_are_about() -> None:
+    """A list item below a heading or item that names a file says which file it is about."""
+    markdown = (
+        "### `src/api/cart.py`\n- Added totals\n- **Tests**:\n  - Cover empty carts\n\n**`web/app.ts`**\n1. Removed it"
+    )
+
+    assert texts(markdown) == ["cart.py: Added totals", "cart.py: Cover empty carts", "app.ts: Removed it"]
+
+
+def test_rows_of_tables_are_statements() -> None:
+    """A table row is one statement; its header and rule are none."""
+    assert texts("| File | Change |\n|------|--------|\n| `a.py` | renamed `x` |") == ["a.py: renamed x"]
+
+
+def test_code_drawings_and_rules_are_passed_over() -> None:
+    """Fenced code, box drawings and rules state nothing."""
+    assert texts("```\nprint('x')\n```\n---\n│ box │\n├── tree.py\nIt works.") == ["It works."]
+
+
+def test_sentence_that_leans_stays_with_the_one_before() -> None:
+    """`This means …` is not torn from what it is about."""
+    assert texts("The key was reused. This means two charges. Refunds work.") == [
+        "The key was reused. This means two charges.",
+        "Refunds work.",
+    ]
+
+
+def test_announcement_is_no_statement() -> None:
+    """A line that ends in a colon announces what follows."""
+    assert texts("The valid values are:\n- one\n- two") == ["one", "two"]
+
+
+@given(
+    st.lists(
+        st.sampled_from(["- ", "1. ", "  - ", "# ", "| a | b |", "**x**", "`f.py`:", "Hi there. ", "```", "\t"])
+        | st.text(max_size=30),
+        max_size=30,
+    ).map("\n".join)
+)
+def test_quotes_stand_in_the_turn(markdown: str) -> None:
+    """Every quote is word for word in the turn, on one line, and short."""
+    for said in statements(turn(markdown)):
+        assert said.quote in markdown
+        assert "\n" not in said.quote
+        assert len(said.quote) <= 120
+        assert len(said.text) <= 420
+
+
+def test_quotes_of_a_tidied_copy_are_cut_to_what_is_there() -> None:
+    """A quote that tidying changed keeps only its part that stands in the turn; without any the statement goes."""
+    original = turn("Look at @cart.py first")
+    tidied = list(statements(turn("Look at cart.py first"))) + list(statements(turn("Elsewhere it is fine")))
+
+    assert [said.quote for said in proven(tidied, original)] == ["Look at"]
