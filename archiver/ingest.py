@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..core.conversation import Note
 from ..core.errors import SourceUnreadable
+from ..core.report import Pass
 from .lines import HEAD_BYTES
 from .raw import Copied, RawArchive, Stat
 from .reading import Reading, entitle
@@ -16,17 +17,6 @@ _COPYING_THREADS = 4
 
 Progress = Callable[[int, int], None]
 """Called with how many of how many are done."""
-
-
-@dataclass(slots=True)
-class Pass:
-    """What one pass saw and did. `lines` and `exchanges` are those that were read, old ones that grew included."""
-
-    seen: int = 0
-    changed: int = 0
-    lines: int = 0
-    exchanges: int = 0
-    problems: list[SourceUnreadable] = field(default_factory=list[SourceUnreadable])
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,9 @@ class RawArchive:
         probe = min(source.size, _PROBE)
         try:
             with source.path.open("rb") as file:
-                return _digest(file, 0, probe) == source.head and _digest(file, source.size - probe, probe) == source.tail
+                return (
+                    _digest(file, 0, probe) == source.head and _digest(file, source.size - probe, probe) == source.tail
+                )
         except OSError:
             return True
 

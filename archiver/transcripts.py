@@ -24,7 +24,10 @@ class Transcript:
 def of_this_user() -> list[Transcript]:
     """Every transcript in the folders where the known agents keep theirs."""
     return [
-        _transcript(known, path, root) for known in FORMATS for root in known.roots() for path in known.transcripts(root)
+        _transcript(known, path, root)
+        for known in FORMATS
+        for root in known.roots()
+        for path in known.transcripts(root)
     ]
 
 
@@ -58,7 +61,9 @@ def _file(path: Path) -> Transcript:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
     except OSError as error:
-        raise SourceUnreadable(path, error.strerror or str(error), hint="Name a transcript, or a folder of them.") from None
+        raise SourceUnreadable(
+            path, error.strerror or str(error), hint="Name a transcript, or a folder of them."
+        ) from None
     known = recognise(head)
     if known is None:
         raise SourceUnreadable(path, "not a transcript of a known agent", hint=f"Known agents: {_agents()}.")

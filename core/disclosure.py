@@ -134,7 +134,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The answer of layer 1. `total` counts what matched before `limit` was applied.
+    """The answer of layer 1. `total` counts the hits, as on the reference page.
 
     `index_lag` is how many changes the published index is behind the archive (they are searched too);
     `searched` names the engines that answered, so that a missing one is seen.

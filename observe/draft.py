@@ -28,12 +28,12 @@ def chosen(
 
 
 def _distinct(candidates: Iterable[Statement]) -> list[Statement]:
-    """First wordings only: a statement whose words nearly all stood in an earlier one says nothing new."""
+    """First wordings only. One other word makes a statement new: it may be a changed number, name or colour."""
     kept: list[Statement] = []
     known: list[frozenset[str]] = []
     for statement in candidates:
-        words = frozenset(statement.text.lower().split())
-        if not any(len(words & earlier) >= 0.8 * len(words) for earlier in known):
+        words = frozenset(word.strip(".,:;!()").lower() for word in statement.text.split())
+        if not any(words <= earlier for earlier in known):
             kept.append(statement)
             known.append(words)
     return kept

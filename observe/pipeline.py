@@ -5,16 +5,16 @@ It stands in `observe`, the last folder that may see the others.
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
 
-from ..archiver.ingest import Ingest, Pass
+from ..archiver.ingest import Ingest
 from ..archiver.raw import RawArchive
 from ..archiver.store import Store
 from ..archiver.transcripts import Transcript
 from ..core.errors import ModelUnavailable
 from ..core.home import Home
+from ..core.report import Report
 from ..search.embedder import load
 from ..search.generation import Generations
 from ..search.indexer import Indexer
@@ -26,23 +26,11 @@ LEASE = "archiver"
 class Reporter(Protocol):
     """Hears how far each stage is: its name, how many are done, and how many there are in all."""
 
-    def __call__(self, stage: str, done: int, total: int) -> None: ...
+    def __call__(self, stage: str, done: int, total: int, /) -> None: ...
 
 
-def silent(stage: str, done: int, total: int) -> None:
+def silent(_stage: str, _done: int, _total: int) -> None:
     """The reporter that says nothing."""
-
-
-@dataclass(slots=True)
-class Report:
-    """What one pass did. Times are seconds from its start; `model` is why meaning cannot be searched, if it cannot."""
-
-    ingested: Pass = field(default_factory=Pass)
-    observed: int = 0
-    embedded: int = 0
-    searchable: float = 0.0
-    complete: float = 0.0
-    model: ModelUnavailable | None = None
 
 
 class Pipeline:

@@ -133,9 +133,8 @@ def _item(turn: Turn, line: str, item: re.Match[str], outline: _Outline) -> Iter
 
 def _is_label(content: str) -> bool:
     """Whether a line only names what the lines below it are about."""
-    words = plain(content)
-    bare = NAMED.sub("", content.replace("*", "")).strip(" :()`,.")
-    return len(words) <= 80 and (bare == "" or (len(bare) < 12 and content.startswith(("**`", "`"))))
+    beside = NAMED.sub("", re.sub(r"\([^()]*\)", "", content.replace("*", "")))
+    return len(content) <= LABEL_MAX and not beside.strip(" :`,.")
 
 
 def _paragraph(turn: Turn, line: str, outline: _Outline) -> Iterator[Statement]:

@@ -50,9 +50,10 @@ class Event:
 
     @property
     def score(self) -> float:
-        """What orders events."""
+        """What orders events, 0 to 1."""
         said = WORDS * self.words + NEIGHBOURS * self.around
-        return said + PROMPTS * max(0.0, self.prompt) + MEANING * self.meaning
+        meant = PROMPTS * max(0.0, self.prompt) + MEANING * self.meaning
+        return (said + meant) / (WORDS + NEIGHBOURS + PROMPTS + MEANING)
 
     def _is_prompt(self, near: Near) -> bool:
         return near.item == self.key and near.part == PROMPT

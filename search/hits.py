@@ -57,9 +57,7 @@ class Hits:
                 if event.key in exchanges and (shown := _best(event, choices[event.key])):
                     yield self._hit(event, shown, exchanges[event.key])
 
-    def _choices(
-        self, exchanges: dict[int, StoredExchange], filters: Filters, *, raw: bool
-    ) -> dict[int, list[_Shown]]:
+    def _choices(self, exchanges: dict[int, StoredExchange], filters: Filters, *, raw: bool) -> dict[int, list[_Shown]]:
         """What may stand for each exchange: those of its observations that pass the filters, and itself if it does."""
         learned = {} if raw else self._store.observations.of_exchanges(list(exchanges))
         keys = [*exchanges, *(stored.key for of_one in learned.values() for stored in of_one)]

@@ -92,9 +92,7 @@ class Indexer:
     def _build_vectors(self, previous: Generation | None) -> tuple[VectorIndex, str]:
         """The vectors and their model. Those of another model stay in use until all are made anew."""
         model = self._embedder.name
-        if previous is None or (
-            previous.manifest.model != model and not self._store.vectors.count_unembedded(model)
-        ):
+        if previous is None or (previous.manifest.model != model and not self._store.vectors.count_unembedded(model)):
             return VectorIndex.empty(self._embedder.dimension).changed([], self._store.vectors.all(model)), model
         model = previous.manifest.model
         keys = self._store.changes.since(previous.manifest.watermark)

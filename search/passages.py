@@ -73,7 +73,9 @@ class Passages:
             raise InvalidLineRange(f"startLine {start} is past the last line, {source.lines}")
         return source, min(end or source.lines, source.lines)
 
-    def _exchanges(self, source: Source, session: Session, start: int, last: int, *, shorten: bool) -> Iterator[Exchange]:
+    def _exchanges(
+        self, source: Source, session: Session, start: int, last: int, *, shorten: bool
+    ) -> Iterator[Exchange]:
         """The exchanges that have turns on these lines, with those turns alone."""
         known = next(known for known in FORMATS if known.agent == source.agent)
         first = self._store.exchanges.before(source.id or 0, start)

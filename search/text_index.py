@@ -71,8 +71,8 @@ class TextIndex:
     def apply(self, gone: Iterable[int], entries: Iterable[TextEntry]) -> None:
         """Remove all entries of the items `gone`, add these, and make the result visible."""
         writer = self._index.writer(_HEAP, num_threads=1)
-        for key in gone:
-            writer.delete_documents_by_term("key", key)
+        # By query, not by term: tantivy 0.27 makes a signed term of a Python int, which matches no unsigned field.
+        writer.delete_documents_by_query(tantivy.Query.term_set_query(self._schema, "key", list(gone)))
         for entry in entries:
             writer.add_document(_document(entry))
         writer.commit()
@@ -88,9 +88,7 @@ class TextIndex:
         terms = list(dict.fromkeys(self._analyzer.analyze(expand(text))))
         if not terms or not len(self):
             return []
-        wanted = [
-            (tantivy.Occur.Should, tantivy.Query.term_query(self._schema, _BODY, term, "freq")) for term in terms
-        ]
+        wanted = [(tantivy.Occur.Should, tantivy.Query.term_query(self._schema, _BODY, term, "freq")) for term in terms]
         query = self._restricted(tantivy.Query.boolean_query(wanted), filters, hidden)
         return self._matches(query, limit, sum(map(self._most, terms)))
 
@@ -150,10 +148,7 @@ class TextIndex:
         places = [place for _, place in hits]
         columns = [self._searcher.fast_field_values(name, places) for name in _NUMBERS]
         numbers = zip(*columns, strict=True)
-        return [
-            _match(row, score / most)
-            for (score, _), row in zip(hits, numbers, strict=True)
-        ]
+        return [_match(row, score / most) for (score, _), row in zip(hits, numbers, strict=True)]
 
 
 def _schema() -> tantivy.Schema:

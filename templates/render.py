@@ -23,6 +23,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from ..core.clock import show_day, show_minute
 from ..core.disclosure import Detail, Hit, Mode, Results, Transcript
 from ..core.errors import TemplateInvalid
+from ..core.report import Report, Status
 from ..core.tokens import count
 from . import quote
 from .dialogue import Excerpt, share, steps
@@ -89,6 +90,18 @@ class Renderer:
         )
         shortened = any(part.hidden for part in excerpts)
         return self._render("read", transcript=transcript, about=about, dialogue=dialogue, shortened=shortened)
+
+    def status(self, status: Status) -> str:
+        """How the archive is, with an account of every line."""
+        return self._render("status", status=status)
+
+    def report(self, report: Report) -> str:
+        """What a pass over the transcripts did, and what it could not read."""
+        return self._render("report", report=report)
+
+    def next_steps(self, prefix: str) -> str:
+        """What to do once an archive is there; `prefix` is what has to stand before each command."""
+        return self._render("next_steps", prefix=prefix)
 
     def _render(self, name: str, **values: object) -> str:
         values["tokens"] = _SLOT

@@ -8,6 +8,7 @@ import orjson
 from ..core.clock import show_day, show_minute
 from ..core.conversation import Exchange, Turn
 from ..core.disclosure import Detail, Hit, Results, Transcript
+from ..core.report import Report, Status
 from ..core.tokens import count
 from .quote import clean
 
@@ -127,6 +128,88 @@ class TranscriptJson(TypedDict):
     next_line: int | None
     exchanges: list[ExchangeJson]
     tokens: int
+
+
+class ProblemJson(TypedDict):
+    """A file that could not be read, and why."""
+
+    path: str
+    reason: str
+
+
+class StatusJson(TypedDict):
+    """How the archive is. Always `lines == parsed + repeated + sum(skipped.values())`."""
+
+    home: str
+    files: int
+    bytes: int
+    lines: int
+    parsed: int
+    repeated: int
+    skipped: dict[str, int]
+    pending_bytes: int
+    sessions: int
+    exchanges: int
+    unobserved: int
+    observations: dict[str, int]
+    unembedded: int
+    index: str
+    index_lag: int
+    problems: list[ProblemJson]
+
+
+class ReportJson(TypedDict):
+    """What a pass did. Times are seconds from its start; `model` is why meaning cannot be searched, if it cannot."""
+
+    seen: int
+    changed: int
+    lines: int
+    exchanges: int
+    observed: int
+    embedded: int
+    searchable: float
+    complete: float
+    model: str | None
+    problems: list[ProblemJson]
+
+
+def status_json(status: Status) -> StatusJson:
+    """The state of the archive as JSON."""
+    return StatusJson(
+        home=str(status.home),
+        files=status.files,
+        bytes=status.size,
+        lines=status.lines,
+        parsed=status.parsed,
+        repeated=status.repeated,
+        skipped=status.skipped,
+        pending_bytes=status.pending_bytes,
+        sessions=status.sessions,
+        exchanges=status.exchanges,
+        unobserved=status.unobserved,
+        observations=status.observations,
+        unembedded=status.unembedded,
+        index=status.index,
+        index_lag=status.index_lag,
+        problems=[ProblemJson(path=clean(str(path)), reason=reason) for path, reason in status.problems],
+    )
+
+
+def report_json(report: Report) -> ReportJson:
+    """What a pass did as JSON."""
+    done = report.ingested
+    return ReportJson(
+        seen=done.seen,
+        changed=done.changed,
+        lines=done.lines,
+        exchanges=done.exchanges,
+        observed=report.observed,
+        embedded=report.embedded,
+        searchable=round(report.searchable, 3),
+        complete=round(report.complete, 3),
+        model=str(report.model) if report.model else None,
+        problems=[ProblemJson(path=clean(str(problem.path)), reason=problem.reason) for problem in done.problems],
+    )
 
 
 def results_json(results: Results) -> ResultsJson:

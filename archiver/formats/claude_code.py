@@ -62,7 +62,11 @@ def _is_own(record: Record) -> bool:
     if kind in _BOOKKEEPING:
         return "sessionId" in record
     # Others keep a tree of `parentUuid` too, but write a message as `parts`.
-    return not _ENVELOPE.isdisjoint(record) and kind in {"user", "assistant"} and "content" in mapping(record.get("message"))
+    return (
+        not _ENVELOPE.isdisjoint(record)
+        and kind in {"user", "assistant"}
+        and "content" in mapping(record.get("message"))
+    )
 
 
 def _agent_id(path: Path, records: Sequence[Record]) -> str:

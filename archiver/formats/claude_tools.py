@@ -217,7 +217,7 @@ def content_text(content: object) -> str:
 
 def block_text(block: Arguments) -> str:
     """The text of one content block, empty when it has none."""
-    kind = block.get("type")
+    kind = string(block.get("type"))
     if kind == "text":
         return string(block.get("text"))
     if kind in {"image", "document"}:

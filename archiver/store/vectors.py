@@ -58,7 +58,9 @@ class Vectors:
         for start in range(0, len(items), 500):
             part = tuple(items[start : start + 500])
             marks = ",".join("?" * len(part))
-            rows = self._db.rows(f"{_SELECT} WHERE v.model = ? AND v.item IN ({marks}) ORDER BY v.item, v.part", (model, *part))
+            rows = self._db.rows(
+                f"{_SELECT} WHERE v.model = ? AND v.item IN ({marks}) ORDER BY v.item, v.part", (model, *part)
+            )
             found.extend(map(_stored, rows))
         return found
 

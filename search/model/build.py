@@ -47,7 +47,7 @@ def main(folder: Path = FOLDER) -> None:
         export(source, exported)
         quantise(exported, folder / MODEL)
     shorten(source / TOKENIZER, folder / TOKENIZER)
-    write(describe(folder), folder)
+    write(describe(folder), folder)  # the embedder wants one before it loads anything
 
     agreement = compare(PackagedEmbedder(folder), SentenceTransformerEmbedder(str(source)), docstrings())
     write(describe(folder) | {"agreement": agreement}, folder)
@@ -59,7 +59,7 @@ def export(source: Path, target: Path) -> None:
     """Write the float32 graph: the tokens of one text, shape (n,), to its unit vector, shape (384,)."""
     torch = import_module("torch")
     transformers = import_module("transformers")
-    # Fused attention would hide its matrix products from the quantisation; the pooler is not part of the embedding.
+    # Eager attention exports as plain matrix products; the pooler is not part of the embedding.
     bert = transformers.AutoModel.from_pretrained(source, attn_implementation="eager", add_pooling_layer=False).eval()
     hidden = bert.forward
 
@@ -76,7 +76,7 @@ def export(source: Path, target: Path) -> None:
         output_names=["embedding"],
         dynamic_axes={"input_ids": {0: "tokens"}},
         opset_version=OPSET,
-        dynamo=False,  # the other exporter needs onnxscript and writes the same operations
+        dynamo=False,  # the other exporter needs onnxscript besides
     )
 
 
@@ -125,7 +125,7 @@ def compare(packaged: Embedder, reference: Embedder, texts: list[str]) -> dict[s
     """Mean and least cosine between two models' vectors of the same texts."""
     cosines = np.sum(packaged.embed(texts) * reference.embed(texts), axis=1)
     return {
-        "texts": f"every {SAMPLED}th docstring of the top-level modules of Python's standard library, {python_version()}",
+        "texts": f"every {SAMPLED}th docstring of the standard library's top-level modules, Python {python_version()}",
         "count": len(texts),
         "mean": round(float(cosines.mean()), 4),
         "min": round(float(cosines.min()), 4),

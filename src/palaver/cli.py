@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,8 +14,11 @@ from palaver.core.errors import PalaverError
 from palaver.core.home import Home
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from palaver.archiver.transcripts import Transcript
+    from palaver.search.layers import Layers
+    from palaver.templates.render import Renderer
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
@@ -47,30 +51,33 @@ def main() -> None:
 @main.command()
 @as_json
 def up(*, as_json: bool) -> None:
-    """Find this user's agents, archive their history, make it searchable, say what to do next."""
-    from palaver.archiver.sources import demo, of_this_user
+    """Find this user's agents, archive their history, make it searchable, and say what to do next."""
+    from palaver.archiver.transcripts import DEMO, in_paths, of_this_user
 
     home, found = Home.find(), of_this_user()
-    if not found:
-        home = Home(home.root / "demo")
-        click.echo("No agent's history was found for this user, so here is a small made-up one.", err=True)
-        found = demo()
-    _archive(home, found, as_json=as_json)
+    demo = not found and not home.database.exists()
+    if demo:
+        home, found = Home(home.root / "demo"), in_paths([DEMO])
+        click.echo("No agent's history was found for this user. Here is a small made-up one instead:", err=True)
+    complete = _archive(home, found, as_json=as_json)
     if not as_json:
-        _next_steps(home)
+        click.echo(_renderer().next_steps(f"PALAVER_HOME={home.root} " if demo else ""), nl=False)
+    if not complete:
+        sys.exit(1)
 
 
 @main.command()
 @click.argument("paths", nargs=-1)
 @as_json
 def archive(paths: Sequence[str], *, as_json: bool) -> None:
-    """Archive files or folders of transcripts, or every known agent's when none is given."""
+    """Archive files or folders of transcripts, or every known agent's when none is named."""
     from pathlib import Path
 
-    from palaver.archiver.sources import in_paths, of_this_user
+    from palaver.archiver.transcripts import in_paths, of_this_user
 
     found = in_paths([Path(path) for path in paths]) if paths else of_this_user()
-    _archive(Home.find(), found, as_json=as_json)
+    if not _archive(Home.find(), found, as_json=as_json):
+        sys.exit(1)
 
 
 @main.command()
@@ -141,41 +148,61 @@ def read(path: str, lines: str, *, raw: bool, as_json: bool) -> None:
 @main.command()
 @as_json
 def status(*, as_json: bool) -> None:
-    """What is archived, what became of every line, and how far the index is."""
+    """Say what is archived, what became of every line, and how far the index is."""
     from palaver.observe.status import status_of
 
     found = status_of(Home.find())
     if as_json:
-        _print_json(found)
+        from palaver.templates.shapes import status_json
+
+        _print_json(status_json(found))
     else:
         click.echo(_renderer().status(found), nl=False)
 
 
 @main.command()
 def mcp() -> None:
-    """Serve the three layers to an agent over MCP on standard input and output."""
+    """Serve the three layers to an agent over MCP, on standard input and output."""
     from palaver.agents.conversation import CONVERSATION
     from palaver.agents.server import serve
 
     serve(CONVERSATION, _layers, _renderer(), __version__)
 
 
-def _archive(home: Home, found: Sequence[Any], *, as_json: bool) -> None:
+def _archive(home: Home, found: Sequence[Transcript], *, as_json: bool) -> bool:
+    """Run all stages and say what they did; whether every file could be read and every stage ran."""
     from palaver.observe.pipeline import Pipeline
-    from palaver.observe.progress import progress
 
-    with Pipeline(home) as pipeline, progress() as reporter:
+    with Pipeline(home) as pipeline, _progress() as reporter:
         report = pipeline.run(found, reporter)
     if as_json:
-        _print_json(report.as_json())
+        from palaver.templates.shapes import report_json
+
+        _print_json(report_json(report))
     else:
         click.echo(_renderer().report(report), nl=False)
-    if report.problems:
-        sys.exit(1)
+    return not report.ingested.problems and report.model is None
 
 
-def _next_steps(home: Home) -> None:
-    click.echo(_renderer().next_steps(home), nl=False)
+@contextmanager
+def _progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar for each stage on standard error; nothing where that is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _stage, _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description:10}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def report(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = bars.add_task(stage, total=total)
+            bars.update(tasks[stage], completed=done, total=total)
+
+        yield report
 
 
 def _layers() -> Layers:
@@ -199,5 +226,5 @@ def _line_range(text: str) -> tuple[int, int | None]:
         raise click.BadParameter(f"{text} is not a line range; use 12, 12-40 or 12-", param_hint="LINES") from None
 
 
-def _print_json(value: Mapping[str, Any]) -> None:
+def _print_json(value: Mapping[str, object]) -> None:
     click.echo(json.dumps(value, ensure_ascii=False))

@@ -11,7 +11,7 @@ from palaver.archiver.formats.claude_code import ClaudeCode
 from palaver.archiver.lines import split
 from palaver.core.conversation import Exchange, Kind, Note, Session, SessionKind, Skipped
 
-from .formats.claude import SESSION, replied, result, said, text, tool, written
+from .formats.claude import SESSION, queue, replied, result, said, text, tool, written
 
 
 def pieces(data: bytes, *, line: int = 1, byte: int = 0, ordinal: int = 0) -> list[Exchange | Note | Skipped]:
@@ -29,10 +29,6 @@ def of(*records: object) -> list[Exchange]:
 
 MODE = {"type": "mode", "mode": "normal"}
 CAVEAT = said("<local-command-caveat>Caveat</local-command-caveat>", isMeta=True)
-
-
-def queue(operation: str, content: str = "") -> dict[str, Any]:
-    return {"type": "queue-operation", "operation": operation, "content": content}
 
 
 def test_an_exchange_is_a_prompt_and_what_followed() -> None:
@@ -141,21 +137,36 @@ def test_what_was_left_behind_is_marked() -> None:
 
 
 words = st.sampled_from(["one", "two", "three", "/go", "<bash-input>ls</bash-input>"])
-fields = st.fixed_dictionaries(
+calls = st.sampled_from(["t1", "t2"])
+places = st.fixed_dictionaries(
     {}, optional={"cwd": st.sampled_from(["/a", "/b"]), "gitBranch": st.sampled_from(["main", "fix"])}
 )
-records = st.one_of(
-    st.builds(lambda word, more: said(word, **more), words, fields),
-    st.builds(lambda word, more: said(word, isMeta=True, **more), words, fields),
-    st.builds(lambda word, more: replied(text(word), **more), words, fields),
-    st.builds(lambda id_: replied(tool("Read", {"file_path": "/f"}, id_)), st.sampled_from(["t1", "t2"])),
-    st.builds(lambda id_: result("content", id=id_), st.sampled_from(["t1", "t2"])),
-    st.builds(lambda word: queue("enqueue", word), words),
-    st.sampled_from([queue("dequeue"), queue("remove"), queue("popAll"), MODE, CAVEAT]),
-)
-transcript_lines = st.lists(
-    st.lists(records, min_size=1, max_size=2).map(lambda glued: written(glued).replace(b"\n", b"")), max_size=12
-)
+
+
+@st.composite
+def record(draw: st.DrawFn) -> dict[str, Any]:
+    """A record that may depend on those before or after it."""
+    match draw(st.integers(0, 6)):
+        case 0 | 1:
+            return said(draw(words), **draw(places))
+        case 2:
+            return said(draw(words), isMeta=True, **draw(places))
+        case 3:
+            return replied(text(draw(words)), **draw(places))
+        case 4:
+            return replied(tool("Read", {"file_path": "/f"}, draw(calls)))
+        case 5:
+            return result("content", id=draw(calls))
+        case _:
+            operation = draw(st.sampled_from(["enqueue", "enqueue", "dequeue", "remove", "popAll"]))
+            return draw(st.sampled_from([MODE, CAVEAT, queue(operation, draw(words))]))
+
+
+def _on_one_line(glued: list[dict[str, Any]]) -> bytes:
+    return written(glued).replace(b"\n", b"")
+
+
+transcript_lines = st.lists(st.lists(record(), min_size=1, max_size=2).map(_on_one_line), max_size=12)
 
 
 @given(transcript_lines)
@@ -181,7 +192,9 @@ def test_no_turn_is_lost(content: list[bytes]) -> None:
     turns = [event for event in reader.read(split(io.BytesIO(data))) if not isinstance(event, Note | Skipped)]
     kept = [turn for exchange in exchanges(data) for turn in exchange.turns]
 
-    assert sorted(kept, key=repr) == sorted(turns, key=repr) or (not kept and {t.kind for t in turns} <= {Kind.INJECTED})
+    assert sorted(kept, key=repr) == sorted(turns, key=repr) or (
+        not kept and {t.kind for t in turns} <= {Kind.INJECTED}
+    )
 
 
 @given(transcript_lines, st.integers(0, 12))

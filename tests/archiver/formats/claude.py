@@ -42,6 +42,11 @@ def result(content: object, extra: object = None, id: str = "toolu_1", **fields:
     return said([block], **({} if extra is None else {"toolUseResult": extra}))
 
 
+def queue(operation: str, content: str = "") -> dict[str, Any]:
+    """A change of the queue of prompts."""
+    return {"type": "queue-operation", "operation": operation, "content": content, "timestamp": TIME}
+
+
 def written(records: Iterable[object]) -> bytes:
     """The transcript, one record per line; bytes are taken as they are."""
     return b"".join((each if isinstance(each, bytes) else orjson.dumps(each)) + b"\n" for each in records)

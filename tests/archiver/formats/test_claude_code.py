@@ -4,9 +4,10 @@ import os
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from palaver.archiver.formats import FORMATS, recognise
@@ -14,7 +15,7 @@ from palaver.archiver.formats.claude_code import ClaudeCode
 from palaver.archiver.lines import HEAD_BYTES, split
 from palaver.core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
 
-from .claude import SESSION, notes, read, replied, result, said, skipped, text, tool, turns, written
+from .claude import SESSION, notes, queue, read, replied, result, said, skipped, text, tool, turns, written
 
 SHARED = Path(os.environ.get("PALAVER_SHARED", Path(__file__).parents[4] / "shared"))
 SAMPLES = SHARED / "samples"
@@ -84,7 +85,8 @@ def test_the_programs_own_texts_are_injected(content: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "fields", [{"isMeta": True}, {"origin": {"kind": "task-notification"}}, {"isSidechain": True}, {"toolUseResult": {}}]
+    "fields",
+    [{"isMeta": True}, {"origin": {"kind": "task-notification"}}, {"isSidechain": True}, {"toolUseResult": {}}],
 )
 def test_flags_of_the_line_outweigh_its_wording(fields: dict[str, object]) -> None:
     """A line marked as not the person's is injected however human it sounds."""
@@ -108,12 +110,11 @@ def test_an_origin_that_names_a_human_is_believed() -> None:
             (HUMAN, PROMPT, "/fix 12"),
         ),
         (
-            "<command-name>/clear</command-name>\n   <command-message>clear</command-message>\n<command-args></command-args>",
-            (HOST, INJECTED, "/clear"),
+            "<command-name>/new</command-name>\n   <command-message>new</command-message>\n<command-args></command-args>",
+            (HOST, INJECTED, "/new"),
         ),
         (
-            "<command-name>/plan</command-name>\n<command-message>plan</command-message>\n"
-            "<command-args>a cache for the parser</command-args>",
+            "<command-name>/plan</command-name>\n<command-args>a cache for the parser</command-args>",
             (HUMAN, PROMPT, "/plan a cache for the parser"),
         ),
         ("<bash-input>git pull</bash-input>", (HUMAN, Kind.CALL, "! git pull")),
@@ -359,12 +360,6 @@ def test_text_beside_a_result_is_not_a_prompt() -> None:
 # Queue
 
 
-def queue(operation: str, content: str | None = None) -> dict[str, object]:
-    return {"type": "queue-operation", "operation": operation, "timestamp": "2026-03-01T10:00:00Z"} | (
-        {} if content is None else {"content": content}
-    )
-
-
 def test_a_queued_prompt_that_is_sent_counts_once() -> None:
     """The prompt stands where it was sent; its place in the queue is accounted for."""
     records = (said("one"), queue("enqueue", "two  words"), replied(text("ok")), queue("dequeue"), said("two words"))
@@ -583,37 +578,60 @@ def test_times_of_every_kind_are_read(timestamp: object, expected: int | None) -
     assert turns(said("go", timestamp=timestamp))[0].at == expected
 
 
-names = st.sampled_from(
-    ["type", "message", "content", "attachment", "operation", "text", "input", "name", "subtype", "parentUuid", "uuid"]
-    + ["tool_use_id", "toolUseResult", "answers", "filePath", "isMeta", "timestamp", "usage", "id", "prompt", "questions"]
+NAMES = (
+    "type message content attachment operation text input name subtype parentUuid uuid tool_use_id toolUseResult "
+    "answers filePath isMeta timestamp usage id prompt questions source data edits"
 )
-words = st.sampled_from(
-    ["user", "assistant", "system", "attachment", "queue-operation", "enqueue", "popAll", "text", "tool_use", "Bash"]
-    + ["tool_result", "summary", "queued_command", "two words", "<bash-input>x</bash-input>", "/go", "", "Edit", "\x1b["]
+WORDS = (
+    "user assistant system attachment queue-operation enqueue popAll text image tool_use tool_result Bash Edit summary "
+    "queued_command <bash-input>x</bash-input> /go \x1b["
 )
-shapes = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 10**18) | words,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=5),
-    max_leaves=12,
-)
-kinds = st.sampled_from(["user", "assistant", "system", "attachment", "queue-operation", "summary", "pr-link", "mode"])
-odd_records = st.builds(lambda kind, rest: {**rest, "type": kind}, kinds, st.dictionaries(names, shapes, max_size=6))
-plausible_records = st.one_of(
-    words.map(said),
-    words.map(lambda word: replied(text(word))),
-    words.map(lambda word: queue("enqueue", word)),
-    st.sampled_from(["dequeue", "remove", "popAll"]).map(queue),
-    st.builds(lambda name, shape: replied(tool(name, shape)), words, shapes),
-    st.builds(result, shapes, shapes),
-)
+KINDS = ("user", "assistant", "system", "attachment", "queue-operation", "summary", "pr-link", "continued-in", "mode")
+
+names, words = st.sampled_from(NAMES.split()), st.sampled_from(["", "two words", *WORDS.split()])
+
+
+def _containers(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    return st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=5)
+
+
+shapes = st.recursive(st.none() | st.booleans() | st.integers(-5, 10**18) | words, _containers, max_leaves=12)
+
+
+@st.composite
+def record(draw: st.DrawFn) -> dict[str, Any]:
+    """A record that is right, right with odd parts, or odd throughout."""
+    match draw(st.integers(0, 6)):
+        case 0:
+            return said(draw(words))
+        case 1:
+            return said(draw(st.lists(st.dictionaries(names, shapes))))
+        case 2:
+            return replied(text(draw(words)), draw(st.dictionaries(names, shapes)))
+        case 3:
+            return queue(draw(st.sampled_from(["enqueue", "enqueue", "dequeue", "remove", "popAll"])), draw(words))
+        case 4:
+            return replied(tool(draw(words), draw(shapes)))
+        case 5:
+            return result(draw(shapes), draw(shapes))
+        case _:
+            return {**draw(st.dictionaries(names, shapes, max_size=6)), "type": draw(st.sampled_from(KINDS))}
+
+
+def _on_one_line(glued: list[dict[str, Any]]) -> bytes:
+    return written(glued).replace(b"\n", b"")
+
+
 transcripts = st.lists(
-    st.lists(odd_records | plausible_records, min_size=1, max_size=2).map(lambda pair: written(pair).replace(b"\n", b""))
-    | st.binary(max_size=20).map(lambda data: data.replace(b"\n", b"")),
+    st.lists(record(), min_size=1, max_size=2).map(_on_one_line)
+    | st.binary(max_size=20).filter(lambda data: b"\n" not in data),
     max_size=8,
 )
 
 
 @given(transcripts)
+@example([written([result(None, [{"type": []}])]).strip()])
+@example([written([queue("enqueue", "two words"), queue("enqueue", "Bash")]).replace(b"\n", b""), b"", b"x"])
 def test_every_line_is_accounted_for(content: list[bytes]) -> None:
     """Each line gives turns and notes, or exactly one reason why not; none is both, none is forgotten."""
     events = read(*content)

@@ -1,0 +1,56 @@
+"""What a pass over the transcripts did, and how the archive is: the values behind `up`, `archive` and `status`."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .errors import ModelUnavailable, SourceUnreadable
+
+
+@dataclass(slots=True)
+class Pass:
+    """What one pass saw and took up. `lines` and `exchanges` were read; old ones that grew are read again."""
+
+    seen: int = 0
+    changed: int = 0
+    lines: int = 0
+    exchanges: int = 0
+    problems: list[SourceUnreadable] = field(default_factory=list[SourceUnreadable])
+
+
+@dataclass(slots=True)
+class Report:
+    """What all stages did. Times are seconds from the start; `model` is why meaning cannot be searched, if so."""
+
+    ingested: Pass = field(default_factory=Pass)
+    observed: int = 0
+    embedded: int = 0
+    searchable: float = 0.0
+    complete: float = 0.0
+    model: ModelUnavailable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How the archive is. Always `lines == parsed + repeated + sum(skipped.values())`.
+
+    `pending_bytes` belong to last lines that are still being written. `index_lag` counts changes that the published
+    index does not hold yet (they are searched all the same); `index` says in words how it is. `problems` are files
+    that could not be read at the last attempt, and why.
+    """
+
+    home: Path
+    files: int
+    size: int
+    lines: int
+    parsed: int
+    repeated: int
+    skipped: dict[str, int]
+    pending_bytes: int
+    sessions: int
+    exchanges: int
+    unobserved: int
+    observations: dict[str, int]
+    unembedded: int
+    index: str
+    index_lag: int
+    problems: list[tuple[Path, str]]

@@ -1,0 +1,49 @@
+"""The state of the archive: what is kept, what became of every line, and how far each stage is."""
+
+from ..archiver.reading import PARSED, REPEATED
+from ..archiver.store import Store
+from ..core.errors import IndexDamaged
+from ..core.home import Home
+from ..core.report import Status
+from ..search.embedder import load
+from ..search.generation import Generations
+from . import rules
+
+
+def status_of(home: Home) -> Status:
+    """The state of the archive in this home; raises `StoreMissing`."""
+    with Store.open(home.database) as store:
+        files, size, lines, pending = store.sources.totals()
+        coverage = store.sources.coverage()
+        index, lag = _index(store, home)
+        return Status(
+            home=home.root,
+            files=files,
+            size=size,
+            lines=lines,
+            parsed=coverage.pop(PARSED, 0),
+            repeated=coverage.pop(REPEATED, 0),
+            skipped=dict(coverage.most_common()),
+            pending_bytes=pending,
+            sessions=store.sessions.count(),
+            exchanges=store.exchanges.count(),
+            unobserved=store.exchanges.count_unobserved(rules.VERSION),
+            observations=store.observations.count_by_type(),
+            unembedded=store.vectors.count_unembedded(load().name),
+            index=index,
+            index_lag=lag,
+            problems=store.sources.problems(),
+        )
+
+
+def _index(store: Store, home: Home) -> tuple[str, int]:
+    last = store.changes.last()
+    try:
+        current = Generations(home.index).current()
+    except IndexDamaged as damage:
+        return f"damaged ({damage}), searched from the archive until it is rebuilt", last
+    if current is None:
+        return "not built yet, searched from the archive", last
+    return f"{current.folder.name}, {current.manifest.entries} entries, {current.manifest.vectors} vectors", (
+        last - current.manifest.watermark
+    )
