@@ -2,7 +2,7 @@
 
 import pytest
 
-from palaver.observe.worth import is_noise, is_status, worth
+from palaver.observe.rules.worth import is_noise, is_status, worth
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from ..core.conversation import Exchange, Kind, Speaker, Turn
+from ...core.conversation import Exchange, Kind, Speaker, Turn
 from .request import Request, plan_title, request
 from .statements import Statement, proven, quote_of, statements
 from .wording import plain

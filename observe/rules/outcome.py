@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from ..core.conversation import Exchange
-from ..core.observation import Evidence, Observation, ObservationType
+from ...core.conversation import Exchange
+from ...core.observation import Evidence, Observation, ObservationType
 from .concepts import concepts
 from .draft import chosen, evidence, narrative
 from .files import MODIFIED_MAX, READ_MAX, Files

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from ..core.conversation import Exchange, Kind, Speaker, Turn
+from ...core.conversation import Exchange, Kind, Speaker, Turn
 from .phrases import anywhere, opening
 from .statements import Statement, proven, quote_of, statements
 from .wording import clip, headline, plain

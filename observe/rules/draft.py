@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from ..core.observation import Evidence
+from ...core.observation import Evidence
 from .statements import Statement
 from .worth import worth
 

@@ -6,8 +6,8 @@ the person's own choices. Exchanges in which nothing changed and nothing was exp
 
 from dataclasses import replace
 
-from ..core.conversation import Exchange, Session
-from ..core.observation import Observation
+from ...core.conversation import Exchange, Session
+from ...core.observation import Observation
 from .choices import choices
 from .files import files
 from .lessons import lesson, remarks

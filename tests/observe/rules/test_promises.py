@@ -106,7 +106,7 @@ def assert_proven(observation: Observation, exchange: Exchange) -> None:
             assert any(turn.speaker is Speaker.HUMAN for turn in holders)
 
 
-SHARED = Path(os.environ.get("PALAVER_SHARED") or Path(__file__).parents[2] / ".." / "shared")
+SHARED = Path(os.environ.get("PALAVER_SHARED") or Path(__file__).parents[3] / ".." / "shared")
 
 
 def real_exchanges(folder: Path) -> Iterator[tuple[Session, Exchange]]:

@@ -1,6 +1,6 @@
 """Do lists of phrases find whole words only?"""
 
-from palaver.observe.phrases import all_of_it, anywhere, opening
+from palaver.observe.rules.phrases import all_of_it, anywhere, opening
 
 
 def test_blanks_around_bars_and_line_ends_mean_nothing() -> None:

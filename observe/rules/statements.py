@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from ..core.conversation import Speaker, Turn
+from ...core.conversation import Speaker, Turn
 from .wording import clip, plain, sentences
 from .worth import NAMED, leans
 

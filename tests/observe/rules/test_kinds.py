@@ -3,7 +3,7 @@
 import pytest
 
 from palaver.core.observation import ObservationType
-from palaver.observe.kinds import Signs, kind_of, weigh
+from palaver.observe.rules.kinds import Signs, kind_of, weigh
 
 
 def signs(title: str = "", **more: object) -> Signs:

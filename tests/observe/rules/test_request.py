@@ -2,7 +2,7 @@
 
 import pytest
 
-from palaver.observe.request import REQUEST_MAX, is_routine, request
+from palaver.observe.rules.request import REQUEST_MAX, is_routine, request
 
 from .telling import Telling
 

@@ -2,9 +2,9 @@
 
 from palaver.core.conversation import Kind, Speaker, Turn
 from palaver.core.tokens import count
-from palaver.observe.draft import FACTS_CHARACTERS, FACTS_MAX, NARRATIVE_MAX, chosen, evidence, narrative
 from palaver.observe.rules import observe
-from palaver.observe.statements import Statement, statements
+from palaver.observe.rules.draft import FACTS_CHARACTERS, FACTS_MAX, NARRATIVE_MAX, chosen, evidence, narrative
+from palaver.observe.rules.statements import Statement, statements
 
 from .telling import Telling, session
 

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..core.observation import ObservationType
+from ...core.observation import ObservationType
 from .phrases import anywhere, opening
 
 _PREFIX = re.compile(r"(\w+)(?:\([^)]{0,40}\))?!?:\s")

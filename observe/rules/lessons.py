@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from ..core.conversation import Exchange
-from ..core.observation import Observation, ObservationType
+from ...core.conversation import Exchange
+from ...core.observation import Observation, ObservationType
 from .concepts import concepts
 from .draft import chosen, evidence
 from .files import Files

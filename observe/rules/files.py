@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..core.conversation import Exchange, Session
+from ...core.conversation import Exchange, Session
 
 READ_MAX = 8
 MODIFIED_MAX = 30

@@ -2,7 +2,7 @@
 
 import pytest
 
-from palaver.observe.files import files, relative
+from palaver.observe.rules.files import files, relative
 
 from .telling import CWD, Telling, session
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.core.conversation import Kind, Speaker, Turn
-from palaver.observe.statements import proven, statements
+from palaver.observe.rules.statements import proven, statements
 
 
 def turn(text: str) -> Turn:

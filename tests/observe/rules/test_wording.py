@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.observe.wording import clip, headline, plain, sentences, without_opener
+from palaver.observe.rules.wording import clip, headline, plain, sentences, without_opener
 
 
 def test_markdown_becomes_plain() -> None:
