@@ -1,0 +1,1 @@
+"""Do the rules tell it as it was?"""
