@@ -41,6 +41,11 @@ class Home:
         return self.root / "index"
 
     @property
+    def config(self) -> Path:
+        """The settings; need not exist."""
+        return self.root / "config.toml"
+
+    @property
     def templates(self) -> Path:
         """The user's own templates, each replacing the packaged one of the same name."""
         return self.root / "templates"

@@ -15,7 +15,7 @@ from ..archiver.transcripts import Transcript
 from ..core.errors import ModelUnavailable
 from ..core.home import Home
 from ..core.report import Report
-from ..search.embedder import load
+from ..search.embedder import DEFAULT_MODEL, load
 from ..search.generation import Generations
 from ..search.indexer import Indexer
 from .stage import observe_pending
@@ -36,12 +36,12 @@ def silent(_stage: str, _done: int, _total: int) -> None:
 class Pipeline:
     """All stages over one home. One runs at a time; a second raises `LeaseHeld`."""
 
-    def __init__(self, home: Home) -> None:
-        """Open the archive in this home, making it if there is none."""
+    def __init__(self, home: Home, model: str | None = None) -> None:
+        """Open the archive in this home, making it if there is none; `model` embeds, the packaged one by default."""
         home.make()
         self._store = Store.create(home.database)
         self._ingest = Ingest(self._store, RawArchive(home.archive))
-        self._indexer = Indexer(self._store, Generations(home.index), load())
+        self._indexer = Indexer(self._store, Generations(home.index), load(model or DEFAULT_MODEL))
 
     def run(self, transcripts: Iterable[Transcript], report: Reporter = silent) -> Report:
         """Take up what changed in these transcripts, and finish what an earlier pass left undone."""

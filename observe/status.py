@@ -5,12 +5,12 @@ from ..archiver.store import Store
 from ..core.errors import IndexDamaged
 from ..core.home import Home
 from ..core.report import Status
-from ..search.embedder import load
+from ..search.embedder import DEFAULT_MODEL, load
 from ..search.generation import Generations
 from . import rules
 
 
-def status_of(home: Home) -> Status:
+def status_of(home: Home, model: str | None = None) -> Status:
     """The state of the archive in this home; raises `StoreMissing`."""
     with Store.open(home.database) as store:
         files, size, lines, pending = store.sources.totals()
@@ -29,7 +29,7 @@ def status_of(home: Home) -> Status:
             exchanges=store.exchanges.count(),
             unobserved=store.exchanges.count_unobserved(rules.VERSION),
             observations=store.observations.count_by_type(),
-            unembedded=store.vectors.count_unembedded(load().name),
+            unembedded=store.vectors.count_unembedded(load(model or DEFAULT_MODEL).name),
             index=index,
             index_lag=lag,
             problems=store.sources.problems(),

@@ -49,6 +49,11 @@ def load(name: str = DEFAULT_MODEL, *, threads: int | None = None, download: boo
     return SentenceTransformerEmbedder(name, threads=threads, download=download)
 
 
+def model_of(name: str) -> str:
+    """The model in an embedder's name, as `load` takes it."""
+    return name.rpartition("/")[0]
+
+
 class PackagedEmbedder:
     """The model that ships with Palaver: all-MiniLM-L6-v2 in int8, 384 numbers, the first 256 tokens of a text.
 

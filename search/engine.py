@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from ..archiver.store import Store
 from ..core.disclosure import Filters, Mode, Query
 from ..core.errors import ModelUnavailable
-from .embedder import Embedder, load
+from .embedder import Embedder, load, model_of
 from .fusion import Event, gather
 from .generation import Generations
 from .snapshot import Snapshot
@@ -80,5 +80,5 @@ class Engine:
 
     def _model(self) -> Embedder:
         if self._embedder.name != self._snapshot.model:
-            self._embedder = load(self._snapshot.model)
+            self._embedder = load(model_of(self._snapshot.model))
         return self._embedder

@@ -11,7 +11,7 @@ from ..core.disclosure import IDS_MAX, Detail, Query, Results, Transcript
 from ..core.errors import TooManyIds, UnknownIds
 from ..core.home import Home
 from .details import Details
-from .embedder import load
+from .embedder import DEFAULT_MODEL, load
 from .engine import Engine
 from .generation import Generations
 from .hits import Hits
@@ -21,9 +21,10 @@ from .passages import Passages
 class Layers:
     """What an agent or a person asks. Opens the archive; raises `StoreMissing` where there is none."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, model: str | None = None) -> None:
+        """`model` embeds queries where no index was published yet; otherwise the one that made its vectors does."""
         self._store = Store.open(home.database)
-        self._engine = Engine(self._store, Generations(home.index), load())
+        self._engine = Engine(self._store, Generations(home.index), load(model or DEFAULT_MODEL))
         self._hits = Hits(self._store, self._engine)
         self._details = Details(self._store)
         self._passages = Passages(self._store, RawArchive(home.archive))

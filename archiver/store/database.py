@@ -73,8 +73,8 @@ class Database:
                     f"{self.path} has schema {version}, this Palaver knows {len(MIGRATIONS)}",
                     hint="Install the newer Palaver again: `pip install --upgrade palaver`.",
                 )
-            for migrate in MIGRATIONS[version:]:
-                self._connection.execute(migrate())
+            for step in MIGRATIONS[version:]:
+                self._connection.execute(step)
             self._connection.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
 
     @contextmanager

@@ -87,7 +87,7 @@ def quantise(source: Path, target: Path) -> None:
         source,
         target,
         weight_type=quantisation.QuantType.QInt8,
-        per_channel=True,  # 0.99 mean cosine to float32; without these two 0.95
+        per_channel=True,  # one scale for a whole matrix: mean cosine to float32 0.75 on long texts, 0.87 on short ones
         reduce_range=True,  # AVX2 without VNNI adds pairs of products in 16 bits, which 8-bit weights overflow
     )
 

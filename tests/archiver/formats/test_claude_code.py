@@ -110,7 +110,7 @@ def test_an_origin_that_names_a_human_is_believed() -> None:
             (HUMAN, PROMPT, "/fix 12"),
         ),
         (
-            "<command-name>/new</command-name>\n   <command-message>new</command-message>\n<command-args></command-args>",
+            "<command-name>/new</command-name>\n  <command-message>new</command-message><command-args></command-args>",
             (HOST, INJECTED, "/new"),
         ),
         (
@@ -630,7 +630,7 @@ transcripts = st.lists(
 
 
 @given(transcripts)
-@example([written([result(None, [{"type": []}])]).strip()])
+@example([written([result(None, [{"type": [0]}])]).strip()])
 @example([written([queue("enqueue", "two words"), queue("enqueue", "Bash")]).replace(b"\n", b""), b"", b"x"])
 def test_every_line_is_accounted_for(content: list[bytes]) -> None:
     """Each line gives turns and notes, or exactly one reason why not; none is both, none is forgotten."""
@@ -648,22 +648,22 @@ def test_every_line_is_accounted_for(content: list[bytes]) -> None:
 
 def test_a_file_is_recognised_by_what_it_says() -> None:
     """Any kind of first line will do, and other agents' files are left alone."""
-    for record in (
+    ours: list[dict[str, Any]] = [
         {"type": "last-prompt", "sessionId": SESSION},
         {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}},
         {"type": "summary", "summary": "s", "leafUuid": "l"},
         said("go", sessionId=SESSION),
         replied(text("ok"), uuid="u"),
-    ):
-        assert isinstance(recognise(b"\n" + written([record])), ClaudeCode)
-    for other in (
+    ]
+    others: list[dict[str, Any]] = [
         {"type": "session_meta", "payload": {"id": "x", "cwd": "/a"}},
         {"type": "user", "uuid": "u", "parentUuid": None, "message": {"role": "user", "parts": []}},
         {"type": "message", "id": "m", "parentId": None, "message": {"role": "user", "content": []}},
         {"role": "user", "message": {"content": []}},
         {},
-    ):
-        assert recognise(written([other])) is None
+    ]
+    assert all(isinstance(recognise(b"\n" + written([known])), ClaudeCode) for known in ours)
+    assert all(recognise(written([unknown])) is None for unknown in others)
     assert recognise(b"") is None
     assert recognise(b"\xff\xfe\0not a transcript") is None
 
