@@ -1,6 +1,6 @@
 """Exchanges: the stream of events cut where a person asks the next thing."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from ..core.conversation import Exchange, Fact, Kind, Milliseconds, Note, Skipped, Span, Turn
@@ -12,7 +12,7 @@ def group(reader: Reader, lines: Iterable[Line], *, first_ordinal: int = 0) -> I
     """The exchanges of a transcript, with its notes and skipped lines in between.
 
     An exchange comes once the next one opens or the lines end, after the notes and skipped lines of its own lines.
-    A prompt opens one. What was said before the first prompt is an exchange without a prompt, or, when it is only
+    A prompt opens one, unless it is glued to something said on the same line. What was said before the first prompt is an exchange without a prompt, or, when it is only
     injected text, the beginning of the first; an exchange ends where the next one starts. The last exchange may grow:
     reading again from its first line, with its ordinal, gives what reading everything would have given.
     """
@@ -23,13 +23,12 @@ def group(reader: Reader, lines: Iterable[Line], *, first_ordinal: int = 0) -> I
             yield event
         elif isinstance(event, Skipped):
             yield event
-        elif ruler.opens(event) and not draft.opened_on(event.line):
-            here = draft.cut(event.line)
+        elif ruler.opens(event) and not draft.holds(event.line):
             if draft.speaks:
                 yield draft.close(ordinal, event.line - 1, ruler.starts[event.line])
                 ordinal, draft = ordinal + 1, _Draft()
                 ruler.forget_before(event.line)
-            draft.open(here, event, ruler.starts[event.line])
+            draft.open(event, ruler.starts[event.line])
         else:
             draft.add(event, ruler.starts[event.line])
     if draft.speaks:
@@ -71,8 +70,7 @@ class _Ruler:
 class _Draft:
     """The exchange being read."""
 
-    opened: int = 0
-    """The line of the prompt that opened it; 0 before the first prompt."""
+    opened: bool = False
     start_line: int = 0
     start_byte: int = 0
     turns: list[Turn] = field(default_factory=list[Turn])
@@ -82,10 +80,7 @@ class _Draft:
     @property
     def speaks(self) -> bool:
         """Whether there is conversation in it, and not only injected text."""
-        return bool(self.opened) or any(turn.kind is not Kind.INJECTED for turn in self.turns)
-
-    def opened_on(self, line: int) -> bool:
-        return self.opened == line
+        return self.opened or any(turn.kind is not Kind.INJECTED for turn in self.turns)
 
     def add(self, turn: Turn, start_byte: int) -> None:
         if not self.turns or turn.line < self.start_line:
@@ -99,16 +94,13 @@ class _Draft:
         elif note.fact is Fact.BRANCH:
             self.branch = self.branch or note.value
 
-    def cut(self, line: int) -> list[Turn]:
-        """Take out what stands on this line: a line is never shared by two exchanges."""
-        here = [turn for turn in self.turns if turn.line == line]
-        self.turns = [turn for turn in self.turns if turn.line != line]
-        return here
+    def holds(self, line: int) -> bool:
+        """Whether something on this line is in it already: a line is never shared by two exchanges."""
+        return any(turn.line == line for turn in self.turns)
 
-    def open(self, here: Sequence[Turn], prompt: Turn, start_byte: int) -> None:
-        self.opened, self.cwd, self.branch = prompt.line, "", ""
-        for turn in (*here, prompt):
-            self.add(turn, start_byte)
+    def open(self, prompt: Turn, start_byte: int) -> None:
+        self.opened, self.cwd, self.branch = True, "", ""
+        self.add(prompt, start_byte)
 
     def close(self, ordinal: int, end_line: int, end_byte: int) -> Exchange:
         turns = sorted(self.turns, key=lambda turn: turn.line)

@@ -89,6 +89,14 @@ def test_a_queued_prompt_that_is_sent_later_opens_its_exchange_there() -> None:
     assert (second.prompt, second.span.start_line) == ("two", 5)
 
 
+def test_a_prompt_glued_to_other_words_stays_with_them() -> None:
+    """A line is never shared by two exchanges."""
+    line = written([replied(text("done")), said("next")]).replace(b"\n", b"")
+    first, second = of(said("one"), line, said("two"))
+
+    assert (first.prompt, first.span.end_line, second.prompt) == ("one\n\nnext", 2, "two")
+
+
 def test_the_place_is_that_of_the_prompt() -> None:
     """Folder and branch are those in which the question was asked, even if work moved elsewhere."""
     here, there = {"cwd": "/a", "gitBranch": "main"}, {"cwd": "/b", "gitBranch": "fix"}
@@ -198,6 +206,7 @@ def test_no_turn_is_lost(content: list[bytes]) -> None:
 
 
 @given(transcript_lines, st.integers(0, 12))
+@example([_on_one_line([replied(tool("Read", {}))]), _on_one_line([result("x"), said("two")])], 2)
 @example([written([queue("enqueue", "two")]).strip(), written([said("two")]).strip()], 1)
 def test_reading_on_gives_what_reading_everything_gives(content: list[bytes], cut: int) -> None:
     """For any place where a first reading stopped, going on from its last exchange ends with the same exchanges."""

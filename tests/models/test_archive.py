@@ -1,0 +1,76 @@
+"""An archive embedded with a model of the extra `models`, from transcript to hit."""
+
+import json
+from pathlib import Path
+
+from palaver.archiver.transcripts import in_paths
+from palaver.core.disclosure import Query
+from palaver.core.home import Home
+from palaver.observe.pipeline import Pipeline
+from palaver.search.generation import Generations
+from palaver.search.layers import Layers
+
+SESSION = "6c0a7f8e-1d52-4c58-9f0e-4b1f5b2f7a10"
+SAID = (
+    ("user", "Uploads of large pictures fail with a timeout. Please find out why."),
+    ("assistant", "The proxy closes connections after 30 seconds, so I raised its limit for the upload route."),
+    ("user", "Which database shall we take for the job queue?"),
+    ("assistant", "We take SQLite, because one machine writes and nobody has to operate a server."),
+)
+
+
+def transcript(folder: Path) -> Path:
+    """A transcript of two exchanges."""
+    path = folder / f"{SESSION}.jsonl"
+    lines = [
+        {
+            "type": speaker,
+            "uuid": f"00000000-0000-4000-8000-{number:012}",
+            "parentUuid": f"00000000-0000-4000-8000-{number - 1:012}" if number else None,
+            "sessionId": SESSION,
+            "timestamp": f"2026-03-01T10:0{number}:00.000Z",
+            "cwd": "/src/shop",
+            "message": {"role": speaker, "content": text},
+        }
+        for number, (speaker, text) in enumerate(SAID)
+    ]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return path
+
+
+def test_any_sentence_transformers_model_embeds_an_archive(tmp_path: Path, model_folder: Path) -> None:
+    """With another model set, its vectors find what was said in other words."""
+    home = Home(tmp_path / "home")
+    with Pipeline(home, str(model_folder)) as pipeline:
+        report = pipeline.run(in_paths([transcript(tmp_path)]))
+    published = Generations(home.index).current()
+    with Layers(home, str(model_folder)) as layers:
+        results = layers.search(Query.parse("images cannot be sent to the server", mode="vector"))
+
+    assert report.model is None
+    assert report.embedded > 0
+    assert published is not None
+    assert published.manifest.model.startswith(str(model_folder))
+    assert published.manifest.vectors >= len(SAID) // 2
+    assert "picture" in results.hits[0].title
+    assert results.searched == ("vector",)
+
+
+def test_old_vectors_answer_until_all_are_made_anew(tmp_path: Path, model_folder: Path) -> None:
+    """Changing the model replaces the index's vectors at once, when every item has its new ones."""
+    home = Home(tmp_path / "home")
+    found = in_paths([transcript(tmp_path)])
+    with Pipeline(home) as pipeline:
+        pipeline.run(found)
+    before = Generations(home.index).current()
+    with Pipeline(home, str(model_folder)) as pipeline:
+        pipeline.run(found)
+    after = Generations(home.index).current()
+    with Layers(home) as layers:
+        results = layers.search(Query.parse("images cannot be sent to the server", mode="vector"))
+
+    assert before is not None
+    assert after is not None
+    assert before.manifest.model != after.manifest.model
+    assert before.manifest.vectors == after.manifest.vectors
+    assert "picture" in results.hits[0].title
