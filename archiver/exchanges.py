@@ -12,9 +12,10 @@ def group(reader: Reader, lines: Iterable[Line], *, first_ordinal: int = 0) -> I
     """The exchanges of a transcript, with its notes and skipped lines in between.
 
     An exchange comes once the next one opens or the lines end, after the notes and skipped lines of its own lines.
-    A prompt opens one, unless it is glued to something said on the same line. What was said before the first prompt is an exchange without a prompt, or, when it is only
-    injected text, the beginning of the first; an exchange ends where the next one starts. The last exchange may grow:
-    reading again from its first line, with its ordinal, gives what reading everything would have given.
+    A prompt opens one, unless it is glued to something said on the same line; an exchange ends where the next one
+    starts. What was said before the first prompt is an exchange without a prompt or, when it is only injected text,
+    the beginning of the first. The last exchange may grow: reading again from its first line, with its ordinal, gives
+    what reading everything would have given.
     """
     ruler, draft, ordinal = _Ruler(lines), _Draft(), first_ordinal
     for event in reader.read(ruler):

@@ -1,6 +1,6 @@
 """One pass over transcripts: copy, parse, store. What did not change costs one `stat`."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from ..core.report import Pass
 from .lines import HEAD_BYTES
 from .raw import Copied, RawArchive, Stat
 from .reading import Reading, entitle
-from .store import Place, Source, Store
+from .store import Source, Store
 from .transcripts import Transcript
 
 _COPYING_THREADS = 4
@@ -19,13 +19,16 @@ Progress = Callable[[int, int], None]
 """Called with how many of how many are done."""
 
 
+def silent(_done: int, _total: int) -> None:
+    """The progress that nobody watches."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A transcript to take up: from which byte on, under which name, and which source it continues or replaces."""
+    """A transcript to take up: under which name, and which source it continues or replaces."""
 
     transcript: Transcript
     archived: str
-    start: int
     continued: Source | None = None
     replaced: Source | None = None
 
@@ -36,12 +39,12 @@ class Ingest:
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
 
-    def run(self, transcripts: Iterable[Transcript], progress: Progress = lambda done, total: None) -> Pass:
+    def run(self, transcripts: Iterable[Transcript], progress: Progress = silent) -> Pass:
         """Take up everything new in these transcripts; files that cannot be read are reported, the others go on."""
         tally = Pass()
         jobs = self._jobs(transcripts, tally)
         with ThreadPoolExecutor(_COPYING_THREADS) as pool:
-            copies = [pool.submit(self._raw.copy, job.transcript.path, job.archived, job.start) for job in jobs]
+            copies = [pool.submit(self._raw.copy, job.transcript.path, job.archived) for job in jobs]
             try:
                 for done, (job, copy) in enumerate(zip(jobs, copies, strict=True)):
                     progress(done, len(jobs))
@@ -56,7 +59,7 @@ class Ingest:
         known = self._store.sources.by_path()
         taken = self._store.sources.archived_names()
         changed: list[tuple[int, Transcript]] = []
-        for transcript in transcripts:
+        for transcript in {each.path: each for each in transcripts}.values():
             tally.seen += 1
             try:
                 stat = Stat.of(transcript.path)
@@ -71,10 +74,10 @@ class Ingest:
 
     def _job(self, transcript: Transcript, known: Source | None, taken: set[str]) -> _Job:
         if known is not None and self._raw.is_continued(known):
-            return _Job(transcript, known.archived, known.size, continued=known)
+            return _Job(transcript, known.archived, continued=known)
         archived = self._raw.free_name(transcript.archived, taken, transcript.path)
         taken.add(archived)
-        return _Job(transcript, archived, 0, replaced=known)
+        return _Job(transcript, archived, replaced=known)
 
     def _take_up(self, job: _Job, copying: Future[Copied], tally: Pass) -> None:
         try:
@@ -87,11 +90,10 @@ class Ingest:
         with self._store.transaction():
             if job.replaced is not None:
                 self._store.sources.supersede(job.replaced)
-            lines = source.resume.line
             reading = self._read(job, source)
             self._store.sources.report(source.path, None)
         tally.changed += 1
-        tally.lines += source.lines - lines + 1
+        tally.lines += reading.lines
         tally.exchanges += len(reading.exchanges)
 
     def _read(self, job: _Job, source: Source) -> Reading:
@@ -103,25 +105,25 @@ class Ingest:
                 session = sessions.load(number)
             number = source.session = sessions.save(session)
             number_of_source = sources.save(source)
-            reading = Reading(job.transcript.format, session, source, sources.place)
+            reading = Reading(job.transcript.format, session, source, sources.places)
             reading.run(file)
         sessions.save(session)
         sources.save(source)
         sources.own(number_of_source, reading.records)
         sources.note_copies(number_of_source, self._sessions_of(reading.copied) - {number})
         self._store.exchanges.replace(number, number_of_source, reading.first, reading.exchanges)
-        self._entitle(reading.titles, number)
+        self._entitle(reading.titles)
         return reading
 
     def _sessions_of(self, sources: Iterable[int]) -> set[int]:
         found = (self._store.sources.session_of(source) for source in sources)
         return {number for number in found if number is not None}
 
-    def _entitle(self, titles: Iterable[Note], own: int) -> None:
+    def _entitle(self, titles: Sequence[Note]) -> None:
         """Give titles to the sessions that hold the records they name; those of unknown records tell nothing."""
+        places = self._store.sources.places({title.about for title in titles})
         for title in titles:
-            place: Place | None = self._store.sources.place(title.about)
-            number = self._store.sources.session_of(place[0]) if place else None
+            number = self._store.sources.session_of(places[title.about][0]) if title.about in places else None
             if number is not None:
                 session = self._store.sessions.load(number)
                 entitle(session, title)

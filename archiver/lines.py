@@ -19,7 +19,7 @@ HEAD_LINES = 50
 """How much of a file tells what it is."""
 
 _BOM = b"\xef\xbb\xbf"
-_PIECE = 256 * 1024
+_PIECE = 64 * 1024
 _SPACE = re.compile(r"\s*")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -53,26 +53,29 @@ class Line(NamedTuple):
 def split(file: BinaryIO, *, start_byte: int = 0, start_line: int = 1, limit: int = LIMIT) -> Iterator[Line]:
     """The lines of a file from a byte offset on, holding at most one line of `limit` bytes and one piece read ahead."""
     file.seek(start_byte)
-    start, number, passed, rest = start_byte, start_line, 0, b""
+    start, number, size = start_byte, start_line, 0
+    held: list[bytes] = []
     while piece := file.read(_PIECE):
-        *whole, rest = (rest + piece).split(b"\n")
+        *whole, rest = piece.split(b"\n")
         for data in whole:
-            end = start + passed + len(data) + 1
-            yield _line(number, start, end, data, complete=True, oversized=passed + len(data) > limit)
-            start, number, passed = end, number + 1, 0
-        if passed + len(rest) > limit:
-            passed, rest = passed + len(rest), b""
-    end = start + passed + len(rest)
-    if end > start:
-        yield _line(number, start, end, rest, complete=False, oversized=passed + len(rest) > limit)
+            size += len(data)
+            held.append(data)
+            yield _line(number, start, size, held, complete=True, oversized=size > limit)
+            start, number, size = start + size + 1, number + 1, 0
+            held.clear()
+        size += len(rest)
+        held.append(rest)
+        if size > limit:
+            held.clear()
+    if size:
+        yield _line(number, start, size, held, complete=False, oversized=size > limit)
 
 
-def _line(number: int, start: int, end: int, data: bytes, *, complete: bool, oversized: bool) -> Line:
-    if oversized:
-        data = b""
-    elif start == 0:
+def _line(number: int, start: int, size: int, held: list[bytes], *, complete: bool, oversized: bool) -> Line:
+    data = b"" if oversized else held[0] if len(held) == 1 else b"".join(held)
+    if start == 0:
         data = data.removeprefix(_BOM)
-    return Line(number, start, end, data.removesuffix(b"\r"), complete, oversized)
+    return Line(number, start, start + size + complete, data.removesuffix(b"\r"), complete, oversized)
 
 
 def head_records(head: bytes) -> list[Record]:

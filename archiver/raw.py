@@ -1,5 +1,6 @@
 """The raw archive: byte-exact copies of what the agents wrote, made before anything is parsed."""
 
+import errno
 import hashlib
 import os
 import shutil
@@ -11,6 +12,7 @@ from ..core.errors import PathOutsideArchive, SourceUnreadable
 from .store import Source
 
 _PROBE = 4096
+_NO_COPY = {errno.ENOENT, errno.ENAMETOOLONG, errno.ENOTDIR}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class Copied:
 
 
 class RawArchive:
-    """The folder of copies. Paths in and out are relative to it, with forward slashes."""
+    """The folder of copies, which only ever grow. Paths in and out are relative to it, with forward slashes."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -57,21 +59,22 @@ class RawArchive:
         return same and self._size(source.archived) >= source.size
 
     def is_continued(self, source: Source) -> bool:
-        """Whether the file still begins with the bytes that were archived, judged by their first and last 4 KiB.
+        """Whether the file still begins with what was archived, judged by the first and last 4 KiB of what is known
+        of it and by every byte where the copy holds more, because a pass was killed.
 
         True as well for a file that cannot be read now: its copy is not given up for that.
         """
         probe = min(source.size, _PROBE)
         try:
             with source.path.open("rb") as file:
-                return (
-                    _digest(file, 0, probe) == source.head and _digest(file, source.size - probe, probe) == source.tail
-                )
+                same = _digest(file, 0, probe) == source.head
+                same = same and _digest(file, source.size - probe, probe) == source.tail
         except OSError:
             return True
+        return same and (self._size(source.archived) <= source.size or self._may_take_up(source.archived, source.path))
 
-    def copy(self, path: Path, archived: str, start: int) -> Copied:
-        """Copy a file from byte `start` on to the same place of its copy, durably.
+    def copy(self, path: Path, archived: str) -> Copied:
+        """Append to a copy what the file holds beyond it, durably; the file must begin with what is already there.
 
         Raises `SourceUnreadable` when the file vanished, may not be read, or there is no room for it.
         """
@@ -79,28 +82,13 @@ class RawArchive:
         try:
             with path.open("rb") as source:
                 target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                return self._copy_open(source, target, min(start, self._size(archived)))
+                return _append(source, target)
         except FileNotFoundError:
             raise SourceUnreadable(path, "deleted before it could be copied") from None
         except PermissionError:
             raise SourceUnreadable(path, "permission denied", hint=f"Check the rights of {path}.") from None
         except OSError as error:
             raise SourceUnreadable(path, error.strerror or str(error)) from None
-
-    def _copy_open(self, source: BinaryIO, target: Path, start: int) -> Copied:
-        state = os.fstat(source.fileno())
-        source.seek(start)
-        descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "r+b") as copy:
-            copy.seek(start)
-            shutil.copyfileobj(source, copy, 1 << 20)
-            size = copy.tell()
-            copy.truncate()
-            copy.flush()
-            os.fsync(copy.fileno())
-            head = _digest(copy, 0, min(size, _PROBE))
-            tail = _digest(copy, max(0, size - _PROBE), min(size, _PROBE))
-        return Copied(Stat(state.st_dev, state.st_ino, state.st_mtime_ns, size), head, tail)
 
     def sync_folders(self, archived: str) -> None:
         """Make the name of a copy as durable as its bytes."""
@@ -125,7 +113,7 @@ class RawArchive:
         """
         path = PurePosixPath(wanted)
         name, number = wanted, 1
-        while name in taken or not _is_prefix(self.root / name, source):
+        while name in taken or not self._may_take_up(name, source):
             number += 1
             name = str(path.with_name(f"{path.stem}~{number}{path.suffix}"))
         return name
@@ -138,9 +126,10 @@ class RawArchive:
         """
         try:
             root = self.root.resolve(strict=True)
-            asked = root / path
+            asked = Path(path)
+            asked = root / (asked.relative_to(self.root) if asked.is_relative_to(self.root) else asked)
             real = asked.resolve(strict=True)
-            inside = real.is_relative_to(root) and real.is_file() and not _has_link(asked, root)
+            inside = real == asked and real.is_relative_to(root) and real.is_file()
         except (OSError, ValueError, RuntimeError):
             raise PathOutsideArchive(path) from None
         if not inside:
@@ -157,22 +146,30 @@ class RawArchive:
         except FileNotFoundError:
             return 0
 
-
-def _is_prefix(copy: Path, source: Path) -> bool:
-    if not copy.exists():
+    def _may_take_up(self, archived: str, source: Path) -> bool:
+        """Whether the file begins with all of a copy; true where there is no copy, or none can be made."""
+        try:
+            with (self.root / archived).open("rb") as ours, source.open("rb") as theirs:
+                while block := ours.read(1 << 20):
+                    if theirs.read(len(block)) != block:
+                        return False
+        except OSError as error:
+            return error.errno in _NO_COPY
         return True
-    try:
-        with copy.open("rb") as ours, source.open("rb") as theirs:
-            while block := ours.read(1 << 20):
-                if theirs.read(len(block)) != block:
-                    return False
-    except OSError:
-        return False
-    return True
 
 
-def _has_link(path: Path, root: Path) -> bool:
-    return any(step.is_symlink() for step in (path, *path.parents) if step != root and step.is_relative_to(root))
+def _append(source: BinaryIO, target: Path) -> Copied:
+    state = os.fstat(source.fileno())
+    descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "r+b") as copy:
+        source.seek(copy.seek(0, os.SEEK_END))
+        shutil.copyfileobj(source, copy, 1 << 20)
+        size = copy.tell()
+        copy.flush()
+        os.fsync(copy.fileno())
+        head = _digest(copy, 0, min(size, _PROBE))
+        tail = _digest(copy, max(0, size - _PROBE), min(size, _PROBE))
+    return Copied(Stat(state.st_dev, state.st_ino, state.st_mtime_ns, size), head, tail)
 
 
 def _digest(file: BinaryIO, start: int, length: int) -> bytes:

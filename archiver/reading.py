@@ -2,12 +2,12 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import BinaryIO
 
 from ..core.conversation import Exchange, Fact, Kind, Note, Session, Skipped, Turn
-from .exchanges import group
+from .exchanges import group, left_behind
 from .formats import Event, Format, Reader
 from .lines import Line, decode, split
 from .store import Place, Resume, Source
@@ -19,8 +19,8 @@ REPEATED = "repeated"
 _TITLE_LENGTH = 80
 _WORKTREE = re.compile(r"[/\\]\.(?:claude[/\\])?worktrees[/\\].*")
 
-Owner = Callable[[str], Place | None]
-"""Where a record id was first seen."""
+Places = Callable[[Collection[str]], Mapping[str, Place]]
+"""Where record ids were first seen, as far as they are known."""
 
 
 class Reading:
@@ -30,32 +30,61 @@ class Reading:
     knows what its notes told, `records` maps new record ids to lines, and `copied` names the sources repeated here.
     """
 
-    def __init__(self, known: Format, session: Session, source: Source, owner: Owner) -> None:
-        self._reader = known.reader(session)
-        self._session, self._source, self._owner = session, source, owner
+    def __init__(self, known: Format, session: Session, source: Source, places: Places) -> None:
+        self._format, self._session, self._source, self._places = known, session, source, places
+        self._start = source.resume
+        self._end = self._start.byte
         self._outcomes: list[str] = []
-        self._end = source.resume.byte
-        self.first = source.resume.ordinal
+        self._notes: list[Note] = []
+        self._elsewhere: dict[str, Place] = {}
         self.exchanges: list[Exchange] = []
         self.records: dict[str, int] = {}
         self.copied: set[int] = set()
         self.titles: list[Note] = []
         """Titles that name a record, which may belong to another session."""
 
+    @property
+    def first(self) -> int:
+        """The ordinal of the first exchange that was read."""
+        return self._start.ordinal
+
+    @property
+    def lines(self) -> int:
+        """How many lines were read."""
+        return len(self._outcomes)
+
     def run(self, file: BinaryIO) -> None:
         """Read to the end. A last line that is still being written is left for the next time."""
-        start = self._source.resume
+        self._read(file)
+        if any(note.fact is Fact.REWOUND and not note.value for note in self._notes):
+            self._start = Resume()
+            self._read(file)
+        # Most files share nothing with others: asking once for all records is cheaper than once for each.
+        self._elsewhere = {
+            record: place
+            for record, place in self._places(self.records).items()
+            if place != (self._source.id, self.records[record])
+        }
+        if self._elsewhere:
+            self._read(file)
+        for note in self._notes:
+            self._note(note)
+        self._describe()
+        self._account()
+
+    def _read(self, file: BinaryIO) -> None:
+        start, self._end = self._start, self._start.byte
+        self._outcomes, self._notes, self.exchanges, self.records = [], [], [], {}
         lines = self._counted(split(file, start_byte=start.byte, start_line=start.line))
-        for event in group(_Fresh(self._reader, self._is_repeated), lines, first_ordinal=start.ordinal):
+        reader = _Fresh(self._format.reader(self._session), self._is_repeated)
+        for event in group(reader, lines, first_ordinal=start.ordinal):
             match event:
                 case Exchange():
                     self.exchanges.append(event)
                 case Note():
-                    self._note(event)
+                    self._notes.append(event)
                 case Skipped(line, reason):
                     self._outcomes[line - start.line] = reason
-        self._describe()
-        self._account()
 
     def _counted(self, lines: Iterable[Line]) -> Iterator[Line]:
         for line in lines:
@@ -69,15 +98,11 @@ class Reading:
         """Whether the turn's record is known from another line, here or elsewhere."""
         if not turn.record:
             return False
-        line = self.records.get(turn.record)
-        if line is None:
-            place = self._owner(turn.record)
-            if place is not None and place != (self._source.id, turn.line):
-                self.copied.add(place[0])
-                return True
-            self.records[turn.record] = turn.line
-            return False
-        return line != turn.line
+        place = self._elsewhere.get(turn.record)
+        if place is not None:
+            self.copied.add(place[0])
+            return True
+        return self.records.setdefault(turn.record, turn.line) != turn.line
 
     def _note(self, note: Note) -> None:
         session = self._session
@@ -98,6 +123,9 @@ class Reading:
                 session.parent_id = session.parent_id or note.value
             case Fact.PULL_REQUEST | Fact.CONTINUES:
                 session.links[str(note.fact)] = note.value
+            case Fact.REWOUND:
+                first = int(note.value)
+                self.exchanges = [left_behind(exchange, first, note.line) for exchange in self.exchanges]
             case _:
                 pass
 
@@ -107,15 +135,16 @@ class Reading:
         times = [at for exchange in self.exchanges for at in (exchange.started, exchange.ended) if at is not None]
         session.started = min([*times, *([session.started] if session.started is not None else [])], default=None)
         session.ended = max([*times, *([session.ended] if session.ended is not None else [])], default=None)
-        session.project = session.project or project_of(session.cwd) or _folder_of(self._source.archived)
-        prompt = next((exchange.prompt for exchange in self.exchanges if exchange.prompt), "")
-        if prompt and session.title_rank < 0:
-            session.title, session.title_rank = one_line(prompt, _TITLE_LENGTH), 0
+        session.project = project_of(session.cwd) or session.project or _folder_of(self._source.archived)
+        prompts = (turn for exchange in self.exchanges for turn in exchange.turns if turn.kind is Kind.PROMPT)
+        first = next(prompts, None)
+        if first is not None and session.title_rank < 0:
+            session.title, session.title_rank = one_line(first.text, _TITLE_LENGTH), 0
 
     def _account(self) -> None:
         """Count the lines, and remember where to go on: at the start of the last exchange, which may still grow."""
-        source, start = self._source, self._source.resume
-        source.lines = start.line - 1 + len(self._outcomes)
+        source, start = self._source, self._start
+        source.lines = start.line - 1 + self.lines
         source.coverage = dict(Counter(start.coverage) + Counter(self._outcomes))
         source.parsed = self._end
         if self.exchanges:

@@ -79,8 +79,8 @@ def _format_of(path: Path) -> Format | None:
 
 
 def _transcript(known: Format, path: Path, root: Path) -> Transcript:
-    absolute = path.absolute()
-    return Transcript(known, absolute, f"{known.agent}/{known.archive_name(absolute, root.absolute())}")
+    archived = known.archive_name(path.absolute(), root.absolute())
+    return Transcript(known, path.resolve(), f"{known.agent}/{archived}")
 
 
 def _agents() -> str:

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from .conversation import Milliseconds
 from .errors import InvalidDate
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
 
 
@@ -42,12 +43,16 @@ def day_end(text: str) -> Milliseconds:
 
 def show_day(at: Milliseconds | None) -> str:
     """YYYY-MM-DD in UTC, or `undated`."""
-    return "undated" if at is None else datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d")
+    return show_minute(at)[:10]
 
 
 def show_minute(at: Milliseconds | None) -> str:
-    """YYYY-MM-DD HH:MM in UTC, or `undated`."""
-    return "undated" if at is None else datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+    """YYYY-MM-DD HH:MM in UTC, or `undated`, which an instant outside the calendar is too."""
+    try:
+        moment = _EPOCH + timedelta(milliseconds=at) if at is not None else None
+    except OverflowError:
+        moment = None
+    return moment.isoformat(" ", "minutes")[:16] if moment else "undated"
 
 
 def _day(text: str) -> date:

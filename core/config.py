@@ -19,10 +19,14 @@ class Config:
         """The settings in a file, or the defaults where there is none; raises `ConfigInvalid`."""
         try:
             values = tomllib.loads(path.read_text("utf-8"))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return cls()
-        except (OSError, ValueError) as error:
-            raise ConfigInvalid(f"{path}: {error}", hint="Correct the file, or delete it to get the defaults.") from None
+        except OSError as error:
+            raise ConfigInvalid(f"{path}: {error.strerror}", hint="Check the rights of the file.") from None
+        except ValueError as error:
+            raise ConfigInvalid(
+                f"{path}: {error}", hint="Correct the file, or delete it to get the defaults."
+            ) from None
         known = {setting.name for setting in fields(cls)}
         if unknown := sorted(values.keys() - known):
             raise ConfigInvalid(f"{path}: unknown setting {unknown[0]}", hint=f"Settings: {', '.join(sorted(known))}.")

@@ -6,6 +6,7 @@ Layer 1 is `Query` -> `Results`, layer 2 ids -> `Detail`s, layer 3 a path and li
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import cast
 
 from .clock import day_end, day_start
 from .conversation import Exchange, Milliseconds
@@ -88,8 +89,8 @@ class Query:
 def _concepts(query: object) -> tuple[str, ...]:
     if isinstance(query, str):
         wanted = [query]
-    elif isinstance(query, list | tuple) and all(isinstance(concept, str) for concept in query):
-        wanted = [str(concept) for concept in query]
+    elif isinstance(query, list | tuple) and all(isinstance(concept, str) for concept in cast("list[object]", query)):
+        wanted = list(cast("list[str]", query))
         if not 2 <= len(wanted) <= 5:
             raise ConceptCount(len(wanted))
     else:

@@ -20,7 +20,10 @@ class Home:
         named = os.environ.get("PALAVER_HOME")
         if named is None or named == "":
             return cls(_data_directory() / "palaver")
-        path = Path(named).expanduser()
+        try:
+            path = Path(named).expanduser()
+        except RuntimeError:
+            raise ConfigInvalid(f"PALAVER_HOME names an unknown user: {named}", hint="Give the whole path.") from None
         if not path.is_absolute():
             raise ConfigInvalid(f"PALAVER_HOME is not an absolute path: {named}", hint="Give the whole path.")
         return cls(path)
@@ -51,8 +54,14 @@ class Home:
         return self.root / "templates"
 
     def make(self) -> None:
-        """Create the folder, closed to everyone else."""
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        """Create the folder, closed to everyone else; raises `ConfigInvalid` where that is impossible."""
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            reason = "there is a file of that name" if isinstance(error, FileExistsError) else error.strerror
+            raise ConfigInvalid(
+                f"{self.root} cannot be made: {reason}", hint="Set PALAVER_HOME to a folder you may write to."
+            ) from None
 
 
 def _data_directory() -> Path:

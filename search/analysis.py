@@ -3,8 +3,10 @@
 User text is only ever tokenised here, never parsed as a query language (Tantivy's parser can be crashed by nesting).
 """
 
+import posixpath
 import re
-from dataclasses import dataclass
+import unicodedata
+from collections.abc import Iterator
 
 import tantivy
 
@@ -17,7 +19,8 @@ _LONGEST = 80
 
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f]+")
 _HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
-_MIXED = re.compile(r"[A-Za-z0-9]*[a-z][A-Z][A-Za-z0-9]*|[A-Z]{2,}[a-z][A-Za-z0-9]*")
+_MIXED = re.compile(r"(?<![A-Za-z0-9])(?=[A-Za-z0-9]*?(?:[a-z][A-Z]|[A-Z]{2}[a-z]))[A-Za-z0-9]++")
+_SNAKE = re.compile(r"(?<![A-Za-z0-9_])[A-Za-z0-9]++(?:_[A-Za-z0-9]++)+")
 
 
 def analyzer() -> tantivy.TextAnalyzer:
@@ -34,13 +37,47 @@ def analyzer() -> tantivy.TextAnalyzer:
 
 
 def expand(text: str) -> str:
-    """Text with what the tokenizer cannot see made visible: parts of camelCase names, pairs of CJK characters."""
-    extra = [" ".join(_HUMP.findall(name)) for name in dict.fromkeys(_MIXED.findall(text))]
+    """Text with what the tokenizer cannot see made visible.
+
+    CamelCase names are followed by their parts, snake_case names by themselves in one piece, and CJK characters are
+    given in pairs.
+    """
     if not text.isascii():
-        extra += [" ".join(pairs(run)) for run in _CJK.findall(text)]
-    return f"{text}\n{' '.join(extra)}" if extra else text
+        text = _CJK.sub(lambda run: f" {' '.join(pairs(run[0]))} ", unicodedata.normalize("NFKC", readable(text)))
+    extra = " ".join(_names(text))
+    return f"{text}\n{extra}" if extra else text
 
 
 def pairs(run: str) -> list[str]:
     """Overlapping pairs of characters; a single character stands for itself."""
     return [run[i : i + 2] for i in range(len(run) - 1)] or [run]
+
+
+def readable(text: str) -> str:
+    """The text with each lone surrogate, which UTF-8 cannot carry, as U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def label(value: str) -> str:
+    """A type, concept or project as it is indexed and asked for."""
+    return readable(value).strip().lower().rstrip("/")
+
+
+def path_label(path: str, folder: str = "") -> str:
+    """A file's path as it is indexed and asked for: its parts backwards, so that an end of it is a beginning here.
+
+    A relative path is taken to lie in `folder`. An absolute one ends with a slash.
+    """
+    plain = posixpath.normpath(posixpath.join(*(label(part).replace("\\", "/") for part in (folder, path))))
+    return "/".join(reversed(plain.split("/")))
+
+
+def _names(text: str) -> Iterator[str]:
+    """The parts of camelCase names, and snake_case names in one piece, each name once."""
+    # Most words are plain: looking at the others alone is three times as fast.
+    words = [word for word in dict.fromkeys(text.split()) if not (word.islower() or word.istitle()) or "_" in word]
+    unusual = " ".join(words)
+    for name in dict.fromkeys(_MIXED.findall(unusual)):
+        yield from _HUMP.findall(name)
+    for name in dict.fromkeys(_SNAKE.findall(unusual)):
+        yield name.replace("_", "")

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from ..archiver.store import Source, Store, StoredExchange, StoredObservation
+from ..archiver.store import Store, StoredExchange, StoredObservation
 from ..archiver.text import one_line
 from ..core import ids, tokens
-from ..core.conversation import Exchange, Session
+from ..core.conversation import Exchange
 from ..core.disclosure import Detail
 from ..core.observation import Evidence, Observation, ObservationType
 

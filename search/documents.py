@@ -1,12 +1,13 @@
 """Stored items as what can be found: text entries for the text index, texts for the embedder."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..archiver.store import Store, StoredExchange, StoredObservation
+from ..archiver.store import Entity, Store, StoredExchange, StoredObservation, StoredVector
+from ..archiver.store.vectors import PARTS_MAX
 from ..core.conversation import Exchange, Kind, Session, Speaker, Turn
 from ..core.observation import Observation
-from ..archiver.store.vectors import PARTS_MAX
+from .analysis import label, path_label
 from .text_index import TextEntry
 
 WINDOW = 1_500
@@ -41,9 +42,12 @@ def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
             sessions[number] = store.sessions.load(number)
         for stored in exchanges.values():
             yield from _exchange_entries(stored, learned.get(stored.key, []), sessions[stored.session])
-        parents = store.exchanges.load([one.exchange for one in observations.values()])
+        elsewhere = {one.exchange for one in observations.values()} - exchanges.keys()
+        parents = exchanges | store.exchanges.load(sorted(elsewhere))
         for observation in observations.values():
-            yield _observation_entry(observation, parents[observation.exchange], sessions[observation.session])
+            # An exchange that another process removes just now takes its observations with it.
+            if observation.exchange in parents:
+                yield _observation_entry(observation, parents[observation.exchange], sessions[observation.session])
 
 
 def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
@@ -56,6 +60,15 @@ def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
     for key, stored in store.observations.load(keys).items():
         found[key] = {0: observation_text(stored.observation)}
     return found
+
+
+def moved_vectors(store: Store, seq: int, model: str) -> tuple[set[int], list[StoredVector]]:
+    """What changed after `seq`: the items whose vectors of this model no longer hold, and the vectors that do now.
+
+    While another model embeds everything anew, items keep their old vectors until their text changes.
+    """
+    added = store.vectors.of_items(model, store.changes.since(seq))
+    return {*store.changes.since(seq, [Entity.ITEM]), *(vector.item for vector in added)}, added
 
 
 def windows(exchange: Exchange) -> Iterator[Window]:
@@ -102,16 +115,15 @@ def _exchange_entries(
     exchange = stored.exchange
     observations = [entry.observation for entry in learned]
     types = tuple(dict.fromkeys(str(observation.type) for observation in observations))
-    concepts = _lower(concept for observation in observations for concept in observation.concepts)
-    files = _file_values([*exchange.reads, *exchange.writes], exchange.cwd or session.cwd)
-    projects = _lower((session.project, session.cwd))
+    concepts = _labels(concept for observation in observations for concept in observation.concepts)
+    files = _paths([*exchange.reads, *exchange.writes], exchange.cwd or session.cwd)
+    projects = _labels((session.project, session.cwd))
     for window in windows(exchange):
         yield TextEntry(
             key=stored.key,
             event=stored.key,
             source=stored.source,
             ordinal=exchange.ordinal,
-            kind="exchange",
             at=exchange.started or 0,
             start_line=window.start_line,
             end_line=window.end_line,
@@ -131,34 +143,20 @@ def _observation_entry(stored: StoredObservation, parent: StoredExchange, sessio
         event=stored.exchange,
         source=parent.source,
         ordinal=parent.exchange.ordinal,
-        kind="observation",
         at=observation.at or 0,
         start_line=min(lines, default=0),
         end_line=max(lines, default=0),
         body="\n".join((observation_text(observation), *observation.facts, " ".join(observation.concepts))),
         types=(str(observation.type),),
-        concepts=_lower(observation.concepts),
-        files=_file_values([*observation.files_read, *observation.files_modified], session.cwd),
-        projects=_lower((session.project, session.cwd)),
+        concepts=_labels(observation.concepts),
+        files=_paths([*observation.files_read, *observation.files_modified], session.cwd),
+        projects=_labels((session.project, session.cwd)),
     )
 
 
-def _lower(values: Iterator[str] | Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(value.lower() for value in values if value))
+def _labels(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(label(value) for value in values if value))
 
 
-def _file_values(paths: Sequence[str], cwd: str) -> tuple[str, ...]:
-    """Each path, and every end of it that begins at a folder of the project: `auth.ts`, `api/auth.ts` and so on."""
-    root = f"{_slashed(cwd)}/"
-    found: dict[str, None] = {}
-    for path in map(_slashed, paths):
-        found[path] = None
-        end = path.removeprefix(root).lstrip("/")
-        while end:
-            found[end] = None
-            end = end.partition("/")[2]
-    return tuple(found)
-
-
-def _slashed(path: str) -> str:
-    return path.replace("\\", "/").rstrip("/").lower()
+def _paths(paths: Iterable[str], folder: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(path_label(path, folder) for path in paths if path))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 from ..archiver.store import Store
-from ..core.disclosure import Filters, Mode, Query
+from ..core.disclosure import Filters, Mode
 from ..core.errors import ModelUnavailable
 from .embedder import Embedder, load, model_of
 from .fusion import Event, gather
@@ -16,6 +16,7 @@ _DEPTH = 400
 """Entries and vectors that each engine brings to the fusion."""
 _PRESENT_WORDS, _PRESENT_MEANING = 0.4, 0.4
 """From which fraction of words, or which cosine, on a concept counts as present in a conversation."""
+_EMBED_ANEW = "Run `palaver archive` to embed everything anew."
 
 
 class Engine:
@@ -79,6 +80,10 @@ class Engine:
         return self._snapshot.of_events(vector, sorted({*events, *(near.event for near in nearest)}))
 
     def _model(self) -> Embedder:
-        if self._embedder.name != self._snapshot.model:
-            self._embedder = load(model_of(self._snapshot.model))
+        """The model that made the vectors, be it another than the one that new ones are made with."""
+        wanted = self._snapshot.model
+        if self._embedder.name != wanted:
+            self._embedder = load(model_of(wanted))
+        if self._embedder.name != wanted:
+            raise ModelUnavailable(f"the vectors are of {wanted}, which this Palaver no longer has", hint=_EMBED_ANEW)
         return self._embedder

@@ -3,8 +3,8 @@
 An event is an exchange with everything learned from it. Words count as the fraction of what the query could score at
 most, meaning as cosines; both are absolute, so no engine is stretched to look sure when it is not. A query of rare
 words that stand somewhere is decided by them; a paraphrase, whose words are nowhere, is decided by the vectors. What a
-person asked is the best key to what they half remember, so prompts count apart from everything else that was said. What was
-said just before and after helps a short turn that leaves half its words to its neighbours.
+person asked is the best key to what they half remember, so prompts count apart from everything else that was said.
+What was said just before and after helps a short turn that leaves half its words to its neighbours.
 """
 
 from collections.abc import Iterable
@@ -23,25 +23,37 @@ class Event:
     """What is known of one event for one query."""
 
     key: int
-    texts: list[TextMatch] = field(default_factory=list[TextMatch])
-    vectors: list[Near] = field(default_factory=list[Near])
+    best_match: TextMatch | None = None
+    """The entry whose words match best; None where no word was found."""
+    similarity: float | None = None
+    """The best cosine of any vector; None where none was compared."""
+    prompt: float = 0.0
+    """The similarity of what the person asked; 0 where nothing was compared."""
     around: float = 0.0
     """The best fraction of the exchanges just before and after."""
+    _words: dict[int, float] = field(default_factory=dict[int, float])
+    _meanings: dict[int, float] = field(default_factory=dict[int, float])
+
+    def add_match(self, match: TextMatch) -> None:
+        """Take an entry into account."""
+        if self.best_match is None or match.fraction > self.best_match.fraction:
+            self.best_match = match
+        if match.fraction > self._words.get(match.key, 0.0):
+            self._words[match.key] = match.fraction
+
+    def add_vector(self, near: Near) -> None:
+        """Take a vector into account."""
+        if self.similarity is None or near.similarity > self.similarity:
+            self.similarity = near.similarity
+        if near.item == self.key and near.part == PROMPT:
+            self.prompt = near.similarity
+        if near.similarity > self._meanings.get(near.item, 0.0):
+            self._meanings[near.item] = near.similarity
 
     @property
     def words(self) -> float:
         """The best fraction of any entry, 0 to 1."""
-        return max((match.fraction for match in self.texts), default=0.0)
-
-    @property
-    def prompt(self) -> float:
-        """The similarity of what the person asked; 0 where nothing was compared."""
-        return max((near.similarity for near in self.vectors if self._is_prompt(near)), default=0.0)
-
-    @property
-    def similarity(self) -> float | None:
-        """The best cosine of any vector; None where none was compared."""
-        return max((near.similarity for near in self.vectors), default=None)
+        return self.best_match.fraction if self.best_match else 0.0
 
     @property
     def meaning(self) -> float:
@@ -55,36 +67,34 @@ class Event:
         meant = PROMPTS * max(0.0, self.prompt) + MEANING * self.meaning
         return (said + meant) / (WORDS + NEIGHBOURS + PROMPTS + MEANING)
 
-    def _is_prompt(self, near: Near) -> bool:
-        return near.item == self.key and near.part == PROMPT
-
-    @property
-    def best_match(self) -> TextMatch | None:
-        """The entry whose words match best; None where no word was found."""
-        return max(self.texts, key=lambda match: match.fraction, default=None)
-
     def words_of(self, item: int) -> float:
         """The best fraction of one item's own entries."""
-        return max((match.fraction for match in self.texts if match.key == item), default=0.0)
+        return self._words.get(item, 0.0)
 
     def own(self, item: int) -> float:
         """How well one item of the event matches by itself."""
-        return self.words_of(item) + max((near.similarity for near in self.vectors if near.item == item), default=0.0)
+        return self.words_of(item) + self._meanings.get(item, 0.0)
 
 
 def gather(texts: Iterable[TextMatch], vectors: Iterable[Near]) -> list[Event]:
     """Everything both engines found, by event, best first; equal scores in order of key."""
     events: dict[int, Event] = {}
     for match in texts:
-        events.setdefault(match.event, Event(match.event)).texts.append(match)
+        if (event := events.get(match.event)) is None:
+            event = events[match.event] = Event(match.event)
+        event.add_match(match)
     for near in vectors:
-        events.setdefault(near.event, Event(near.event)).vectors.append(near)
+        if (event := events.get(near.event)) is None:
+            event = events[near.event] = Event(near.event)
+        event.add_vector(near)
     _look_around(events.values())
     return sorted(events.values(), key=lambda event: (-event.score, event.key))
 
 
 def _look_around(events: Iterable[Event]) -> None:
-    places = {(event.texts[0].source, event.texts[0].ordinal): event for event in events if event.texts}
-    for (source, ordinal), event in places.items():
-        beside = (places.get((source, ordinal - 1)), places.get((source, ordinal + 1)))
-        event.around = max((neighbour.words for neighbour in beside if neighbour is not None), default=0.0)
+    """What was said just before and after: exchanges whose ordinals follow each other in one source."""
+    words = {(match.source, match.ordinal): match.fraction for event in events if (match := event.best_match)}
+    for event in events:
+        if match := event.best_match:
+            beside = ((match.source, match.ordinal - 1), (match.source, match.ordinal + 1))
+            event.around = max(words.get(place, 0.0) for place in beside)

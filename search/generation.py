@@ -1,11 +1,13 @@
 """Index generations: built beside, checksummed, published at once, never changed afterwards.
 
-`CURRENT` names the folder that readers open. A reader that has a generation open keeps it even after it was removed.
+`CURRENT` names the folder that readers open and the digest of its manifest, which in turn has those of all files. A
+reader that has a generation open keeps it even after it was removed.
 """
 
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -16,6 +18,7 @@ from . import analysis
 
 FORMAT = 1
 _CURRENT, _MANIFEST = "CURRENT", "manifest.json"
+_NAME = re.compile(r"(gen-\d+) ([0-9a-f]{64})")
 _NOT_DATA = {".tantivy-writer.lock", ".tantivy-meta.lock", _MANIFEST}
 
 
@@ -55,7 +58,7 @@ class Generations:
     """The folder of generations."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
+        self.root = root
 
     def current(self) -> Generation | None:
         """The published generation, verified; None before the first. Raises `IndexDamaged`."""
@@ -64,7 +67,7 @@ class Generations:
             if name is None:
                 return None
             try:
-                return self._verified(self._root / name)
+                return self._verified(name)
             except IndexDamaged:
                 if self.name() == name:
                     raise
@@ -72,36 +75,40 @@ class Generations:
 
     def publish(self, build: Callable[[Path], Manifest]) -> Generation:
         """Let `build` fill a new folder, then make it the current one. Older ones are removed, bar the last."""
-        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        number = 1 + max((_number(path) for path in self._root.glob("gen-*")), default=0)
-        beside = self._root / f"new-{number}"
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        number = 1 + max((_number(path) for path in self.root.glob("gen-*")), default=0)
+        beside = self.root / f"new-{number}"
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir(mode=0o700)
         manifest = build(beside)
-        (beside / _MANIFEST).write_text(json.dumps(asdict(manifest)))
+        text = json.dumps(asdict(manifest)).encode()
+        (beside / _MANIFEST).write_bytes(text)
         for path in sorted(beside.rglob("*"), reverse=True):
             _sync(path)
         _sync(beside)
-        folder = beside.rename(self._root / f"gen-{number}")
-        self._point_to(folder.name)
+        folder = beside.rename(self.root / f"gen-{number}")
+        _sync(self.root)
+        self._point_to(f"{folder.name} {hashlib.sha256(text).hexdigest()}")
         self._sweep(number)
         return Generation(folder, manifest)
 
-    def discard(self) -> None:
-        """Forget the current generation, as after damage; its files go when the next one is published."""
-        (self._root / _CURRENT).unlink(missing_ok=True)
-
     def name(self) -> str | None:
-        """The name of the published generation, unverified; None before the first."""
+        """What tells the published generation from every other, unverified; None before the first."""
         try:
-            return (self._root / _CURRENT).read_text("ascii").strip()
-        except (FileNotFoundError, UnicodeDecodeError):
+            return (self.root / _CURRENT).read_text("ascii", "replace").strip()
+        except FileNotFoundError:
             return None
+        except OSError as error:
+            return f"unreadable: {error.strerror}"
 
-    def _verified(self, folder: Path) -> Generation:
-        manifest = _read_manifest(folder / _MANIFEST)
-        for name, (size, digest) in manifest.files.items():
-            path = folder / name
+    def _verified(self, name: str) -> Generation:
+        known = _NAME.fullmatch(name)
+        if known is None:
+            raise IndexDamaged(self.root / _CURRENT, "names no generation")
+        folder = self.root / known[1]
+        manifest = _read_manifest(folder / _MANIFEST, known[2])
+        for file, (size, digest) in manifest.files.items():
+            path = folder / file
             try:
                 found = _checksum(path)
             except OSError as error:
@@ -111,14 +118,14 @@ class Generations:
         return Generation(folder, manifest)
 
     def _point_to(self, name: str) -> None:
-        beside = self._root / f"{_CURRENT}.new"
+        beside = self.root / f"{_CURRENT}.new"
         beside.write_text(name)
         _sync(beside)
-        beside.replace(self._root / _CURRENT)
-        _sync(self._root)
+        beside.replace(self.root / _CURRENT)
+        _sync(self.root)
 
     def _sweep(self, newest: int) -> None:
-        for path in self._root.iterdir():
+        for path in self.root.iterdir():
             if path.is_dir() and _number(path) < newest - 1:
                 shutil.rmtree(path, ignore_errors=True)
 
@@ -135,15 +142,17 @@ def _checksum(path: Path) -> tuple[int, str]:
         return file.tell(), digest
 
 
-def _read_manifest(path: Path) -> Manifest:
+def _read_manifest(path: Path, digest: str) -> Manifest:
     try:
-        values = json.loads(path.read_bytes())
-        manifest = Manifest(**{**values, "files": {name: tuple(pair) for name, pair in values["files"].items()}})
-    except (OSError, ValueError, TypeError, KeyError):
-        raise IndexDamaged(path, "no readable manifest") from None
-    if (manifest.format, manifest.analysis) != (FORMAT, analysis.VERSION):
+        text = path.read_bytes()
+    except OSError as error:
+        raise IndexDamaged(path, error.strerror or str(error)) from None
+    if hashlib.sha256(text).hexdigest() != digest:
+        raise IndexDamaged(path, "not the one that was published")
+    values = json.loads(text)
+    if (values.get("format"), values.get("analysis")) != (FORMAT, analysis.VERSION):
         raise IndexDamaged(path, "made by another version of Palaver")
-    return manifest
+    return Manifest(**{**values, "files": {name: tuple(pair) for name, pair in values["files"].items()}})
 
 
 def _number(path: Path) -> int:

@@ -1,11 +1,10 @@
 """Layer 1: ranked events as hits, each shown as the observation that says it best."""
 
-from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from ..archiver.store import Store, StoredExchange
+from ..archiver.store import Store, StoredExchange, StoredObservation
 from ..archiver.text import one_line
 from ..core import ids
 from ..core.disclosure import Filters, Hit, Query, Results
@@ -18,17 +17,14 @@ from .text_index import TextMatch
 _SNIPPET = 300
 _RAW_SAYS_MORE = 2.0
 """An exchange is shown instead of its observations where its words match this many times better than theirs."""
-_AT_A_TIME = 50
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
-    """What stands for an event: an observation, or the exchange itself when `key` is the event's own."""
+class _Choice:
+    """What stands for an event: an observation, or the exchange itself without one."""
 
-    key: int
-    kind: str
-    observation: Observation
-    lines: tuple[int, int]
+    event: Event
+    learned: StoredObservation | None
 
 
 class Hits:
@@ -41,54 +37,45 @@ class Hits:
         """The best hits for a query; with several concepts, one exchange of each conversation that has them all."""
         if len(query.concepts) > 1:
             events = self._engine.search_all(query.concepts, query.mode, query.filters)
-            found = self._shown(events, query.filters, raw=True)
+            choices: Iterable[_Choice] = (_Choice(event, None) for event in events)
         else:
             events = self._engine.search(query.concepts[0], query.mode, query.filters)
-            found = self._shown(events, query.filters, raw=False)
-        hits = tuple(islice(found, query.limit))
+            choices = self._choices(events, query.filters, query.limit)
+        hits = tuple(self._shown(list(islice(choices, query.limit))))
         return Results(query, hits, len(hits), self._engine.lag, self._engine.searched(query.mode))
 
-    def _shown(self, events: Sequence[Event], filters: Filters, *, raw: bool) -> Iterator[Hit]:
-        for start in range(0, len(events), _AT_A_TIME):
-            part = events[start : start + _AT_A_TIME]
-            exchanges = self._store.exchanges.load([event.key for event in part])
-            choices = self._choices(exchanges, filters, raw=raw)
+    def _choices(self, events: Sequence[Event], filters: Filters, at_a_time: int) -> Iterator[_Choice]:
+        """The best way to show each event whose exchange or observations satisfy the filters."""
+        for start in range(0, len(events), at_a_time):
+            part = events[start : start + at_a_time]
+            learned = self._store.observations.of_exchanges([event.key for event in part])
+            keys = [*(event.key for event in part), *(stored.key for known in learned.values() for stored in known)]
+            allowed = self._engine.allowed(filters, keys) if filters else set(keys)
             for event in part:
-                if event.key in exchanges and (shown := _best(event, choices[event.key])):
-                    yield self._hit(event, shown, exchanges[event.key])
+                observations = [stored for stored in learned.get(event.key, []) if stored.key in allowed]
+                # The types and concepts of an exchange are those of its observations taken together: where they are
+                # asked for, an observation must have them.
+                itself = event.key in allowed and not (filters.types or filters.concepts)
+                if observations or itself:
+                    yield _Choice(event, _best(event, observations, itself=itself))
 
-    def _choices(self, exchanges: dict[int, StoredExchange], filters: Filters, *, raw: bool) -> dict[int, list[_Shown]]:
-        """What may stand for each exchange: those of its observations that pass the filters, and itself if it does."""
-        learned = {} if raw else self._store.observations.of_exchanges(list(exchanges))
-        keys = [*exchanges, *(stored.key for of_one in learned.values() for stored in of_one)]
-        allowed = self._allowed(filters, keys)
-        choices: dict[int, list[_Shown]] = {}
-        for key, stored in exchanges.items():
-            span = stored.exchange.span
-            choices[key] = [
-                _Shown(entry.key, "observation", entry.observation, _lines(entry.observation, stored))
-                for entry in learned.get(key, [])
-                if entry.key in allowed
-            ]
-            # The types and concepts of an exchange are those of its observations taken together: where they are asked
-            # for, an observation must have them.
-            if key in allowed and not (filters.types or filters.concepts):
-                own = of_exchange(stored.exchange)
-                choices[key].append(_Shown(key, "exchange", own, (span.start_line, span.end_line)))
-        return choices
+    def _shown(self, choices: Sequence[_Choice]) -> Iterator[Hit]:
+        exchanges = self._store.exchanges.load([choice.event.key for choice in choices])
+        for choice in choices:
+            # An exchange may be removed by another process while we look.
+            if choice.event.key in exchanges:
+                yield self._hit(choice.event, choice.learned, exchanges[choice.event.key])
 
-    def _allowed(self, filters: Filters, keys: Sequence[int]) -> AbstractSet[int]:
-        return self._engine.allowed(filters, keys) if filters else set(keys)
-
-    def _hit(self, event: Event, shown: _Shown, stored: StoredExchange) -> Hit:
-        session = self._store.sessions.load(stored.session)
-        observation, match = shown.observation, event.best_match
-        start, end = shown.lines
-        if shown.kind == "exchange" and match is not None and match.key == event.key:
+    def _hit(self, event: Event, learned: StoredObservation | None, stored: StoredExchange) -> Hit:
+        session, match = self._store.sessions.load(stored.session), event.best_match
+        observation = learned.observation if learned else of_exchange(stored.exchange)
+        start, end = _lines(learned.observation if learned else None) or _span(stored)
+        if learned is None and match is not None and match.key == event.key:
             start, end = match.start_line, match.end_line
+        kind = "observation" if learned else "exchange"
         return Hit(
-            id=ids.show(shown.kind, shown.key),
-            kind=shown.kind,
+            id=ids.show(kind, learned.key if learned else event.key),
+            kind=kind,
             type=str(observation.type),
             title=observation.title,
             project=session.project,
@@ -105,32 +92,35 @@ class Hits:
         )
 
 
-def _best(event: Event, choices: Sequence[_Shown]) -> _Shown | None:
-    """The observation whose evidence covers the words found, else the one that matches best by itself; the exchange
-    when it has no observations, or when its words were found where none of them looked.
+def _best(event: Event, observations: Sequence[StoredObservation], *, itself: bool) -> StoredObservation | None:
+    """The observation whose evidence covers the words found, else the one that matches best by itself; none when
+    there are none, or when the words were found in the exchange, where no observation looked.
     """
-    observations = [shown for shown in choices if shown.kind == "observation"]
-    exchange = next((shown for shown in choices if shown.kind == "exchange"), None)
-    if not observations:
-        return exchange
-    best = max(observations, key=lambda shown: event.own(shown.key))
+    best = max(observations, key=lambda stored: event.own(stored.key), default=None)
     match = event.best_match
-    if exchange is None or match is None or match.key != event.key:
+    if best is None or not itself or match is None or match.key != event.key:
         return best
-    covering = [shown for shown in observations if _overlap(shown.lines, match)]
+    covering = [stored for stored in observations if _covers(stored.observation, match)]
     if covering:
-        return max(covering, key=lambda shown: event.own(shown.key))
-    return exchange if match.fraction > _RAW_SAYS_MORE * event.words_of(best.key) else best
+        return max(covering, key=lambda stored: event.own(stored.key))
+    return None if match.fraction > _RAW_SAYS_MORE * event.words_of(best.key) else best
 
 
-def _overlap(lines: tuple[int, int], match: TextMatch) -> bool:
-    return lines[0] <= match.end_line and match.start_line <= lines[1]
+def _covers(observation: Observation, match: TextMatch) -> bool:
+    """Whether the evidence overlaps the words found; what proves nothing in particular is about the whole exchange."""
+    lines = _lines(observation)
+    return lines is None or (lines[0] <= match.end_line and match.start_line <= lines[1])
 
 
-def _lines(observation: Observation, stored: StoredExchange) -> tuple[int, int]:
-    lines = [line for part in observation.evidence for line in (part.start_line, part.end_line)]
-    span = stored.exchange.span
-    return min(lines, default=span.start_line), max(lines, default=span.end_line)
+def _lines(observation: Observation | None) -> tuple[int, int] | None:
+    """From the first to the last line of evidence."""
+    parts = observation.evidence if observation else ()
+    lines = [line for part in parts for line in (part.start_line, part.end_line)]
+    return (min(lines), max(lines)) if lines else None
+
+
+def _span(stored: StoredExchange) -> tuple[int, int]:
+    return stored.exchange.span.start_line, stored.exchange.span.end_line
 
 
 def _snippet(stored: StoredExchange, match: TextMatch | None) -> str:

@@ -85,7 +85,7 @@ class Indexer:
         else:
             _share(previous.text, folder)
             keys = gone = self._store.changes.since(previous.manifest.watermark, [Entity.ITEM])
-        index = TextIndex(folder)
+        index = TextIndex.make(folder) if previous is None else TextIndex.open(folder)
         index.apply(gone, documents.entries(self._store, keys))
         return len(index)
 
@@ -93,10 +93,10 @@ class Indexer:
         """The vectors and their model. Those of another model stay in use until all are made anew."""
         model = self._embedder.name
         if previous is None or (previous.manifest.model != model and not self._store.vectors.count_unembedded(model)):
-            return VectorIndex.empty(self._embedder.dimension).changed([], self._store.vectors.all(model)), model
+            return VectorIndex.empty().changed([], self._store.vectors.all(model)), model
         model = previous.manifest.model
-        keys = self._store.changes.since(previous.manifest.watermark)
-        return VectorIndex.open(previous.vectors).changed(keys, self._store.vectors.of_items(model, keys)), model
+        changes = documents.moved_vectors(self._store, previous.manifest.watermark, model)
+        return VectorIndex.open(previous.vectors).changed(*changes), model
 
     def _embed(self, keys: list[int]) -> dict[int, dict[int, bytes]]:
         texts = documents.texts(self._store, keys)

@@ -12,7 +12,7 @@ from ..core.disclosure import Filters
 from ..core.errors import IndexDamaged
 from . import documents
 from .embedder import Embedder
-from .generation import Generation, Generations
+from .generation import Generations, Manifest
 from .text_index import TextIndex, TextMatch
 from .vector_index import Array, Near, VectorIndex
 
@@ -21,7 +21,7 @@ class Snapshot:
     """A view of the whole archive as of the last `refresh`. `damage` says why the published index is not used."""
 
     def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
-        """`embedder` is asked for its name and dimension only, and only where nothing was published yet."""
+        """`embedder` is asked for its name only, and only where nothing was published yet."""
         self._store, self._generations, self._embedder = store, generations, embedder
         self._name: str | None = None
         self._seq = -1
@@ -79,27 +79,28 @@ class Snapshot:
         published = self._text.keys(filters) - self._hidden if self._text is not None else set[int]()
         return published | self._tail.keys(filters)
 
-    def _published(self) -> Generation | None:
+    def _published(self) -> tuple[Manifest, TextIndex, VectorIndex] | None:
+        """The current generation, opened; None where there is none that can be used."""
         self.damage = None
         try:
             generation = self._generations.current()
+            if generation is None or generation.manifest.watermark > self._store.changes.last():
+                return None
+            return generation.manifest, TextIndex.open(generation.text), VectorIndex.open(generation.vectors)
         except IndexDamaged as damage:
             self.damage = damage
-            return None
-        if generation is not None and generation.manifest.watermark > self._store.changes.last():
-            return None
-        return generation
+        except (OSError, ValueError) as error:
+            # Other processes publish while we open: what was whole just now may be gone.
+            self.damage = IndexDamaged(self._generations.root, str(error))
+        return None
 
-    def _start(self, generation: Generation | None) -> None:
+    def _start(self, published: tuple[Manifest, TextIndex, VectorIndex] | None) -> None:
         """Begin with a generation and an empty tail."""
-        self._text = TextIndex(generation.text) if generation else None
-        self._vectors = (
-            VectorIndex.open(generation.vectors) if generation else VectorIndex.empty(self._embedder.dimension)
-        )
-        self._model = generation.manifest.model if generation else self._embedder.name
-        self._watermark = self._seq = generation.manifest.watermark if generation else 0
-        self._tail = TextIndex()
-        self._tail_vectors = VectorIndex.empty(self._vectors.dimension)
+        manifest, self._text, self._vectors = published or (None, None, VectorIndex.empty())
+        self._model = manifest.model if manifest else self._embedder.name
+        self._watermark = self._seq = manifest.watermark if manifest else 0
+        self._tail = TextIndex.make()
+        self._tail_vectors = VectorIndex.empty()
         self._hidden: set[int] = set()
         """Items whose published text is out of date."""
         self._moved: set[int] = set()
@@ -107,9 +108,9 @@ class Snapshot:
 
     def _follow(self, last: int) -> None:
         texts = self._store.changes.since(self._seq, [Entity.ITEM])
-        moved = self._store.changes.since(self._seq)
+        gone, added = documents.moved_vectors(self._store, self._seq, self._model)
         self._hidden.update(texts)
-        self._moved.update(moved)
+        self._moved.update(gone)
         self._tail.apply(texts, documents.entries(self._store, texts))
-        self._tail_vectors = self._tail_vectors.changed(moved, self._store.vectors.of_items(self._model, moved))
+        self._tail_vectors = self._tail_vectors.changed(gone, added)
         self._seq = last

@@ -4,15 +4,18 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple, Self, cast
 
 import tantivy
 
 from ..core.disclosure import Filters
-from .analysis import PROSE, analyzer, expand
+from .analysis import PROSE, analyzer, expand, label, path_label
 
 _HEAP = 32_000_000
 _NUMBERS = ("key", "event", "source", "ordinal", "start_line", "end_line")
 _BODY = "body"
+_EVERY = "every"
+"""A field with the same term in every entry, which counts them as Tantivy does: deleted ones too, until merged."""
 _K1 = 1.2
 """Tantivy's BM25 parameter: a term weighs at most its inverse document frequency times 1 + k1."""
 
@@ -21,15 +24,14 @@ _K1 = 1.2
 class TextEntry:
     """One findable stretch of an item: what it says, where it stands, and all it can be filtered by.
 
-    `event` is the key of the exchange the item belongs to, `ordinal` its place in its source. The filter values are
-    lower-case.
+    `event` is the key of the exchange the item belongs to, `ordinal` its place in its source, `at` 0 when undated.
+    `files` are what `path_label` makes of paths, the other filter values what `label` makes of them.
     """
 
     key: int
     event: int
     source: int
     ordinal: int
-    kind: str
     at: int
     start_line: int
     end_line: int
@@ -40,8 +42,7 @@ class TextEntry:
     projects: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TextMatch:
+class TextMatch(NamedTuple):
     """A matching entry. `fraction`, 0 to 1, is its BM25 score as a share of what the query could score at most.
 
     Unlike the score it can be compared across queries and indexes: a rare word found counts for much, a query whose
@@ -58,15 +59,23 @@ class TextMatch:
 
 
 class TextIndex:
-    """Entries that can be found by words. On disk when given a folder, else in memory."""
+    """Entries that can be found by words."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        """Open or make an index; raises ValueError when the folder holds something else."""
-        self._schema = _schema()
-        self._index = tantivy.Index(self._schema, path=str(folder) if folder else None, reuse=folder is not None)
-        self._index.register_tokenizer(PROSE, analyzer())
+    def __init__(self, index: tantivy.Index) -> None:
+        self._index, self._schema = index, index.schema
+        index.register_tokenizer(PROSE, analyzer())
         self._analyzer = analyzer()
-        self._searcher = self._index.searcher()
+        self._look()
+
+    @classmethod
+    def make(cls, folder: Path | None = None) -> Self:
+        """A new index, in an empty folder or in memory."""
+        return cls(tantivy.Index(_schema(), path=str(folder) if folder else None, reuse=False))
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """The index in a folder whose checksums were verified before; raises ValueError where there is none."""
+        return cls(tantivy.Index.open(str(folder)))
 
     def apply(self, gone: Iterable[int], entries: Iterable[TextEntry]) -> None:
         """Remove all entries of the items `gone`, add these, and make the result visible."""
@@ -77,8 +86,13 @@ class TextIndex:
             writer.add_document(_document(entry))
         writer.commit()
         writer.wait_merging_threads()
+        self._look()
+
+    def _look(self) -> None:
+        """See the last commit."""
         self._index.reload()
         self._searcher = self._index.searcher()
+        self._entries = self._searcher.doc_freq(_EVERY, _EVERY)
 
     def __len__(self) -> int:
         return self._searcher.num_docs
@@ -94,41 +108,43 @@ class TextIndex:
 
     def _most(self, term: str) -> float:
         """The most a term can add to a BM25 score (Robertson and Zaragoza 2009, as Lucene and Tantivy have it)."""
-        entries, having = len(self), self._searcher.doc_freq(_BODY, term)
-        return math.log(1 + (entries - having + 0.5) / (having + 0.5)) * (1 + _K1)
+        having = self._searcher.doc_freq(_BODY, term)
+        return math.log(1 + (self._entries - having + 0.5) / (having + 0.5)) * (1 + _K1)
 
     def _restricted(self, query: tantivy.Query, filters: Filters, hidden: Sequence[int]) -> tantivy.Query:
-        clauses = [(tantivy.Occur.Must, query)]
-        for clause in self._clauses(filters):
-            clauses.append((tantivy.Occur.Must, tantivy.Query.const_score_query(clause, 0.0)))
+        needed = [query, *(tantivy.Query.const_score_query(clause, 0.0) for clause in self._clauses(filters))]
+        clauses = [(tantivy.Occur.Must, clause) for clause in needed]
         if hidden:
             clauses.append((tantivy.Occur.MustNot, tantivy.Query.term_set_query(self._schema, "key", list(hidden))))
         return tantivy.Query.boolean_query(clauses) if len(clauses) > 1 else query
 
     def _clauses(self, filters: Filters) -> list[tantivy.Query]:
-        named = {
-            "type": filters.types,
-            "concept": filters.concepts,
-            "file": filters.files,
-            "project": filters.projects,
-        }
-        clauses = [
-            tantivy.Query.term_set_query(self._schema, name, [value.lower() for value in values])
-            for name, values in named.items()
-            if values
-        ]
+        named = {"type": filters.types, "concept": filters.concepts, "project": filters.projects}
+        clauses = [self._any_of(name, map(label, values)) for name, values in named.items() if values]
+        if filters.files:
+            clauses.append(self._any_of("file", (term for path in filters.files for term in self._files(path))))
         if filters.after is not None or filters.before is not None:
             clauses.append(self._dates(filters.after, filters.before))
         return clauses
 
+    def _any_of(self, name: str, values: Iterable[str]) -> tantivy.Query:
+        return tantivy.Query.term_set_query(self._schema, name, list(values))
+
+    def _files(self, path: str) -> list[str]:
+        """The indexed files at this path; for a relative one, those whose path ends so."""
+        wanted = path_label(path)
+        if wanted.endswith("/"):
+            return [wanted]
+        return [wanted, *(term for term, _ in self._searcher.terms_with_prefix("file", f"{wanted}/"))]
+
     def _dates(self, after: int | None, before: int | None) -> tantivy.Query:
+        """Undated entries are in no range."""
         return tantivy.Query.range_query(
             self._schema,
             "at",
             tantivy.FieldType.Integer,
-            lower_bound=after if after is not None else 1,
-            upper_bound=before,
-            include_upper=False,
+            lower_bound=max(1, after or 1),
+            upper_bound=None if before is None else before - 1,
         )
 
     def allowed(self, filters: Filters, among: Sequence[int]) -> set[int]:
@@ -146,9 +162,9 @@ class TextIndex:
     def _matches(self, query: tantivy.Query, limit: int, most: float) -> list[TextMatch]:
         hits = self._searcher.search(query, limit, count=False).hits
         places = [place for _, place in hits]
-        columns = [self._searcher.fast_field_values(name, places) for name in _NUMBERS]
-        numbers = zip(*columns, strict=True)
-        return [_match(row, score / most) for (score, _), row in zip(hits, numbers, strict=True)]
+        columns = [cast("list[int]", self._searcher.fast_field_values(name, places)) for name in _NUMBERS]
+        fractions = [score / most for score, _ in hits]
+        return [TextMatch(*row) for row in zip(*columns, fractions, strict=True)]
 
 
 def _schema() -> tantivy.Schema:
@@ -157,7 +173,7 @@ def _schema() -> tantivy.Schema:
     for name in _NUMBERS[1:]:
         builder.add_unsigned_field(name, fast=True)
     builder.add_integer_field("at", indexed=True, fast=True)
-    for name in ("kind", "type", "concept", "file", "project"):
+    for name in (_EVERY, "type", "concept", "file", "project"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
     builder.add_text_field(_BODY, tokenizer_name=PROSE, index_option="freq")
     return builder.build()
@@ -168,15 +184,10 @@ def _document(entry: TextEntry) -> tantivy.Document:
     for name in _NUMBERS:
         document.add_unsigned(name, getattr(entry, name))
     document.add_integer("at", entry.at)
-    document.add_text("kind", entry.kind)
+    document.add_text(_EVERY, _EVERY)
     document.add_text(_BODY, expand(entry.body))
     repeated = {"type": entry.types, "concept": entry.concepts, "file": entry.files, "project": entry.projects}
     for name, values in repeated.items():
         for value in values:
             document.add_text(name, value)
     return document
-
-
-def _match(row: tuple[float | None, ...], fraction: float) -> TextMatch:
-    key, event, source, ordinal, start, end = (int(number or 0) for number in row)
-    return TextMatch(key, event, source, ordinal, start, end, fraction)

@@ -43,9 +43,9 @@ class VectorIndex:
         self._rows, self._matrix, self._graph = rows, matrix, graph
 
     @classmethod
-    def empty(cls, dimension: int) -> "VectorIndex":
-        """An index of no vectors."""
-        return cls(np.empty((0, 3), dtype=np.int64), np.empty((0, dimension), dtype=np.float16))
+    def empty(cls) -> "VectorIndex":
+        """An index of no vectors, and so of no dimension."""
+        return cls(np.empty((0, 3), dtype=np.int64), np.empty((0, 0), dtype=np.float16))
 
     @classmethod
     def open(cls, folder: Path) -> "VectorIndex":
@@ -69,14 +69,17 @@ class VectorIndex:
 
     @property
     def dimension(self) -> int:
-        """Numbers per vector."""
+        """Numbers per vector; 0 where there are none."""
         return int(self._matrix.shape[1])
 
     def changed(self, gone: Iterable[int], added: Sequence[StoredVector]) -> "VectorIndex":
         """The index without the vectors of the items `gone` and with these; what is not finite is left out."""
         kept = ~np.isin(self._rows[:, _ITEM], np.fromiter(gone, dtype=np.int64))
-        rows, matrix = _stack(added, self.dimension)
-        rows, matrix = np.concatenate([self._rows[kept], rows]), np.concatenate([self._matrix[kept], matrix])
+        rows, matrix = self._rows[kept], self._matrix[kept]
+        if added:
+            new_rows, new_matrix = _stack(added)
+            rows = np.concatenate([rows, new_rows])
+            matrix = np.concatenate([matrix.reshape(len(matrix), new_matrix.shape[1]), new_matrix])
         graph = None
         if len(rows) > EXACT_UP_TO:
             graph = _graph(matrix.shape[1])
@@ -87,45 +90,51 @@ class VectorIndex:
         self, vector: Array, limit: int, allowed: AbstractSet[int] | None, hidden: AbstractSet[int]
     ) -> list[Near]:
         """The vectors nearest to a unit vector, best first; only of allowed items, none of hidden ones."""
-        places = self._places(allowed, hidden)
-        if not len(places):
-            return []
-        if len(places) <= EXACT_UP_TO or self._graph is None:
-            matrix = self._matrix if len(places) == len(self) else self._matrix[places]
-            query = vector.astype(np.float16)[None, :]
-            found = search(np.asarray(matrix), query, min(len(places), limit), MetricKind.Cos, exact=True)
-            return self._near(places[found.keys.astype(np.int64)], 1 - found.distances)
-        share = len(self) / len(places)
-        found = self._graph.search(vector, min(len(self), round(limit * share)))
-        passed = np.isin(found.keys, places)
-        return self._near(found.keys[passed][:limit].astype(np.int64), 1 - found.distances[passed][:limit])
+        passed = self._passed(allowed, hidden)
+        places = np.flatnonzero(passed)
+        if len(places) > EXACT_UP_TO and self._graph is not None:
+            share = len(self) / len(places)
+            keys = self._graph.search(vector, min(len(self), round(limit * share))).keys.astype(np.int64)
+            places = keys[passed[keys]][:limit]
+        places, cosines = self._ranked(places, vector)
+        return self._near(places[:limit], cosines[:limit])
 
     def of_events(self, vector: Array, events: Iterable[int], hidden: AbstractSet[int]) -> list[Near]:
-        """Every vector of these events, exactly compared; in no particular order."""
-        places = np.flatnonzero(np.isin(self._rows[:, _EVENT], np.fromiter(events, dtype=np.int64)))
-        if hidden:
-            places = places[~np.isin(self._rows[places, _ITEM], np.fromiter(hidden, dtype=np.int64))]
-        return self._near(places, self._matrix[places].astype(np.float32) @ vector)
+        """Of every item of these events its best vectors, exactly compared: part 0, and the best other part."""
+        passed = np.isin(self._rows[:, _EVENT], np.fromiter(events, dtype=np.int64))
+        places, cosines = self._ranked(np.flatnonzero(passed & self._passed(None, hidden)), vector)
+        kinds = self._rows[places, _ITEM] * 2 + (self._rows[places, _PART] == 0)
+        _, best = np.unique(kinds, return_index=True)
+        return self._near(places[best], cosines[best])
 
-    def _places(self, allowed: AbstractSet[int] | None, hidden: AbstractSet[int]) -> Numbers:
+    def _passed(self, allowed: AbstractSet[int] | None, hidden: AbstractSet[int]) -> npt.NDArray[np.bool_]:
         passed = np.ones(len(self), dtype=bool)
         if allowed is not None:
             passed &= np.isin(self._rows[:, _ITEM], np.fromiter(allowed, dtype=np.int64))
         if hidden:
             passed &= ~np.isin(self._rows[:, _ITEM], np.fromiter(hidden, dtype=np.int64))
-        return np.flatnonzero(passed)
+        return passed
 
-    def _near(self, places: Numbers, similarities: npt.NDArray[np.floating]) -> list[Near]:
+    def _ranked(self, places: Numbers, vector: Array) -> tuple[Numbers, Array]:
+        """These vectors by nearness, exactly compared, with their cosines."""
+        if not len(places):
+            return places, np.empty(0, dtype=np.float32)
+        matrix = np.asarray(self._matrix) if len(places) == len(self) else self._matrix[places]
+        query = vector.astype(np.float16)[None, :]
+        found = search(matrix, query, len(places), MetricKind.Cos, exact=True, threads=1)
+        return places[found.keys.astype(np.int64)], np.clip(1 - found.distances, -1, 1)
+
+    def _near(self, places: Numbers, cosines: Array) -> list[Near]:
         rows: list[tuple[int, int, int]] = self._rows[places].tolist()
-        return [Near(i, e, p, cosine) for (i, e, p), cosine in zip(rows, similarities.tolist(), strict=True)]
+        return [Near(*row, cosine) for row, cosine in zip(rows, cosines.tolist(), strict=True)]
 
 
 def _graph(dimension: int) -> Index:
     return Index(ndim=dimension, metric="cos", dtype="f16", expansion_add=64)
 
 
-def _stack(vectors: Sequence[StoredVector], dimension: int) -> tuple[Numbers, npt.NDArray[np.float16]]:
-    rows = np.array([(v.item, v.event, v.part) for v in vectors], dtype=np.int64).reshape(-1, 3)
-    matrix = np.frombuffer(b"".join(v.data for v in vectors), dtype="<f2").reshape(len(vectors), dimension)
+def _stack(vectors: Sequence[StoredVector]) -> tuple[Numbers, npt.NDArray[np.float16]]:
+    rows = np.array([(v.item, v.event, v.part) for v in vectors], dtype=np.int64)
+    matrix = np.frombuffer(b"".join(v.data for v in vectors), dtype="<f2").reshape(len(vectors), -1)
     sound = np.isfinite(matrix).all(axis=1) & matrix.any(axis=1)
     return rows[sound], matrix[sound].astype(np.float16)

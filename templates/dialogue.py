@@ -85,5 +85,7 @@ def _labelled(plain: Iterable[Step]) -> Iterator[Step]:
 
 
 def _excerpt(turn: Turn, limit: int | None) -> Excerpt:
-    hidden = 0 if limit is None else max(len(turn.text) - limit, 0)
-    return Excerpt(turn.text[: len(turn.text) - hidden], hidden, turn.line, turn.failed)
+    # A call's text begins with its tool, so that the tool can be searched; a step names it already.
+    text = turn.text.removeprefix(turn.tool).removeprefix(": ") if turn.kind is Kind.CALL else turn.text
+    hidden = 0 if limit is None else max(len(text) - limit, 0)
+    return Excerpt(text[: len(text) - hidden], hidden, turn.line, turn.failed)

@@ -37,6 +37,8 @@ _FRAME, _COLUMNS = 33, 17
 """Tokens of heading and closing line; of a hit's id, date, type and score."""
 _PROJECT, _LEAST_TITLE = 6, 8
 """Tokens that a project's name may have, and that a title gets even where the average is overrun."""
+_WHOLE = 1_000
+"""Tokens that no name or title has."""
 _FAULTS = (TemplateError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, OSError)
 """What a template of the user can raise while it is compiled or rendered."""
 
@@ -46,9 +48,11 @@ class Renderer:
 
     A file in `user_folder` replaces the packaged template of the same name. It runs in a sandbox, and when it is
     broken `TemplateInvalid` names the file and the line. Stored text is only ever a value, never a template.
+    With `shell` a reply names the next layer by its command instead of its tool; with `roomy` titles are whole.
     """
 
-    def __init__(self, user_folder: Path | None = None) -> None:
+    def __init__(self, user_folder: Path | None = None, *, shell: bool = False, roomy: bool = False) -> None:
+        self._shell, self._roomy = shell, roomy
         self._packaged = _prepared(Environment(**_settings(FunctionLoader(_packaged))))  # noqa: S701 - markdown, not HTML
         self._override = None if user_folder is None else _Override(user_folder)
 
@@ -67,8 +71,8 @@ class Renderer:
             total=results.total,
             missing=missing,
             several_projects=several_projects,
-            title_room=_title_room(results.hits, several_projects=several_projects),
-            project_room=_PROJECT,
+            title_room=_WHOLE if self._roomy else _title_room(results.hits, several_projects=several_projects),
+            project_room=_WHOLE if self._roomy else _PROJECT,
             **_price(results.hits),
         )
 
@@ -99,12 +103,16 @@ class Renderer:
         """What a pass over the transcripts did, and what it could not read."""
         return self._render("report", report=report)
 
-    def next_steps(self, prefix: str) -> str:
-        """What to do once an archive is there; `prefix` is what has to stand before each command."""
-        return self._render("next_steps", prefix=prefix)
+    def next_steps(self, command: str, server: str, own: str = "") -> str:
+        """What to do once an archive is there.
+
+        `command` runs Palaver on this archive, `server` is how `claude mcp add` is told to; `own` is given where the
+        archive is the made-up one, and runs Palaver on the person's own.
+        """
+        return self._render("next_steps", command=command, server=server, own=own)
 
     def _render(self, name: str, **values: object) -> str:
-        values["tokens"] = _SLOT
+        values |= {"tokens": _SLOT, "shell": self._shell}
         if self._override is None or not self._override.used():
             text = self._packaged.get_template(f"{name}.md.j2").render(values)
         else:

@@ -1,5 +1,6 @@
 """The format of Claude Code."""
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -39,6 +40,7 @@ class ClaudeCode:
 
     def identify(self, path: Path, head: bytes) -> Session:
         """A sub-agent is told by its file name or its lines, and belongs to the session in whose folder it lies."""
+        path = Path(os.fsencode(path).decode("utf-8", "backslashreplace"))  # names may be any bytes, ids are text
         found = head_records(head)
         named = next(filter(None, (string(record.get("sessionId")) for record in found)), "")
         agent_id = _agent_id(path, found)

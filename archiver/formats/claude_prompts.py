@@ -1,6 +1,6 @@
 """Who wrote a text that Claude Code filed under the user's name: the person, a command, or the program itself."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...core.conversation import Kind, Speaker
 
@@ -27,8 +27,7 @@ _CONTINUED = "This session is being continued from a previous conversation"
 _NOTICE_TAIL = "Read the output file to retrieve the result:"
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(NamedTuple):
     """A text with its author, freed of its envelope."""
 
     speaker: Speaker

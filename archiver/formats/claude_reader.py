@@ -157,7 +157,7 @@ class ClaudeReader:
         origin = mapping(record.get("origin")).get("kind", "human")
         injected = record.get("isMeta") is True or origin != "human" or record.get("toolUseResult") is not None
         if not injected and self._session.kind is SessionKind.SUBAGENT:
-            return replace(said, speaker=Speaker.HOST)
+            return said._replace(speaker=Speaker.HOST)
         # Before version 2 sub-agents talked inside their parent's file; their tasks are not the person's.
         if injected or record.get("isSidechain") is True:
             return Said(Speaker.HOST, Kind.INJECTED, said.text)

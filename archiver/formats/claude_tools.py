@@ -1,9 +1,8 @@
 """Tool calls and their results as readable text, and the files they touched."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
@@ -25,16 +24,14 @@ _CLARIFY = "The user wants to clarify these questions."
 Arguments: TypeAlias = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """What must be remembered of a call until its result comes."""
 
     tool: str
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """A result: its text, whether it failed, and the files that were really read or written."""
 
     text: str
@@ -157,17 +154,17 @@ def outcome(block: Arguments, made: Call | None, extra: object, *, shorten: bool
     """What a `tool_result` block says. `extra` is the line's `toolUseResult`, which knows paths and answers."""
     details = mapping(extra)
     failed = block.get("is_error") is True or details.get("is_error") is True or details.get("interrupted") is True
+    limit = RESULT_LIMIT if shorten else None
+    reads, writes = ((), ()) if failed else _files(made, details)
+    if shorten and (reads or writes):
+        return Outcome(", ".join((*reads, *writes)), failed, reads=reads, writes=writes)
     text = without_reminders(clean(content_text(block.get("content")) or _extra_text(extra)))
     text = text.removeprefix("<tool_use_error>").removesuffix("</tool_use_error>")
-    limit = RESULT_LIMIT if shorten else None
     if failed:
         return _refused(text, limit)
     if details.get("answers"):
-        return Outcome(clip(_answers(details), limit) or text, failed=False, speaker=Speaker.HUMAN)
-    reads, writes = _files(made, details)
-    if shorten and (reads or writes):
-        text = ", ".join((*reads, *writes))
-    return Outcome(clip(text, limit), failed=False, reads=reads, writes=writes)
+        return Outcome(clip(_answers(details), limit) or text, failed, speaker=Speaker.HUMAN)
+    return Outcome(clip(text, limit), failed, reads=reads, writes=writes)
 
 
 def _refused(text: str, limit: int | None) -> Outcome:

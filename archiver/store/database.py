@@ -32,7 +32,7 @@ class Database:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open an existing file; raises `StoreMissing`; making one is `create`, so that a wrong path never starts an empty archive."""
+        """Open an existing file; raises `StoreMissing`. Making one is `create`: a wrong path starts no empty archive."""
         if not path.is_file():
             raise StoreMissing(path.parent)
         return cls._open(path, apsw.SQLITE_OPEN_READWRITE)
@@ -41,14 +41,15 @@ class Database:
     def _open(cls, path: Path, flags: int) -> Self:
         with _translated(path):
             connection = apsw.Connection(str(path), flags=flags)
-            connection.set_busy_timeout(_BUSY_MS)
-            database = cls(connection, path)
             try:
+                connection.set_busy_timeout(_BUSY_MS)
+                if flags & apsw.SQLITE_OPEN_CREATE:
+                    path.chmod(0o600)  # before the files beside it are made: they take their rights from this one
+                database = cls(connection, path)
                 database._prepare()
             except BaseException:
                 connection.close()
                 raise
-        path.chmod(0o600)
         return database
 
     def _prepare(self) -> None:
@@ -84,10 +85,12 @@ class Database:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
+                self._connection.execute("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                # SQLite has rolled back by itself after a full disk or a failed read.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
                 raise
-            self._connection.execute("COMMIT")
 
     def run(self, sql: str, values: tuple[Value, ...] = ()) -> int:
         """Run one statement; the row id of the last insert."""

@@ -95,18 +95,19 @@ class Exchanges:
     def _put(self, session: int, source: int, exchange: Exchange, known: tuple[int, bytes] | None) -> int | None:
         """The key if the exchange is new or says something else than before; None if it was there already."""
         turns = _pack(exchange.turns)
-        if known and known[1] == turns:
-            self._write(known[0], source, exchange, turns)
-            return None
-        if known:
-            key = known[0]
-            self._db.run("UPDATE item SET at = ?, embedded = NULL WHERE key = ?", (exchange.started, key))
-            self._db.run("UPDATE exchange SET observed = NULL WHERE item = ?", (key,))
-        else:
+        if known is None:
             key = self._db.run(
                 "INSERT INTO item (kind, session, at) VALUES ('exchange', ?, ?)", (session, exchange.started)
             )
+            self._write(key, source, exchange, turns)
+            return key
+        key, before = known
+        self._db.run("UPDATE item SET at = ? WHERE key = ?", (exchange.started, key))
         self._write(key, source, exchange, turns)
+        if before == turns:
+            return None
+        self._db.run("UPDATE item SET embedded = NULL WHERE key = ?", (key,))
+        self._db.run("UPDATE exchange SET observed = NULL WHERE item = ?", (key,))
         return key
 
     def _write(self, key: int, source: int, exchange: Exchange, turns: bytes) -> None:
@@ -114,8 +115,9 @@ class Exchanges:
         self._db.run(
             """INSERT INTO exchange (item, source, ordinal, start_line, end_line, start_byte, end_byte, cwd, branch,
                    ended, turns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-               ON CONFLICT (item) DO UPDATE SET end_line = excluded.end_line, end_byte = excluded.end_byte,
-                   cwd = excluded.cwd, branch = excluded.branch, ended = excluded.ended, turns = excluded.turns""",
+               ON CONFLICT (item) DO UPDATE SET start_line = excluded.start_line, end_line = excluded.end_line,
+                   start_byte = excluded.start_byte, end_byte = excluded.end_byte, cwd = excluded.cwd,
+                   branch = excluded.branch, ended = excluded.ended, turns = excluded.turns""",
             (
                 key,
                 source,
@@ -130,6 +132,10 @@ class Exchanges:
                 turns,
             ),
         )
+
+# Looking a value up is three times as fast as calling the enumeration, and an archive has millions of turns.
+_SPEAKERS = {speaker.value: speaker for speaker in Speaker}
+_KINDS = {kind.value: kind for kind in Kind}
 
 
 def _pack(turns: Sequence[Turn]) -> bytes:
@@ -163,8 +169,8 @@ def _turn(values: list[Any]) -> Turn:
     line, speaker, kind, text, at, record, group, tool, call, failed, reads, writes, active = values
     return Turn(
         line=line,
-        speaker=Speaker(speaker),
-        kind=Kind(kind),
+        speaker=_SPEAKERS[speaker],
+        kind=_KINDS[kind],
         text=text,
         at=at,
         record=record,

@@ -37,7 +37,7 @@ class Observations:
         The exchange counts as changed too: its index entry carries the types and concepts learned from it.
         """
         known = {stored.observation: stored.key for stored in self.of_exchange(exchange)}
-        new = [observation for observation in observations if known.pop(observation, None) is None]
+        new = [observation for observation in dict.fromkeys(observations) if known.pop(observation, None) is None]
         gone = list(known.values())
         self._db.run_many("DELETE FROM item WHERE key = ?", [(key,) for key in gone])
         added = [self._insert(exchange, session, observation) for observation in new]

@@ -3,13 +3,13 @@
 import json
 import os
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
 from ...core.clock import now
 from .database import Database, Row
-
 
 Place = tuple[int, int]
 """A source's id and a line in its copy."""
@@ -110,10 +110,13 @@ class Sources:
         """The names of all copies, those of replaced sources included."""
         return {str(row[0]) for row in self._db.rows("SELECT archived FROM source")}
 
-    def place(self, record: str) -> Place | None:
-        """Where a record id was first seen; None for an unknown one."""
-        row = self._db.one("SELECT source, line FROM record WHERE id = ?", (record,))
-        return (cast(int, row[0]), cast(int, row[1])) if row else None
+    def places(self, records: Collection[str]) -> dict[str, Place]:
+        """Where these record ids were first seen; unknown ones are left out."""
+        rows = self._db.rows(
+            "SELECT id, source, line FROM record WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(records)),),
+        )
+        return {str(record): (cast(int, source), cast(int, line)) for record, source, line in rows}
 
     def own(self, source: int, lines: dict[str, int]) -> None:
         """This source brought these records first, on these lines."""

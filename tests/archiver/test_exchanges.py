@@ -59,6 +59,14 @@ def test_injected_text_before_the_first_prompt_is_its_beginning() -> None:
     assert [turn.line for turn in only.turns] == [2, 4, 5]
 
 
+def test_a_queued_prompt_before_everything_else_is_the_beginning() -> None:
+    """Its line is part of the first exchange although it is only told when the next prompt comes."""
+    first, second = of(queue("enqueue", "early"), CAVEAT, said("go"))
+
+    assert (first.prompt, first.span.start_line, first.span.end_line) == ("early", 1, 2)
+    assert (second.prompt, second.span.start_line) == ("go", 3)
+
+
 def test_conversation_before_the_first_prompt_is_an_exchange_of_its_own() -> None:
     """A transcript that begins in the middle loses nothing."""
     first, second = of(MODE, said("Summary", isCompactSummary=True), replied(text("on")), said("go"))
@@ -107,6 +115,9 @@ def test_the_place_is_that_of_the_prompt() -> None:
     assert (first.cwd, first.branch) == ("/a", "main")
     assert (second.cwd, second.branch) == ("/b", "fix")
     assert (third.cwd, third.started) == ("", None)
+
+    (only,) = of(said("caveat", isMeta=True, **here), said("one", **there))
+    assert (only.cwd, only.branch) == ("/b", "fix")
 
 
 def test_times_are_data_and_not_order() -> None:
@@ -207,6 +218,7 @@ def test_no_turn_is_lost(content: list[bytes]) -> None:
 
 @given(transcript_lines, st.integers(0, 12))
 @example([_on_one_line([replied(tool("Read", {}))]), _on_one_line([result("x"), said("two")])], 2)
+@example([_on_one_line([each]) for each in (said("one"), queue("enqueue", "two"), said("two"))], 2)
 @example([written([queue("enqueue", "two")]).strip(), written([said("two")]).strip()], 1)
 def test_reading_on_gives_what_reading_everything_gives(content: list[bytes], cut: int) -> None:
     """For any place where a first reading stopped, going on from its last exchange ends with the same exchanges."""

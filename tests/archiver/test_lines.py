@@ -132,6 +132,7 @@ def test_a_line_longer_than_the_limit_is_never_held() -> None:
         (b'{"a": {"b": 1}', Reason.CUT_SHORT),
         (b'{"a": {"b": 1}, "c": "d', Reason.CUT_SHORT),
         (b'{"a": [{"b": 1}, {"c', Reason.CUT_SHORT),
+        (b'{"a": tru, "b": {"c": 1}, "d": 2}', Reason.NOT_JSON),
         (b"[" * 100_000, Reason.TOO_DEEP),
         (b'{"a":' * 100_000, Reason.TOO_DEEP),
     ],

@@ -22,6 +22,20 @@ def test_a_result_stands_beside_its_call() -> None:
     assert [step.said.text for step in shown if step.form == "result"] == ["left over"]
 
 
+def test_a_tool_is_named_once() -> None:
+    """A call whose text begins with its tool is shown without that beginning, one without any is left alone."""
+    named, bare, plain = steps(
+        of(
+            Turn(1, Speaker.ASSISTANT, Kind.CALL, "Bash: ls", tool="Bash", call="c1"),
+            Turn(2, Speaker.ASSISTANT, Kind.CALL, "Bash", tool="Bash", call="c2"),
+            Turn(3, Speaker.ASSISTANT, Kind.CALL, "ls Bash: x", tool="Bash", call="c3"),
+        ),
+        None,
+    )
+
+    assert [step.said.text for step in (named, bare, plain)] == ["ls", "", "ls Bash: x"]
+
+
 def test_each_voice_is_named_once() -> None:
     """A label stands where the voice changes, and again on a branch that was left."""
     labels = [step.label for step in steps(exchange(), None)]

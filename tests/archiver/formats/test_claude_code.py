@@ -368,6 +368,19 @@ def test_a_queued_prompt_that_is_sent_counts_once() -> None:
     assert skipped(*records) == [(4, "bookkeeping"), (2, "queued")]
 
 
+def test_a_line_that_says_something_beside_a_queued_prompt_is_not_skipped() -> None:
+    """A prompt glued to another record is dropped silently when it is seen again; two on one line are one line."""
+    glued = written([replied(text("ok")), queue("enqueue", "two")]).replace(b"\n", b"")
+    both = written([queue("enqueue", "two"), queue("enqueue", "two")]).replace(b"\n", b"")
+
+    sent = written([queue("enqueue", "two"), said("two")]).replace(b"\n", b"")
+
+    assert skipped(glued, said("two")) == []
+    assert skipped(sent) == []
+    assert skipped(both, said("two")) == []
+    assert skipped(both, queue("popAll")) == [(2, "bookkeeping"), (1, "withdrawn")]
+
+
 def test_a_queued_prompt_taken_up_in_the_middle_of_work_is_kept() -> None:
     """Older versions wrote such a prompt nowhere else."""
     records = (said("one"), queue("enqueue", "and commit"), queue("remove"), replied(text("ok")))
@@ -749,11 +762,8 @@ def test_a_damaged_folder_does_not_hide_the_others(tmp_path: Path) -> None:
     (tmp_path / "-a" / "dangling.jsonl").symlink_to(tmp_path / "nowhere")
     (tmp_path / "-b" / os.fsdecode(b"caf\xe9.jsonl")).write_bytes(b"")
 
-    assert {path.name.encode("utf-8", "replace") for path in ClaudeCode().transcripts(tmp_path)} == {
-        b"one.jsonl",
-        b"two.jsonl",
-        b"caf?.jsonl",
-    }
+    found = [path.name.encode("utf-8", "replace") for path in ClaudeCode().transcripts(tmp_path)]
+    assert sorted(found) == [b"caf?.jsonl", b"one.jsonl", b"two.jsonl"]
     assert list(ClaudeCode().transcripts(tmp_path / "gone")) == []
 
 

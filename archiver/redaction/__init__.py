@@ -1,0 +1,6 @@
+"""Which parts of a text are secrets, and what stands in their place?"""
+
+from .redactor import Finding, Redacted, Redactor
+from .rules import VERSION
+
+__all__ = ["VERSION", "Finding", "Redacted", "Redactor"]

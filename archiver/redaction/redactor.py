@@ -1,0 +1,81 @@
+"""Text without its secrets, each replaced by a placeholder that tells its kind and whether it is the same one again."""
+
+import hmac
+import re
+from dataclasses import dataclass
+
+from .scanner import scan
+
+PASSES = 8
+"""A text that shows new secrets after so many is made to: it becomes one placeholder."""
+KEY_BYTES = 16
+
+_PLACEHOLDER = re.compile(rb"\[secret:[a-z0-9-]{1,64}:[0-9a-f]{6}\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One secret: its kind, and a tag of six hexadecimal digits that equal secrets share."""
+
+    kind: str
+    tag: str
+
+    def __str__(self) -> str:
+        """What stands in the secret's place."""
+        return f"[secret:{self.kind}:{self.tag}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Redacted:
+    """A text without secrets, and what was found in it."""
+
+    text: str
+    findings: tuple[Finding, ...] = ()
+
+
+class Redactor:
+    """Takes secrets out of texts. Without the key nobody can tell a secret from its tag or try guesses on it."""
+
+    def __init__(self, key: bytes) -> None:
+        """`key`: at least 16 random bytes, the same for a whole archive. Raises `ValueError` for fewer."""
+        if len(key) < KEY_BYTES:
+            raise ValueError(f"a key of {len(key)} bytes, {KEY_BYTES} needed")
+        self._key = key
+
+    def redact(self, text: str) -> Redacted:
+        """The text with a placeholder for each secret. Placeholders are left alone, so doing it again changes nothing."""
+        # JSON may bring lone surrogates; they pass through unharmed.
+        data = text.encode(errors="surrogatepass")
+        findings = list[Finding]()
+        for _ in range(PASSES):
+            found = [(start, end, kind) for start, end, kind in _secrets(data)]
+            if not found:
+                break
+            data, new = self._replace(data, found)
+            findings += new
+        else:
+            # Taking one secret out lays the next one open, again and again.
+            whole = self._finding("tangle", data)
+            return Redacted(str(whole), (*findings, whole))
+        return Redacted(data.decode(errors="surrogatepass"), tuple(findings)) if findings else Redacted(text)
+
+    def _replace(self, data: bytes, found: list[tuple[int, int, str]]) -> tuple[bytes, list[Finding]]:
+        pieces, findings, done = list[bytes](), list[Finding](), 0
+        for start, end, kind in found:
+            finding = self._finding(kind, data[start:end])
+            pieces += (data[done:start], str(finding).encode())
+            findings.append(finding)
+            done = end
+        return b"".join([*pieces, data[done:]]), findings
+
+    def _finding(self, kind: str, secret: bytes) -> Finding:
+        return Finding(kind, hmac.digest(self._key, secret, "sha256").hex()[:6])
+
+
+def _secrets(data: bytes) -> list[tuple[int, int, str]]:
+    """What `scan` finds outside placeholders."""
+    if b"[secret:" not in data:
+        return scan(data)
+    # NUL, because no rule takes it for part of a name or a secret.
+    masked = _PLACEHOLDER.sub(lambda match: b"\0" * len(match[0]), data)
+    return [found for found in scan(masked) if data[found[0] : found[1]] == masked[found[0] : found[1]]]

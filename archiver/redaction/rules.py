@@ -1,0 +1,70 @@
+"""What a secret looks like: the rules of gitleaks, read from `gitleaks.json`, and our own."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+VERSION = "1"
+"""Changes whenever any rule does, so that what was redacted by older rules can be told and redacted again."""
+
+GITLEAKS = Path(__file__).with_name("gitleaks.json")
+
+Target = Literal["secret", "match", "line"]
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What is no secret after all: `target` (see `Rule`) contains one of the patterns or, in any case, the words."""
+
+    patterns: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    target: Target = "secret"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One kind of secret. All patterns are RE2's.
+
+    A text that has none of `signs` (matched in any case) cannot hold a secret of this kind. Of each match of `pattern`
+    the secret is the group with number `group`; with 0, the first group that took part, or the whole match. It counts
+    if its entropy is above `entropy` bits per character and no `allowed` speaks for the secret, the match or its line.
+    """
+
+    kind: str
+    pattern: str
+    signs: tuple[str, ...]
+    group: int = 0
+    entropy: float = 0.0
+    allowed: tuple[Allowed, ...] = ()
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """Every rule; where findings overlap, the earlier rule names the kind."""
+    from .assignments import ASSIGNMENTS
+    from .credentials import CREDENTIALS
+
+    return (*CREDENTIALS, *_gitleaks(), *ASSIGNMENTS)
+
+
+def _gitleaks() -> Iterator[Rule]:
+    data = orjson.loads(GITLEAKS.read_bytes())
+    everywhere = _allowed(data["allowed"])
+    for rule in data["rules"]:
+        yield Rule(
+            kind=rule["kind"],
+            pattern=rule["pattern"],
+            signs=tuple(rule["signs"]),
+            group=rule.get("group", 0),
+            entropy=rule.get("entropy", 0.0),
+            allowed=(everywhere, *map(_allowed, rule.get("allowed", []))),
+        )
+
+
+def _allowed(data: dict[str, Any]) -> Allowed:
+    patterns, words = tuple(data.get("patterns", [])), tuple(data.get("words", []))
+    return Allowed(patterns, words, data.get("target", "secret"))

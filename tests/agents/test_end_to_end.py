@@ -1,0 +1,184 @@
+"""`palaver mcp` as an agent meets it: a real process, a real archive, the SDK's own client."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp_types import CallToolResult, TextContent
+
+from palaver.core.home import Home
+from palaver.core.tokens import count
+
+from .. import demo
+
+ERAS = ["legacy", "2026-07-28"]
+PALAVER = (sys.executable, "-m", "palaver", "mcp")
+SESSION = "claude-code/-home-demo-tide-clock/1c90a7e2-77b1-4c36-8d1f-90b4a6c2d302.jsonl"
+Talk = Callable[[Client], Coroutine[Any, Any, None]]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """The archived demo, with links that were put into its archive."""
+    root = tmp_path_factory.mktemp("served")
+    home = demo.archived(root)
+    (root / "secret.jsonl").write_text('{"type":"user"}\n')
+    (home.archive / "outside.jsonl").symlink_to(root / "secret.jsonl")
+    (home.archive / "inside.jsonl").symlink_to(home.archive / SESSION)
+    return home
+
+
+def served(home: Path, talk: Talk, era: str = ERAS[1], command: tuple[str, ...] = PALAVER) -> None:
+    """Runs `talk` against a server in a process of its own."""
+
+    async def run() -> None:
+        program, *arguments = command
+        environment = dict(os.environ) | {"PALAVER_HOME": str(home)}
+        server = StdioServerParameters(command=program, args=arguments, env=environment)
+        async with Client(stdio_client(server), mode=era) as client:
+            await talk(client)
+
+    anyio.run(run)
+
+
+def text(result: CallToolResult) -> str:
+    """The reply's only text."""
+    (content,) = result.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_question_leads_to_the_words_that_answer_it(home: Home, era: str) -> None:
+    """Three tools are listed; each layer gives what the next one needs, as JSON and as markdown."""
+
+    async def talk(client: Client) -> None:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["search", "get_observations", "read"]
+
+        question = {"query": "high water one hour late since the clocks changed", "limit": 3}
+        found = (await client.call_tool("search", question | {"response_format": "json"})).structured_content
+        assert found is not None
+        hit = found["results"][0]
+        shown = text(await client.call_tool("search", question))
+        assert shown.startswith("## Search Results (3 observations)\n")
+        assert hit["id"] in shown
+
+        told = await client.call_tool("get_observations", {"ids": [hit["id"]], "response_format": "json"})
+        assert told.structured_content is not None
+        [detail] = told.structured_content["observations"]
+        assert detail["path"] == SESSION
+        assert "summer time" in text(await client.call_tool("get_observations", {"ids": [hit["id"]]}))
+
+        proof = detail["evidence"][0]
+        place = {"path": detail["path"], "startLine": proof["start_line"], "endLine": proof["end_line"]}
+        raw = await client.call_tool("read", place | {"response_format": "json"})
+        assert raw.structured_content is not None
+        turns = raw.structured_content["exchanges"][0]["turns"]
+        assert any(proof["quote"] in turn["text"] for turn in turns)
+        assert f"(line {turns[0]['line']})" in text(await client.call_tool("read", place))
+
+    served(home.root, talk, era)
+
+
+MISTAKES = [
+    ("search", {"query": "x"}, "Query too short: Single string must be ≥2 characters"),
+    ("search", {"query": 7}, "Query must be string or array. Use string or string[]"),
+    ("search", {"query": [*"abcdef"]}, "Query array must have 2-5 items. Add/remove concepts"),
+    ("search", {"query": "tide", "after": "last week"}, "Invalid date format. Use YYYY-MM-DD format"),
+    ("get_observations", {"ids": ["obs-0"]}, "Invalid observation ID: obs-0. Verify ID from search results"),
+    (
+        "get_observations",
+        {"ids": [f"obs-{number}" for number in range(21)]},
+        "Maximum 20 observations per request. Split into multiple requests if needed",
+    ),
+    ("read", {"path": "/etc/passwd"}, "File not found: /etc/passwd. Verify path from search"),
+    ("read", {"path": "../palaver.db"}, "File not found: ../palaver.db. Verify path from search"),
+    ("read", {"path": "outside.jsonl"}, "File not found: outside.jsonl. Verify path from search"),
+    ("read", {"path": "inside.jsonl"}, "File not found: inside.jsonl. Verify path from search"),
+    ("read", {"path": SESSION, "startLine": 0}, "Invalid line range: startLine must be ≥1. Check line numbers"),
+    (
+        "read",
+        {"path": SESSION, "startLine": 9, "endLine": 8},
+        "Invalid line range: endLine must be ≥startLine. Check line numbers",
+    ),
+]
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_mistakes_are_answered_in_the_words_of_the_contract(home: Home, era: str) -> None:
+    """Each wrong call is an error of the tool, worded as the reference page words it, and the server goes on."""
+
+    async def talk(client: Client) -> None:
+        for name, arguments, words in MISTAKES:
+            refused = await client.call_tool(name, arguments)
+            assert (refused.is_error, text(refused)) == (True, words)
+        assert not (await client.call_tool("search", {"query": "sqlite"})).is_error
+
+    served(home.root, talk, era)
+
+
+def test_nothing_found_is_an_answer(home: Home) -> None:
+    """A search without hits is no error and says what to try."""
+
+    async def talk(client: Client) -> None:
+        for query, noun in (("tide", "observations"), (["tide", "clock"], "conversations")):
+            found = await client.call_tool("search", {"query": query, "before": "2020-01-01"})
+            assert (found.is_error, text(found).startswith(f"No {noun} found. Try broader query")) == (False, True)
+
+    served(home.root, talk)
+
+
+def test_several_concepts_find_conversations(home: Home) -> None:
+    """An array finds exchanges of the conversations in which all concepts are present."""
+
+    async def talk(client: Client) -> None:
+        found = await client.call_tool("search", {"query": ["SQLite", "UTC"]})
+        assert text(found).startswith("## Search Results (1 conversation)\n")
+        assert SESSION in text(found)
+
+    served(home.root, talk)
+
+
+def test_a_search_costs_about_what_is_promised(home: Home) -> None:
+    """On the demo, whose titles are cut where two projects share the room, ten hits stay near 30 tokens each."""
+
+    async def talk(client: Client) -> None:
+        shown = text(await client.call_tool("search", {"query": "what did we decide"}))
+        assert count(shown) <= 32 * shown.count("\nobs-")
+
+    served(home.root, talk)
+
+
+def test_an_archive_that_appears_later_is_found(tmp_path: Path, home: Home) -> None:
+    """A server that was started too early says what is missing, and answers once it is there."""
+
+    async def talk(client: Client) -> None:
+        missing = await client.call_tool("search", {"query": "sqlite"})
+        assert (missing.is_error, "Run `palaver up`" in text(missing)) == (True, True)
+        shutil.copytree(home.root, tmp_path / "later", symlinks=True)
+        assert not (await client.call_tool("search", {"query": "sqlite"})).is_error
+
+    served(tmp_path / "later", talk)
+
+
+def test_the_server_that_up_names_can_be_started() -> None:
+    """The command that `palaver up` prints for Claude Code serves the archive that it just made, word for word."""
+    shown = subprocess.run([*PALAVER[:-1], "up"], capture_output=True, text=True, check=True).stdout
+    line = next(line for line in shown.splitlines() if "claude mcp add" in line)
+    options, _, command = line.partition(" -- ")
+    home = shlex.split(options)[-1].removeprefix("PALAVER_HOME=")
+
+    async def talk(client: Client) -> None:
+        assert "obs-" in text(await client.call_tool("search", {"query": "sqlite"}))
+
+    assert options.strip().startswith("claude mcp add palaver -e PALAVER_HOME=")
+    served(Path(home), talk, command=tuple(shlex.split(command)))

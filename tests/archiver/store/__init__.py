@@ -1,0 +1,1 @@
+"""Does the store keep what it was given?"""

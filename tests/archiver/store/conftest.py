@@ -1,0 +1,21 @@
+"""What does every test of the store get?"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.store import Store
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the database of this test lies."""
+    return tmp_path / "palaver.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[Store]:
+    """An empty store."""
+    with Store.create(path) as made:
+        yield made

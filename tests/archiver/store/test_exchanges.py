@@ -1,0 +1,179 @@
+"""Stored exchanges: what comes out is what went in, and what stays the same keeps its key."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver.archiver.store import Store
+from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
+
+from .said import begun, exchange, keys, learned
+
+# What the readers promise of a text: no lone surrogates, no NUL.
+text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+moment = st.none() | st.integers(0, 2**53)
+turn = st.builds(
+    Turn,
+    line=st.integers(1, 10**9),
+    speaker=st.sampled_from(Speaker),
+    kind=st.sampled_from(Kind),
+    text=text,
+    at=moment,
+    record=text,
+    group=text,
+    tool=text,
+    call=text,
+    failed=st.booleans(),
+    reads=st.lists(text, max_size=2).map(tuple),
+    writes=st.lists(text, max_size=2).map(tuple),
+    active=st.booleans(),
+)
+span = st.builds(Span, *[st.integers(1, 2**62)] * 4)
+spoken = st.builds(
+    Exchange,
+    ordinal=st.just(0),
+    span=span,
+    turns=st.lists(turn, max_size=4).map(tuple),
+    started=moment,
+    ended=moment,
+    cwd=text,
+    branch=text,
+)
+
+
+def test_a_stored_exchange_is_the_same_exchange(store: Store) -> None:
+    """Whatever was said comes back equal in every field, and a change of it is a change of all of it."""
+    session, source = begun(store)
+
+    @given(spoken)
+    @settings(max_examples=60)
+    def comes_back(said: Exchange) -> None:
+        store.exchanges.replace(session, source, 0, [said])
+        ((key, stored),) = store.exchanges.load(store.items.all_keys()).items()
+
+        assert stored.exchange == said
+        assert (stored.key, stored.session, stored.source) == (key, session, source)
+
+    comes_back()
+
+
+def test_a_growing_exchange_keeps_its_key(store: Store) -> None:
+    """Only what says something else is reported as changed, and is to be observed and embedded again."""
+    session, source = begun(store)
+    store.exchanges.replace(session, source, 0, [exchange(0, "a", "b"), exchange(1, "c")])
+    before, mark = keys(store), store.changes.last()
+    for key in before.values():
+        store.observations.replace(key, session, [], "rules-1")
+        store.vectors.replace("model", {key: {0: b"v"}})
+    mark = store.changes.last()
+    store.exchanges.replace(session, source, 1, [exchange(1, "c", "d"), exchange(2, "e")])
+
+    assert keys(store) | before == keys(store)
+    assert store.changes.since(mark) == [before[1], keys(store)[2]]
+    assert [found.key for found in store.exchanges.unobserved("rules-1", 9)] == [before[1], keys(store)[2]]
+    assert store.vectors.unembedded("model", 9) == [keys(store)[2], before[1]]
+
+
+def test_more_lines_without_words_are_no_change(store: Store) -> None:
+    """Bookkeeping after an exchange moves its end, and asks nobody to look again."""
+    session, source = begun(store)
+    store.exchanges.replace(session, source, 0, [exchange(0, "a", "b")])
+    mark = store.changes.last()
+    store.exchanges.replace(session, source, 0, [exchange(0, "a", "b", end=99)])
+
+    assert store.exchanges.load([*keys(store).values()])[keys(store)[0]].exchange.span.end_line == 99
+    assert store.changes.since(mark) == []
+
+
+def test_exchanges_that_are_gone_take_what_was_learned_with_them(store: Store) -> None:
+    """Their observations and vectors vanish, and each is reported, so that no index keeps them."""
+    session, source = begun(store)
+    store.exchanges.replace(session, source, 0, [exchange(0, "a"), exchange(1, "b")])
+    kept, gone = keys(store).values()
+    store.observations.replace(gone, session, [learned("b")], "rules-1")
+    (observation,) = store.observations.of_exchange(gone)
+    store.vectors.replace("model", {gone: {0: b"v"}, observation.key: {0: b"v"}, kept: {0: b"v"}})
+    mark = store.changes.last()
+    store.exchanges.replace(session, source, 0, [exchange(0, "a")])
+
+    assert store.items.all_keys() == [kept]
+    assert [vector.item for vector in store.vectors.all("model")] == [kept]
+    assert store.observations.load([observation.key]) == {}
+    assert store.changes.since(mark) == sorted([gone, observation.key])
+
+
+def test_sources_are_apart(store: Store) -> None:
+    """Replacing the exchanges of one file touches those of no other."""
+    session, one = begun(store)
+    _, two = begun(store, "two")
+    store.exchanges.replace(session, one, 0, [exchange(0, "a")])
+    store.exchanges.replace(session, two, 0, [exchange(0, "b"), exchange(1, "c")])
+    store.exchanges.replace(session, one, 0, [])
+
+    prompts = [found.exchange.prompt for found in store.exchanges.load(store.items.all_keys()).values()]
+    assert prompts == ["b", "c"]
+
+
+def test_keys_are_never_used_twice(store: Store) -> None:
+    """An id that was handed out never means another item."""
+    session, source = begun(store)
+    store.exchanges.replace(session, source, 0, [exchange(0, "a"), exchange(1, "b")])
+    before = set(store.items.all_keys())
+    store.exchanges.replace(session, source, 0, [])
+    store.exchanges.replace(session, source, 0, [exchange(0, "a"), exchange(1, "b")])
+
+    assert before.isdisjoint(store.items.all_keys())
+
+
+@pytest.mark.parametrize(
+    ("line", "found"), [(1, (0, 1, 0)), (10, (0, 1, 0)), (11, (1, 11, 100)), (20, (1, 11, 100)), (999, (1, 11, 100))]
+)
+def test_a_line_leads_to_the_exchange_that_holds_it(store: Store, line: int, found: tuple[int, int, int]) -> None:
+    """Reading can begin at the exchange of any line."""
+    session, source = begun(store)
+    store.exchanges.replace(session, source, 0, [exchange(0, "a"), exchange(1, "b")])
+
+    assert store.exchanges.before(source, line) == found
+
+
+def test_a_line_before_all_exchanges_leads_to_the_beginning(store: Store) -> None:
+    """Where no exchange begins before it, reading starts with the file."""
+    session, source = begun(store)
+    assert store.exchanges.before(source, 5) == (0, 1, 0)
+
+    store.exchanges.replace(session, source, 0, [exchange(1, "b")])
+    assert store.exchanges.before(source, 10) == (0, 1, 0)
+
+
+def test_unknown_keys_are_left_out(store: Store) -> None:
+    """Asking for what does not exist, or for nothing, is no error."""
+    assert store.exchanges.load([]) == {}
+    assert store.exchanges.load([1, 2**62]) == {}
+
+
+def test_exchanges_wait_until_these_rules_saw_them(store: Store) -> None:
+    """Other rules make every exchange wait again; those that wait come oldest first."""
+    session, source = begun(store)
+    store.exchanges.replace(session, source, 0, [exchange(0, "a"), exchange(1, "b"), exchange(2, "c")])
+    first, second, third = keys(store).values()
+    store.observations.replace(second, session, [], "rules-1")
+
+    assert [found.key for found in store.exchanges.unobserved("rules-1", 9)] == [first, third]
+    assert [found.key for found in store.exchanges.unobserved("rules-1", 1)] == [first]
+    assert store.exchanges.count_unobserved("rules-1") == 2
+    assert store.exchanges.count_unobserved("rules-2") == store.exchanges.count() == 3
+
+
+def test_a_turn_left_behind_is_a_change(store: Store) -> None:
+    """That the person went back changes what an exchange says."""
+    session, source = begun(store)
+    said = exchange(0, "a", "b")
+    store.exchanges.replace(session, source, 0, [said])
+    mark = store.changes.last()
+    store.exchanges.replace(
+        session, source, 0, [replace(said, turns=(said.turns[0], replace(said.turns[1], active=False)))]
+    )
+
+    assert store.changes.since(mark) == [keys(store)[0]]

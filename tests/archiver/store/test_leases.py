@@ -1,0 +1,80 @@
+"""Leases: one writer at a time, the dead hold nothing, and the late know that they are late."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.store import Store
+from palaver.core.errors import LeaseHeld
+
+HOLDER = """
+import sys
+from pathlib import Path
+from palaver.archiver.store import Store
+with Store.open(Path(sys.argv[1])) as store, store.leases.hold("archiver") as lease:
+    print(lease.epoch, flush=True)
+    sys.stdin.read()
+"""
+
+
+def held(path: Path) -> "subprocess.Popen[str]":
+    """Another process that holds the lease."""
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "1\n"
+    return holder
+
+
+def test_only_one_holds_a_lease(store: Store, path: Path) -> None:
+    """While another process holds it the answer is no, at once; when it is done the answer is yes."""
+    holder = held(path)
+    with pytest.raises(LeaseHeld, match="archiver") as refused, store.leases.hold("archiver"):
+        raise AssertionError
+    assert refused.value.hint
+    with store.leases.hold("another") as other:
+        assert other.epoch == 1
+
+    holder.communicate()
+    with store.leases.hold("archiver") as lease:
+        assert lease.epoch == 2
+
+
+def test_the_dead_hold_nothing(store: Store, path: Path) -> None:
+    """A holder that was killed leaves no lock behind."""
+    holder = held(path)
+    holder.send_signal(signal.SIGKILL)
+    holder.communicate()
+
+    with store.leases.hold("archiver") as lease:
+        assert lease.epoch == 2
+
+
+def test_one_process_does_not_hold_it_twice(store: Store) -> None:
+    """Asking again inside is refused as well, and leaves the first holder its lease."""
+    with store.leases.hold("archiver") as lease:
+        with pytest.raises(LeaseHeld), store.leases.hold("archiver"):
+            raise AssertionError
+        assert store.leases.is_current(lease)
+
+
+def test_a_later_holder_fences_an_earlier_one(store: Store) -> None:
+    """A lease is current until the next is given out, even after its block has ended."""
+    with store.leases.hold("archiver") as first:
+        assert store.leases.is_current(first)
+    with store.leases.hold("archiver") as second:
+        assert (first.epoch, second.epoch) == (1, 2)
+        assert not store.leases.is_current(first)
+        assert store.leases.is_current(second)
+
+
+def test_an_error_inside_gives_the_lease_back(store: Store) -> None:
+    """Whatever ends the block frees the lease."""
+    with pytest.raises(ZeroDivisionError), store.leases.hold("archiver"):
+        raise ZeroDivisionError
+    with store.leases.hold("archiver") as lease:
+        assert lease.epoch == 2

@@ -1,0 +1,60 @@
+"""Migrations: an older archive is brought up to date in one step or not at all, and a newer one is left alone."""
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from palaver.archiver.store import Store, database
+from palaver.archiver.store.migrations import MIGRATIONS
+from palaver.core.conversation import Session
+from palaver.core.errors import StoreError, StoreFromFuture
+
+
+def version(store: Store) -> int:
+    return store._database.number("PRAGMA user_version")
+
+
+def test_a_new_archive_has_seen_every_step(store: Store) -> None:
+    """The number of steps is written into the file."""
+    assert version(store) == len(MIGRATIONS) > 0
+
+
+def test_an_older_archive_is_brought_up_to_date(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening runs only the steps that the file has not seen, and keeps its content."""
+    with Store.create(path) as store:
+        store.sessions.save(Session("claude-code", "one"))
+    monkeypatch.setattr(database, "MIGRATIONS", [*MIGRATIONS, "CREATE TABLE added (id INTEGER PRIMARY KEY)"])
+
+    with Store.open(path) as store:
+        assert version(store) == len(MIGRATIONS) + 1
+        assert store._database.number("SELECT count(*) FROM added") == 0
+        assert store.sessions.count() == 1
+
+
+def test_a_step_that_fails_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All missing steps happen in one transaction."""
+    with Store.create(path):
+        pass
+    steps = [*MIGRATIONS, "CREATE TABLE added (id INTEGER PRIMARY KEY)", "CREATE TABLE added (id INTEGER PRIMARY KEY)"]
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "MIGRATIONS", steps)
+        with pytest.raises(StoreError, match="already exists"):
+            Store.open(path)
+
+    with Store.open(path) as store:
+        assert version(store) == len(MIGRATIONS)
+        with pytest.raises(StoreError):
+            store._database.rows("SELECT * FROM added")
+
+
+def test_an_archive_of_a_newer_palaver_is_left_alone(path: Path) -> None:
+    """Both ways of opening refuse it and say what to install."""
+    with Store.create(path) as store:
+        store._database.run(f"PRAGMA user_version = {len(MIGRATIONS) + 7}")
+    for opened in (Store.open, Store.create):
+        with pytest.raises(StoreFromFuture, match=f"schema {len(MIGRATIONS) + 7}") as newer:
+            opened(path)
+        assert "newer" in newer.value.hint
+
+    assert apsw.Connection(str(path)).execute("PRAGMA user_version").fetchall() == [(len(MIGRATIONS) + 7,)]

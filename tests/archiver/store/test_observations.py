@@ -1,0 +1,91 @@
+"""Stored observations: bound to an exchange, replaced as a whole, and known by the same key while they say the same."""
+
+from palaver.archiver.store import Store
+from palaver.core.observation import Evidence, Observation, ObservationType
+
+from .said import begun, exchange, keys, learned
+
+FULL = Observation(
+    type=ObservationType.BUG_FIX,
+    title="Prices are cents",
+    subtitle="no more rounding",
+    narrative="Ünïcode, 日本語, 🎉",
+    facts=("one", "two"),
+    concepts=("money",),
+    files_read=("/a",),
+    files_modified=("/b", "/c"),
+    evidence=(Evidence(1, 2, "use cents"), Evidence(7, 7, "")),
+    at=123,
+    origin="human",
+    extractor="rules-1",
+)
+
+
+def asked(store: Store) -> tuple[int, int]:
+    """The numbers of a session and of an exchange of it."""
+    session, source = begun(store)
+    store.exchanges.replace(session, source, 0, [exchange(0, "a")])
+    return session, keys(store)[0]
+
+
+def test_a_stored_observation_is_the_same_observation(store: Store) -> None:
+    """Every field comes back equal, by its exchange and by its key."""
+    session, asking = asked(store)
+    store.observations.replace(asking, session, [FULL], "rules-1")
+    (stored,) = store.observations.of_exchange(asking)
+
+    assert stored.observation == FULL
+    assert (stored.exchange, stored.session) == (asking, session)
+    assert store.observations.load([stored.key, 999]) == {stored.key: stored}
+
+
+def test_what_stays_the_same_keeps_its_key(store: Store) -> None:
+    """Replacing tells of what is new and what is gone, and of the exchange whose entry carries it."""
+    session, asking = asked(store)
+    store.observations.replace(asking, session, [learned("stays"), learned("goes")], "rules-1")
+    stays, goes = (stored.key for stored in store.observations.of_exchange(asking))
+    mark = store.changes.last()
+    store.observations.replace(asking, session, [learned("comes"), learned("stays")], "rules-2")
+    titles = {stored.observation.title: stored.key for stored in store.observations.of_exchange(asking)}
+
+    assert titles["stays"] == stays
+    assert set(titles) == {"stays", "comes"}
+    assert store.changes.since(mark) == sorted([asking, goes, titles["comes"]])
+
+
+def test_the_same_again_changes_nothing(store: Store) -> None:
+    """Rules that learn the same ask no index to follow, but the exchange counts as seen by them."""
+    session, asking = asked(store)
+    store.observations.replace(asking, session, [FULL], "rules-1")
+    mark = store.changes.last()
+    store.observations.replace(asking, session, [FULL], "rules-2")
+
+    assert store.changes.since(mark) == []
+    assert store.exchanges.count_unobserved("rules-2") == 0
+
+
+def test_the_same_twice_is_one(store: Store) -> None:
+    """Equal observations of one exchange are one, however often they are replaced."""
+    session, asking = asked(store)
+    for _ in range(2):
+        store.observations.replace(asking, session, [FULL, FULL], "rules-1")
+
+    assert [stored.observation for stored in store.observations.of_exchange(asking)] == [FULL]
+
+
+def test_nothing_learned_is_remembered_too(store: Store) -> None:
+    """An exchange that taught nothing does not wait for ever."""
+    session, asking = asked(store)
+    store.observations.replace(asking, session, [], "rules-1")
+
+    assert store.observations.of_exchange(asking) == []
+    assert store.exchanges.count_unobserved("rules-1") == 0
+
+
+def test_types_are_counted(store: Store) -> None:
+    """The most frequent comes first."""
+    session, asking = asked(store)
+    store.observations.replace(asking, session, [FULL, learned("a"), learned("b")], "rules-1")
+
+    assert list(store.observations.count_by_type().items()) == [("decision", 2), ("bug-fix", 1)]
+    assert store.observations.of_exchanges([]) == {}

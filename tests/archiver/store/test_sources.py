@@ -1,0 +1,132 @@
+"""Stored sources: one row for each archived file, with an account of every line."""
+
+import os
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.store import Resume, Store
+from palaver.core.errors import StoreError
+
+from .said import begun, source
+
+
+def test_a_stored_source_is_the_same_source(store: Store) -> None:
+    """Every field comes back equal, by path, by copy and by number; so does a path of any bytes."""
+    session, _ = begun(store)
+    saved = replace(
+        source("two", session),
+        path=Path(os.fsdecode(b"/h/\xff.jsonl")),
+        parsed=90,
+        lines=9,
+        coverage={"parsed": 8, "blank": 1},
+        resume=Resume(5, 50, 2, {"parsed": 4}),
+    )
+    number = store.sources.save(saved)
+
+    assert saved.id == number
+    assert store.sources.load(number) == saved
+    assert store.sources.by_archived(saved.archived) == saved
+    assert store.sources.by_path()[saved.path] == saved
+    assert store.sources.session_of(number) == session
+
+
+def test_saving_again_updates(store: Store) -> None:
+    """A source with a number keeps its row."""
+    saved = source("one")
+    number = store.sources.save(saved)
+    saved.size = 200
+
+    assert store.sources.save(saved) == number
+    assert store.sources.load(number).size == 200
+
+
+def test_a_replaced_source_leaves_its_path_to_another(store: Store) -> None:
+    """Its row and the name of its copy stay; a path has one current source."""
+    first = source("one")
+    store.sources.save(first)
+    second = replace(source("one"), archived="claude-code/shop/one~2.jsonl")
+    with pytest.raises(StoreError):
+        store.sources.save(replace(second))
+
+    store.sources.supersede(first)
+    store.sources.save(second)
+
+    assert store.sources.by_path() == {first.path: second}
+    assert store.sources.archived_names() == {first.archived, second.archived}
+    assert store.sources.by_archived(first.archived) == first
+
+
+def test_a_copy_belongs_to_one_source(store: Store) -> None:
+    """The database refuses two sources with one copy."""
+    store.sources.save(source("one"))
+    with pytest.raises(StoreError):
+        store.sources.save(replace(source("two"), archived=source("one").archived))
+
+
+def test_records_belong_to_whoever_brought_them_first(store: Store) -> None:
+    """A record keeps its place whatever repeats it; unknown records are left out."""
+    _, one = begun(store)
+    _, two = begun(store, "two")
+    store.sources.own(one, {"a": 1, "b": 2})
+    store.sources.own(two, {"b": 5, "c": 6, "quote '\"; --": 7})
+
+    assert store.sources.places(["a", "b", "c", "quote '\"; --", "unknown"]) == {
+        "a": (one, 1),
+        "b": (one, 2),
+        "c": (two, 6),
+        "quote '\"; --": (two, 7),
+    }
+    assert store.sources.places([]) == {}
+
+
+def test_any_number_of_records_is_looked_up_at_once(store: Store) -> None:
+    """A long transcript is one question."""
+    _, one = begun(store)
+    lines = {f"record-{line}": line for line in range(100_000)}
+    store.sources.own(one, lines)
+
+    assert store.sources.places([*lines, "unknown"]) == {record: (one, line) for record, line in lines.items()}
+
+
+def test_repeated_sessions_are_noted_once(store: Store) -> None:
+    """A fork is linked to the sessions that it repeats."""
+    session, one = begun(store)
+    store.sources.note_copies(one, {session})
+    store.sources.note_copies(one, {session})
+
+    assert store._database.rows("SELECT * FROM copy") == [(one, session)]
+
+
+def test_lines_are_counted_over_all_copies(store: Store) -> None:
+    """The account of all lines includes replaced files, whose copies are kept."""
+    assert (store.sources.totals(), store.sources.coverage()) == ((0, 0, 0, 0), Counter())
+    first = replace(source("one"), parsed=90, lines=3, coverage={"parsed": 2, "blank": 1})
+    store.sources.save(first)
+    store.sources.supersede(first)
+    store.sources.save(replace(source("two"), parsed=100, lines=2, coverage={"parsed": 2}))
+
+    assert store.sources.totals() == (2, 200, 5, 10)
+    assert store.sources.coverage() == {"parsed": 4, "blank": 1}
+
+
+def test_problems_are_remembered_until_they_are_solved(store: Store) -> None:
+    """A file has one problem, the latest, under a name of any bytes."""
+    bad, worse = Path(os.fsdecode(b"/h/\xff")), Path("/h/b")
+    store.sources.report(worse, "first")
+    store.sources.report(worse, "second")
+    store.sources.report(bad, "closed")
+    assert store.sources.problems() == [(worse, "second"), (bad, "closed")]
+
+    store.sources.report(worse, None)
+    assert store.sources.problems() == [(bad, "closed")]
+
+
+def test_an_unknown_source_is_not_found(store: Store) -> None:
+    """Looking for one gives nothing; loading one that nobody gave out is a mistake."""
+    assert store.sources.by_archived("x") is None
+    assert store.sources.session_of(1) is None
+    with pytest.raises(KeyError):
+        store.sources.load(1)

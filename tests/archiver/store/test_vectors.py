@@ -1,0 +1,68 @@
+"""Stored vectors: by item, part and model, and gone with their item."""
+
+from palaver.archiver.store import Entity, Store, StoredVector
+
+from .said import begun, exchange, keys, learned
+
+
+def asked(store: Store, count: int = 3) -> tuple[int, list[int]]:
+    """The numbers of a session and of its exchanges."""
+    session, source = begun(store)
+    store.exchanges.replace(session, source, 0, [exchange(ordinal, "a") for ordinal in range(count)])
+    return session, list(keys(store).values())
+
+
+def test_vectors_come_back_by_item_and_part(store: Store) -> None:
+    """Those of an observation tell the exchange they belong to; those of another model are left out."""
+    session, (one, two, _) = asked(store)
+    store.observations.replace(two, session, [learned("b")], "rules-1")
+    learning = store.observations.of_exchange(two)[0].key
+    store.vectors.replace("model", {two: {1: b"2b", 0: b"2a"}, learning: {0: b"o"}})
+    store.vectors.replace("other", {one: {0: b"1"}})
+
+    assert store.vectors.all("model") == [
+        StoredVector(two, two, 0, b"2a"),
+        StoredVector(two, two, 1, b"2b"),
+        StoredVector(learning, two, 0, b"o"),
+    ]
+    assert store.vectors.of_items("model", [one, learning]) == [StoredVector(learning, two, 0, b"o")]
+    assert (store.vectors.count("model"), store.vectors.count("other")) == (3, 1)
+
+
+def test_new_vectors_replace_all_old_ones(store: Store) -> None:
+    """An item has the vectors it was last given, of one model, and the log tells so."""
+    _, (one, *_) = asked(store)
+    store.vectors.replace("model", {one: {0: b"a", 1: b"b"}})
+    mark = store.changes.last()
+    store.vectors.replace("other", {one: {0: b"c"}})
+
+    assert store.vectors.all("model") == []
+    assert [vector.data for vector in store.vectors.all("other")] == [b"c"]
+    assert store.changes.since(mark, [Entity.VECTOR]) == [one]
+    assert store.changes.since(mark, [Entity.ITEM]) == []
+
+
+def test_an_item_that_vanished_meanwhile_is_passed_over(store: Store) -> None:
+    """Embedding happens outside the transaction, so an item may be gone by then."""
+    _, (one, *_) = asked(store)
+    store.vectors.replace("model", {999: {0: b"x"}, one: {0: b"a"}})
+
+    assert [vector.item for vector in store.vectors.all("model")] == [one]
+
+
+def test_items_wait_for_the_model_in_use(store: Store) -> None:
+    """The newest wait first; another model makes all of them wait."""
+    _, (one, two, three) = asked(store)
+    store.vectors.replace("model", {two: {0: b"a"}})
+
+    assert store.vectors.unembedded("model", 9) == [three, one]
+    assert store.vectors.unembedded("model", 1) == [three]
+    assert (store.vectors.count_unembedded("model"), store.vectors.count_unembedded("other")) == (2, 3)
+
+
+def test_any_number_of_items_is_asked_for(store: Store) -> None:
+    """More keys than one statement may name are no problem."""
+    _, known = asked(store, 1100)
+    store.vectors.replace("model", {key: {0: b"v"} for key in known})
+
+    assert [vector.item for vector in store.vectors.of_items("model", known)] == known

@@ -1,0 +1,108 @@
+"""Crashes and competition: whatever happens to a process, the next pass ends with the same archive."""
+
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.store import Lease
+
+from .formats.claude import written
+from .history import FORK, History, talk
+
+WORKER = Path(__file__).with_name("worker.py")
+OTHER = "33333333-0000-4000-8000-000000000003"
+KILLS = 12
+
+
+def command(mode: str, history: Path, home: str, *rest: int) -> list[str]:
+    return [sys.executable, str(WORKER), mode, str(history / "projects"), str(history / home), *map(str, rest)]
+
+
+def run(mode: str, history: Path, home: str, *rest: int) -> int:
+    """What the worker printed."""
+    return int(subprocess.run(command(mode, history, home, *rest), check=True, capture_output=True).stdout)
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A history that was taken up into `before`, and then grew, was forked, rewritten and added to."""
+    root = tmp_path_factory.mktemp("crash")
+    with History(root, "before") as history:
+        history.write(talk("one", "two"), at=1)
+        history.write(talk("other", session=OTHER), OTHER, at=2)
+        history.ingest()
+        history.append(talk("three"), at=3)
+        history.write([*talk("one", session=FORK), *talk("apart", session=FORK)], FORK, at=4)
+        history.write(talk("another", session=OTHER), OTHER, at=5)
+        for number in range(4):
+            history.write(talk(f"new{number}", session=f"s{number}"), f"s{number}", at=6 + number)
+    yield root
+    shutil.rmtree(root)
+
+
+def started(root: Path, home: str) -> str:
+    """A home as it was before the history grew."""
+    shutil.copytree(root / "before", root / home)
+    return home
+
+
+@pytest.mark.timeout(240)
+def test_a_killed_pass_leaves_nothing_to_repair(grown: Path) -> None:
+    """Killed anywhere, even inside a write, a pass is completed by the next one to exactly what it would have been."""
+    calls = run("fused", grown, started(grown, "calm"), 0)
+    with History(grown, "calm") as calm:
+        rows, copies = calm.dump(), calm.archive_files()
+    points = random.Random(2026).sample(range(calls), KILLS)
+
+    for point in points:
+        home = started(grown, f"killed-{point}")
+        killed = subprocess.run(command("fused", grown, home, point + 1), check=False, capture_output=True)
+        assert killed.returncode == -signal.SIGKILL
+        with History(grown, home) as history:
+            sources = history.store.sources.by_path().values()
+            assert all(len(history.copy(source)) >= source.size for source in sources)
+            history.ingest()
+            assert history.dump() == rows, point
+            assert history.archive_files() == copies, point
+
+
+def test_two_processes_take_turns(grown: Path) -> None:
+    """Of two processes that begin at once one waits for the other, and together they do the work once."""
+    home = started(grown, "contested")
+    both = [
+        subprocess.Popen(command("queued", grown, home), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    ends = [worker.communicate() for worker in both]
+
+    assert [worker.returncode for worker in both] == [0, 0], ends
+    run("plain", grown, started(grown, "alone"))
+    with History(grown, home) as contested, History(grown, "alone") as alone:
+        assert contested.dump() == alone.dump()
+        assert contested.archive_files() == alone.archive_files()
+        assert contested.store.leases.is_current(Lease("archiver", 2))
+
+
+def test_a_line_of_200_megabytes_needs_little_memory(tmp_path: Path) -> None:
+    """One huge line is archived byte for byte, counted, and never held in memory; what surrounds it is read."""
+    size = 200 * 1024 * 1024
+    before, after = written(talk("one")), written(talk("two"))
+    with History(tmp_path) as history:
+        path = history.write(before + b'{"type":"user","message":{"content":"')
+        with path.open("r+b") as file:
+            file.truncate(size)
+            file.seek(0, 2)
+            file.write(b'"}}\n' + after)
+        grew = run("plain", tmp_path, "home")
+
+        assert history.prompts() == ["one?", "two?"]
+        assert history.source().coverage == {"parsed": 4, "oversized": 1}
+        assert (history.home.archive / history.source().archived).stat().st_size == path.stat().st_size
+        assert grew < 128 * 1024 * 1024
+    shutil.rmtree(tmp_path)

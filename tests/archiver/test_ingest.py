@@ -1,0 +1,623 @@
+"""Ingest: everything that changed is copied first, parsed whole, and never doubled or lost."""
+
+import os
+import random
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from palaver.archiver.formats.claude_code import ClaudeCode
+from palaver.archiver.ingest import Ingest
+from palaver.archiver.raw import RawArchive
+from palaver.archiver.reading import PARSED, REPEATED
+from palaver.archiver.transcripts import Transcript, in_paths
+from palaver.core.errors import SourceUnreadable
+
+from .formats.claude import queue, replied, said, text, written
+from .history import FORK, ORIGINAL, History, talk
+
+few = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Any:
+    with History(tmp_path) as made:
+        yield made
+
+
+def assert_accounted(history: History) -> None:
+    """Every line has exactly one outcome."""
+    for source in history.store.sources.by_path().values():
+        assert source.lines == sum(source.coverage.values())
+        assert source.lines == history.copy(source)[: source.parsed].count(b"\n") + (
+            not history.copy(source)[: source.parsed].endswith(b"\n") and source.parsed > 0
+        )
+
+
+def test_what_was_said_is_found_again(history: History) -> None:
+    """A transcript becomes a session with its exchanges, and the pass says what it did."""
+    history.write(talk("one", "two"))
+    tally = history.ingest()
+
+    assert (tally.seen, tally.changed, tally.lines, tally.exchanges, tally.problems) == (1, 1, 4, 2, [])
+    assert history.prompts() == ["one?", "two?"]
+    assert [exchange.answer for exchange in history.exchanges(ORIGINAL)] == ["one!", "two!"]
+    session = history.session()
+    assert (session.project, session.cwd, session.branch, session.title) == ("shop", "/work/shop", "main", "one?")
+
+
+def test_nothing_new_writes_nothing(history: History) -> None:
+    """A second pass over the same files changes no row and reads no line."""
+    history.write(talk("one"))
+    history.ingest()
+    before = history.dump()
+    tally = history.ingest()
+
+    assert (tally.seen, tally.changed, tally.lines) == (1, 0, 0)
+    assert history.dump() == before
+
+
+def test_progress_counts_the_changed_files_up_to_all(history: History) -> None:
+    """Whoever watches hears where the pass is, from none done to all done."""
+    for number in range(3):
+        history.write(talk(f"w{number}"), f"s{number}")
+    heard: list[tuple[int, int]] = []
+    Ingest(history.store, history.raw).run(in_paths([history.folder]), lambda done, total: heard.append((done, total)))
+
+    assert heard == [(0, 3), (1, 3), (2, 3), (3, 3)]
+
+
+@few
+@given(st.lists(st.binary(max_size=300), max_size=3))
+def test_the_archive_holds_every_byte(pieces: list[bytes]) -> None:
+    """Whatever a file holds and however it grows, its copy is the same bytes, and every line is accounted for."""
+    with TemporaryDirectory() as root, History(Path(root)) as history:
+        history.write(b"")
+        history.ingest()
+        for at, piece in enumerate(pieces):
+            history.append(piece, at=at + 2)
+            history.ingest()
+
+            assert history.copy(history.source()) == history.path().read_bytes()
+            assert_accounted(history)
+
+
+words = st.sampled_from(["one", "two", "three"])
+ids = st.sampled_from([f"u{number}" for number in range(12)])
+places = st.fixed_dictionaries(
+    {}, optional={"cwd": st.sampled_from(["/a", "/b"]), "gitBranch": st.sampled_from(["main", "fix"])}
+)
+
+
+@st.composite
+def record(draw: st.DrawFn) -> dict[str, Any]:
+    """A record whose id may be known already, whose parent may be anything, and which may lie anywhere."""
+    tree = {"uuid": draw(ids), "parentUuid": draw(ids), **draw(places)}
+    match draw(st.integers(0, 6)):
+        case 0 | 1 | 2:
+            return said(draw(words), **tree)
+        case 3 | 4:
+            return replied(text(draw(words)), **tree)
+        case 5:
+            return {"type": "ai-title", "aiTitle": draw(words)}
+        case _:
+            return queue(draw(st.sampled_from(["enqueue", "dequeue"])), draw(words))
+
+
+@few
+@given(st.lists(record(), max_size=14), st.lists(st.integers(0, 10**6), max_size=4), st.booleans())
+def test_growing_is_the_same_as_being_read_at_once(records: list[dict[str, Any]], cuts: list[int], ended: bool) -> None:
+    """A file taken up at any byte positions on the way ends as the same exchanges as one taken up whole, and an
+    exchange that did not change keeps its key and is not reported as changed.
+    """
+    data = written(records)
+    data = data if ended else data.removesuffix(b"\n")
+    with TemporaryDirectory() as root, History(Path(root, "grown")) as grown, History(Path(root, "whole")) as whole:
+        known: dict[int, Any] = {}
+        for at, cut in enumerate([*sorted(cut % (len(data) + 1) for cut in cuts), len(data)]):
+            seq = grown.store.changes.last()
+            grown.write(data[:cut], at=at)
+            grown.ingest()
+            now = {stored.key: stored.exchange for stored in grown.stored()}
+            changed = set(grown.store.changes.since(seq))
+            assert {key for key in now if key not in known or now[key].turns != known[key].turns} == changed
+            assert known.keys() <= now.keys()
+            assert_accounted(grown)
+            known = now
+        whole.write(data)
+        whole.ingest()
+
+        assert grown.exchanges(ORIGINAL) == whole.exchanges(ORIGINAL)
+        assert grown.session() == whole.session()
+        assert grown.source().lines == whole.source().lines
+
+
+def test_a_line_still_being_written_is_held_back(history: History) -> None:
+    """Half a last line is archived but not read; when the rest has come it is read once."""
+    one, two = written(talk("one")), written(talk("two"))
+    history.write(one + two[:40])
+    history.ingest()
+    source = history.source()
+
+    assert history.prompts() == ["one?"]
+    assert (source.size, source.parsed, source.lines) == (len(one) + 40, len(one), 2)
+    assert history.store.sources.totals() == (1, len(one) + 40, 2, 40)
+
+    history.append(two[40:])
+    history.ingest()
+
+    assert history.prompts() == ["one?", "two?"]
+    assert history.store.sources.totals() == (1, len(one + two), 4, 0)
+
+
+def test_a_whole_last_line_needs_no_line_end(history: History) -> None:
+    """A file that ends in a whole record without a line end is read to the end, and goes on from there."""
+    lines = written(talk("one", "two"))
+    history.write(written(talk("one")).removesuffix(b"\n"))
+    history.ingest()
+
+    assert history.source().coverage == {PARSED: 2}
+    assert history.exchanges(ORIGINAL)[0].answer == "one!"
+
+    history.append(lines[history.source().size :])
+    history.ingest()
+
+    assert history.prompts() == ["one?", "two?"]
+    assert history.source().coverage == {PARSED: 4}
+
+
+def test_only_the_last_exchange_is_read_again(history: History) -> None:
+    """An append costs the lines from the last exchange on, not the whole file."""
+    history.write(talk(*(f"w{number}" for number in range(50))))
+    history.ingest()
+    history.append(talk("new"))
+    tally = history.ingest()
+
+    assert (tally.changed, tally.lines, tally.exchanges) == (1, 4, 2)
+    assert len(history.prompts()) == 51
+
+
+def test_a_truncated_file_takes_nothing_away(history: History) -> None:
+    """What a file no longer holds stays archived, readable and found; what it then adds is added once."""
+    data = written(talk("one", "two"))
+    history.write(data)
+    history.ingest()
+    before = history.source()
+    history.write([*talk("one"), *talk("three")], at=2)
+    history.ingest()
+    after = history.source()
+
+    assert history.prompts() == ["one?", "two?", "three?"]
+    assert history.copy(before) == data
+    assert after.archived == f"claude-code/shop/{ORIGINAL}~2.jsonl"
+    assert after.coverage == {REPEATED: 2, PARSED: 2}
+    assert [source.archived for source in history.store.sources.by_path().values()] == [after.archived]
+
+
+def test_a_rewritten_file_of_the_same_length_is_seen(history: History) -> None:
+    """A rewrite is told from an append by content, not by length."""
+    history.write(talk("one"))
+    history.ingest()
+    history.write(talk("six"), at=2)
+    history.ingest()
+
+    assert history.prompts() == ["one?", "six?"]
+    assert len(history.archive_files()) == 2
+
+
+def test_a_file_replaced_by_an_equal_one_is_the_same_file(history: History) -> None:
+    """A new inode with the old bytes, as sync tools make it, is no new conversation."""
+    path = history.write(talk("one"))
+    history.ingest()
+    other = path.with_suffix(".new")
+    other.write_bytes(path.read_bytes() + written(talk("two")))
+    other.replace(path)
+    history.ingest()
+
+    assert history.prompts() == ["one?", "two?"]
+    assert len(history.archive_files()) == 1
+
+
+def test_a_deleted_file_stays_archived(history: History) -> None:
+    """The source vanishing deletes nothing."""
+    history.write(talk("one"))
+    history.write(talk("two"), FORK)
+    history.ingest()
+    before = history.dump()
+    history.path().unlink()
+    history.ingest()
+
+    assert history.dump() == before
+    assert history.copy(history.source()) == written(talk("one"))
+
+
+def test_a_file_deleted_before_the_scan_reaches_it_stops_nothing(history: History) -> None:
+    """A file that vanishes between listing and looking is reported; the others are taken up."""
+    history.write(talk("one"))
+    gone = history.write(talk("two"), FORK)
+    transcripts = in_paths([history.folder])
+    gone.unlink()
+    tally = Ingest(history.store, history.raw).run(transcripts)
+
+    assert [problem.path for problem in tally.problems] == [gone]
+    assert (tally.changed, history.prompts()) == (1, ["one?"])
+
+
+class Interfering(RawArchive):
+    """An archive in which something happens to the file just before it is copied."""
+
+    def __init__(self, root: Path, act: Any) -> None:
+        super().__init__(root)
+        self._act = act
+
+    def copy(self, path: Path, archived: str) -> Any:
+        self._act(path)
+        return super().copy(path, archived)
+
+
+def test_a_file_deleted_before_it_is_copied_stops_nothing(history: History) -> None:
+    """A file that vanishes between the scan and the copy is reported; the others are taken up."""
+    history.write(talk("one"))
+    gone = history.write(talk("two"), FORK, at=0)
+    raw = Interfering(history.home.archive, lambda path: path.unlink() if path == gone else None)
+    tally = Ingest(history.store, raw).run(in_paths([history.folder]))
+
+    assert [str(problem) for problem in tally.problems] == [f"{gone}: deleted before it could be copied"]
+    assert (tally.changed, history.prompts()) == (1, ["one?"])
+
+
+def test_a_file_deleted_while_it_is_read_is_read_to_the_end(history: History) -> None:
+    """Only the copy is parsed, so the file may go as soon as it is copied."""
+    path = history.write(talk("one"))
+
+    class Deleting(RawArchive):
+        def copy(self, path: Path, archived: str) -> Any:
+            copied = super().copy(path, archived)
+            path.unlink()
+            return copied
+
+    tally = Ingest(history.store, Deleting(history.home.archive)).run(in_paths([history.folder]))
+
+    assert not path.exists()
+    assert (tally.problems, history.prompts()) == ([], ["one?"])
+
+
+def test_a_file_rewritten_between_scan_and_copy_is_put_right(history: History) -> None:
+    """A pass that looked at one content and copied another loses neither: the next pass sees the difference."""
+    path = history.write(talk("one"))
+    history.ingest()
+    history.append(talk("two"))
+    raw = Interfering(history.home.archive, lambda _: history.write(talk("x1", "x2", "x3"), at=3))
+    Ingest(history.store, raw).run(in_paths([history.folder]))
+    history.touch(path, 4)
+    history.ingest()
+
+    assert {"one?", "x1?", "x2?", "x3?"} <= set(history.prompts())
+    assert history.copy(history.source()) == path.read_bytes()
+    assert_accounted(history)
+
+
+def test_an_unreadable_file_is_reported_until_it_can_be_read(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file without permission stops nothing, is remembered as a problem, and is taken up once it may be read."""
+    closed = history.write(talk("one"))
+    history.write(talk("two"), FORK)
+    transcripts = in_paths([history.folder])
+    opened = Path.open
+
+    def refuse(path: Path, *arguments: Any, **options: Any) -> Any:
+        if path == closed:
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", refuse)
+        tally = Ingest(history.store, history.raw).run(transcripts)
+
+    assert [problem.reason for problem in tally.problems] == ["permission denied"]
+    assert history.store.sources.problems() == [(closed, "permission denied")]
+    assert (tally.changed, history.prompts(FORK)) == (1, ["two?"])
+
+    history.ingest()
+
+    assert history.store.sources.problems() == []
+    assert history.prompts() == ["one?"]
+
+
+def test_a_file_that_grew_and_may_not_be_read_keeps_what_it_had(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Losing the permission to a known file is not a rewrite: when it is back, reading goes on where it was."""
+    closed = history.write(talk("one"))
+    history.ingest()
+    history.append(talk("two"))
+    opened = Path.open
+
+    def refuse(path: Path, *arguments: Any, **options: Any) -> Any:
+        if path == closed:
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", refuse)
+        assert history.ingest().changed == 0
+    history.ingest()
+
+    assert history.prompts() == ["one?", "two?"]
+    assert len(history.archive_files()) == 1
+
+
+def test_a_fork_doubles_nothing(history: History) -> None:
+    """A file that repeats another's lines under a new session id brings only its own; the link is kept."""
+    history.write(talk("one", "two"), at=1)
+    history.write([*talk("one", "two", session=FORK), *talk("three", session=FORK)], FORK, at=2)
+    history.ingest()
+    original, fork = history.source(), history.source(FORK)
+
+    assert history.prompts() == ["one?", "two?"]
+    assert history.prompts(FORK) == ["three?"]
+    assert fork.coverage == {REPEATED: 4, PARSED: 2}
+    assert history.dump()["copy"] == [(fork.id, original.session)]
+
+
+def test_the_older_file_owns_what_both_hold(history: History) -> None:
+    """Whichever name sorts first, the file that was last written earlier is taken as the original."""
+    history.write(talk("one", session=FORK), FORK, at=1)
+    history.write([*talk("one"), *talk("two")], ORIGINAL, at=2)
+    history.ingest()
+
+    assert (history.prompts(FORK), history.prompts()) == (["one?"], ["two?"])
+
+
+def test_a_fork_goes_on_on_its_own(history: History) -> None:
+    """After a fork both files grow; each brings what it alone says, however often it is read."""
+    history.write(talk("one"))
+    history.write(talk("one", session=FORK), FORK, at=2)
+    history.ingest()
+    assert history.prompts(FORK) == []
+
+    history.append(talk("left"), at=3)
+    history.append(talk("right", session=FORK), FORK, at=4)
+    history.ingest()
+    history.append(talk("further", session=FORK), FORK, at=5)
+    history.ingest()
+
+    assert history.prompts() == ["one?", "left?"]
+    assert history.prompts(FORK) == ["right?", "further?"]
+    assert_accounted(history)
+
+
+def test_a_session_in_two_folders_is_one(history: History) -> None:
+    """The same session id under two projects, as after moving a project, is one session in two files."""
+    history.write(talk("one"), project="shop", at=1)
+    history.write([*talk("one"), *talk("two")], project="moved", at=2)
+    history.ingest()
+
+    assert history.store.sessions.count() == 1
+    assert history.prompts() == ["one?", "two?"]
+    assert history.session().project == "shop"
+    assert history.dump()["copy"] == []
+
+
+def test_a_file_named_twice_is_read_once(history: History, tmp_path: Path) -> None:
+    """Overlapping folders, and links to them, give each file once."""
+    path = history.write(talk("one"))
+    link = tmp_path / "link"
+    link.symlink_to(history.folder)
+    tally = Ingest(history.store, history.raw).run(in_paths([history.folder, path, link, path.parent / ".." / "shop"]))
+
+    assert (tally.seen, tally.changed, tally.problems) == (1, 1, [])
+    assert len(history.archive_files()) == 1
+
+
+def test_a_file_that_is_no_transcript_is_kept_and_counted(history: History) -> None:
+    """Lines that are not JSON are archived, and counted under the reason why they say nothing."""
+    history.write(b"not json\n[1]\n\n" + written(talk("one")) + b'{"cut": \n')
+    history.ingest()
+
+    assert history.source().coverage == {"not-json": 1, "not-an-object": 1, "blank": 1, PARSED: 2, "cut-short": 1}
+    assert history.prompts() == ["one?"]
+
+
+def test_a_name_too_long_for_a_copy_is_reported(history: History) -> None:
+    """A file whose archive name this file system cannot hold is a problem of that file alone."""
+    path = history.write(talk("two"), FORK)
+    history.write(talk("one"))
+    long = Transcript(ClaudeCode(), path, f"claude-code/shop/{'x' * 300}.jsonl")
+    tally = Ingest(history.store, history.raw).run([*in_paths([history.path()]), long])
+
+    assert [problem.path for problem in tally.problems] == [path]
+    assert history.prompts() == ["one?"]
+
+
+@pytest.mark.parametrize("name", [b"\xff\xfe.jsonl", b"agent-\xff.jsonl", "é~\u2028 .jsonl".encode()])
+def test_a_file_name_of_any_bytes_is_taken_up(history: History, name: bytes) -> None:
+    """Names that are not UTF-8 are archived, found and recognised again."""
+    path = Path(os.fsdecode(os.fsencode(history.folder) + b"/shop/" + name))
+    path.parent.mkdir()
+    path.write_bytes(written([{"type": "summary", "summary": "T", "leafUuid": "x"}, said("hello", uuid="u")]))
+
+    assert history.ingest().problems == []
+    assert [stored.exchange.prompt for stored in history.stored()] == ["hello"]
+    assert history.ingest().changed == 0
+
+
+def test_copies_survive_a_lost_database(history: History, tmp_path: Path) -> None:
+    """With the database gone and the copies left, the next pass takes the copies up again and makes no second ones."""
+    history.write(talk("one", "two"))
+    history.write(talk("three"), FORK, at=2)
+    history.ingest()
+    before, rows = history.archive_files(), history.dump()
+    history.store.close()
+    for path in history.home.root.glob("palaver.db*"):
+        path.unlink()
+
+    with History(tmp_path / "again") as again:
+        again.folder, again.raw = history.folder, history.raw
+        again.ingest()
+
+        assert again.archive_files() == {}
+        assert history.archive_files() == before
+        assert again.dump() == rows
+
+
+def test_a_copy_that_differs_is_never_overwritten(history: History) -> None:
+    """With the database gone and the source rewritten, the old copy stays and the new content gets its own."""
+    copy = history.home.archive / "claude-code" / "shop" / f"{ORIGINAL}.jsonl"
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(written(talk("old")))
+    history.write(talk("new"))
+    history.ingest()
+
+    assert copy.read_bytes() == written(talk("old"))
+    assert history.source().archived == f"claude-code/shop/{ORIGINAL}~2.jsonl"
+    assert history.prompts() == ["new?"]
+
+
+def test_bytes_copied_by_a_killed_pass_are_never_overwritten(history: History) -> None:
+    """A copy may be ahead of the database; if the file no longer agrees with it, the file gets a copy of its own."""
+    history.write(talk("one"))
+    history.ingest()
+    before = history.source()
+    longer = written(talk("one", "two"))
+    (history.home.archive / before.archived).write_bytes(longer)
+    history.append(talk("three"))
+    history.ingest()
+
+    assert history.copy(before) == longer
+    assert history.source().archived != before.archived
+    assert history.prompts() == ["one?", "three?"]
+
+
+def test_bytes_copied_by_a_killed_pass_are_taken_up(history: History) -> None:
+    """A copy that is ahead of the database and agrees with the file is simply gone on with."""
+    history.write(talk("one"))
+    history.ingest()
+    before = history.source()
+    history.append(talk("two", "three"))
+    (history.home.archive / before.archived).write_bytes(history.path().read_bytes()[:-100])
+    history.ingest()
+
+    assert history.prompts() == ["one?", "two?", "three?"]
+    assert history.source().archived == before.archived
+    assert history.copy(history.source()) == history.path().read_bytes()
+
+
+def test_a_lost_copy_is_made_again(history: History) -> None:
+    """A copy that someone deleted or cut is completed from the file while it still exists."""
+    history.write(talk("one", "two"))
+    history.ingest()
+    copy = history.home.archive / history.source().archived
+    copy.write_bytes(copy.read_bytes()[:50])
+    history.ingest()
+    assert copy.read_bytes() == history.path().read_bytes()
+
+    copy.unlink()
+    history.ingest()
+    assert copy.read_bytes() == history.path().read_bytes()
+    assert history.prompts() == ["one?", "two?"]
+
+
+def rewind(word: str, parent: str) -> list[dict[str, Any]]:
+    """An exchange that follows another record than the last one."""
+    asked, answered = talk(word)
+    return [{**asked, "parentUuid": parent}, answered]
+
+
+def test_what_the_person_went_back_on_is_kept_and_marked(history: History) -> None:
+    """Turns of a branch that was left are stored as no longer active."""
+    history.write([*talk("one"), *rewind("wrong", "one-answered"), *rewind("right", "one-answered")])
+    history.ingest()
+
+    assert {exchange.prompt: {turn.active for turn in exchange.turns} for exchange in history.exchanges(ORIGINAL)} == {
+        "one?": {True},
+        "wrong?": {False},
+        "right?": {True},
+    }
+
+
+def test_going_back_further_than_reading_went_on_is_seen(history: History) -> None:
+    """A rewind to long before the last exchange marks the same turns as when the file is read at once."""
+    left = [*talk("one"), *rewind("wrong", "one-answered"), *rewind("worse", "wrong-answered")]
+    history.write(left)
+    history.ingest()
+    seq = history.store.changes.last()
+    history.append(rewind("right", "one-answered"))
+    tally = history.ingest()
+
+    assert [all(turn.active for turn in found.turns) for found in history.exchanges(ORIGINAL)] == [
+        True,
+        False,
+        False,
+        True,
+    ]
+    assert (tally.lines, tally.exchanges) == (8, 4)
+    assert len(history.store.changes.since(seq)) == 3
+    assert_accounted(history)
+
+
+def test_a_title_reaches_the_session_that_holds_its_record(history: History) -> None:
+    """A summary names a record of an older session; that session gets the title, and the file's own does not."""
+    summary = {"type": "summary", "summary": "The shop", "leafUuid": "one-answered"}
+    nowhere = {"type": "summary", "summary": "Nobody's", "leafUuid": "unknown"}
+    history.write(talk("one"), at=1)
+    history.write([summary, nowhere, *talk("two", session=FORK)], FORK, at=2)
+    history.ingest()
+
+    assert (history.session().title, history.session(FORK).title) == ("The shop", "two?")
+
+
+def test_the_project_is_named_as_soon_as_it_is_known(history: History) -> None:
+    """A session whose first lines tell no folder is filed under the archive's until they do."""
+    history.write([{"type": "mode", "mode": "normal", "sessionId": ORIGINAL}])
+    history.ingest()
+    assert history.session().project == "shop"
+
+    history.append(talk("one", project="/work/bakery/.claude/worktrees/fix"))
+    history.ingest()
+    assert history.session().project == "bakery"
+
+
+def test_files_are_taken_up_oldest_first(history: History) -> None:
+    """Keys rise with the time at which the files were last written."""
+    order = list(range(8))
+    random.Random(7).shuffle(order)
+    for at in order:
+        history.write(talk(f"w{at}"), f"s{at}", at=at)
+    history.ingest()
+
+    assert [stored.exchange.prompt for stored in history.stored()] == [f"w{at}?" for at in range(8)]
+
+
+def test_an_interrupted_pass_keeps_what_it_finished(history: History) -> None:
+    """Stopping between two files loses neither; the next pass takes up the rest."""
+    for number in range(4):
+        history.write(talk(f"w{number}"), f"s{number}", at=number)
+
+    def stop(done: int, _: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Ingest(history.store, history.raw).run(in_paths([history.folder]), stop)
+
+    assert len(history.stored()) == 2
+    assert history.ingest().changed == 2
+
+
+def test_a_file_is_taken_up_whole_or_not_at_all(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failure in the middle of storing a file leaves no trace of it in the database."""
+    history.write(talk("one"))
+    before = history.dump()
+
+    def fail(*_: object) -> None:
+        raise SourceUnreadable(history.path(), "planted")
+
+    monkeypatch.setattr(history.store.exchanges, "replace", fail)
+    with pytest.raises(SourceUnreadable):
+        history.ingest()
+
+    assert history.dump() == before

@@ -1,0 +1,72 @@
+"""A process that takes transcripts up, for tests that kill it, measure it, or let two of them compete.
+
+worker.py plain FOLDER HOME        one pass; prints the peak of its memory in bytes above what it began with
+worker.py fused FOLDER HOME N      one pass, killed by itself at its N-th call; prints the number of its calls
+worker.py queued FOLDER HOME       one pass as soon as the lease is free; prints how often it was not
+"""
+
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+from itertools import count
+from pathlib import Path
+from types import FrameType
+
+from palaver.archiver.ingest import Ingest
+from palaver.archiver.raw import RawArchive
+from palaver.archiver.store import Store
+from palaver.archiver.transcripts import in_paths
+from palaver.core.errors import LeaseHeld
+from palaver.core.home import Home
+
+
+def take_up(store: Store, folder: Path, home: Home) -> None:
+    Ingest(store, RawArchive(home.archive)).run(in_paths([folder]))
+
+
+def peak() -> int:
+    """Bytes; Linux counts in KiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def plain(folder: Path, home: Home) -> int:
+    with Store.create(home.database) as store:
+        before = peak()
+        take_up(store, folder, home)
+        return peak() - before
+
+
+def fused(folder: Path, home: Home, fuse: int) -> int:
+    calls = count(1)
+
+    def burn(_frame: FrameType, _event: str, _argument: object) -> None:
+        if next(calls) == fuse:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.setprofile(burn)
+    sys.setprofile(burn)
+    with Store.create(home.database) as store:
+        take_up(store, folder, home)
+    sys.setprofile(None)
+    return next(calls) - 1
+
+
+def queued(folder: Path, home: Home) -> int:
+    with Store.create(home.database) as store:
+        for refused in count():
+            try:
+                with store.leases.hold("archiver"):
+                    take_up(store, folder, home)
+                    return refused
+            except LeaseHeld:
+                time.sleep(0.005)
+    raise AssertionError
+
+
+if __name__ == "__main__":
+    mode, folder, home, *rest = sys.argv[1:]
+    work = {"plain": plain, "fused": fused, "queued": queued}[mode]
+    print(work(Path(folder), Home(Path(home)), *map(int, rest)))  # type: ignore[operator]

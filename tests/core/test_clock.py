@@ -1,0 +1,120 @@
+"""Time: one way to read it, one way to write it, and a day given as a bound is a whole day."""
+
+import time
+from datetime import UTC, date, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.core.clock import day_end, day_start, now, parse_instant, show_day, show_minute
+from palaver.core.errors import InvalidDate
+
+DAY = 86_400_000
+
+
+def test_now_is_milliseconds_since_1970() -> None:
+    """The present is what the machine's clock says."""
+    before = time.time()
+    assert before * 1000 - 1 <= now() <= time.time() * 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "instant"),
+    [
+        ("1970-01-01T00:00:00Z", 0),
+        ("2026-03-01T10:00:00.000Z", 1_772_359_200_000),
+        ("2026-03-01T10:00:00.123Z", 1_772_359_200_123),
+        ("2026-03-01T10:00:00.123456789Z", 1_772_359_200_123),
+        ("2026-03-01T12:00:00+02:00", 1_772_359_200_000),
+        ("2026-03-01 10:00:00", 1_772_359_200_000),
+        ("1969-12-31T23:59:59.999Z", -1),
+    ],
+)
+def test_rfc_3339_is_read(text: str, instant: int) -> None:
+    """Fractions, offsets and a missing zone, which is UTC, are understood."""
+    assert parse_instant(text) == instant
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "now", "1772359200", "2026-13-01T00:00:00Z", "2026-03-01T25:00:00Z", "\0", "9" * 5000, "2026-03-01T10:00:00Q"],
+)
+def test_what_is_no_instant_is_none(text: str) -> None:
+    """Anything else is not an error of the reader."""
+    assert parse_instant(text) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59.9999Z", "9999-12-31T23:59:59-14:00"]
+)
+def test_the_ends_of_the_calendar_break_nothing(text: str) -> None:
+    """Instants that no calendar day in UTC holds are read, or are none, and can be shown."""
+    instant = parse_instant(text)
+    assert len(show_day(instant)) in {len("undated"), len("2026-01-01")}
+
+
+@given(st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1)), st.integers(-840, 840))  # noqa: DTZ001
+def test_an_instant_is_the_same_wherever_it_was_written(moment: datetime, minutes: int) -> None:
+    """An offset changes how an instant is written and not which one it is."""
+    there = moment.replace(tzinfo=timezone(timedelta(minutes=minutes)))
+    here = there.astimezone(UTC)
+
+    assert parse_instant(there.isoformat()) == parse_instant(here.isoformat())
+
+
+@given(st.dates(date(1, 1, 1), date(9999, 12, 30)))
+def test_a_day_is_all_its_instants(day: date) -> None:
+    """From its first instant up to, and without, the first of the next day; both ends are shown as the right day."""
+    text = day.isoformat()
+    start, end = day_start(text), day_end(text)
+
+    assert end - start == DAY
+    assert (show_day(start), show_day(end - 1)) == (text, text)
+    assert show_day(end) == (day + timedelta(days=1)).isoformat()
+    assert show_minute(start) == f"{text} 00:00"
+
+
+@pytest.mark.parametrize("function", [day_start, day_end])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "2026",
+        "2026-1-1",
+        "20260101",
+        "2026-02-30",
+        "2026-13-01",
+        "0000-01-01",
+        "2026-01-01T00:00",
+        " 2026-01-01",
+        "2026-01-01\n",
+        "2026-W01-1",
+        "yesterday",
+        "２０２６-01-01",
+        "2026-01-01\0",
+    ],
+)
+def test_only_real_days_are_days(function: type[int], text: str) -> None:
+    """Any other spelling, and days that no calendar has, are refused with the text that was given."""
+    with pytest.raises(InvalidDate) as refused:
+        function(text)
+    assert refused.value.text == text
+
+
+def test_the_last_day_has_no_end() -> None:
+    """The calendar's last day cannot be an upper bound."""
+    assert show_day(day_start("9999-12-31")) == "9999-12-31"
+    with pytest.raises(InvalidDate):
+        day_end("9999-12-31")
+
+
+def test_what_has_no_time_is_undated() -> None:
+    """A missing time is said, not guessed."""
+    assert (show_day(None), show_minute(None)) == ("undated", "undated")
+
+
+def test_times_are_shown_in_utc() -> None:
+    """Seconds are dropped, not rounded."""
+    instant = parse_instant("2026-03-01T23:59:59.999Z")
+    assert (show_day(instant), show_minute(instant)) == ("2026-03-01", "2026-03-01 23:59")

@@ -1,0 +1,132 @@
+"""Queries: well-formed once made, and every mistake is answered with how to correct it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.core.clock import day_end, day_start
+from palaver.core.disclosure import Filters, Mode, Query
+from palaver.core.errors import (
+    ConceptCount,
+    FilterNotAllowed,
+    InvalidDate,
+    InvalidInput,
+    InvalidLimit,
+    QueryNotText,
+    QueryTooShort,
+    UnknownType,
+)
+from palaver.core.observation import ObservationType
+
+
+def test_a_question_alone_is_enough() -> None:
+    """Both engines, ten results, no filter."""
+    assert Query.parse(" why cents ") == Query(("why cents",), Mode.BOTH, 10, Filters())
+
+
+def test_two_to_five_concepts_may_be_asked_for() -> None:
+    """They are kept in order; one or six are too few or too many."""
+    assert Query.parse(["ab", " cd "]).concepts == ("ab", "cd")
+    assert Query.parse(("ab",) * 5).concepts == ("ab",) * 5
+    for count in (0, 1, 6):
+        with pytest.raises(ConceptCount, match="Query array must have 2-5 items") as refused:
+            Query.parse(["ab"] * count)
+        assert (refused.value.count, refused.value.hint) == (count, "Add or remove concepts.")
+
+
+@pytest.mark.parametrize("query", ["", "a", "  a  ", "\n", ["ab", "c"], ["ab", ""]])
+def test_a_question_has_two_characters(query: object) -> None:
+    """Blank space does not count, and each concept is a question."""
+    with pytest.raises(QueryTooShort, match="Query too short") as refused:
+        Query.parse(query)
+    assert refused.value.hint == "Use at least 2 characters."
+
+
+@pytest.mark.parametrize("query", [None, 12, 1.5, True, {"a": 1}, {"ab", "cd"}, b"ab", ["ab", 3], ["ab", None]])
+def test_a_question_is_text(query: object) -> None:
+    """Nothing else is turned into text."""
+    with pytest.raises(QueryNotText, match="Query must be string or array"):
+        Query.parse(query)
+
+
+@pytest.mark.parametrize("limit", [0, -1, 51, True, "10", 10.0, None, 10**30])
+def test_a_limit_is_a_number_from_1_to_50(limit: object) -> None:
+    """Nothing else is turned into one; the error says what was given."""
+    with pytest.raises(InvalidLimit) as refused:
+        Query.parse("ab", limit=limit)
+    assert refused.value.limit == limit
+
+
+def test_the_bounds_of_a_limit_are_allowed() -> None:
+    """One and fifty."""
+    assert [Query.parse("ab", limit=limit).limit for limit in (1, 50)] == [1, 50]
+
+
+def test_days_bound_whole_days() -> None:
+    """`after` begins with its day, `before` ends with its day."""
+    filters = Query.parse("ab", after="2026-03-01", before="2026-03-01").filters
+
+    assert (filters.after, filters.before) == (day_start("2026-03-01"), day_end("2026-03-01"))
+
+
+@pytest.mark.parametrize("name", ["after", "before"])
+@pytest.mark.parametrize("text", ["", "2026-02-30", "tomorrow"])
+def test_an_impossible_day_is_refused(name: str, text: str) -> None:
+    """An empty text is no day either."""
+    with pytest.raises(InvalidDate, match="Invalid date format") as refused:
+        Query.parse("ab", after=text if name == "after" else None, before=text if name == "before" else None)
+    assert refused.value.hint == "Use YYYY-MM-DD format."
+
+
+def test_types_are_known_by_their_aliases() -> None:
+    """Two names of one type are one filter; an unknown one is answered with those that exist."""
+    assert Query.parse("ab", types=["bugfix", "bug-fix", "test"]).filters.types == (
+        ObservationType.BUG_FIX,
+        ObservationType.TEST,
+    )
+    with pytest.raises(UnknownType, match="nonsense") as refused:
+        Query.parse("ab", types=["nonsense"])
+    assert all(kind in refused.value.hint for kind in ObservationType)
+
+
+def test_some_filters_are_for_single_questions() -> None:
+    """The error names exactly those that were given; dates and projects go with any question."""
+    with pytest.raises(FilterNotAllowed) as refused:
+        Query.parse(["ab", "cd"], types=["test"], files=["f"])
+    assert refused.value.names == ("types", "files")
+
+    several = Query.parse(["ab", "cd"], projects=["p"], after="2026-01-01")
+    assert several.filters.projects == ("p",)
+    assert Query.parse("ab", types=["test"], concepts=["c"], files=["f"]).filters
+
+
+def test_an_unknown_mode_is_refused() -> None:
+    """The answer names the modes."""
+    assert [Query.parse("ab", mode=mode).mode for mode in ("vector", "text", "both")] == list(Mode)
+    with pytest.raises(InvalidInput, match="Unknown mode: magic") as refused:
+        Query.parse("ab", mode="magic")
+    assert refused.value.hint == "Use vector, text or both."
+
+
+def test_filters_are_true_when_they_filter() -> None:
+    """Any filter at all counts, even one for the first instant of 1970."""
+    assert not Filters()
+    assert Filters(after=0)
+    assert Filters(files=("f",))
+
+
+anything = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary()
+
+
+@given(anything | st.lists(anything), anything)
+def test_whatever_is_asked_is_a_query_or_a_correction(query: object, limit: object) -> None:
+    """No input is an error of another kind, and what is accepted is well-formed."""
+    try:
+        made = Query.parse(query, limit=limit)
+    except InvalidInput as refused:
+        assert str(refused)
+        assert refused.hint
+    else:
+        assert 1 <= len(made.concepts) <= 5
+        assert all(concept == concept.strip() and len(concept) >= 2 for concept in made.concepts)
+        assert 1 <= made.limit <= 50

@@ -1,0 +1,92 @@
+"""Errors: one tree, drawn where it is defined, and each leaf carries what it is about."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from palaver.core import errors
+from palaver.core.errors import InvalidInput, PalaverError, SourceUnreadable, StoreError
+
+LEAVES: list[PalaverError] = [
+    errors.QueryTooShort(),
+    errors.QueryNotText(),
+    errors.ConceptCount(6),
+    errors.FilterNotAllowed(["types", "files"]),
+    errors.InvalidDate("x"),
+    errors.InvalidLimit(0),
+    errors.UnknownType("x", ["a", "b"]),
+    errors.UnknownIds(["obs-1"]),
+    errors.TooManyIds(21, 20),
+    errors.PathOutsideArchive("x"),
+    errors.InvalidLineRange("x"),
+    errors.StoreMissing(Path("/x")),
+    errors.IndexDamaged(Path("/x"), "why"),
+]
+
+
+def defined() -> dict[str, type[PalaverError]]:
+    """Every error of the module."""
+    return {name: kind for name, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, PalaverError)}
+
+
+def test_the_tree_is_drawn_as_it_is() -> None:
+    """The module's first page shows every error under its parent."""
+    drawn: dict[str, str] = {}
+    parents = ["PalaverError"]
+    for line in (errors.__doc__ or "").splitlines():
+        found = re.match(r"    ([│ ]*)[├└]── (\w+)", line)
+        if found:
+            depth = len(found[1]) // 4
+            drawn[found[2]] = parents[depth]
+            parents[depth + 1 :] = [found[2]]
+
+    assert drawn == {
+        name: kind.__base__.__name__
+        for name, kind in defined().items()
+        if kind is not PalaverError and kind.__base__ is not None
+    }
+
+
+def test_all_errors_of_the_module_are_ours() -> None:
+    """Nothing is raised on purpose that is not in the tree."""
+    classes = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if kind.__module__ == errors.__name__]
+
+    assert set(classes) == set(defined().values())
+
+
+@pytest.mark.parametrize("error", LEAVES, ids=lambda error: type(error).__name__)
+def test_each_says_what_happened_and_what_to_do(error: PalaverError) -> None:
+    """A message and a hint, whatever the surface."""
+    assert str(error).strip()
+    if type(error) is not errors.TooManyIds:
+        assert error.hint.strip()
+
+
+def test_every_mistake_of_a_caller_is_listed_here() -> None:
+    """A new kind of invalid input is added to these tests."""
+    tested = {type(error) for error in LEAVES}
+
+    assert {
+        kind for kind in defined().values() if issubclass(kind, InvalidInput) and kind is not InvalidInput
+    } <= tested
+
+
+def test_context_rides_on_the_error() -> None:
+    """Whoever words it needs no parsing of messages."""
+    closed = SourceUnreadable(Path("/a"), "permission denied", hint="Open it.")
+
+    assert (closed.path, closed.reason, closed.hint, str(closed)) == (
+        Path("/a"),
+        "permission denied",
+        "Open it.",
+        "/a: permission denied",
+    )
+    assert (errors.UnknownIds(["a", "b"]).ids, errors.FilterNotAllowed(["types"]).names) == (("a", "b"), ("types",))
+
+
+def test_a_hint_given_replaces_the_usual_one() -> None:
+    """And does not change it for the others."""
+    assert StoreError("x", hint="once").hint == "once"
+    assert StoreError("x").hint == ""

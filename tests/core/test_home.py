@@ -1,0 +1,88 @@
+"""The home: one folder, moved by one variable, and looking for it makes nothing."""
+
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from palaver.core.errors import ConfigInvalid
+from palaver.core.home import Home
+
+
+def test_one_variable_moves_everything(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Every place lies below the folder that `PALAVER_HOME` names."""
+    monkeypatch.setenv("PALAVER_HOME", str(tmp_path / "here"))
+    home = Home.find()
+
+    assert home.root == tmp_path / "here"
+    for place in (home.database, home.archive, home.index, home.templates):
+        assert place.parent == home.root
+
+
+@pytest.mark.parametrize("value", [None, ""])
+def test_without_it_the_platform_says_where(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: str | None) -> None:
+    """An unset and an empty variable mean the platform's data directory."""
+    monkeypatch.delenv("PALAVER_HOME")
+    if value is not None:
+        monkeypatch.setenv("PALAVER_HOME", value)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
+    places = {}
+    for platform in ("linux", "darwin", "win32"):
+        monkeypatch.setattr(sys, "platform", platform)
+        monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+        places[platform] = Home.find().root
+
+    assert places == {
+        "linux": tmp_path / ".local" / "share" / "palaver",
+        "darwin": tmp_path / "Library" / "Application Support" / "palaver",
+        "win32": tmp_path / "local" / "palaver",
+    }
+
+
+def test_the_data_directory_of_the_desktop_is_honoured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`XDG_DATA_HOME` moves it on Linux."""
+    monkeypatch.delenv("PALAVER_HOME")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setattr(sys, "platform", "linux")
+
+    assert Home.find().root == tmp_path / "data" / "palaver"
+
+
+def test_a_tilde_is_the_persons_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where no shell replaced it, as in a client's settings file."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PALAVER_HOME", "~/talk")
+
+    assert Home.find().root == tmp_path / "talk"
+
+
+@pytest.mark.parametrize("value", ["here", "./here", "~nobody-of-that-name/here"])
+def test_a_home_that_depends_on_where_one_stands_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """Relative paths would give each folder its own archive."""
+    monkeypatch.setenv("PALAVER_HOME", value)
+    with pytest.raises(ConfigInvalid, match="PALAVER_HOME") as refused:
+        Home.find()
+    assert refused.value.hint
+
+
+def test_looking_makes_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Only `make` touches the disk, and what it makes is closed to everyone else."""
+    monkeypatch.setenv("PALAVER_HOME", str(tmp_path / "deep" / "here"))
+    home = Home.find()
+    assert not list(tmp_path.iterdir())
+
+    home.make()
+    home.make()
+
+    assert stat.S_IMODE(home.root.stat().st_mode) == 0o700
+    assert not list(home.root.iterdir())
+
+
+def test_a_home_that_cannot_be_made_is_an_error_of_the_settings(tmp_path: Path) -> None:
+    """A file in its place is said to be one."""
+    (tmp_path / "file").write_text("")
+    for root in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(ConfigInvalid, match="cannot be made"):
+            Home(root).make()

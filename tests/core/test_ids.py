@@ -1,0 +1,36 @@
+"""Ids: what is shown leads back to the key, and nothing else is an error."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.core import ids
+
+kinds = st.sampled_from(sorted(ids.PREFIXES))
+
+
+@given(kinds, st.integers(0, 10**18 - 1))
+def test_an_id_leads_back_to_its_key(kind: str, key: int) -> None:
+    """For every kind and every key."""
+    assert ids.key(ids.show(kind, key)) == key
+
+
+def test_prefixes_tell_kinds_apart() -> None:
+    """No two kinds share one."""
+    assert len(set(ids.PREFIXES.values())) == len(ids.PREFIXES)
+    assert (ids.show("observation", 1042), ids.show("exchange", 7)) == ("obs-1042", "ex-7")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-", "obs-", "obs-x", "obs-1.5", "obs-１２", "obs-²", "obs- 1", "obs-+1", "obs-1\0", "obs-" + "9" * 19]
+)
+def test_what_cannot_be_an_id_has_no_key(text: str) -> None:
+    """Signs, blanks, other digits and numbers that no archive holds are not guessed at."""
+    assert ids.key(text) is None
+
+
+@given(st.text())
+def test_any_text_may_be_asked_for(text: str) -> None:
+    """A key fits into the archive's numbers, or there is none."""
+    key = ids.key(text)
+    assert key is None or 0 <= key < 2**63

@@ -1,0 +1,52 @@
+"""Observation types: ten kinds, known by several names."""
+
+import pytest
+
+from palaver.core.errors import UnknownType
+from palaver.core.observation import _ALIASES, Evidence, Observation, ObservationType
+
+
+@pytest.mark.parametrize("kind", ObservationType)
+def test_a_type_is_known_however_it_is_written(kind: ObservationType) -> None:
+    """Case, blank space around it, underscores and spaces in it make no difference."""
+    for name in (kind, kind.upper(), f" {kind} ", kind.replace("-", "_"), kind.replace("-", " ").title()):
+        assert ObservationType.parse(name) is kind
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("bugfix", "bug-fix"),
+        ("BUGFIX", "bug-fix"),
+        ("fix", "bug-fix"),
+        ("refactoring", "refactor"),
+        ("testing", "test"),
+        ("configuration", "config"),
+        ("discovery", "learning"),
+    ],
+)
+def test_other_tools_names_are_understood(name: str, kind: str) -> None:
+    """What other memories call it means the same type."""
+    assert ObservationType.parse(name) == kind
+
+
+def test_an_alias_hides_no_type() -> None:
+    """Aliases are other names, and each means a type that exists."""
+    assert set(_ALIASES).isdisjoint(ObservationType)
+    assert set(_ALIASES.values()) <= set(ObservationType)
+
+
+@pytest.mark.parametrize("name", ["", "bugs", "bug--fix", "décision"])
+def test_an_unknown_type_is_answered_with_the_known_ones(name: str) -> None:
+    """The error names what was asked and what there is."""
+    with pytest.raises(UnknownType) as refused:
+        ObservationType.parse(name)
+    assert refused.value.name == name
+    assert all(kind in refused.value.hint for kind in ObservationType)
+
+
+def test_equal_observations_are_one() -> None:
+    """What was learned is a value: it has no identity of its own."""
+    one, two = (Observation(ObservationType.TEST, "t", facts=("f",), evidence=(Evidence(1, 2, "q"),)) for _ in range(2))
+
+    assert len({one, two}) == 1

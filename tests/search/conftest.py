@@ -1,0 +1,13 @@
+"""What the tests of search start from."""
+
+from pathlib import Path
+
+import pytest
+
+from .history import History
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    """An empty archive."""
+    return History(tmp_path)

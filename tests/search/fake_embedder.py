@@ -1,0 +1,35 @@
+"""An embedder that needs no model: each word has a direction of its own, a text points where its words do."""
+
+import re
+from collections.abc import Sequence
+from hashlib import blake2b
+
+import numpy as np
+import numpy.typing as npt
+
+from palaver.core.errors import ModelUnavailable
+
+
+class FakeEmbedder:
+    """Texts with common words are near each other. The same text has the same vector in every process."""
+
+    dimension = 32
+
+    def __init__(self, name: str = "fake/1", *, missing: bool = False) -> None:
+        """Models of different names disagree; a missing one refuses to embed."""
+        self.name, self._missing = name, missing
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """One unit vector per text."""
+        if self._missing:
+            raise ModelUnavailable("the model is missing")
+        rows = np.array([self._vector(text) for text in texts], dtype=np.float32).reshape(-1, self.dimension)
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+    def _vector(self, text: str) -> npt.NDArray[np.float64]:
+        words = re.findall(r"\w+", text.lower()) or [""]
+        return np.sum([self._direction(word) for word in words], axis=0) + 1e-3
+
+    def _direction(self, word: str) -> npt.NDArray[np.float64]:
+        seed = blake2b(f"{self.name} {word}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        return np.random.default_rng(int.from_bytes(seed)).standard_normal(self.dimension)

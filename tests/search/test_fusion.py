@@ -1,0 +1,112 @@
+"""Does a score say no more than what both engines found?"""
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.search.fusion import MEANING, NEIGHBOURS, PROMPTS, WORDS, Event, gather
+from palaver.search.text_index import TextMatch
+from palaver.search.vector_index import Near
+
+texts = st.lists(
+    st.builds(
+        lambda event, own, fraction: TextMatch(event if own else event + 100, event, 1, event, 1, 2, fraction),
+        st.integers(1, 6),
+        st.booleans(),
+        st.floats(0, 1),
+    ),
+    max_size=12,
+)
+vectors = st.lists(
+    st.builds(
+        lambda event, own, part, cosine: Near(event if own else event + 100, event, part, cosine),
+        st.integers(1, 6),
+        st.booleans(),
+        st.integers(0, 2),
+        st.floats(-1, 1),
+    ),
+    max_size=12,
+    unique_by=lambda near: near[:3],
+)
+
+
+def match(event: int, fraction: float, *, item: int | None = None, ordinal: int | None = None) -> TextMatch:
+    own, place = event if item is None else item, event if ordinal is None else ordinal
+    return TextMatch(own, event, 1, place, 1, 2, fraction)
+
+
+@given(texts, vectors)
+def test_a_score_is_the_sum_of_its_parts(matches: list[TextMatch], nears: list[Near]) -> None:
+    """The score is the weighted sum of words, neighbours, prompt and meaning, from 0 to 1, and orders the list."""
+    events = gather(matches, nears)
+
+    for event in events:
+        words = max((one.fraction for one in matches if one.event == event.key), default=0.0)
+        cosines = [near.similarity for near in nears if near.event == event.key]
+        prompt = max((near.similarity for near in nears if (near.item, near.part) == (event.key, 0)), default=0.0)
+        beside = [one.fraction for one in matches if abs(one.event - event.key) == 1]
+        around = max(beside, default=0.0) if any(one.event == event.key for one in matches) else 0.0
+        parts = (
+            WORDS * words,
+            NEIGHBOURS * around,
+            PROMPTS * max(0.0, prompt),
+            MEANING * max(0.0, max(cosines, default=0.0)),
+        )
+        assert event.score == pytest.approx(sum(parts) / (WORDS + NEIGHBOURS + PROMPTS + MEANING))
+        assert 0 <= event.score <= 1
+        assert event.similarity == max(cosines, default=None)
+    assert [event.key for event in events] == sorted(
+        {one.event for one in (*matches, *nears)},
+        key=lambda key: (-next(event.score for event in events if event.key == key), key),
+    )
+
+
+@given(texts, vectors)
+def test_the_order_of_input_does_not_matter(matches: list[TextMatch], nears: list[Near]) -> None:
+    """The same findings in another order give the same events with the same scores."""
+    again = gather(matches[::-1], nears[::-1])
+
+    assert [(event.key, event.score) for event in gather(matches, nears)] == [
+        (event.key, event.score) for event in again
+    ]
+
+
+@pytest.mark.parametrize("order", [*permutations([3, 1, 2])])
+def test_equal_scores_come_in_order_of_key(order: tuple[int, ...]) -> None:
+    """Ties are broken the same way every time."""
+    events = gather([TextMatch(key, key, key, 0, 1, 2, 0.5) for key in order], [])
+
+    assert [event.key for event in events] == [1, 2, 3]
+
+
+def test_neighbours_help_across_an_exchange_without_words() -> None:
+    """What stands just before or after counts, what is further away or in another source does not."""
+    before, after, far = match(1, 0.8), match(2, 0.2), match(4, 0.9)
+    elsewhere = TextMatch(9, 9, 2, 3, 1, 2, 0.7)
+    around = {event.key: event.around for event in gather([before, after, far, elsewhere], [])}
+
+    assert around == {1: 0.2, 2: 0.8, 4: 0.0, 9: 0.0}
+
+
+def test_what_points_away_counts_nothing() -> None:
+    """A negative cosine is shown as it is, and takes nothing from the score."""
+    [event] = gather([], [Near(1, 1, 0, -0.4)])
+
+    assert (event.similarity, event.meaning, event.score) == (-0.4, 0.0, 0.0)
+
+
+def test_nothing_compared_is_not_zero() -> None:
+    """Without vectors there is no similarity."""
+    assert gather([match(1, 0.5)], [])[0].similarity is None
+
+
+def test_an_item_is_measured_by_what_is_its_own() -> None:
+    """The words and the meaning of one item of an event are told from those of the others."""
+    event = Event(1)
+    for fraction, item in ((0.3, 11), (0.6, 1), (0.2, 11)):
+        event.add_match(match(1, fraction, item=item))
+    event.add_vector(Near(11, 1, 0, 0.5))
+
+    assert (event.words, event.words_of(11), event.own(11), event.own(12)) == (0.6, 0.3, 0.8, 0.0)

@@ -1,0 +1,236 @@
+"""Do words and filters find what they should, and nothing else?"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver.core.disclosure import Filters
+from palaver.core.observation import ObservationType
+from palaver.search.analysis import path_label
+from palaver.search.text_index import TextEntry, TextIndex
+
+from .test_analysis import HOSTILE
+
+DAY = 86_400_000
+TYPES = [ObservationType.DECISION, ObservationType.BUG_FIX]
+PATHS = ["/w/app/src/auth.ts", "/w/app/auth.ts", "/w/lib/api/auth.ts", "/w/lib/tests/unauth.ts"]
+
+
+def entry(key: int, body: str = "word", at: int = 0, **filters: Sequence[str]) -> TextEntry:
+    plain = TextEntry(key, key, source=1, ordinal=key, at=at, start_line=key, end_line=key + 1, body=body)
+    paths = tuple(map(path_label, filters.pop("files", ())))
+    return replace(plain, files=paths, **{name: tuple(values) for name, values in filters.items()})
+
+
+def index(*entries: TextEntry) -> TextIndex:
+    made = TextIndex.make()
+    made.apply([], entries)
+    return made
+
+
+def found(made: TextIndex, words: str, filters: Filters = Filters(), limit: int = 50) -> list[int]:
+    return [match.key for match in made.search(words, filters, limit)]
+
+
+def test_any_word_finds_and_more_words_come_first() -> None:
+    """A query is not a strict AND; who has more of its words comes first."""
+    made = index(entry(1, "the cache is slow"), entry(2, "the cache is evicted by a timer"), entry(3, "nothing here"))
+
+    assert found(made, "cache eviction timer") == [2, 1]
+
+
+def test_a_match_says_where_it_stands() -> None:
+    """A match carries the numbers of its entry."""
+    [match] = index(TextEntry(1, 2, 3, 4, 5, 6, 7, "needle")).search("needle", Filters(), 5)
+
+    assert match[:6] == (1, 2, 3, 4, 6, 7)
+
+
+def test_fractions_are_absolute() -> None:
+    """A fraction says how much of what the query could score was scored: little where its rare words are nowhere."""
+    made = index(*(entry(n, f"common word{n}") for n in range(1, 30)), entry(30, "common zebra"))
+
+    [alone] = made.search("zebra", Filters(), 1)
+    [missing] = made.search("common unicorn", Filters(), 1)
+
+    assert 0.4 < alone.fraction <= 1
+    assert 0 < missing.fraction < 0.1
+
+
+@given(st.lists(st.tuples(st.integers(1, 6), st.sampled_from(["alpha", "alpha beta", "gamma"])), max_size=25))
+@settings(max_examples=30)
+def test_fractions_survive_deletions(changes: list[tuple[int, str]]) -> None:
+    """However often entries were replaced, each item is found once and fractions lie between 0 and 1."""
+    made = index(*(entry(n, "alpha alpha") for n in range(1, 7)))
+    for key, body in changes:
+        made.apply([key], [entry(key, body)])
+
+    matches = made.search("alpha beta", Filters(), 50)
+
+    assert len({match.key for match in matches}) == len(matches)
+    assert all(0 < match.fraction <= 1 for match in matches)
+
+
+def test_deletions_leave_no_negative_fractions() -> None:
+    """A word that most deleted entries had is still worth something."""
+    made = index(*(entry(n, "alpha beta") for n in range(1, 11)))
+    made.apply(range(2, 11), [])
+
+    [match] = made.search("alpha", Filters(), 5)
+
+    assert (match.key, len(made)) == (1, 1)
+    assert 0 < match.fraction <= 1
+
+
+@pytest.mark.parametrize("query", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_queries_are_words_at_most(query: str) -> None:
+    """A query is never a language: it names no field, excludes nothing, and crashes nothing."""
+    made = index(entry(1, "ordinary text about key and body"))
+
+    assert found(made, query) in ([], [1])
+    assert found(made, f"{query} ordinary") == [1]
+
+
+def test_a_field_cannot_be_named() -> None:
+    """What looks like a field and a value is two words."""
+    made = index(entry(1, "x", concepts=["secret"]), entry(2, "concept secret"))
+
+    assert found(made, "concept:secret") == [2]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ("auth.ts", {0, 1, 2}),
+        ("AUTH.TS", {0, 1, 2}),
+        ("src/auth.ts", {0}),
+        ("app/src/auth.ts", {0}),
+        ("./src/auth.ts", {0}),
+        ("src\\auth.ts", {0}),
+        ("/w/app/auth.ts", {1}),
+        ("/app/auth.ts", set()),
+        ("uth.ts", set()),
+        ("src", set()),
+        ("", set()),
+        ("\ud800\0*", set()),
+    ],
+)
+def test_files_are_named_by_any_end(wanted: str, expected: set[int]) -> None:
+    """A file is named by its name, the end of its path or its whole path, and by nothing else."""
+    made = index(*(entry(key, files=[path]) for key, path in enumerate(PATHS)))
+
+    assert made.keys(Filters(files=(wanted,))) == expected
+
+
+def test_dates_are_half_open_and_leave_undated_out() -> None:
+    """The first instant counts, the last does not, and what has no date is in no range."""
+    made = index(entry(1, at=0), entry(2, at=DAY), entry(3, at=2 * DAY))
+
+    assert made.keys(Filters(after=DAY)) == {2, 3}
+    assert made.keys(Filters(before=2 * DAY)) == {2}
+    assert made.keys(Filters(after=DAY, before=2 * DAY)) == {2}
+    assert made.keys(Filters(after=-DAY)) == {2, 3}
+    assert made.keys(Filters(before=-DAY)) == set()
+    assert made.keys(Filters(after=2 * DAY, before=DAY)) == set()
+
+
+few = st.lists(st.sampled_from(["alpha", "beta", "gamma"]), max_size=2, unique=True)
+entries = st.lists(
+    st.builds(
+        lambda at, **filters: (at, filters),
+        at=st.integers(0, 4).map(lambda day: day * DAY),
+        types=st.lists(st.sampled_from(TYPES), max_size=2, unique=True),
+        concepts=few,
+        projects=few,
+        files=st.lists(st.sampled_from(PATHS), max_size=2, unique=True),
+    ),
+    min_size=1,
+    max_size=8,
+)
+filters = st.builds(
+    Filters,
+    after=st.none() | st.integers(0, 4).map(lambda day: day * DAY),
+    before=st.none() | st.integers(0, 4).map(lambda day: day * DAY),
+    types=st.lists(st.sampled_from(TYPES), max_size=1).map(tuple),
+    concepts=few.map(tuple),
+    projects=few.map(tuple),
+    files=st.lists(st.sampled_from([*PATHS, "auth.ts", "src/auth.ts"]), max_size=1).map(tuple),
+)
+
+
+def satisfies(one: tuple[int, dict[str, list[str]]], wanted: Filters) -> bool:
+    """What the filters mean, said once more."""
+    at, has = one
+    return (
+        (not wanted.types or any(str(name) in has["types"] for name in wanted.types))
+        and (not wanted.concepts or any(name in has["concepts"] for name in wanted.concepts))
+        and (not wanted.projects or any(name in has["projects"] for name in wanted.projects))
+        and (not wanted.files or any(f"/{path}".endswith(f"/{end}") for path in has["files"] for end in wanted.files))
+        and (wanted.after is None or at >= max(wanted.after, 1))
+        and (wanted.before is None or 0 < at < wanted.before)
+    )
+
+
+@given(entries, filters)
+@settings(max_examples=60)
+def test_filters_combine(told: list[tuple[int, dict[str, list[str]]]], wanted: Filters) -> None:
+    """Different filters combine with AND, the values of one with OR; all ways to ask agree."""
+    made = index(*(entry(key, at=at, **has) for key, (at, has) in enumerate(told)))
+    expected = {key for key, one in enumerate(told) if satisfies(one, wanted)}
+
+    assert made.keys(wanted) == expected
+    assert made.allowed(wanted, range(len(told))) == expected
+    assert set(found(made, "word", wanted)) == expected
+    assert {match.fraction for match in made.search("word", wanted, 50)} <= {
+        match.fraction for match in made.search("word", Filters(), 50)
+    }
+
+
+def test_hidden_items_are_not_found() -> None:
+    """Items that changed elsewhere are left out of a search."""
+    made = index(entry(1), entry(2))
+
+    assert [match.key for match in made.search("word", Filters(), 5, hidden=[1])] == [2]
+
+
+def test_only_some_are_asked_about() -> None:
+    """`allowed` answers for the items it was asked about."""
+    made = index(entry(1, concepts=["a"]), entry(2, concepts=["a"]), entry(3))
+
+    assert made.allowed(Filters(concepts=("a",)), [2, 3, 9]) == {2}
+    assert made.allowed(Filters(concepts=("a",)), []) == set()
+
+
+def test_the_limit_keeps_the_best() -> None:
+    """With a limit the best entries are kept."""
+    made = index(*(entry(n, "needle " + "hay " * n) for n in range(1, 9)))
+
+    assert found(made, "needle", limit=3) == [1, 2, 3]
+
+
+def test_an_empty_index_finds_nothing() -> None:
+    """An index without entries answers everything with nothing."""
+    made = TextIndex.make()
+
+    assert (len(made), found(made, "word"), made.keys(Filters(files=("a",)))) == (0, [], set())
+
+
+def test_on_disk_as_in_memory(tmp_path: Path) -> None:
+    """An index in a folder can be opened again, and goes on."""
+    TextIndex.make(tmp_path).apply([], [entry(1, "first")])
+    again = TextIndex.open(tmp_path)
+    again.apply([1], [entry(2, "second")])
+
+    assert found(TextIndex.open(tmp_path), "first second") == [2]
+
+
+def test_a_folder_without_an_index_is_refused(tmp_path: Path) -> None:
+    """Opening makes nothing."""
+    with pytest.raises(ValueError, match="meta.json"):
+        TextIndex.open(tmp_path)
+
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".json"] == []

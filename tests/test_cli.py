@@ -1,0 +1,492 @@
+"""Tests for src/palaver/cli.py: what a person types, sees and gets back as exit code."""
+
+import errno
+import json
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from palaver.cli import main
+from palaver.core.home import Home
+from palaver.templates import shapes
+
+from . import demo
+
+PATH = "claude-code/-home-demo-tide-clock/0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01.jsonl"
+PALAVER = (sys.executable, "-m", "palaver")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """The archived demo, shared: no test that uses it writes to it."""
+    return demo.archived(tmp_path_factory.mktemp("built"))
+
+
+@pytest.fixture
+def archived(built: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """The archived demo, as the home of this test."""
+    monkeypatch.setenv("PALAVER_HOME", str(built.root))
+    return built
+
+
+def palaver(*arguments: str) -> Result:
+    """Run one command in this process."""
+    return CliRunner().invoke(main, arguments)
+
+
+def ran(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run one command in a process of its own."""
+    return subprocess.run([*PALAVER, *arguments], capture_output=True, text=True, check=False, **options)
+
+
+def answer(*arguments: str) -> dict[str, Any]:
+    """The JSON that a command prints."""
+    result = palaver(*arguments, "--json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+@contextmanager
+def at_a_terminal(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
+    """Run one command whose standard error is a terminal; gives the process and what appears there."""
+    ours, theirs = pty.openpty()
+    with (
+        subprocess.Popen([*PALAVER, *arguments], stdout=subprocess.PIPE, stderr=theirs) as process,
+        os.fdopen(ours, "rb", buffering=0) as screen,
+    ):
+        os.close(theirs)
+        yield process, screen
+
+
+def shown_until_the_end(screen: IO[bytes]) -> bytes:
+    """What else appears; a terminal whose program has gone answers with an error on Linux."""
+    shown = b""
+    try:
+        while piece := screen.read(4096):
+            shown += piece
+    except OSError:
+        pass
+    return shown
+
+
+# Help
+
+
+def test_commands_are_listed_in_the_order_they_are_needed() -> None:
+    """The first command to run stands first in the help."""
+    shown = palaver("--help").stdout
+
+    listed = [line.split()[0] for line in shown.partition("Commands:\n")[2].splitlines()]
+    assert listed == ["up", "archive", "search", "show", "read", "status", "mcp"]
+    assert "..." not in shown.partition("Commands:\n")[2]
+
+
+@pytest.mark.parametrize("command", sorted(main.commands))
+def test_each_command_explains_itself(command: str) -> None:
+    """Every command has a help text, and each of its options too; all but `mcp` can print JSON."""
+    shown = palaver(command, "--help")
+
+    assert shown.exit_code == 0
+    assert ("--json" in shown.stdout) == (command != "mcp")
+    for option in main.commands[command].params:
+        assert option.param_type_name == "argument" or getattr(option, "help", None) or option.metavar or option.type
+
+
+# Before anything is archived
+
+
+@pytest.mark.parametrize("arguments", [["search", "sqlite"], ["show", "obs-1"], ["read", "x"], ["status"]])
+def test_without_an_archive_the_first_step_is_named(arguments: list[str], home: Path) -> None:
+    """Asking an archive that is not there fails with what to do, and makes none."""
+    result = palaver(*arguments)
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == f"palaver: no archive at {home / 'palaver'}\nRun `palaver up` to make one.\n"
+    assert not (home / "palaver").exists()
+
+
+def test_archiving_without_any_history_says_what_to_do(home: Path) -> None:
+    """`archive` with nothing named and nothing found points to both ways on, and makes no empty archive."""
+    result = palaver("archive")
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("palaver: no agent's history was found for this user\nName a folder")
+    assert not (home / "palaver").exists()
+
+
+@pytest.mark.parametrize("command", ["archive", "search"])
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [("here", "is not an absolute path: here"), ("~nobody-of-that-name/x", "names an unknown user")],
+)
+def test_a_home_that_means_nothing_is_refused(
+    command: str, value: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """PALAVER_HOME must say where it is, whatever the current folder."""
+    monkeypatch.setenv("PALAVER_HOME", value)
+    monkeypatch.chdir(tmp_path)
+    result = palaver(command, "xx")
+
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_home_that_cannot_be_made_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A file where the home should be is named, and left alone."""
+    (tmp_path / "file").write_text("mine")
+    monkeypatch.setenv("PALAVER_HOME", str(tmp_path / "file"))
+    result = palaver("archive", str(demo.history(tmp_path / "projects")))
+
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"palaver: {tmp_path / 'file'} cannot be made: there is a file of that name\n"
+        "Set PALAVER_HOME to a folder you may write to.\n"
+    )
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_wrong_setting_is_named(home: Path) -> None:
+    """A setting that does not exist is an error, not a silent default."""
+    (home / "palaver").mkdir()
+    (home / "palaver" / "config.toml").write_text("modle = 'x'\n")
+    result = palaver("archive", str(demo.history(home / "projects")))
+
+    assert result.exit_code == 1
+    assert "config.toml: unknown setting modle" in result.stderr
+
+
+# up
+
+
+def test_up_without_a_history_tries_a_made_up_one(home: Path) -> None:
+    """The demo is archived in a home of its own, so that it can never mix with real conversations."""
+    result = palaver("up")
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "a small made-up one" in result.stdout
+    assert [path.name for path in (home / "palaver").iterdir()] == ["demo"]
+    assert (home / "palaver" / "demo" / "palaver.db").exists()
+
+
+def test_up_with_a_history_leaves_the_demo_alone(home: Path) -> None:
+    """What this user's agents said is archived, and nothing is made up."""
+    demo.history(home / ".claude" / "projects")
+    result = palaver("up")
+
+    assert "made-up" not in result.stdout
+    assert "claude mcp add --scope user palaver" in result.stdout
+    assert not (home / "palaver" / "demo").exists()
+    assert answer("status")["sessions"] == 7
+
+
+def test_up_again_finds_nothing_new(home: Path) -> None:
+    """A second run says so, whether the history is real or not."""
+    demo.history(home / ".claude" / "projects")
+    first, second = palaver("up"), palaver("up")
+
+    assert "Archived 7 of 7 transcripts" in first.stdout
+    assert second.stdout.startswith("Nothing new in 7 transcripts.\n")
+    assert answer("up")["changed"] == 0
+
+
+def test_up_in_json_says_where(home: Path) -> None:
+    """A script learns which home was used, and gets nothing but JSON."""
+    assert answer("up")["home"] == str(home / "palaver" / "demo")
+
+
+def test_the_commands_that_up_prints_work_when_pasted(home: Path) -> None:
+    """They need neither this folder nor this shell's settings."""
+    shown = ran("up").stdout
+    line = next(line for line in shown.splitlines() if " search " in line)
+    plain = {name: value for name, value in os.environ.items() if name != "PALAVER_HOME"}
+    pasted = subprocess.run(line, shell=True, capture_output=True, text=True, check=False, env=plain, cwd=home)
+
+    assert (pasted.returncode, pasted.stderr) == (0, "")
+    assert "[tide-clock] Keep the readings" in pasted.stdout
+
+
+# archive
+
+
+def test_an_empty_folder_is_an_error(tmp_path: Path) -> None:
+    """A folder without transcripts was probably not the one that was meant."""
+    result = palaver("archive", str(tmp_path))
+
+    assert result.exit_code == 1
+    assert result.stderr == f"palaver: {tmp_path}: no transcripts here\nKnown agents: claude-code.\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("notes.txt", "hello", "not a transcript of a known agent"),
+        ("data.jsonl", '{"a": 1}\n', "not a transcript of a known agent"),
+        ("empty.jsonl", "", "not a transcript of a known agent"),
+        ("gone.jsonl", None, "No such file or directory"),
+    ],
+)
+def test_a_file_that_is_no_transcript_is_refused(
+    name: str, content: str | None, message: str, home: Path, tmp_path: Path
+) -> None:
+    """It is named, with the reason, before anything is written."""
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    result = palaver("archive", str(tmp_path / name))
+
+    assert result.exit_code == 1
+    assert f"{tmp_path / name}: {message}" in result.stderr
+    assert not (home / "palaver").exists()
+
+
+def test_a_deleted_transcript_stays_archived(home: Path) -> None:
+    """The source vanishing changes nothing about what can be found."""
+    root = demo.history(home / "projects")
+    assert palaver("archive", str(root)).exit_code == 0
+    shutil.rmtree(root / "-home-demo-tide-clock")
+    again = palaver("archive", str(root))
+
+    assert (again.exit_code, again.stdout) == (0, "Nothing new in 4 transcripts.\n")
+    assert answer("search", "sqlite", "plug")["results"][0]["project"] == "tide-clock"
+
+
+@contextmanager
+def unreadable(path: Path) -> Iterator[None]:
+    """Takes away all rights for a while; skips where that stops nobody, as for root."""
+    mode = path.stat().st_mode
+    path.chmod(0)
+    try:
+        if os.access(path, os.R_OK):
+            pytest.skip("this user may read everything")
+        yield
+    finally:
+        path.chmod(mode)
+
+
+def test_a_file_that_may_not_be_read_does_not_stop_the_others(home: Path) -> None:
+    """It is named, the exit code tells, and the next run goes on with it."""
+    root = demo.history(home / "projects")
+    closed = next(root.rglob("agent-*.jsonl"))
+    with unreadable(closed):
+        result = palaver("archive", str(root))
+
+    assert result.exit_code == 1
+    assert "Archived 6 of 7 transcripts" in result.stdout
+    assert f"Not read: {closed}: permission denied Check the rights of {closed}." in result.stdout
+    assert "Archived 1 of 7 transcripts" in palaver("archive", str(root)).stdout
+
+
+def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path) -> None:
+    """The reason is the folder's rights, not that it is empty."""
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    with unreadable(closed):
+        result = palaver("archive", str(closed))
+
+    assert result.exit_code == 1
+    assert f"{closed}: permission denied" in result.stderr
+
+
+def test_what_the_file_system_refuses_is_one_line(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk or the like is told in a sentence, without a stack dump."""
+
+    def full(_: Home) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(home / "palaver"))
+
+    monkeypatch.setattr(Home, "make", full)
+    result = palaver("up")
+
+    assert (result.exit_code, result.stderr) == (1, f"palaver: {home / 'palaver'}: No space left on device\n")
+
+
+def test_progress_is_shown_at_a_terminal_only(home: Path) -> None:
+    """Bars for each stage appear on standard error where that is a terminal; elsewhere it stays silent."""
+    root = demo.history(home / "projects")
+    with at_a_terminal("archive", str(root)) as (process, screen):
+        shown = shown_until_the_end(screen)
+        told = process.communicate()[0]
+    piped = ran("archive", str(root))
+
+    assert [stage for stage in ("Archiving", "Observing", "Embedding") if stage.encode() not in shown] == []
+    assert told.startswith(b"Archived 7 of 7")
+    assert (piped.stdout, piped.stderr) == ("Nothing new in 7 transcripts.\n", "")
+
+
+def many(path: Path, prompts: int) -> None:
+    """A transcript with so many prompts that embedding them takes several batches."""
+    line = {"type": "user", "sessionId": "many", "cwd": "/home/demo/many", "parentUuid": None}
+    with path.open("w") as file:
+        for number in range(prompts):
+            said = {"role": "user", "content": f"What about case {number}?"}
+            file.write(json.dumps(line | {"uuid": f"u{number}", "message": said}) + "\n")
+
+
+def test_control_c_loses_nothing(home: Path, tmp_path: Path) -> None:
+    """Stopped in the middle of the last stage, everything before it is there and the rest waits for the next run."""
+    many(tmp_path / "many.jsonl", 1000)
+    with at_a_terminal("archive", str(tmp_path)) as (process, screen):
+        shown = b""
+        while b"Embedding" not in shown:
+            shown += screen.read(4096)
+        process.send_signal(signal.SIGINT)
+        shown += shown_until_the_end(screen)
+        told = process.communicate()[0]
+
+    assert (process.returncode, told) == (130, b"")
+    assert b"palaver: stopped. Nothing is lost; run the same command to go on." in shown
+    assert b"Traceback" not in shown
+    state = answer("status")
+    assert (state["exchanges"], state["unobserved"]) == (1000, 0)
+    assert 0 < state["unembedded"] <= 1000
+    assert answer("search", "case 712", "--mode", "text")["results"][0]["title"] == "What about case 712?"
+
+
+# search, show, read, status
+
+
+REFUSED = [
+    (1, "Query too short\nUse at least 2 characters.", ["search", "x"]),
+    (1, "Invalid date format\nUse YYYY-MM-DD format.", ["search", "tide", "--after", "yesterday"]),
+    (1, "Invalid date format", ["search", "tide", "--before", "2026-02-30"]),
+    (1, "Invalid limit: 0\nAsk for 1 to 50 results.", ["search", "tide", "-n", "0"]),
+    (1, "Unknown observation type: wish\nUse one of: decision, ", ["search", "tide", "--type", "wish"]),
+    (1, "types: for single-concept searches only", ["search", "--all-of", "tide", "sql", "--type", "test"]),
+    (2, "--all-of takes 2 to 5 concepts", ["search", "--all-of", "tide"]),
+    (2, "--all-of takes 2 to 5 concepts", ["search", "--all-of", *"abcdef"]),
+    (2, "Missing argument 'WORDS...'", ["search"]),
+    (2, "'loud' is not one of", ["search", "tide", "--mode", "loud"]),
+    (1, "Invalid observation ID: obs-999\nVerify ID from search results.", ["show", "obs-999"]),
+    (1, "21 IDs given, 1 to 20 allowed", ["show", *["obs-12"] * 21]),
+    (1, "File not found: /etc/passwd\nVerify path from search results.", ["read", "/etc/passwd"]),
+    (1, "File not found: ../palaver.db", ["read", "../palaver.db"]),
+    (1, "Invalid line range: startLine must be ≥1", ["read", PATH, "0"]),
+    (1, "Invalid line range: endLine must be ≥startLine", ["read", PATH, "9-4"]),
+    (1, "Invalid line range: startLine 900 is past the last line", ["read", PATH, "900-"]),
+    (2, "4-x is not a line range; use 12, 12-40 or 12-", ["read", PATH, "4-x"]),
+    (2, "--raw and --json exclude each other", ["read", PATH, "--raw", "--json"]),
+    (2, "No such command 'find'", ["find"]),
+]
+
+
+@pytest.mark.usefixtures("archived")
+@pytest.mark.parametrize(("code", "message", "arguments"), REFUSED, ids=[" ".join(case[2][:4]) for case in REFUSED])
+def test_a_wrong_call_is_answered_with_how_to_correct_it(code: int, message: str, arguments: list[str]) -> None:
+    """One clear message on standard error, nothing on standard output: 1 for what is wrong, 2 for how it was typed."""
+    result = palaver(*arguments)
+
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert message in result.stderr
+    assert result.exc_info is not None
+    assert result.exc_info[0] is SystemExit
+
+
+@pytest.mark.usefixtures("archived")
+def test_three_layers_lead_from_a_question_to_the_words() -> None:
+    """Each answer names what the next command needs."""
+    [hit] = answer("search", "high", "water", "one", "hour", "late", "-n", "1")["results"]
+    [detail] = answer("show", hit["id"])["observations"]
+    proof = detail["evidence"][0]
+    shown = palaver("read", detail["path"], f"{proof['start_line']}-{proof['end_line']}").stdout
+
+    assert detail["project"] == "tide-clock"
+    assert proof["quote"][:40] in shown.replace("\\", "")
+
+
+@pytest.mark.usefixtures("archived")
+def test_answers_name_commands_not_tools() -> None:
+    """A person at a shell is told what to type."""
+    found = palaver("search", "sqlite").stdout
+    told = palaver("show", found.split("\n")[2].split()[0]).stdout
+
+    assert "Details: palaver show ID..., ~" in found
+    assert "Transcript: palaver read PATH FIRST-LAST, ~" in told
+    assert "get_observations" not in found + told
+
+
+@pytest.mark.usefixtures("archived")
+def test_words_may_be_typed_with_or_without_quotes() -> None:
+    """Several arguments are one question, also over several lines; with --all-of each is a concept of its own."""
+    plain, quoted = answer("search", "sqlite", "json"), answer("search", "sqlite json")
+    lines, several = answer("search", "sqlite\njson"), answer("search", "--all-of", "sqlite", "UTC")
+
+    ids = [hit["id"] for hit in plain["results"]]
+    assert [hit["id"] for hit in quoted["results"]] == [hit["id"] for hit in lines["results"]] == ids
+    assert several["query"] == ["sqlite", "UTC"]
+    assert {hit["kind"] for hit in several["results"]} == {"exchange"}
+
+
+@pytest.mark.usefixtures("archived")
+def test_filters_narrow_the_answer() -> None:
+    """Days are included, and projects, types and files are taken by name."""
+    day = answer("search", "the", "--after", "2026-03-30", "--before", "2026-03-30")["results"]
+    fits = answer("search", "names", "--project", "seed-library", "--type", "decision")["results"]
+    file = answer("search", "nginx", "--file", "nginx.conf")["results"]
+
+    assert {hit["date"] for hit in day} == {"2026-03-30"}
+    assert {(hit["project"], hit["type"]) for hit in fits} == {("seed-library", "decision")}
+    assert {hit["date"] for hit in file} == {"2026-03-12"}
+    assert palaver("search", "tide", "--before", "2020-01-01").stdout.startswith("No observations found.")
+
+
+@pytest.mark.usefixtures("archived")
+def test_json_has_the_promised_keys() -> None:
+    """Each command's JSON has the shape that is declared for it."""
+    found, state = answer("search", "sqlite"), answer("status")
+    told, text = answer("show", found["results"][0]["id"]), answer("read", PATH, "2-5")
+
+    assert found.keys() == shapes.ResultsJson.__annotations__.keys()
+    assert found["results"][0].keys() == shapes.HitJson.__annotations__.keys()
+    assert told.keys() == shapes.DetailsJson.__annotations__.keys()
+    assert text.keys() == shapes.TranscriptJson.__annotations__.keys()
+    assert state.keys() == shapes.StatusJson.__annotations__.keys()
+    assert state["lines"] == state["parsed"] + state["repeated"] + sum(state["skipped"].values())
+
+
+def test_raw_lines_are_the_agents_own(archived: Home) -> None:
+    """`read --raw` prints the archived bytes, and only the lines asked for."""
+    lines = (archived.archive / PATH).read_bytes().splitlines(keepends=True)
+
+    assert palaver("read", PATH, "--raw").stdout_bytes == b"".join(lines)
+    assert palaver("read", PATH, "3-4", "--raw").stdout_bytes == b"".join(lines[2:4])
+    assert palaver("read", PATH, "5", "--raw").stdout_bytes == lines[4]
+
+
+def test_an_absolute_path_may_be_given(archived: Home) -> None:
+    """What a file manager shows can be pasted too."""
+    assert palaver("read", str(archived.archive / PATH), "2").stdout == palaver("read", PATH, "2").stdout
+
+
+# Streams
+
+
+@pytest.mark.usefixtures("archived")
+@pytest.mark.parametrize("arguments", [["search", "sqlite"], ["read", PATH], ["read", PATH, "--raw"], ["status"]])
+def test_a_closed_pipe_is_a_normal_end(arguments: list[str]) -> None:
+    """`palaver ... | head` ends with 0 and without a complaint."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as closed:
+        done = subprocess.run([*PALAVER, *arguments], stdout=closed, stderr=subprocess.PIPE, check=False)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.usefixtures("archived")
+def test_a_terminal_with_few_characters_gets_question_marks() -> None:
+    """What cannot be shown does not end the command."""
+    latin = os.environ | {"PYTHONIOENCODING": "iso-8859-1"}
+    done = ran("show", "obs-16", env=latin, encoding="iso-8859-1")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Asked: ?" in done.stdout
