@@ -50,6 +50,9 @@ class Encoder:
     def encode(self, texts: Sequence[str], threads: int) -> npt.NDArray[np.float32]:
         """Rows of length one in the order of the texts, shape (len(texts), 384)."""
         vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
+        if len(texts) == 1:  # a query: starting threads would take longer than encoding it
+            vectors[0] = self._encode(texts[0])
+            return vectors
         with ThreadPoolExecutor(threads) as pool:
             for row, vector in enumerate(pool.map(self._encode, texts)):
                 vectors[row] = vector
