@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from ..core.errors import PathOutsideArchive, SourceUnreadable
+from .compression import opened
 from .store import Source
 
 _PROBE = 4096
@@ -102,8 +103,8 @@ class RawArchive:
                 break
 
     def open(self, archived: str) -> BinaryIO:
-        """A copy, by its archive path."""
-        return (self.root / archived).open("rb")
+        """The content of a copy, by its archive path; what the agent kept compressed is decompressed."""
+        return opened(self.root / archived)
 
     def free_name(self, wanted: str, taken: set[str], source: Path) -> str:
         """`wanted`, or the same with a number when that name belongs to another source.

@@ -154,16 +154,18 @@ class Reading:
 
 
 class _Fresh(Reader):
-    """A reader that says of repeated turns only that they are."""
+    """A reader that says of repeated turns only that they are: who repeats a prompt does not go back to it."""
 
     def __init__(self, reader: Reader, is_repeated: Callable[[Turn], bool]) -> None:
         self._reader, self._is_repeated = reader, is_repeated
 
     def read(self, lines: Iterable[Line]) -> Iterator[Event]:
+        repeated = 0
         for event in self._reader.read(lines):
             if isinstance(event, Turn) and self._is_repeated(event):
+                repeated = event.line
                 yield Skipped(event.line, REPEATED)
-            else:
+            elif not (isinstance(event, Note) and event.fact is Fact.REWOUND and event.line == repeated):
                 yield event
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import SourceUnreadable
+from .compression import opened
 from .formats import FORMATS, Format, recognise
 from .lines import HEAD_BYTES
 
@@ -50,15 +51,19 @@ def _in_folder(folder: Path) -> Iterator[Transcript]:
         next(folder.iterdir(), None)
     except PermissionError:
         raise SourceUnreadable(folder, "permission denied", hint=f"Check the rights of {folder}.") from None
+    # What no format recognises is taken up by the first that would look for it there.
+    owners: dict[Path, Format] = {}
     for known in FORMATS:
         for path in known.transcripts(folder):
-            if _format_of(path) in {known, None}:
+            if path not in owners:
+                owners[path] = _format_of(path) or known
+            if owners[path] is known:
                 yield _transcript(known, path, folder)
 
 
 def _file(path: Path) -> Transcript:
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             head = file.read(HEAD_BYTES)
     except OSError as error:
         raise SourceUnreadable(
@@ -72,7 +77,7 @@ def _file(path: Path) -> Transcript:
 
 def _format_of(path: Path) -> Format | None:
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             return recognise(file.read(HEAD_BYTES))
     except OSError:
         return None

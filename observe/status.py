@@ -44,6 +44,8 @@ def _index(store: Store, home: Home) -> tuple[str, int]:
         return f"damaged ({damage}), searched from the archive until it is rebuilt", last
     if current is None:
         return "not built yet, searched from the archive", last
+    if current.manifest.watermark > last:
+        return "of another archive, searched from this one until it is rebuilt", last
     return f"{current.folder.name}, {current.manifest.entries} entries, {current.manifest.vectors} vectors", (
         last - current.manifest.watermark
     )

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from ..core.errors import IndexDamaged
 from . import analysis
@@ -149,10 +150,11 @@ def _read_manifest(path: Path, digest: str) -> Manifest:
         raise IndexDamaged(path, error.strerror or str(error)) from None
     if hashlib.sha256(text).hexdigest() != digest:
         raise IndexDamaged(path, "not the one that was published")
-    values = json.loads(text)
+    values: dict[str, Any] = json.loads(text)
     if (values.get("format"), values.get("analysis")) != (FORMAT, analysis.VERSION):
         raise IndexDamaged(path, "made by another version of Palaver")
-    return Manifest(**{**values, "files": {name: tuple(pair) for name, pair in values["files"].items()}})
+    values["files"] = {name: tuple(pair) for name, pair in values["files"].items()}
+    return Manifest(**values)
 
 
 def _number(path: Path) -> int:

@@ -35,11 +35,12 @@ class Hits:
 
     def search(self, query: Query) -> Results:
         """The best hits for a query; with several concepts, one exchange of each conversation that has them all."""
-        if len(query.concepts) > 1:
+        first, *more = query.concepts
+        if more:
             events = self._engine.search_all(query.concepts, query.mode, query.filters)
             choices: Iterable[_Choice] = (_Choice(event, None) for event in events)
         else:
-            events = self._engine.search(query.concepts[0], query.mode, query.filters)
+            events = self._engine.search(first, query.mode, query.filters)
             choices = self._choices(events, query.filters, query.limit)
         hits = tuple(self._shown(list(islice(choices, query.limit))))
         return Results(query, hits, len(hits), self._engine.lag, self._engine.searched(query.mode))

@@ -96,7 +96,9 @@ class Snapshot:
 
     def _start(self, published: tuple[Manifest, TextIndex, VectorIndex] | None) -> None:
         """Begin with a generation and an empty tail."""
-        manifest, self._text, self._vectors = published or (None, None, VectorIndex.empty())
+        manifest, text, vectors = published or (None, None, VectorIndex.empty())
+        self._text: TextIndex | None = text
+        self._vectors: VectorIndex = vectors
         self._model = manifest.model if manifest else self._embedder.name
         self._watermark = self._seq = manifest.watermark if manifest else 0
         self._tail = TextIndex.make()

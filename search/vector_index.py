@@ -11,7 +11,9 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import onnxruntime  # noqa: F401 - usearch 2.26 loads its kernels with RTLD_GLOBAL; onnxruntime loaded after it crashes
+
+# usearch 2.26 loads its kernels with RTLD_GLOBAL: onnxruntime, when it is loaded after it, crashes the process.
+import onnxruntime  # noqa: F401 # pyright: ignore[reportMissingTypeStubs, reportUnusedImport]
 from usearch.compiled import MetricKind
 from usearch.index import Index, search
 
@@ -54,7 +56,7 @@ class VectorIndex:
         matrix = np.load(folder / _MATRIX, mmap_mode="r", allow_pickle=False)
         graph = _graph(matrix.shape[1]) if (folder / _GRAPH).exists() else None
         if graph is not None:
-            graph.view(str(folder / _GRAPH))
+            graph.view(str(folder / _GRAPH))  # pyright: ignore[reportUnknownMemberType]
         return cls(rows, matrix, graph)
 
     def save(self, folder: Path) -> None:
@@ -62,7 +64,7 @@ class VectorIndex:
         np.save(folder / _ROWS, self._rows)
         np.save(folder / _MATRIX, self._matrix)
         if self._graph is not None:
-            self._graph.save(str(folder / _GRAPH))
+            self._graph.save(str(folder / _GRAPH))  # pyright: ignore[reportUnknownMemberType]
 
     def __len__(self) -> int:
         return len(self._rows)

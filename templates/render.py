@@ -4,6 +4,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import groupby
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -48,11 +49,11 @@ class Renderer:
 
     A file in `user_folder` replaces the packaged template of the same name. It runs in a sandbox, and when it is
     broken `TemplateInvalid` names the file and the line. Stored text is only ever a value, never a template.
-    With `shell` a reply names the next layer by its command instead of its tool; with `roomy` titles are whole.
+    With `at_shell` a reply names the next layer by its command instead of its tool; with `roomy` titles are whole.
     """
 
-    def __init__(self, user_folder: Path | None = None, *, shell: bool = False, roomy: bool = False) -> None:
-        self._shell, self._roomy = shell, roomy
+    def __init__(self, user_folder: Path | None = None, *, at_shell: bool = False, roomy: bool = False) -> None:
+        self._at_shell, self._roomy = at_shell, roomy
         self._packaged = _prepared(Environment(**_settings(FunctionLoader(_packaged))))  # noqa: S701 - markdown, not HTML
         self._override = None if user_folder is None else _Override(user_folder)
 
@@ -71,7 +72,7 @@ class Renderer:
             total=results.total,
             missing=missing,
             several_projects=several_projects,
-            title_room=_WHOLE if self._roomy else _title_room(results.hits, several_projects=several_projects),
+            title_room=_WHOLE if self._roomy else _title_room(results.hits),
             project_room=_WHOLE if self._roomy else _PROJECT,
             **_price(results.hits),
         )
@@ -112,7 +113,7 @@ class Renderer:
         return self._render("next_steps", command=command, server=server, own=own)
 
     def _render(self, name: str, **values: object) -> str:
-        values |= {"tokens": _SLOT, "shell": self._shell}
+        values |= {"tokens": _SLOT, "at_shell": self._at_shell}
         if self._override is None or not self._override.used():
             text = self._packaged.get_template(f"{name}.md.j2").render(values)
         else:
@@ -179,11 +180,12 @@ def _price(items: Sequence[Hit] | Sequence[Detail]) -> dict[str, int]:
     return {"cheapest": min(tokens), "dearest": max(tokens)}
 
 
-def _title_room(hits: Sequence[Hit], *, several_projects: bool) -> int:
+def _title_room(hits: Sequence[Hit]) -> int:
     """The tokens a title may have: what short titles leave over goes to the long ones."""
     room = (_PER_HIT - _COLUMNS) * len(hits) - _FRAME
-    if several_projects:
-        room -= sum(min(count(hit.project), _PROJECT) + 2 for hit in hits)
+    headings = [project for project, _ in groupby(hit.project for hit in hits)]
+    if len(headings) > 1:
+        room -= sum(min(count(project), _PROJECT) + 2 for project in headings)
     costs = sorted(count(quote.line(hit.title)) for hit in hits)
     for place, cost in enumerate(costs):
         fair = room // (len(costs) - place)

@@ -32,6 +32,11 @@ HOMES = {
 PERSONAL = ("ANTHROPIC_", "CLAUDE", "CODEX_", "HF_", "PALAVER_")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--update-golden` writes the golden files anew, to be reviewed as a diff."""
+    parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
+
+
 def move_home(patch: pytest.MonkeyPatch, home: Path) -> None:
     """Point every variable that leads to a person's files below `home`."""
     for name in [name for name in os.environ if name.startswith(PERSONAL)]:

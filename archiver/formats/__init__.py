@@ -7,6 +7,9 @@ from typing import Protocol, TypeAlias
 from ...core.conversation import Note, Session, Skipped, Turn
 from ..lines import Line, Record, head_records
 from .claude_code import ClaudeCode
+from .codex import Codex
+from .copilot import Copilot
+from .pi import Pi
 
 Event: TypeAlias = Turn | Note | Skipped
 
@@ -56,7 +59,7 @@ class Format(Protocol):
         ...
 
 
-FORMATS: tuple[Format, ...] = (ClaudeCode(),)
+FORMATS: tuple[Format, ...] = (ClaudeCode(), Codex(), Copilot(), Pi())
 
 
 def recognise(head: bytes) -> Format | None:

@@ -37,12 +37,15 @@ class Said(NamedTuple):
 
 
 def sort_out(text: str) -> Said:
-    """Who said this. A text counts as an envelope only when it is nothing else: people quote these tags."""
+    """Who said this; empty text for an empty envelope.
+
+    A text counts as an envelope only when it is nothing else: people quote these tags.
+    """
     text = without_reminders(text) or text.strip()
     if text.startswith("<"):
         tags = _envelopes(text)
         if tags:
-            return _opened(text, tags)
+            return _opened(tags)
     if text.startswith(_CONTINUED):
         return Said(Speaker.HOST, Kind.COMPACTION, text)
     if text.startswith(_CAVEAT) or (text.startswith(_INTERRUPTED) and text.endswith("]") and "\n" not in text):
@@ -90,15 +93,15 @@ def _envelopes(text: str) -> dict[str, str]:
     return found
 
 
-def _opened(text: str, tags: dict[str, str]) -> Said:
-    first = next(iter(tags))
+def _opened(tags: dict[str, str]) -> Said:
+    first, content = next(iter(tags)), "\n".join(filter(None, tags.values()))
     if first in _COMMAND:
         return _command(tags, local=first == "command-name")
     if first in _SHELL_INPUT:
         return Said(Speaker.HUMAN, Kind.CALL, f"! {tags[first]}", tool="Bash")
     if first in _SHELL_OUTPUT:
-        return Said(Speaker.TOOL, Kind.RESULT, "\n".join(filter(None, tags.values())), tool="Bash")
-    return Said(Speaker.HOST, Kind.INJECTED, "\n".join(filter(None, tags.values())) if len(tags) > 1 else text)
+        return Said(Speaker.TOOL, Kind.RESULT, content, tool="Bash")
+    return Said(Speaker.HOST, Kind.INJECTED, content)
 
 
 def _command(tags: dict[str, str], *, local: bool) -> Said:

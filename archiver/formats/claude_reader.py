@@ -141,11 +141,11 @@ class ClaudeReader:
         results = [block for block in blocks if _is_result(block)]
         if results:
             return self._results(record, line, results, [block for block in blocks if not _is_result(block)])
-        text = clean(content_text(content))
-        if not text:
+        said = self._author(record, clean(content_text(content)))
+        if not said.text:
             return EMPTY
         origin = string(mapping(record.get("forkedFrom")).get("sessionId"))
-        return [*self._say(record, line, self._author(record, text)), *self._learn(line, Fact.PARENT, origin)]
+        return [*self._say(record, line, said), *self._learn(line, Fact.PARENT, origin)]
 
     def _author(self, record: Record, text: str) -> Said:
         """Who wrote a text, by the line's flags first and by its wording second."""
@@ -181,7 +181,8 @@ class ClaudeReader:
         self._known.pop(Fact.BRANCH, None)
         notes = self._rewinds.prompt(record, line)
         if _PROMPT_RANK not in self._titles:
-            notes += self._entitle(line, text.partition("\n")[0], _PROMPT_RANK)
+            words = (row for row in text.splitlines() if row.strip() and not row.startswith("[image"))
+            notes += self._entitle(line, next(words, ""), _PROMPT_RANK)
         return notes
 
     def _results(self, record: Record, line: int, results: Sequence[Record], others: list[Record]) -> Given:

@@ -4,7 +4,7 @@ import hmac
 import re
 from dataclasses import dataclass
 
-from .scanner import scan
+from .scanner import Found, scan
 
 PASSES = 8
 """A text that shows new secrets after so many is made to: it becomes one placeholder."""
@@ -43,36 +43,36 @@ class Redactor:
         self._key = key
 
     def redact(self, text: str) -> Redacted:
-        """The text with a placeholder for each secret. Placeholders are left alone, so doing it again changes nothing."""
+        """The text with a placeholder for each secret. Placeholders stay, so doing it again changes nothing."""
         # JSON may bring lone surrogates; they pass through unharmed.
         data = text.encode(errors="surrogatepass")
-        findings = list[Finding]()
+        findings: list[Finding] = []
         for _ in range(PASSES):
-            found = [(start, end, kind) for start, end, kind in _secrets(data)]
+            found = _secrets(data)
             if not found:
                 break
-            data, new = self._replace(data, found)
-            findings += new
+            data = self._replace(data, found, findings)
         else:
             # Taking one secret out lays the next one open, again and again.
             whole = self._finding("tangle", data)
             return Redacted(str(whole), (*findings, whole))
         return Redacted(data.decode(errors="surrogatepass"), tuple(findings)) if findings else Redacted(text)
 
-    def _replace(self, data: bytes, found: list[tuple[int, int, str]]) -> tuple[bytes, list[Finding]]:
-        pieces, findings, done = list[bytes](), list[Finding](), 0
+    def _replace(self, data: bytes, found: list[Found], findings: list[Finding]) -> bytes:
+        pieces: list[bytes] = []
+        done = 0
         for start, end, kind in found:
             finding = self._finding(kind, data[start:end])
             pieces += (data[done:start], str(finding).encode())
             findings.append(finding)
             done = end
-        return b"".join([*pieces, data[done:]]), findings
+        return b"".join([*pieces, data[done:]])
 
     def _finding(self, kind: str, secret: bytes) -> Finding:
         return Finding(kind, hmac.digest(self._key, secret, "sha256").hex()[:6])
 
 
-def _secrets(data: bytes) -> list[tuple[int, int, str]]:
+def _secrets(data: bytes) -> list[Found]:
     """What `scan` finds outside placeholders."""
     if b"[secret:" not in data:
         return scan(data)

@@ -6,8 +6,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-import orjson
-
 VERSION = "1"
 """Changes whenever any rule does, so that what was redacted by older rules can be told and redacted again."""
 
@@ -52,6 +50,8 @@ def rules() -> tuple[Rule, ...]:
 
 
 def _gitleaks() -> Iterator[Rule]:
+    import orjson
+
     data = orjson.loads(GITLEAKS.read_bytes())
     everywhere = _allowed(data["allowed"])
     for rule in data["rules"]:

@@ -11,10 +11,12 @@ from .rules import Allowed, Rule, rules
 
 NEAR = 200
 """At most so many bytes before and after a match count as its line."""
-MEMORY = 2 << 20
+MEMORY = 1 << 20
 """Bytes that one pattern may use; RE2's own default would allow 1.8 GB for all of them."""
 
 Span = tuple[int, int]
+Found = tuple[int, int, str]
+"""Start and end in bytes, and the kind of secret."""
 
 
 class Match(Protocol):
@@ -44,6 +46,7 @@ def compiled(pattern: str) -> Pattern:
     re2 = import_module("re2")
     options = re2.Options()
     options.max_mem = MEMORY
+    options.log_errors = False
     made: Pattern = re2.compile(pattern, options)
     return made
 
@@ -76,7 +79,9 @@ class Signs:
         found: list[int] | None = self._set.Match(text)
         if found is None:
             return list(self._all)
-        return sorted(frozenset[int]().union(*(self._rules[sign] for sign in found))) if len(found) > 1 else []
+        if len(found) == 1:
+            return []
+        return sorted(set[int]().union(*(self._rules[sign] for sign in found)))
 
 
 class Detector:
@@ -135,10 +140,13 @@ def detectors() -> tuple[Detector, ...]:
     return tuple(map(Detector, rules()))
 
 
-def scan(text: bytes) -> list[tuple[int, int, str]]:
-    """Start, end and kind of every secret in UTF-8 `text`, by start. Overlapping finds are one, of the first rule's kind."""
-    found = sorted((span, number) for number in signs().rules(text) for span in detectors()[number].find(text))
-    merged = list[tuple[int, int, int]]()
+def scan(text: bytes) -> list[Found]:
+    """Every secret in UTF-8 `text`, by start. Overlapping finds are one, of the kind that the first rule gives."""
+    numbers = signs().rules(text)
+    if not numbers:
+        return []
+    found = sorted((span, number) for number in numbers for span in detectors()[number].find(text))
+    merged: list[tuple[int, int, int]] = []
     for (start, end), number in found:
         if merged and start < merged[-1][1]:
             before, until, first = merged[-1]
@@ -151,13 +159,14 @@ def scan(text: bytes) -> list[tuple[int, int, str]]:
 def entropy(secret: bytes) -> float:
     """Shannon's, in bits per character."""
     characters = secret.decode(errors="replace")
-    return math.log2(len(characters)) - sum(
-        count * math.log2(count) for count in Counter(characters).values()
-    ) / len(characters)
+    return math.log2(len(characters)) - sum(count * math.log2(count) for count in Counter(characters).values()) / len(
+        characters
+    )
 
 
 def line(text: bytes, match: Span) -> Span:
     """The lines that a match touches, as far as they are near it: a line may be a megabyte long."""
     start, end = match
-    after = text.find(b"\n", end, end + NEAR)
-    return text.rfind(b"\n", max(0, start - NEAR), start) + 1 or max(0, start - NEAR), end + NEAR if after < 0 else after
+    first = text.rfind(b"\n", max(0, start - NEAR), start) + 1
+    last = text.find(b"\n", end, end + NEAR)
+    return first or max(0, start - NEAR), last if last >= 0 else end + NEAR

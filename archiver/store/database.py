@@ -1,9 +1,9 @@
 """The connection: pragmas, transactions, and SQLite's errors put into ours."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Self, cast
 
 import apsw
 
@@ -32,7 +32,7 @@ class Database:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open an existing file; raises `StoreMissing`. Making one is `create`: a wrong path starts no empty archive."""
+        """Open an existing file; raises `StoreMissing`: a wrong path makes no empty archive."""
         if not path.is_file():
             raise StoreMissing(path.parent)
         return cls._open(path, apsw.SQLITE_OPEN_READWRITE)
@@ -79,7 +79,7 @@ class Database:
             self._connection.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> Generator[None]:
         """All or nothing. Takes the write lock at once, so that no reader has to be upgraded half-way."""
         with _translated(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
@@ -106,7 +106,7 @@ class Database:
     def rows(self, sql: str, values: tuple[Value, ...] = ()) -> list[Row]:
         """All rows of a query."""
         with _translated(self.path):
-            return self._connection.execute(sql, values).fetchall()
+            return cast("list[Row]", self._connection.execute(sql, values).fetchall())
 
     def one(self, sql: str, values: tuple[Value, ...] = ()) -> Row | None:
         """The first row of a query."""
@@ -129,7 +129,7 @@ def _wal_is_safe(version: str) -> bool:
 
 
 @contextmanager
-def _translated(path: Path) -> Iterator[None]:
+def _translated(path: Path) -> Generator[None]:
     """The one boundary where SQLite's errors become ours. Busy is never taken for corruption."""
     try:
         yield

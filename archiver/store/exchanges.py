@@ -133,6 +133,7 @@ class Exchanges:
             ),
         )
 
+
 # Looking a value up is three times as fast as calling the enumeration, and an archive has millions of turns.
 _SPEAKERS = {speaker.value: speaker for speaker in Speaker}
 _KINDS = {kind.value: kind for kind in Kind}

@@ -2,7 +2,7 @@
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ class Leases:
         self._db = database
 
     @contextmanager
-    def hold(self, name: str) -> Iterator[Lease]:
+    def hold(self, name: str) -> Generator[Lease]:
         """Hold the lease while the block runs; raises `LeaseHeld` at once when another process has it."""
         path = self._db.path.with_name(f"{name}.lock")
         with _locked(path, name):
@@ -48,7 +48,7 @@ class Leases:
 
 
 @contextmanager
-def _locked(path: Path, name: str) -> Iterator[None]:
+def _locked(path: Path, name: str) -> Generator[None]:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:

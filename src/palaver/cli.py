@@ -20,7 +20,7 @@ from palaver.core.errors import PalaverError
 from palaver.core.home import Home
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from palaver.archiver.transcripts import Transcript
     from palaver.search.layers import Layers
@@ -32,7 +32,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON inste
 class Commands(click.Group):
     """Words our own errors for a person: what happened, and what to do next."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is click's
         """In the order in which they are needed, which is the order of this file."""
         return list(self.commands)
 
@@ -240,7 +240,7 @@ def _archive(home: Home, found: Sequence[Transcript], *, as_json: bool) -> bool:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[str, int, int], None]]:
+def _progress() -> Generator[Callable[[str, int, int], None]]:
     """A bar for each stage that has work, on standard error; nothing where that is no terminal."""
     if not sys.stderr.isatty():
         yield lambda _stage, _done, _total: None
@@ -273,7 +273,7 @@ def _renderer() -> Renderer:
     """Words for a person: commands instead of tools, and at a terminal whole titles."""
     from palaver.templates.render import Renderer
 
-    return Renderer(Home.find().templates, shell=True, roomy=sys.stdout.isatty())
+    return Renderer(Home.find().templates, at_shell=True, roomy=sys.stdout.isatty())
 
 
 def _command(home: Home) -> str:

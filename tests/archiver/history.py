@@ -1,5 +1,7 @@
 """A made-up history on disk, which grows and changes, and the archive that follows it."""
 
+# pyright: reportPrivateUsage=false
+
 import os
 from collections.abc import Sequence
 from pathlib import Path

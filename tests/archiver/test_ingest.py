@@ -2,6 +2,7 @@
 
 import os
 import random
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from palaver.archiver.formats.claude_code import ClaudeCode
 from palaver.archiver.ingest import Ingest
-from palaver.archiver.raw import RawArchive
+from palaver.archiver.raw import Copied, RawArchive
 from palaver.archiver.reading import PARSED, REPEATED
 from palaver.archiver.transcripts import Transcript, in_paths
 from palaver.core.errors import SourceUnreadable
@@ -24,7 +25,7 @@ few = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture
-def history(tmp_path: Path) -> Any:
+def history(tmp_path: Path) -> Iterator[History]:
     with History(tmp_path) as made:
         yield made
 
@@ -87,29 +88,36 @@ def test_the_archive_holds_every_byte(pieces: list[bytes]) -> None:
 
 
 words = st.sampled_from(["one", "two", "three"])
-ids = st.sampled_from([f"u{number}" for number in range(12)])
 places = st.fixed_dictionaries(
     {}, optional={"cwd": st.sampled_from(["/a", "/b"]), "gitBranch": st.sampled_from(["main", "fix"])}
 )
 
 
 @st.composite
-def record(draw: st.DrawFn) -> dict[str, Any]:
-    """A record whose id may be known already, whose parent may be anything, and which may lie anywhere."""
-    tree = {"uuid": draw(ids), "parentUuid": draw(ids), **draw(places)}
-    match draw(st.integers(0, 6)):
-        case 0 | 1 | 2:
-            return said(draw(words), **tree)
-        case 3 | 4:
-            return replied(text(draw(words)), **tree)
-        case 5:
-            return {"type": "ai-title", "aiTitle": draw(words)}
-        case _:
-            return queue(draw(st.sampled_from(["enqueue", "dequeue"])), draw(words))
+def transcript(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Records that follow the last or any earlier one, and now and then one that is written a second time."""
+    lines: list[dict[str, Any]] = []
+    known = [""]
+    for number in range(draw(st.integers(0, 14))):
+        kind = draw(st.integers(0, 8))
+        parent = known[-1] if draw(st.booleans()) else draw(st.sampled_from(known))
+        tree = {"uuid": f"u{number}", "parentUuid": parent, **draw(places)}
+        if kind < 3:
+            lines.append(said(draw(words), **tree))
+        elif kind < 6:
+            lines.append(replied(text(draw(words)), **tree))
+        elif kind == 6:
+            lines.append({"type": "ai-title", "aiTitle": draw(words)})
+        elif kind == 7:
+            lines.append(queue(draw(st.sampled_from(["enqueue", "dequeue"])), draw(words)))
+        elif lines:
+            lines.append(draw(st.sampled_from(lines)))
+        known.append(str(lines[-1].get("uuid", "")) if lines else "")
+    return lines
 
 
 @few
-@given(st.lists(record(), max_size=14), st.lists(st.integers(0, 10**6), max_size=4), st.booleans())
+@given(transcript(), st.lists(st.integers(0, 10**6), max_size=4), st.booleans())
 def test_growing_is_the_same_as_being_read_at_once(records: list[dict[str, Any]], cuts: list[int], ended: bool) -> None:
     """A file taken up at any byte positions on the way ends as the same exchanges as one taken up whole, and an
     exchange that did not change keeps its key and is not reported as changed.
@@ -250,11 +258,11 @@ def test_a_file_deleted_before_the_scan_reaches_it_stops_nothing(history: Histor
 class Interfering(RawArchive):
     """An archive in which something happens to the file just before it is copied."""
 
-    def __init__(self, root: Path, act: Any) -> None:
+    def __init__(self, root: Path, act: Callable[[Path], object]) -> None:
         super().__init__(root)
         self._act = act
 
-    def copy(self, path: Path, archived: str) -> Any:
+    def copy(self, path: Path, archived: str) -> Copied:
         self._act(path)
         return super().copy(path, archived)
 
@@ -275,7 +283,7 @@ def test_a_file_deleted_while_it_is_read_is_read_to_the_end(history: History) ->
     path = history.write(talk("one"))
 
     class Deleting(RawArchive):
-        def copy(self, path: Path, archived: str) -> Any:
+        def copy(self, path: Path, archived: str) -> Copied:
             copied = super().copy(path, archived)
             path.unlink()
             return copied
@@ -301,20 +309,25 @@ def test_a_file_rewritten_between_scan_and_copy_is_put_right(history: History) -
     assert_accounted(history)
 
 
-def test_an_unreadable_file_is_reported_until_it_can_be_read(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file without permission stops nothing, is remembered as a problem, and is taken up once it may be read."""
-    closed = history.write(talk("one"))
-    history.write(talk("two"), FORK)
-    transcripts = in_paths([history.folder])
-    opened = Path.open
+def without_permission(closed: Path) -> Callable[..., Any]:
+    """A `Path.open` to which one file is closed; real rights would not stop a test run by an administrator."""
+    opened: Callable[..., Any] = Path.open
 
     def refuse(path: Path, *arguments: Any, **options: Any) -> Any:
         if path == closed:
             raise PermissionError(13, "Permission denied", str(path))
         return opened(path, *arguments, **options)
 
+    return refuse
+
+
+def test_an_unreadable_file_is_reported_until_it_can_be_read(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file without permission stops nothing, is remembered as a problem, and is taken up once it may be read."""
+    closed = history.write(talk("one"))
+    history.write(talk("two"), FORK)
+    transcripts = in_paths([history.folder])
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "open", refuse)
+        patch.setattr(Path, "open", without_permission(closed))
         tally = Ingest(history.store, history.raw).run(transcripts)
 
     assert [problem.reason for problem in tally.problems] == ["permission denied"]
@@ -334,15 +347,8 @@ def test_a_file_that_grew_and_may_not_be_read_keeps_what_it_had(
     closed = history.write(talk("one"))
     history.ingest()
     history.append(talk("two"))
-    opened = Path.open
-
-    def refuse(path: Path, *arguments: Any, **options: Any) -> Any:
-        if path == closed:
-            raise PermissionError(13, "Permission denied", str(path))
-        return opened(path, *arguments, **options)
-
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "open", refuse)
+        patch.setattr(Path, "open", without_permission(closed))
         assert history.ingest().changed == 0
     history.ingest()
 
@@ -557,6 +563,31 @@ def test_going_back_further_than_reading_went_on_is_seen(history: History) -> No
     assert (tally.lines, tally.exchanges) == (8, 4)
     assert len(history.store.changes.since(seq)) == 3
     assert_accounted(history)
+
+
+def test_going_back_is_seen_after_a_prompt_that_follows_nothing(history: History) -> None:
+    """A last exchange that began the conversation anew does not hide what came before it."""
+    history.write([*talk("one"), *rewind("wrong", "one-answered"), *talk("anew")])
+    history.ingest()
+    history.append(rewind("right", "one-answered"))
+    history.ingest()
+
+    assert [all(turn.active for turn in found.turns) for found in history.exchanges(ORIGINAL)] == [
+        True,
+        False,
+        False,
+        True,
+    ]
+
+
+def test_a_prompt_written_twice_goes_back_on_nothing(history: History) -> None:
+    """The same record further down is a repetition, and what stands between was not left behind."""
+    lines = [*talk("one"), *rewind("two", "one-answered")]
+    history.write([*lines, *lines[2:], *rewind("three", "two-answered")])
+    history.ingest()
+
+    assert history.prompts() == ["one?", "two?", "three?"]
+    assert all(turn.active for found in history.exchanges(ORIGINAL) for turn in found.turns)
 
 
 def test_a_title_reaches_the_session_that_holds_its_record(history: History) -> None:

@@ -1,5 +1,7 @@
 """Observation types: ten kinds, known by several names."""
 
+# pyright: reportPrivateUsage=false
+
 import pytest
 
 from palaver.core.errors import UnknownType

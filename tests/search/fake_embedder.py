@@ -24,11 +24,15 @@ class FakeEmbedder:
         if self._missing:
             raise ModelUnavailable("the model is missing")
         rows = np.array([self._vector(text) for text in texts], dtype=np.float32).reshape(-1, self.dimension)
-        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        return rows
 
     def _vector(self, text: str) -> npt.NDArray[np.float64]:
         words = re.findall(r"\w+", text.lower()) or [""]
-        return np.sum([self._direction(word) for word in words], axis=0) + 1e-3
+        total = np.zeros(self.dimension)
+        for word in words:
+            total += self._direction(word)
+        return total
 
     def _direction(self, word: str) -> npt.NDArray[np.float64]:
         seed = blake2b(f"{self.name} {word}".encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -10,25 +10,23 @@ from palaver.search.fusion import MEANING, NEIGHBOURS, PROMPTS, WORDS, Event, ga
 from palaver.search.text_index import TextMatch
 from palaver.search.vector_index import Near
 
-texts = st.lists(
-    st.builds(
-        lambda event, own, fraction: TextMatch(event if own else event + 100, event, 1, event, 1, 2, fraction),
-        st.integers(1, 6),
-        st.booleans(),
-        st.floats(0, 1),
-    ),
-    max_size=12,
-)
+
+def text_match(event: int, own: bool, fraction: float) -> TextMatch:
+    return TextMatch(event if own else event + 100, event, 1, event, 1, 2, fraction)
+
+
+def vector(event: int, own: bool, part: int, cosine: float) -> Near:
+    return Near(event if own else event + 100, event, part, cosine)
+
+
+def place(near: Near) -> tuple[int, int]:
+    return near.item, near.part
+
+
+events = st.integers(1, 6)
+texts = st.lists(st.builds(text_match, events, st.booleans(), st.floats(0, 1)), max_size=12)
 vectors = st.lists(
-    st.builds(
-        lambda event, own, part, cosine: Near(event if own else event + 100, event, part, cosine),
-        st.integers(1, 6),
-        st.booleans(),
-        st.integers(0, 2),
-        st.floats(-1, 1),
-    ),
-    max_size=12,
-    unique_by=lambda near: near[:3],
+    st.builds(vector, events, st.booleans(), st.integers(0, 2), st.floats(-1, 1)), max_size=12, unique_by=place
 )
 
 
@@ -40,9 +38,9 @@ def match(event: int, fraction: float, *, item: int | None = None, ordinal: int 
 @given(texts, vectors)
 def test_a_score_is_the_sum_of_its_parts(matches: list[TextMatch], nears: list[Near]) -> None:
     """The score is the weighted sum of words, neighbours, prompt and meaning, from 0 to 1, and orders the list."""
-    events = gather(matches, nears)
+    found = gather(matches, nears)
 
-    for event in events:
+    for event in found:
         words = max((one.fraction for one in matches if one.event == event.key), default=0.0)
         cosines = [near.similarity for near in nears if near.event == event.key]
         prompt = max((near.similarity for near in nears if (near.item, near.part) == (event.key, 0)), default=0.0)
@@ -57,10 +55,8 @@ def test_a_score_is_the_sum_of_its_parts(matches: list[TextMatch], nears: list[N
         assert event.score == pytest.approx(sum(parts) / (WORDS + NEIGHBOURS + PROMPTS + MEANING))
         assert 0 <= event.score <= 1
         assert event.similarity == max(cosines, default=None)
-    assert [event.key for event in events] == sorted(
-        {one.event for one in (*matches, *nears)},
-        key=lambda key: (-next(event.score for event in events if event.key == key), key),
-    )
+    assert {event.key for event in found} == {*(one.event for one in matches), *(near.event for near in nears)}
+    assert [(-event.score, event.key) for event in found] == sorted((-event.score, event.key) for event in found)
 
 
 @given(texts, vectors)

@@ -8,11 +8,6 @@ import pytest
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds `--update-golden`."""
-    parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
-
-
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     """Compares a rendered text with the golden file of that name."""

@@ -71,6 +71,48 @@ def test_a_hit_costs_at_most_thirty_tokens(projects: int, tokens: int) -> None:
     assert count(RENDERER.search(results(*hits, total=99))) <= tokens
 
 
+def test_a_project_is_named_where_it_changes() -> None:
+    """Neighbouring hits of one project share its name, and hits of a single project need none."""
+    names = ["api", "api", "shop", "api"]
+    shown = RENDERER.search(results(*(hit(number, project=name) for number, name in enumerate(names))))
+
+    assert [row.split()[0] for row in shown.splitlines()[2:-2]] == (
+        ["[api]", "obs-1040", "obs-1041", "[shop]", "obs-1042", "[api]", "obs-1043"]
+    )
+    assert "[" not in RENDERER.search(results(hit(1), hit(2)))
+
+
+def test_in_a_shell_replies_name_commands() -> None:
+    """Where a person types, the next layer is a command and not a tool; nothing else differs."""
+    shell, tools = Renderer(at_shell=True), RENDERER
+    told, told_to_agents = shell.observations([detail()]), tools.observations([detail()])
+
+    assert "Details: palaver show ID..., ~180-190 each." in shell.search(results(hit(1), hit(2)))
+    assert "Transcript: palaver read PATH FIRST-LAST, ~900 tokens each." in told
+    assert told.splitlines()[:-1] == told_to_agents.splitlines()[:-1]
+    assert "go on with palaver read PATH 13-." in shell.read(transcript(cut=True))
+    assert "in full: palaver read PATH LINE." in shell.read(transcript(output="x" * 20_000))
+
+
+def test_a_terminal_has_room_for_whole_titles() -> None:
+    """With room, neither titles nor projects are cut."""
+    long = "Moved the retry logic out of the client and into the queue after a restart"
+    hits = [hit(number, title=long, project=f"a-project-with-a-long-name-{number}") for number in range(10)]
+    shown = Renderer(roomy=True).search(results(*hits))
+
+    assert (shown.count(long), shown.count("a-project-with-a-long-name-"), "…" in shown) == (10, 10, False)
+
+
+def test_next_steps_fit_the_archive() -> None:
+    """A real archive is given to all projects; the made-up one to this project alone, with the way back."""
+    real = RENDERER.next_steps("palaver", "-- /bin/palaver mcp")
+    tried = RENDERER.next_steps("PALAVER_HOME=/x palaver", "-e PALAVER_HOME=/x -- /bin/palaver mcp", "palaver")
+
+    assert "\n  claude mcp add --scope user palaver -- /bin/palaver mcp\n" in real
+    assert "\n  claude mcp add palaver -e PALAVER_HOME=/x -- /bin/palaver mcp\n" in tried
+    assert ("archive FOLDER" in real, tried.endswith("\n  palaver archive FOLDER\n")) == (False, True)
+
+
 def test_short_titles_leave_their_room_to_long_ones() -> None:
     """A long title is shown whole where the others are short."""
     long = "Moved the retry logic out of the client and into the queue after a restart"

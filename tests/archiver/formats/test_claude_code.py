@@ -440,6 +440,13 @@ def test_titles_carry_their_precedence() -> None:
     assert skipped(*records) == [(6, "repeated")]
 
 
+def test_a_picture_is_no_title() -> None:
+    """A session that begins with a picture is called after the words beside it."""
+    picture = {"type": "image", "source": {"media_type": "image/png", "data": "AAAA" * 512}}
+
+    assert notes(read(said([picture, text("Move the button")])), Fact.TITLE) == [(1, "Move the button")]
+
+
 def test_the_envelope_is_told_when_it_changes() -> None:
     """Session, place, branch, version and model are notes; an unchanged one is silent within an exchange."""
     place = {"sessionId": SESSION, "cwd": "/a", "gitBranch": "main", "version": "2.1.9"}
@@ -541,6 +548,7 @@ def test_parallel_calls_are_no_rewind() -> None:
         ({"type": 3}, "unknown-type"),
         ({}, "unknown-type"),
         ({"type": "user"}, "empty"),
+        (said("<local-command-stdout></local-command-stdout>"), "empty"),
         ({"type": "user", "message": {"content": {"a": 1}}}, "empty"),
         ({"type": "assistant", "message": None}, "empty"),
         (b"", "blank"),

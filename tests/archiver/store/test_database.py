@@ -1,5 +1,7 @@
 """The connection: safe settings, all-or-nothing writes, and every error of SQLite as one of ours."""
 
+# pyright: reportPrivateUsage=false
+
 import stat
 import subprocess
 import sys
@@ -80,9 +82,14 @@ def test_the_files_are_closed_to_others(store: Store, path: Path) -> None:
 
 def test_a_transaction_happens_whole_or_not_at_all(store: Store) -> None:
     """An error inside undoes everything, and the store goes on working."""
-    with pytest.raises(ZeroDivisionError), store.transaction():
-        store.sessions.save(Session("claude-code", "one"))
-        raise ZeroDivisionError
+
+    def fail() -> None:
+        with store.transaction():
+            store.sessions.save(Session("claude-code", "one"))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert store.sessions.count() == 0
 
     with store.transaction():
@@ -101,16 +108,18 @@ def test_others_see_nothing_unfinished(store: Store, path: Path) -> None:
 
 def test_a_transaction_that_sqlite_gave_up_is_over(store: Store) -> None:
     """Where SQLite itself undid everything, as on a full disk, the error that tells so is the one that is raised."""
-    with pytest.raises(StoreError, match="UNIQUE"), store.transaction():
-        store.sessions.save(Session("claude-code", "one"))
-        store._database.run(
-            "INSERT OR ROLLBACK INTO session SELECT id + 1, agent, native_id, kind, parent_id, project, cwd, branch,"
-            " title, title_rank, version, models, links, started, ended FROM session"
-        )
 
-    assert store.sessions.count() == 0
+    def collide() -> None:
+        with store.transaction():
+            store.sources.report(Path("/a"), "first")
+            store._database.run("INSERT OR ROLLBACK INTO problem SELECT * FROM problem")
+
+    with pytest.raises(StoreError, match="UNIQUE"):
+        collide()
+
+    assert store.sources.problems() == []
     with store.transaction():
-        store.sessions.save(Session("claude-code", "two"))
+        store.sources.report(Path("/b"), "second")
 
 
 def test_a_full_disk_loses_nothing_that_was_stored(store: Store) -> None:
@@ -118,9 +127,14 @@ def test_a_full_disk_loses_nothing_that_was_stored(store: Store) -> None:
     store.sessions.save(Session("claude-code", "one"))
     pages = store._database.number("PRAGMA page_count")
     store._database.run(f"PRAGMA max_page_count = {pages}")
-    with pytest.raises(StoreError, match="full"), store.transaction():
-        for number in range(1000):
-            store.sessions.save(Session("claude-code", f"more-{number}", title="x" * 1000))
+
+    def fill() -> None:
+        with store.transaction():
+            for number in range(1000):
+                store.sessions.save(Session("claude-code", f"more-{number}", title="x" * 1000))
+
+    with pytest.raises(StoreError, match="full"):
+        fill()
     assert store.sessions.count() == 1
 
     store._database.run("PRAGMA max_page_count = 1000000")
@@ -162,7 +176,10 @@ def test_a_short_lock_is_waited_for(store: Store, path: Path) -> None:
 
 def test_many_may_create_at_once(path: Path) -> None:
     """Processes that start together on a new home end with one archive and no error."""
-    program = "import sys; from pathlib import Path; from palaver.archiver.store import Store; Store.create(Path(sys.argv[1]))"
+    program = (
+        "import sys; from pathlib import Path; from palaver.archiver.store import Store; "
+        "Store.create(Path(sys.argv[1]))"
+    )
     makers = [
         subprocess.Popen([sys.executable, "-W", "ignore", "-c", program, str(path)], stderr=subprocess.PIPE)
         for _ in range(4)

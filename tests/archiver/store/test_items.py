@@ -25,7 +25,8 @@ def test_items_of_all_kinds_are_looked_up_alike(store: Store) -> None:
 def test_any_number_of_items_is_looked_up(store: Store) -> None:
     """More keys than one statement may name are no problem, and none is left out."""
     session, source = begun(store)
-    store.exchanges.replace(session, source, 0, [exchange(ordinal, "a") for ordinal in range(1100)])
+    with store.transaction():
+        store.exchanges.replace(session, source, 0, [exchange(ordinal, "a") for ordinal in range(1100)])
     known = store.items.all_keys()
 
     assert list(store.items.load([*known, *range(10**6, 10**6 + 500)])) == known

@@ -1,5 +1,7 @@
 """Migrations: an older archive is brought up to date in one step or not at all, and a newer one is left alone."""
 
+# pyright: reportPrivateUsage=false
+
 from pathlib import Path
 
 import apsw

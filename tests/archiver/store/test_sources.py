@@ -1,5 +1,7 @@
 """Stored sources: one row for each archived file, with an account of every line."""
 
+# pyright: reportPrivateUsage=false
+
 import os
 from collections import Counter
 from dataclasses import replace
@@ -86,7 +88,8 @@ def test_any_number_of_records_is_looked_up_at_once(store: Store) -> None:
     """A long transcript is one question."""
     _, one = begun(store)
     lines = {f"record-{line}": line for line in range(100_000)}
-    store.sources.own(one, lines)
+    with store.transaction():
+        store.sources.own(one, lines)
 
     assert store.sources.places([*lines, "unknown"]) == {record: (one, line) for record, line in lines.items()}
 

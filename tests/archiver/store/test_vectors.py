@@ -8,7 +8,8 @@ from .said import begun, exchange, keys, learned
 def asked(store: Store, count: int = 3) -> tuple[int, list[int]]:
     """The numbers of a session and of its exchanges."""
     session, source = begun(store)
-    store.exchanges.replace(session, source, 0, [exchange(ordinal, "a") for ordinal in range(count)])
+    with store.transaction():
+        store.exchanges.replace(session, source, 0, [exchange(ordinal, "a") for ordinal in range(count)])
     return session, list(keys(store).values())
 
 
@@ -63,6 +64,7 @@ def test_items_wait_for_the_model_in_use(store: Store) -> None:
 def test_any_number_of_items_is_asked_for(store: Store) -> None:
     """More keys than one statement may name are no problem."""
     _, known = asked(store, 1100)
-    store.vectors.replace("model", {key: {0: b"v"} for key in known})
+    with store.transaction():
+        store.vectors.replace("model", {key: {0: b"v"} for key in known})
 
     assert [vector.item for vector in store.vectors.of_items("model", known)] == known

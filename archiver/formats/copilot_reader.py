@@ -1,0 +1,215 @@
+"""Reads the events of a Copilot CLI session into turns and notes."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+from ...core.conversation import Fact, Kind, Note, Session, Skipped, Speaker, Turn
+from ..lines import Line, Record, records
+from ..text import clean, clip, one_line
+from .actions import INPUT_LIMIT, UNKNOWN, Action, action, said
+from .echoes import REPEATED, Echoes
+from .marks import Facts, Mark, identity
+from .shape import instant, listing, mapping, string, whole
+
+BOOKKEEPING = "bookkeeping"
+CONTEXT = "context"
+EMPTY = "empty"
+HOOK_OUTPUT = "hook-output"
+
+_TITLE_RANK = 2
+_SKIPPED_FAMILIES = {
+    "hook": HOOK_OUTPUT,
+    "permission": BOOKKEEPING,
+    "session": BOOKKEEPING,
+    "subagent": BOOKKEEPING,
+}
+_SKIPPED_TYPES = {
+    "assistant.turn_start": BOOKKEEPING,
+    "assistant.turn_end": BOOKKEEPING,
+    "assistant.usage": BOOKKEEPING,
+    "system.message": CONTEXT,
+    "tool.execution_partial_result": REPEATED,
+    "tool.execution_progress": REPEATED,
+}
+
+Given: TypeAlias = "Sequence[Turn | Note] | str"
+"""What one event gives: turns and notes, or the reason why nothing. Empty when it is held back."""
+
+
+class CopilotReader:
+    """Reads one file. What it remembers of earlier lines never reaches over the start of an exchange, except for facts
+    of the whole session.
+    """
+
+    def __init__(self, session: Session, *, shorten: bool) -> None:
+        self._shorten = shorten
+        self._facts = Facts(session)
+        self._echoes = Echoes()
+        self._actions: dict[str, Action] = {}
+        self._alone = True
+        self._handlers: dict[str, Callable[[Record, Mark], Given]] = {
+            "session.start": self._started,
+            "session.resume": self._started,
+            "session.context_changed": self._moved,
+            "session.model_change": self._model,
+            "session.title_changed": self._title,
+            "session.compaction_complete": self._compaction,
+            "session.error": self._notice,
+            "session.shutdown": self._shutdown,
+            "user.message": self._typed,
+            "assistant.message": self._message,
+            "assistant.reasoning": self._reasoning,
+            "tool.execution_start": self._call_again,
+            "tool.execution_complete": self._result,
+            "tool.user_requested": self._call_again,
+            "skill.invoked": self._skill,
+            "system.notification": self._notification,
+            "abort": self._notice,
+        }
+
+    def read(self, lines: Iterable[Line]) -> Iterator[Turn | Note | Skipped]:
+        """The events of the lines, in order; a call comes once it is known whether a message announced it."""
+        for line in lines:
+            events = self._line(line)
+            yield from self._echoes.take()
+            yield from events
+        self._echoes.settle()
+        yield from self._echoes.take()
+
+    def _line(self, line: Line) -> Sequence[Turn | Note | Skipped]:
+        found = records(line)
+        if isinstance(found, str):
+            return [Skipped(line.number, found)]
+        self._alone = len(found) == 1
+        given = [self._record(record, line) for record in found]
+        events = [event for each in given if not isinstance(each, str) for event in each]
+        reason = next((each for each in given if isinstance(each, str)), "")
+        return events or ([Skipped(line.number, reason)] if reason else [])
+
+    def _record(self, record: Record, line: Line) -> Given:
+        kind = string(record.get("type"))
+        handler = self._handlers.get(kind)
+        if handler is None:
+            known = _SKIPPED_TYPES.get(kind) or _SKIPPED_FAMILIES.get(kind.partition(".")[0])
+            return known or f"unknown-type:{one_line(clean(kind), 40)}"
+        named = identity(string(record.get("id")), line.data)
+        return handler(mapping(record.get("data")), Mark(line.number, instant(record.get("timestamp")), named))
+
+    # What the session is
+
+    def _started(self, data: Record, mark: Mark) -> Given:
+        learn = self._facts.learn
+        return [
+            *learn(mark.line, Fact.SESSION, string(data.get("sessionId"))),
+            *learn(mark.line, Fact.VERSION, string(data.get("copilotVersion"))),
+            *learn(mark.line, Fact.MODEL, string(data.get("selectedModel"))),
+            *self._place(mapping(data.get("context")), mark),
+        ] or REPEATED
+
+    def _moved(self, data: Record, mark: Mark) -> Given:
+        return self._place(data, mark) or REPEATED
+
+    def _place(self, context: Record, mark: Mark) -> list[Note]:
+        learn = self._facts.learn
+        return [
+            *learn(mark.line, Fact.CWD, string(context.get("cwd"))),
+            *learn(mark.line, Fact.BRANCH, string(context.get("branch"))),
+        ]
+
+    def _model(self, data: Record, mark: Mark) -> Given:
+        return self._facts.learn(mark.line, Fact.MODEL, string(data.get("newModel"))) or REPEATED
+
+    def _title(self, data: Record, mark: Mark) -> Given:
+        title = one_line(string(data.get("title")), 100)
+        return self._facts.learn(mark.line, Fact.TITLE, title, rank=_TITLE_RANK) or REPEATED
+
+    def _compaction(self, data: Record, mark: Mark) -> Given:
+        text = clean(string(data.get("summaryContent"))) or "Conversation compacted"
+        return [mark.turn(Speaker.HOST, Kind.COMPACTION, text)]
+
+    def _shutdown(self, data: Record, mark: Mark) -> Given:
+        """The end tells which files the session changed, and what it cost."""
+        usages = [mapping(mapping(each).get("usage")) for each in mapping(data.get("modelMetrics")).values()]
+        given, made = (sum(whole(usage.get(name)) for usage in usages) for name in ("inputTokens", "outputTokens"))
+        usage = f"{mark.record} {given} {made}" if given or made else ""
+        named = listing(mapping(data.get("codeChanges")).get("filesModified"))
+        paths = tuple(clean(path) for path in map(string, named) if path)
+        turns = [mark.turn(Speaker.HOST, Kind.INJECTED, f"Changed: {', '.join(paths)}", writes=paths)] if paths else []
+        return [*turns, *self._facts.learn(mark.line, Fact.USAGE, usage)] or BOOKKEEPING
+
+    # What was said and done
+
+    def _typed(self, data: Record, mark: Mark) -> Given:
+        attached = [mapping(each) for each in listing(data.get("attachments"))]
+        names = [string(each.get("path")) or string(each.get("displayName")) for each in attached]
+        text = "\n".join([clean(string(data.get("content"))), *(f"[{clean(name)}]" for name in names if name)]).strip()
+        if not text:
+            return EMPTY
+        if data.get("isAutopilotContinuation") is True or data.get("source") not in (None, "", "user"):
+            return [self._injected(mark, text)]
+        self._echoes.settle()
+        self._actions.clear()
+        return [mark.turn(Speaker.HUMAN, Kind.PROMPT, text), *self._facts.place(mark.line)]
+
+    def _message(self, data: Record, mark: Mark) -> Given:
+        group = string(data.get("messageId"))
+        thought, text = clean(string(data.get("reasoningText"))), clean(string(data.get("content")))
+        turns: list[Turn] = []
+        if thought:
+            self._echoes.hear(f"thought {thought}")
+            turns.append(mark.turn(Speaker.ASSISTANT, Kind.THINKING, thought, group=group))
+        if text:
+            turns.append(mark.turn(Speaker.ASSISTANT, Kind.PROSE, text, group=group))
+        for request in map(mapping, listing(data.get("toolRequests"))):
+            call = string(request.get("toolCallId"))
+            self._echoes.hear(call)
+            turns.append(self._call(mark, call, string(request.get("name")), request.get("arguments"), group))
+        return [*turns, *self._facts.learn(mark.line, Fact.MODEL, string(data.get("model")))] or EMPTY
+
+    def _reasoning(self, data: Record, mark: Mark) -> Given:
+        text = clean(string(data.get("content")))
+        return self._hold(f"thought {text}", mark.turn(Speaker.ASSISTANT, Kind.THINKING, text)) if text else EMPTY
+
+    def _call(self, mark: Mark, call: str, tool: str, given: object, group: str = "") -> Turn:
+        made = self._actions[call] = action(tool, given, shorten=self._shorten)
+        return mark.turn(Speaker.ASSISTANT, Kind.CALL, made.text, tool=made.tool, call=call, group=group)
+
+    def _call_again(self, data: Record, mark: Mark) -> Given:
+        call = string(data.get("toolCallId"))
+        return self._hold(call, self._call(mark, call, string(data.get("toolName")), data.get("arguments")))
+
+    def _hold(self, key: str, turn: Turn) -> Given:
+        """A line that says several things cannot be dropped for one of them."""
+        if not self._alone:
+            return [turn]
+        return [] if self._echoes.hold(key, turn) else REPEATED
+
+    def _result(self, data: Record, mark: Mark) -> Given:
+        call = string(data.get("toolCallId"))
+        made = self._actions.pop(call, UNKNOWN)
+        failed = data.get("success") is False
+        result, fault = mapping(data.get("result")), string(mapping(data.get("error")).get("message"))
+        text = string(result.get("content")) or string(result.get("detailedContent")) or fault
+        reads, writes = ((), ()) if failed else (made.reads, made.writes)
+        shown = said(text, made, failed=failed, shorten=self._shorten)
+        return [
+            mark.turn(
+                Speaker.TOOL, Kind.RESULT, shown, tool=made.tool, call=call, failed=failed, reads=reads, writes=writes
+            )
+        ]
+
+    def _skill(self, data: Record, mark: Mark) -> Given:
+        named = (string(data.get("name")), string(data.get("path")))
+        return [self._injected(mark, f"Skill: {' '.join(filter(None, named))}")]
+
+    def _notification(self, data: Record, mark: Mark) -> Given:
+        text = string(data.get("content"))
+        return [self._injected(mark, text)] if text else EMPTY
+
+    def _notice(self, data: Record, mark: Mark) -> Given:
+        text = string(data.get("message")) or f"Aborted: {string(data.get('reason')) or 'no reason given'}"
+        return [self._injected(mark, text, failed=True)]
+
+    def _injected(self, mark: Mark, text: str, *, failed: bool = False) -> Turn:
+        text = clip(clean(text), INPUT_LIMIT) if self._shorten else clean(text)
+        return mark.turn(Speaker.HOST, Kind.INJECTED, text, failed=failed)

@@ -1,0 +1,48 @@
+"""Echoes: things that an agent writes down twice, on two lines, of which one tells more than the other.
+
+The poorer telling is held back until the exchange ends. It is dropped when the richer one stands before or after it,
+and takes its place when there is none.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from ...core.conversation import Skipped, Turn
+
+REPEATED = "repeated"
+
+
+@dataclass(slots=True)
+class Echoes:
+    """The poorer tellings of one exchange. A key is equal for both tellings of one thing, and for nothing else."""
+
+    _held: dict[str, list[Turn]] = field(default_factory=dict[str, list[Turn]])
+    _heard: Counter[str] = field(default_factory=Counter[str])
+    _settled: list[Turn | Skipped] = field(default_factory=list["Turn | Skipped"])
+
+    def hold(self, key: str, turn: Turn) -> bool:
+        """Keep a poorer telling back; False when the richer one is known already."""
+        if self._heard[key]:
+            self._heard[key] -= 1
+            return False
+        self._held.setdefault(key, []).append(turn)
+        return True
+
+    def hear(self, key: str) -> None:
+        """The richer telling was found."""
+        held = self._held.get(key)
+        if held:
+            self._settled.append(Skipped(held.pop(0).line, REPEATED))
+        else:
+            self._heard[key] += 1
+
+    def settle(self) -> None:
+        """The exchange ends: what waited for its richer telling is all there is."""
+        self._settled += sorted((turn for held in self._held.values() for turn in held), key=lambda turn: turn.line)
+        self._held.clear()
+        self._heard.clear()
+
+    def take(self) -> list[Turn | Skipped]:
+        """What was decided; it is not given twice."""
+        settled, self._settled = self._settled, []
+        return settled

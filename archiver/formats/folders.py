@@ -1,0 +1,60 @@
+"""Folders: the walk through a place where an agent keeps its transcripts, and their names in the archive."""
+
+import logging
+import os
+import re
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+
+_log = logging.getLogger(__name__)
+_UNSAFE = re.compile(r'[%\\/:*?"<>|\x00-\x1f\x7f\udc80-\udcff]')
+
+
+def files(root: Path, wanted: Callable[[str], bool], *, without: Collection[str] = ()) -> Iterator[Path]:
+    """Every file of a wanted name below a folder, sorted, and the root itself where it is a file.
+
+    Folders named in `without` are not entered, and none is entered twice. What cannot be read is passed over with a
+    warning in the log.
+    """
+    if root.is_file():
+        yield root
+        return
+    yield from _walk(root, wanted, without, set())
+
+
+def _walk(
+    folder: Path, wanted: Callable[[str], bool], without: Collection[str], seen: set[tuple[int, int]]
+) -> Iterator[Path]:
+    try:
+        state = folder.stat()
+        paths = sorted(folder.iterdir())
+    except OSError as error:
+        _log.warning("passed over %s: %s", os.fsencode(folder), error.strerror)
+        return
+    # A folder reached twice is a loop of links, or would be archived twice.
+    if (state.st_dev, state.st_ino) in seen:
+        return
+    seen.add((state.st_dev, state.st_ino))
+    for path in paths:
+        if path.is_dir():
+            if path.name not in without:
+                yield from _walk(path, wanted, without, seen)
+        elif wanted(path.name) and path.is_file():
+            yield path
+
+
+def archive_name(path: Path, root: Path) -> str:
+    """The path below its root with everything made harmless that a file name may not hold; at least a folder deep."""
+    try:
+        parts = path.relative_to(root).parts
+    except ValueError:
+        parts = (path.name,)
+    if len(parts) < 2:
+        parts = (path.parent.name or "root", path.name)
+    return "/".join(map(_safe, parts))
+
+
+def _safe(part: str) -> str:
+    if part.strip(".") == "":
+        return part.replace(".", "%2E") or "%"
+    return _UNSAFE.sub(lambda found: f"%{ord(found[0]) & 0xFF:02X}", part)

@@ -1,0 +1,99 @@
+"""Secrets that only their names give away: settings, variables, arguments, elements."""
+
+from .credentials import NAMED_ONLY, STAND_IN
+from .rules import Allowed, Rule
+
+# `pass` and `pwd` are words and commands too; `auth` ends other words.
+_LOGIN = r"(?:passw(?:or)?d|passphrase|passwort|[_\"'.-]pwd|[_\"'.-]pass)"
+_KEY = (
+    r"(?:(?:api|app|access|account|auth|client|consumer|deploy|encryption|master|private|secret|session|shared|signing"
+    r"|storage|webhook)[_-]?key|secret(?:[_-]?(?:access|api|app|client))?(?:[_-]?key)?(?:[_-]?base)?"
+    r"|[a-z_-]*token|(?:^|[^a-z])auth)"
+)
+_UPPER = r"(?:[A-Z0-9]+_)*(?:PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|(?:[A-Z0-9]+_)KEY|KEY_BASE|SECRET|TOKEN)"
+_WORD = "(?:password|passwd|pass|pwd|passphrase|secret|token|api-?key)"
+_NUMBER = r"(?:[_-]?\d{1,2})?"
+# password = "…", "password": "…", 'password' => '…', ["password"] = "…", password: str = "…"
+_EQUALS = r"\\?[\"'`]?\]?[ \t]*(?::[ \t]*[\w.]+[ \t]*=|={1,3}|:=|=>|:)[ \t]*"
+_QUOTED = r"[a-z]{0,2}\\?[\"'`]([^\s\"'`\\\x00]{6,})\\?[\"'`]"
+_BARE = r"([^\s\"'`$<>{}()\[\];,|&\\\x00-][^\s\"'`<>{}()\[\];,|&\\\x00]{5,})"
+
+# Broader than the patterns, and without counting: counting makes a set of patterns slow.
+_ENDING = r"(?:passwo?r?d|passphrase|passwort|pwd|pass|key|base|secret|token|auth)"
+_SIGN = rf"{_ENDING}[\"'`\\\] \t0-9_-]*[:=]"
+
+# What stands behind such names in programs and prose.
+_NO_PASSWORD = (
+    STAND_IN,
+    Allowed(
+        patterns=(
+            r"^\$",
+            r"^--",  # an option
+            r"^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$",  # the name of a variable
+            r"(?i)^[a-z_.-]*passw(?:or)?d[a-z_.-]*$",  # a name for it
+            r"^[a-z]+(?:[.:/][A-Za-z]+)+$",  # a path, the key of a message
+            r"[(){}<>;]|^\[|\[\w*\]|://",  # code
+            r"^(?:[\w$]+\.)+[A-Za-z_$][\w$]*$",  # an attribute
+            r"(?i)^(?:u?int|float|bytes|big|str|utf|base|sha|md|aes|rsa|hs|rs|es)-?\d+\w*$",  # a type, a method
+        )
+    ),
+)
+_NO_KEY = (
+    *_NO_PASSWORD,
+    NAMED_ONLY,
+    Allowed(patterns=(r"^[a-z]+\d?(?:[.:/_-][a-z]+\d?)+$", r"^(?:[A-Z][a-z]*){2,}\d?[A-Za-z]*$")),
+    Allowed(
+        target="match", patterns=(r"(?i)^\W?(?:page|next|prev|start|end|cursor|continu|sync|[be]os|pad|unk|sep|cls)",)
+    ),
+)
+_PLACES = Allowed(patterns=(r"^(?:~|\.{1,2})?/", r"^\d{1,5}$", r"^[\w.-]+/[\w./-]+$", r"\w\.[a-z]{2,4}$"))
+"""Paths, ports, names of files: what is found behind bare names besides secrets."""
+
+ASSIGNMENTS: tuple[Rule, ...] = (
+    Rule(
+        "assignment",
+        rf"(?i){_LOGIN}{_NUMBER}{_EQUALS}{_QUOTED}",
+        (_SIGN,),
+        allowed=_NO_PASSWORD,
+    ),
+    Rule(
+        "assignment",
+        rf"(?i){_KEY}{_NUMBER}{_EQUALS}{_QUOTED}",
+        (_SIGN,),
+        entropy=2.5,
+        allowed=_NO_KEY,
+    ),
+    Rule(
+        "assignment",  # NAME=value, as in environments
+        rf"\b{_UPPER}{_NUMBER}={_BARE}",
+        (rf"{_ENDING}[0-9_-]*=",),
+        allowed=(*_NO_PASSWORD, _PLACES),
+    ),
+    Rule(
+        "assignment",  # name: value or name = value on a line of its own, as in YAML and INI
+        r"(?im)^[ \t>+|-]*(?:\d{1,6}(?:→|:|\t)[ \t]*)?[\w./:@-]*?"
+        rf"(?:{_LOGIN}|{_KEY}){_NUMBER}[ \t]*[:=][ \t]*{_BARE}[ \t]*(?:$|\r|#)",
+        (_SIGN,),
+        entropy=2.0,
+        allowed=(*_NO_KEY, _PLACES),
+    ),
+    Rule(
+        "assignment",  # <Password …>value</Password>
+        rf"(?i)<[\w:.-]*{_WORD}(?:[ \t][^<>]*)?>([^\s<>\x00]{{6,}})</",
+        (f"{_WORD}>",),
+        allowed=_NO_PASSWORD,
+    ),
+    Rule(
+        "assignment",  # --password value
+        rf"(?i)(?:^|[\s\"'`])--?(?:[a-z]+-)*{_WORD}[ \t=][ \t]*{_BARE}",
+        (rf"-{_WORD}[ \t=]",),
+        entropy=2.0,
+        allowed=(*_NO_KEY, _PLACES),
+    ),
+    Rule(
+        "assignment",  # .netrc
+        r"(?i)\bmachine[ \t\n]+\S+[ \t\n]+login[ \t\n]+\S+[ \t\n]+password[ \t\n]+([^\s\"'`\x00]{6,})",
+        (r"login[ \t\n]+\S+[ \t\n]+password",),
+        allowed=_NO_PASSWORD,
+    ),
+)

@@ -1,0 +1,91 @@
+"""Every format on every real transcript there is of it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.formats import Format, recognise
+from palaver.archiver.formats.codex import Codex
+from palaver.archiver.formats.copilot import Copilot
+from palaver.archiver.formats.pi import Pi
+from palaver.archiver.lines import HEAD_BYTES
+from palaver.core.conversation import Kind, Speaker
+
+from .reading import changed_by_resuming, exchanges, unaccounted
+
+SHARED = Path(os.environ.get("PALAVER_SHARED", Path(__file__).parents[4] / "shared"))
+SAMPLES = SHARED / "samples"
+
+PLACES: tuple[tuple[Format, str], ...] = (
+    (Codex(), "*/codex/*.jsonl"),
+    (Codex(), "jazzyalex+agent-sessions/**/codex*/*.jsonl"),
+    (Codex(), "jazzyalex+agent-sessions/**/codex_*.jsonl"),
+    (Codex(), "wesm+agentsview/**/codex/*.jsonl"),
+    (Codex(), "Sinity+polylogue/**/codex-*.jsonl"),
+    (Copilot(), "*/copilot/*.jsonl"),
+    (Copilot(), "jazzyalex+agent-sessions/**/copilot/**/*.jsonl"),
+    (Pi(), "badlogic+pi-mono/**/*.jsonl"),
+    (Pi(), "jazzyalex+agent-sessions/**/pi/*.jsonl"),
+)
+FILES = sorted({(known.agent, path): known for known, place in PLACES for path in SAMPLES.glob(place)}.items())
+
+pytestmark = pytest.mark.skipif(not FILES, reason="no samples here")
+every_file = pytest.mark.parametrize(
+    ("known", "path"),
+    [pytest.param(known, path, id=f"{agent}-{path.stem}") for (agent, path), known in FILES],
+)
+NOT_TYPED = ("<", "# AGENTS.md", "# Context from", "# Files mentioned")
+
+
+@every_file
+def test_a_real_transcript_is_recognised_and_every_line_accounted_for(known: Format, path: Path) -> None:
+    """Each line of a real file gives something, or one named reason why it does not."""
+    data = path.read_bytes()
+    found = recognise(data[:HEAD_BYTES])
+
+    assert found is not None
+    assert found.agent == known.agent
+    assert unaccounted(known, data) == {}
+
+
+@every_file
+def test_what_a_person_typed_holds_nothing_that_a_program_added(known: Format, path: Path) -> None:
+    """No prompt of a real file is an envelope, and none is told twice in a row."""
+    typed = [
+        (turn.at, turn.text)
+        for exchange in exchanges(known, path.read_bytes())
+        for turn in exchange.turns
+        if turn.kind is Kind.PROMPT and turn.speaker is Speaker.HUMAN
+    ]
+
+    assert [text for _, text in typed if text.startswith(NOT_TYPED)] == []
+    assert [text for earlier, text in zip(typed, typed[1:], strict=False) if text == earlier] == []
+
+
+@every_file
+def test_a_real_transcript_can_be_read_on_from_any_exchange(known: Format, path: Path) -> None:
+    """Reading from the start of an exchange gives what reading everything gives."""
+    data = path.read_bytes()
+
+    assert changed_by_resuming(known, data[: 2 << 20]) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "asked"),
+    [
+        ("EntityProcess+agentv/codex/019ed50c-2fb3__a57b22d8d4bd-0.jsonl", 6),
+        ("EntityProcess+agentv/codex/019eef3d-abd1__3c162d1d8ad4-1.jsonl", 26),
+        ("entireio+entire-graph/codex/019f8eab-feec__4b18f6ff334a-0.jsonl", 6),
+        ("entireio+entire-graph/codex/019f9261-846e__bbef1c2a76a9-0.jsonl", 7),
+        ("EntityProcess+agentv/copilot/1afc31c8-d97f__db325365b92c-0.jsonl", 1),
+        ("badlogic+pi-mono/packages/coding-agent/test/fixtures/large-session.jsonl", 88),
+    ],
+)
+def test_no_prompt_of_a_real_transcript_is_missing(place: str, asked: int) -> None:
+    """The numbers were counted by hand."""
+    data = (SAMPLES / place).read_bytes()
+    known = recognise(data[:HEAD_BYTES])
+
+    assert known is not None
+    assert sum(bool(exchange.prompt) for exchange in exchanges(known, data)) == asked

@@ -1,0 +1,116 @@
+"""Secrets made while the tests run, so that no scanner finds one in this repository."""
+
+import base64
+import random
+import string
+from collections.abc import Callable
+
+HEX = "0123456789abcdef"
+DIGITS = string.digits
+LOWER = string.ascii_lowercase + DIGITS
+MIXED = string.ascii_letters + DIGITS
+BASE32 = string.ascii_uppercase + "234567"
+
+
+def some(source: random.Random, alphabet: str, length: int) -> str:
+    """Random characters, among them a digit, a lower and an upper case letter where the alphabet has them."""
+    musts = [kind for kind in (DIGITS, string.ascii_lowercase, string.ascii_uppercase) if set(kind) & set(alphabet)]
+    while True:
+        made = "".join(source.choices(alphabet, k=length))
+        # "xxxx" and the like say of themselves that they are no secret; so does a word of letters only.
+        if all(set(made) & set(must) for must in musts) and len(set(made)) > min(length, len(alphabet)) // 3:
+            return made
+
+
+def pem(source: random.Random, between: str = "\n", lines: int = 12) -> str:
+    """A private key of `lines` full lines."""
+    mark = "-" * 5
+    body = [some(source, MIXED + "+/", 64) for _ in range(lines)]
+    return between.join([f"{mark}BEGIN RSA PRIVATE{' '}KEY{mark}", *body, f"{mark}END RSA PRIVATE{' '}KEY{mark}"])
+
+
+def jwt(source: random.Random) -> str:
+    """A signed token."""
+    parts = ('{"alg":"HS256","typ":"JWT"}', f'{{"sub":"{some(source, DIGITS, 8)}","iat":17}}')
+    encoded = [base64.urlsafe_b64encode(part.encode()).decode().rstrip("=") for part in parts]
+    return ".".join([*encoded, some(source, MIXED + "-_", 43)])
+
+
+TOKENS: dict[str, Callable[[random.Random], str]] = {
+    "anthropic-api-key": lambda source: "sk-" + "ant-api03-" + some(source, MIXED + "_-", 93) + "AA",
+    "aws-access-token": lambda source: "AK" + "IA" + some(source, BASE32, 16),
+    "digitalocean-pat": lambda source: "dop" + "_v1_" + some(source, HEX, 64),
+    "gcp-api-key": lambda source: "AI" + "za" + some(source, MIXED, 35),
+    "github-fine-grained-pat": lambda source: "github" + "_pat_" + some(source, MIXED, 82),
+    "github-pat": lambda source: "gh" + "p_" + some(source, MIXED, 36),
+    "gitlab-pat": lambda source: "gl" + "pat-" + some(source, MIXED, 20),
+    "huggingface-access-token": lambda source: "hf" + "_" + some(source, string.ascii_letters, 34),
+    "jwt": jwt,
+    "npm-access-token": lambda source: "npm" + "_" + some(source, LOWER, 36),
+    "private-key": pem,
+    "pypi-upload-token": lambda source: "pypi-" + "AgEIcHlwaS5vcmc" + some(source, MIXED, 80),
+    "sendgrid-api-token": lambda source: "SG" + "." + some(source, MIXED, 66),
+    "slack-bot-token": lambda source: (
+        "xo" + "xb-" + some(source, DIGITS, 11) + "-" + some(source, DIGITS, 11) + "-" + some(source, MIXED, 24)
+    ),
+    "stripe-access-token": lambda source: "sk" + "_live_" + some(source, MIXED, 32),
+}
+"""By the kind that gitleaks or we give them."""
+
+
+def password(source: random.Random) -> str:
+    """What people choose: letters, digits, a sign."""
+    return some(source, string.ascii_lowercase, 6) + some(source, DIGITS, 3) + source.choice("!%+*?~^") + "Q"
+
+
+def key(source: random.Random) -> str:
+    """What machines choose."""
+    return some(source, HEX, 32) if source.random() < 0.5 else some(source, MIXED, 40)
+
+
+AROUND_TOKENS = (
+    "{}",
+    "Use {} for now, I will rotate it.",
+    'client = Client("{}")',
+    "     7→const token = '{}';",
+    '{{\\"env\\": {{\\"THING\\": \\"{}\\"}}}}',
+    "+THING={}\n-THING=\n",
+    "`{}`",
+    "> export THING={}",
+)
+AROUND_PASSWORDS = (
+    "DB_PASSWORD={}",
+    "export PGPASSWORD='{}'",
+    '{{"user": "root", "password": "{}"}}',
+    '{{\\"password\\": \\"{}\\", \\"port\\": 22}}',
+    'password = "{}"',
+    "'db_password' => '{}',",
+    "db:\n  password: {}\n  port: 5432",
+    "     4→  password: {}\n     5→",
+    '+    "userPassword" : "{}"',
+    'config["password"] = "{}"',
+    'password: str = "{}"',
+    "mysqladmin --password {} status",
+    "run --db-password={} --fast",
+    "postgres://app:{}@db.internal:5432/main",
+    "<add><Password>{}</Password></add>",
+    "machine ftp.internal login root password {}",
+    "Password={}\r\nPort=21\r\n",
+)
+AROUND_KEYS = (
+    "THING_API_KEY={}",
+    'api_key: "{}"',
+    "api_key: {}",
+    '"apiKey": "{}",',
+    "CLIENT_SECRET={}",
+    "  secret_key_base: {}",
+    "aws_secret_access_key = {}",
+    "authToken: '{}',",
+    "X-Api-Key: {}",
+    "Authorization: Bearer {}",
+    'headers={{"Authorization": "Token {}"}}',
+    'curl -H "Authorization: Bearer {}" https://api.internal/v1',
+    "https://{}@git.internal/team/repo.git",
+    'access_token="{}"',
+    "--api-key {}",
+)

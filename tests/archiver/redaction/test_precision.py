@@ -1,0 +1,117 @@
+"""Does everything that is no secret stay?"""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palaver.archiver.redaction import Redactor
+
+REDACTOR = Redactor(b"0123456789abcdef")
+SHARED = Path(os.environ.get("PALAVER_SHARED") or Path(__file__).parents[3] / ".." / "shared")
+
+PLAIN = """
+The password is wrong, so the token: "expired" error came back.
+Set DB_PASSWORD to your own secret, then run make test.
+password = getpass.getpass("Password: ")
+password=args.password, token=args.token
+token = os.environ["API_TOKEN"]
+const apiKey = process.env.OPENAI_API_KEY;
+API_KEY=$OPENAI_API_KEY
+API_KEY=${API_KEY:-default}
+api_key: "{{ secrets.API_KEY }}"
+GITHUB_TOKEN: ${{ secrets.GITHUB_TOKEN }}
+"api_key": "YOUR_API_KEY",
+"api_key": "<your-api-key>",
+"password": "********",
+password: "xxxxxxxx"
+token_type: "bearer"
+tokens: 4096, max_tokens = 8192
+tokenizer = AutoTokenizer.from_pretrained("bert-base-uncased")
+"next_page_token": "cGFnZTItYWJjZGVm123"
+self.token: Token | None = None
+def login(self, username: str, password: str) -> Session:
+password: z.string().min(8),
+<input type="password" name="password" placeholder="Password">
+if token == "identifier": return
+"password": "auth.login.password",
+secret: kubernetes.io/service-account-token
+private_key_path: ~/.ssh/id_ed25519
+TOKEN_FILE=/run/secrets/token
+SSH_KEY=/home/anna/.ssh/id_rsa
+tests pass: 14/14
+--pwd, --status, --token-file
+Authorization: Bearer <token>
+Authorization: Bearer ${token}
+headers["Authorization"] = f"Bearer {token}"
+https://user:password@example.com/path
+postgres://user:${DB_PASSWORD}@localhost:5432/db
+git@github.com:team/repo.git
+http://localhost:3000/api/v1?email=anna@example.com
+-----BEGIN PRIVATE KEY----- and the matching end line must be there
+commit 3f786850e387550fdab836ed7e6dc881de23001b fixes sourcegraph search
+sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+session 0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01
+key: Ed25519PrivateKey, publicKey: Uint8Array
+"integrity": "sha512-abc123def456=="
+Use `secret_key` as primary key: it is unique.
+Das Passwort: siehe Handbuch
+"""
+
+
+@pytest.mark.parametrize("line", PLAIN.strip().splitlines())
+def test_plain_line_stays(line: str) -> None:
+    """Prose, code and examples that only speak of secrets stay as they are."""
+    assert REDACTOR.redact(line).text == line
+
+
+def test_plain_text_stays() -> None:
+    """The same lines leave each other alone."""
+    assert REDACTOR.redact(PLAIN).text == PLAIN
+
+
+def test_code_between_markers_stays() -> None:
+    """A program that names the first and the last line of a key keeps what stands between."""
+    mark = "-" * 5
+    code = f'BEGIN = "{mark}BEGIN PRIVATE KEY{mark}"\n{"lines = [line.strip() for line in body]" * 5}\n'
+    code += f'END = "{mark}END PRIVATE KEY{mark}"\n'
+
+    assert REDACTOR.redact(code).text == code
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Every text in a JSON value."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            for one in value.values():
+                yield from strings(one)
+        case list():
+            for one in value:
+                yield from strings(one)
+        case _:
+            pass
+
+
+def said(path: Path) -> Iterator[str]:
+    """What the messages of a transcript say, tools included."""
+    for line in path.read_bytes().splitlines():
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict):
+            yield from strings(record.get("message", record))
+
+
+@pytest.mark.skipif(not (SHARED / "samples").is_dir(), reason="the shared transcripts are not here")
+def test_real_conversations_stay() -> None:
+    """Transcripts that a secret scanner has passed lose less than one piece in a million characters."""
+    texts = {text for path in (SHARED / "samples").rglob("*.jsonl") for text in said(path)}
+    found = sum(len(REDACTOR.redact(text).findings) for text in texts)
+
+    assert found < sum(map(len, texts)) / 1_000_000

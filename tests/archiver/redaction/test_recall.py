@@ -1,0 +1,90 @@
+"""Is what the rules claim to find found, where people and agents leave it?"""
+
+import random
+
+import pytest
+
+from palaver.archiver.redaction import Redactor
+
+from .planted import AROUND_KEYS, AROUND_PASSWORDS, AROUND_TOKENS, TOKENS, jwt, key, password, pem, some
+
+REDACTOR = Redactor(b"0123456789abcdef")
+ROUNDS = range(5)
+
+
+@pytest.mark.parametrize("around", AROUND_TOKENS)
+@pytest.mark.parametrize("kind", TOKENS)
+def test_token_shows_itself(kind: str, around: str) -> None:
+    """A token of a known form is found wherever it stands, and called by its kind."""
+    for seed in ROUNDS:
+        secret = TOKENS[kind](random.Random(seed))
+        done = REDACTOR.redact(around.format(secret))
+
+        assert secret not in done.text
+        assert {finding.kind for finding in done.findings} == {kind}
+
+
+@pytest.mark.parametrize("around", AROUND_PASSWORDS)
+def test_password_is_named(around: str) -> None:
+    """A password is found behind its name, in every notation of files, programs and commands."""
+    for seed in ROUNDS:
+        secret = password(random.Random(seed))
+
+        assert secret not in REDACTOR.redact(around.format(secret)).text
+
+
+@pytest.mark.parametrize("around", AROUND_KEYS)
+def test_key_is_named(around: str) -> None:
+    """A random key is found behind its name and in headers."""
+    for seed in ROUNDS:
+        secret = key(random.Random(seed))
+
+        assert secret not in REDACTOR.redact(around.format(secret)).text
+
+
+@pytest.mark.parametrize("between", ["\n", "\\n", "\n     9→", '\\n" +\n  "', "\r\n    ", "\n> "], ids=repr)
+@pytest.mark.parametrize("whole", [True, False], ids=["whole", "cut"])
+def test_private_key(between: str, whole: bool) -> None:
+    """No full line of a private key survives, however its lines are joined, numbered, quoted or cut off."""
+    text = pem(random.Random(1), between)
+    shown = text if whole else text[: len(text) // 2]
+    done = REDACTOR.redact(f"cat key.pem\n{shown}\n")
+    lines = [line for line in shown.split(between)[1:-1] if len(line) == 64]
+
+    assert lines
+    assert not [line for line in lines if line in done.text]
+
+
+def test_putty_key() -> None:
+    """The private lines of a PuTTY key are found, its public lines stay."""
+    source = random.Random(1)
+    public, private = (some(source, "ABCdef123+/", 64) for _ in range(2))
+    done = REDACTOR.redact(f"Public-Lines: 1\n{public}\nPrivate-{'Lines'}: 1\n{private}\nPrivate-MAC: 12\n")
+
+    assert public in done.text
+    assert private not in done.text
+
+
+@pytest.mark.parametrize(
+    "form", ["$6${salt}${hash}", "$2y$12${hash}", "$apr1${salt}${hash}", "$argon2id$v=19$m=65536,t=3,p=4${salt}${hash}"]
+)
+def test_password_hash(form: str) -> None:
+    """The hash of a password is found in listings and dumps."""
+    source = random.Random(1)
+    hashed = form.replace("{salt}", some(source, MIXED_HASH, 16)).replace("{hash}", some(source, MIXED_HASH, 53))
+    done = REDACTOR.redact(f"(1, 'anna', '{hashed}', 1),")
+
+    assert hashed not in done.text
+    assert done.findings[0].kind == "password-hash"
+
+
+MIXED_HASH = "abcdefghijkLMNOPQRST0123456789./"
+
+
+def test_unsigned_and_encrypted_jwt() -> None:
+    """A token without signature and one of five parts are found as well."""
+    head, body, signature = jwt(random.Random(1)).split(".")
+    encrypted = f"{head}.{signature}.{signature[:16]}.{signature}.{signature[:22]}"
+
+    assert body not in REDACTOR.redact(f"{head}.{body}.").text
+    assert signature not in REDACTOR.redact(encrypted).text

@@ -1,0 +1,52 @@
+"""When does a match count?"""
+
+import pytest
+
+from palaver.archiver.redaction import scanner
+from palaver.archiver.redaction.rules import Allowed, Rule, Target
+from palaver.archiver.redaction.scanner import Detector
+
+
+def found(rule: Rule, text: str) -> list[str]:
+    data = text.encode()
+    return [data[start:end].decode() for start, end in Detector(rule).find(data)]
+
+
+def test_secret_is_the_first_group_that_took_part() -> None:
+    """Without a number the first group with text is the secret, without groups the whole match."""
+    assert found(Rule("x", "a=(b)?(c)?", ()), "a=c") == ["c"]
+    assert found(Rule("x", "a=c", ()), "a=c") == ["a=c"]
+
+
+def test_group_by_number() -> None:
+    """A rule may say which group is the secret."""
+    assert found(Rule("x", "(a)=(c)", (), group=2), "a=c") == ["c"]
+
+
+def test_entropy_must_exceed() -> None:
+    """A secret whose characters are as predictable as the limit does not count: aabb has one bit each."""
+    assert scanner.entropy(b"aabb") == 1.0
+    assert found(Rule("x", "[ab]+", (), entropy=1.0), "aabb") == []
+    assert found(Rule("x", "[ab]+", (), entropy=0.99), "aabb") == ["aabb"]
+
+
+@pytest.mark.parametrize(("target", "kept"), [("secret", ["1", "2"]), ("match", ["1"]), ("line", [])])
+def test_exception_speaks_for_its_target(target: Target, kept: list[str]) -> None:
+    """An exception is looked for in the secret, in the match, or in the line around it."""
+    rule = Rule("x", r"key\w*=(\d)", (), allowed=(Allowed(patterns=("board", "TEST"), target=target),))
+
+    assert found(rule, "key=1 keyboard=2 TEST") == kept
+
+
+def test_words_are_found_in_any_case() -> None:
+    """Words that speak for a secret are text, not patterns, in any case."""
+    rule = Rule("x", r"key=(\S+)", (), allowed=(Allowed(words=("a.c",)),))
+
+    assert found(rule, "key=1A.C key=abc") == ["abc"]
+
+
+def test_line_ends_near_the_match() -> None:
+    """The line of a match goes to the line breaks, or so far as a hostile line cannot make it slow."""
+    assert scanner.line(b"ab\ncd\nef", (3, 4)) == (3, 5)
+    assert scanner.line(b"x" * 2000, (1000, 1001)) == (1000 - scanner.NEAR, 1001 + scanner.NEAR)
+    assert scanner.line(b"abc", (1, 2)) == (0, 2 + scanner.NEAR)

@@ -1,0 +1,145 @@
+"""Does one pass make everything findable, and the next one find nothing to do?"""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.store import Store
+from palaver.archiver.transcripts import Transcript, in_paths
+from palaver.core.disclosure import Query
+from palaver.core.errors import LeaseHeld
+from palaver.core.home import Home
+from palaver.core.report import Report
+from palaver.observe import pipeline, status
+from palaver.observe.pipeline import LEASE, Pipeline
+from palaver.observe.status import status_of
+from palaver.search import layers
+from palaver.search.layers import Layers
+
+from ..archiver.formats.claude import replied, result, said, text, tool, written
+from ..search.fake_embedder import FakeEmbedder
+
+FIXED = "The parser dropped the last column because the reader stopped at the first empty cell; it now reads on."
+Model = Callable[[FakeEmbedder], None]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> Path:
+    """A bug and its repair."""
+    path = tmp_path / "source" / "-work-app" / "22222222-0000-4000-8000-000000000002.jsonl"
+    path.parent.mkdir(parents=True)
+    edit = {"file_path": "/work/app/reader.py", "old_string": "if not cell: break", "new_string": "continue"}
+    path.write_bytes(
+        written(
+            [
+                said("Fix the bug that the last column is missing from the report", uuid="1", cwd="/work/app"),
+                replied(tool("Edit", edit), id="m1", uuid="2"),
+                result("done", id="toolu_1"),
+                replied(text(FIXED), id="m2", uuid="3"),
+            ]
+        )
+    )
+    return path
+
+
+@pytest.fixture(autouse=True)
+def model(monkeypatch: pytest.MonkeyPatch) -> Model:
+    """The embedder that every stage gets; another may be put in its place."""
+
+    def use(embedder: FakeEmbedder) -> None:
+        def load(_name: str) -> FakeEmbedder:
+            return embedder
+
+        for module in (pipeline, layers, status):
+            monkeypatch.setattr(module, "load", load)
+
+    use(FakeEmbedder())
+    return use
+
+
+def found(place: Home, words: str) -> list[str]:
+    with Layers(place) as opened:
+        return [hit.kind for hit in opened.search(Query.parse(words)).hits]
+
+
+def run(place: Home, transcripts: list[Transcript]) -> Report:
+    with Pipeline(place) as made:
+        return made.run(transcripts)
+
+
+def test_one_pass_does_it_all(place: Home, transcript: Path) -> None:
+    """After one pass what was said is archived, observed, embedded and published, and the report says so."""
+    heard: list[tuple[str, int, int]] = []
+    with Pipeline(place) as made:
+        report = made.run(in_paths([transcript]), lambda stage, done, total: heard.append((stage, done, total)))
+
+    state = status_of(place)
+    assert (report.ingested.changed, report.ingested.exchanges, report.observed, report.model) == (1, 1, 1, None)
+    assert report.embedded == state.exchanges + sum(state.observations.values()) >= 2
+    assert 0 < report.searchable <= report.complete
+    assert (state.unobserved, state.unembedded, state.index_lag) == (0, 0, 0)
+    assert found(place, "missing column") == ["observation"]
+    ends = {stage: (done, total) for stage, done, total in heard}
+    assert list(ends) == ["Archiving", "Observing", "Embedding"]
+    assert all(done == total > 0 for done, total in ends.values())
+
+
+def test_the_second_pass_has_nothing_to_do(place: Home, transcript: Path) -> None:
+    """A pass over the same files changes nothing and publishes nothing."""
+    run(place, in_paths([transcript]))
+    before = (place.index / "CURRENT").read_bytes()
+
+    report = run(place, in_paths([transcript]))
+
+    assert (report.ingested.seen, report.ingested.changed, report.observed, report.embedded) == (1, 0, 0, 0)
+    assert (place.index / "CURRENT").read_bytes() == before
+
+
+def test_the_second_pass_finishes_the_first(place: Home, transcript: Path) -> None:
+    """What an interrupted pass left undone is done by the next one, even when the transcripts are gone."""
+
+    class Interrupted(Exception):
+        pass
+
+    def stop(stage: str, _done: int, _total: int) -> None:
+        if stage == "Observing":
+            raise Interrupted
+
+    with Pipeline(place) as made, pytest.raises(Interrupted):
+        made.run(in_paths([transcript]), stop)
+    assert found(place, "missing column") == ["exchange"]
+    shutil.rmtree(transcript.parent)
+
+    report = run(place, [])
+
+    assert (report.ingested.seen, report.observed) == (0, 1)
+    assert found(place, "missing column") == ["observation"]
+
+
+def test_without_a_model_the_rest_is_done(place: Home, transcript: Path, model: Model) -> None:
+    """Where the model is missing everything else is done, the report says why, and a later pass makes up for it."""
+    model(FakeEmbedder(missing=True))
+
+    report = run(place, in_paths([transcript]))
+
+    assert report.model is not None
+    assert (report.observed, report.embedded) == (1, 0)
+    assert found(place, "missing column") == ["observation"]
+    assert status_of(place).unembedded > 0
+    model(FakeEmbedder())
+    assert run(place, []).embedded > 0
+    assert status_of(place).unembedded == 0
+
+
+def test_one_pass_at_a_time(place: Home, transcript: Path) -> None:
+    """While another process runs a pass a second one is refused at once."""
+    place.make()
+    with Store.create(place.database) as other, other.leases.hold(LEASE), pytest.raises(LeaseHeld):
+        run(place, in_paths([transcript]))

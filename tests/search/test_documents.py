@@ -1,0 +1,124 @@
+"""Is what was said cut so that it can be found, and nothing else?"""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver.archiver.store.vectors import PARTS_MAX
+from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
+from palaver.core.observation import ObservationType
+from palaver.search.documents import WINDOW, entries, texts, windows
+
+from .history import History, Said, learned
+
+
+def exchange(*turns: Turn) -> Exchange:
+    last = max((turn.line for turn in turns), default=1)
+    return Exchange(0, Span(1, last, 0, 0), turns, None, None)
+
+
+def prose(line: int, text: str) -> Turn:
+    return Turn(line, Speaker.ASSISTANT, Kind.PROSE, text)
+
+
+@given(st.lists(st.integers(0, 2 * WINDOW + 7), max_size=8))
+@settings(max_examples=50)
+def test_windows_hold_everything_once(lengths: list[int]) -> None:
+    """Windows hold all that was said, once, in order, at most so many characters each, on the lines it stands on."""
+    turns = [prose(line, f"{line % 10}" * length) for line, length in enumerate(lengths, 1)]
+
+    made = list(windows(exchange(*turns)))
+
+    assert "".join(window.text.replace("\n", "") for window in made) == "".join(turn.text for turn in turns)
+    for window in made:
+        said = window.text.replace("\n", "")
+        assert 0 < len(said) <= WINDOW
+        assert (f"{window.start_line % 10}", f"{window.end_line % 10}") == (said[0], said[-1])
+
+
+@pytest.mark.parametrize(
+    ("speaker", "kind", "failed", "found"),
+    [
+        (Speaker.HUMAN, Kind.PROMPT, False, True),
+        (Speaker.ASSISTANT, Kind.PROSE, False, True),
+        (Speaker.ASSISTANT, Kind.THINKING, False, True),
+        (Speaker.ASSISTANT, Kind.CALL, False, True),
+        (Speaker.TOOL, Kind.RESULT, False, False),
+        (Speaker.TOOL, Kind.RESULT, True, True),
+        (Speaker.HUMAN, Kind.RESULT, False, True),
+        (Speaker.HOST, Kind.INJECTED, False, False),
+        (Speaker.HOST, Kind.COMPACTION, False, False),
+        (Speaker.HOST, Kind.RECAP, False, True),
+    ],
+)
+def test_what_is_worth_finding(speaker: Speaker, kind: Kind, failed: bool, found: bool) -> None:
+    """What was said, asked, called and refused can be found; what tools printed or the host injected cannot."""
+    made = list(windows(exchange(Turn(1, speaker, kind, "something", failed=failed))))
+
+    assert bool(made) is found
+
+
+def test_the_prompt_is_part_nought(history: History) -> None:
+    """What a person asked has a vector of its own, then come paragraphs worth one; an observation has one part."""
+    [key] = history.say("one", Said("a question", "An answer that is long enough to have a vector of its own."))
+    [short] = history.say("two", Said("a question", "Let me look."))
+    [bare] = history.say("three", Said("", "An answer without a question, long enough to have a vector."))
+    [insight] = history.learn(key, learned("what was learned"))
+
+    found = texts(history.store, [key, short, bare, insight, 999])
+
+    assert found == {
+        key: {0: "a question", 1: "An answer that is long enough to have a vector of its own."},
+        short: {0: "a question"},
+        bare: {1: "An answer without a question, long enough to have a vector."},
+        insight: {0: "what was learned"},
+    }
+
+
+def test_no_item_has_too_many_parts(history: History) -> None:
+    """Of a very long exchange the prompt and the last paragraphs have vectors."""
+    turns = [Turn(1, Speaker.HUMAN, Kind.PROMPT, "why?"), *(prose(n, f"{n:04} " * 10) for n in range(2, 400))]
+    [key] = history.say("one", Said("why?"))
+    with history.store.transaction():
+        history.store.exchanges.replace(1, 1, 0, [exchange(*turns)])
+
+    parts = texts(history.store, [key])[key]
+
+    assert (len(parts), max(parts)) == (PARTS_MAX, PARTS_MAX - 1)
+    assert (parts[0], parts[PARTS_MAX - 1][:4]) == ("why?", "0399")
+
+
+def test_an_exchange_carries_what_was_learned_from_it(history: History) -> None:
+    """An exchange can be filtered by the types and concepts of its observations, and by the files it touched."""
+    [key] = history.say("one", Said("question", reads=("src/a.py",), writes=("/Lib/B.py",), at=5), cwd="/Work/App")
+    [insight] = history.learn(
+        key,
+        learned("title", ObservationType.DECISION, (2, 3), concepts=["Caching"], files=["/Work/App/src/c.py"], at=6),
+    )
+
+    of_exchange, of_insight = entries(history.store, [key, insight])
+
+    assert (of_exchange.key, of_exchange.event, of_exchange.at) == (key, key, 5)
+    assert (of_exchange.types, of_exchange.concepts) == (("decision",), ("caching",))
+    assert of_exchange.files == ("a.py/src/app/work/", "b.py/lib/")
+    assert of_exchange.projects == ("one", "/work/app")
+    assert (of_insight.key, of_insight.event, of_insight.at) == (insight, key, 6)
+    assert (of_insight.start_line, of_insight.end_line) == (2, 3)
+    assert (of_insight.types, of_insight.files) == (("decision",), ("c.py/src/app/work/",))
+
+
+def test_what_is_gone_has_no_entries(history: History) -> None:
+    """Keys of items that were deleted yield nothing."""
+    [key] = history.say("one", Said("question"))
+    [insight] = history.learn(key, learned("title"))
+    history.say("one")
+
+    assert list(entries(history.store, [key, insight])) == []
+    assert texts(history.store, [key, insight]) == {}
+
+
+def test_many_items_at_once(history: History) -> None:
+    """More items than fit one look-up are all indexed."""
+    made = history.say("one", *(Said(f"question {n}") for n in range(1_100)))
+
+    assert sorted(entry.key for entry in entries(history.store, made)) == made

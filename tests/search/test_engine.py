@@ -1,0 +1,116 @@
+"""Are the right engines asked, and what do they say together?"""
+
+import pytest
+
+from palaver.core.disclosure import Filters, Mode
+from palaver.core.errors import ModelUnavailable
+
+from .fake_embedder import FakeEmbedder
+from .history import NO_FILTERS, History, Said, keys
+from .test_analysis import HOSTILE
+
+
+@pytest.fixture
+def told(history: History) -> History:
+    """Three conversations, embedded and published."""
+    history.say("tea", Said("brass kettle"), Said("water for tea", "The kettle holds two litres of water for tea."))
+    history.say("soup", Said("copper pan"), Said("water for soup"))
+    history.say("both", Said("brass kettle beside the copper pan"))
+    history.embed()
+    history.publish()
+    return history
+
+
+def test_words_alone(told: History) -> None:
+    """In mode `text` only exchanges with the words are found, and nothing is compared."""
+    events = told.engine().search("kettle", Mode.TEXT, NO_FILTERS)
+
+    assert set(keys(events)) == {1, 2, 5}
+    assert all(event.similarity is None for event in events)
+
+
+def test_meaning_alone(told: History) -> None:
+    """In mode `vector` everything is compared, and words count nothing."""
+    events = told.engine().search("brass kettle", Mode.VECTOR, NO_FILTERS)
+
+    assert len(events) == 5
+    assert keys(events)[0] == 1
+    assert all(event.words == 0 for event in events)
+
+
+def test_both_together(told: History) -> None:
+    """In mode `both` every event found by words is compared as well."""
+    events = told.engine().search("kettle", Mode.BOTH, NO_FILTERS)
+
+    assert all(event.similarity is not None for event in events)
+    assert events[0].words > 0
+    assert [event.score for event in events] == sorted((event.score for event in events), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("mode", "engines"), [(Mode.TEXT, ("text",)), (Mode.VECTOR, ("vector",)), (Mode.BOTH, ("text", "vector"))]
+)
+def test_who_answered(told: History, mode: Mode, engines: tuple[str, ...]) -> None:
+    """`searched` names the engines that answered."""
+    engine = told.engine()
+    engine.search("kettle", mode, NO_FILTERS)
+
+    assert engine.searched(mode) == engines
+
+
+def test_without_a_model_words_answer(told: History) -> None:
+    """Where the model is missing words answer alone, `searched` says so, and the reason is kept."""
+    told.embedder = FakeEmbedder(missing=True)
+    engine = told.engine()
+
+    assert set(keys(engine.search("kettle", Mode.BOTH, NO_FILTERS))) == {1, 2, 5}
+    assert engine.searched(Mode.BOTH) == ("text",)
+    assert isinstance(engine.unavailable, ModelUnavailable)
+    assert engine.search("kettle", Mode.VECTOR, NO_FILTERS) == []
+    assert engine.searched(Mode.VECTOR) == ()
+
+
+def test_vectors_of_a_model_that_is_gone_are_not_compared(told: History) -> None:
+    """Vectors of a model that cannot be had any more are compared with nothing; words answer."""
+    told.embedder = FakeEmbedder("fake/2")
+    engine = told.engine()
+
+    assert set(keys(engine.search("kettle", Mode.BOTH, NO_FILTERS))) == {1, 2, 5}
+    assert engine.searched(Mode.BOTH) == ("text",)
+
+
+def test_all_concepts_in_one_conversation(told: History) -> None:
+    """With several concepts a conversation is found where each of them is present, in whichever exchange."""
+    found = told.engine().search_all(["kettle", "copper"], Mode.TEXT, NO_FILTERS)
+    apart = told.engine().search_all(["brass", "water"], Mode.TEXT, NO_FILTERS)
+
+    assert keys(found) == [5]
+    assert len(apart) == 1
+    assert apart[0].key in {1, 2}
+    assert told.engine().search_all(["kettle", "unicorn"], Mode.TEXT, NO_FILTERS) == []
+
+
+def test_concepts_under_filters(told: History) -> None:
+    """Filters hold for every concept."""
+    assert keys(told.engine().search_all(["kettle", "copper"], Mode.TEXT, Filters(projects=("tea",)))) == []
+    assert keys(told.engine().search_all(["kettle", "copper"], Mode.TEXT, Filters(projects=("both",)))) == [5]
+
+
+@pytest.mark.parametrize("query", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_queries_are_answered(told: History, query: str) -> None:
+    """Whatever is asked, there is an answer with scores from 0 to 1."""
+    for mode in Mode:
+        assert all(0 <= event.score <= 1 for event in told.engine().search(query, mode, NO_FILTERS))
+
+
+def test_the_same_question_has_the_same_answer(told: History) -> None:
+    """Two readers give the same events in the same order with the same scores."""
+    one, other = (told.engine().search("water kettle pan", Mode.BOTH, NO_FILTERS) for _ in range(2))
+
+    assert [(event.key, event.score) for event in one] == [(event.key, event.score) for event in other]
+
+
+def test_an_empty_archive_has_no_answers(history: History) -> None:
+    """Nothing is found in nothing."""
+    assert history.engine().search("kettle", Mode.BOTH, NO_FILTERS) == []
+    assert history.engine().search_all(["kettle", "pan"], Mode.BOTH, NO_FILTERS) == []

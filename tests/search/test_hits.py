@@ -1,0 +1,243 @@
+"""Is each event shown as what says it best, and does every hit satisfy the filters?"""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver.core.clock import day_end, day_start
+from palaver.core.disclosure import Filters, Hit, Mode, Query
+from palaver.core.observation import Observation, ObservationType
+
+from .history import LINES, NO_FILTERS, History, Said, learned
+
+MAY_1 = day_start("2026-05-01")
+PATHS = ["src/auth.ts", "/w/app/api/auth.ts", "README.md"]
+LONG = "The pressure cooker whistles when the valve is stuck, so the valve was cleaned with vinegar."
+
+
+def test_an_exchange_stands_for_itself(history: History) -> None:
+    """Where nothing was learned the exchange is the hit, on the lines where the words stand."""
+    [_, key] = history.say("one", Said("first"), Said("brass kettle", LONG, at=MAY_1), cwd="/w/app")
+
+    [hit] = history.search("valve", mode=Mode.TEXT).hits
+
+    assert (hit.id, hit.kind, hit.type, hit.title) == (f"ex-{key}", "exchange", "general", "brass kettle")
+    assert (hit.path, hit.session_id, hit.project) == ("test/one.jsonl", "one", "one")
+    assert (hit.start_line, hit.end_line, hit.at) == (LINES + 1, 2 * LINES, MAY_1)
+    assert "valve" in hit.snippet
+    assert hit.similarity is None
+
+
+def test_an_observation_stands_for_its_exchange(history: History) -> None:
+    """Words found in lines that prove an observation are shown as that observation, with its lines."""
+    [key] = history.say("one", Said("brass kettle", LONG))
+    _, covering = history.learn(key, learned("about the kettle", lines=(1, 1)), learned("on cleaning", lines=(3, 3)))
+
+    hits = history.search("cleaning", mode=Mode.TEXT).hits
+
+    assert [(hit.id, hit.kind, hit.start_line, hit.end_line) for hit in hits] == [
+        (f"obs-{covering}", "observation", 3, 3)
+    ]
+
+
+def test_words_where_nothing_was_learned_show_the_exchange(history: History) -> None:
+    """Words that stand outside the evidence, and that no observation has, are shown as the exchange."""
+    [key] = history.say("one", Said("x " * 1_490, LONG))
+    history.learn(key, learned("something else", lines=(1, 1)))
+
+    assert history.ids("valve vinegar", mode=Mode.TEXT) == [f"ex-{key}"]
+
+
+def test_observations_are_found_by_their_own_words(history: History) -> None:
+    """An observation whose words nobody said in the exchange is found by them."""
+    [key] = history.say("one", Said("brass kettle"))
+    [insight] = history.learn(key, learned("limescale", lines=(1, 1)))
+
+    assert history.ids("limescale", mode=Mode.TEXT) == [f"obs-{insight}"]
+
+
+def test_one_hit_per_exchange(history: History) -> None:
+    """An exchange with several observations is one hit: the one that matches best."""
+    [key] = history.say("one", Said("brass kettle"))
+    _, best = history.learn(key, learned("kettle", lines=(1, 1)), learned("brass kettle", lines=(1, 1)))
+
+    assert history.ids("brass kettle", mode=Mode.TEXT) == [f"obs-{best}"]
+
+
+def test_several_concepts_show_exchanges(history: History) -> None:
+    """A search for several concepts shows one exchange of each conversation that has them all."""
+    first, _ = history.say("one", Said("brass kettle", LONG), Said("unrelated"))
+    history.learn(first, learned("brass kettle", lines=(1, 1)))
+    history.say("two", Said("brass kettle"))
+
+    results = history.search("kettle", "valve", mode=Mode.TEXT)
+
+    assert ([hit.id for hit in results.hits], results.total) == ([f"ex-{first}"], 1)
+
+
+def test_the_limit_is_kept(history: History) -> None:
+    """No more hits than asked for, the best ones, and the total counts them."""
+    history.say("one", *(Said(f"kettle {'steam ' * n}") for n in range(12)))
+
+    many, few = history.search("kettle", mode=Mode.TEXT), history.search("kettle", mode=Mode.TEXT, limit=3)
+
+    assert (few.total, len(few.hits), many.total) == (3, 3, 12)
+    assert few.hits == many.hits[:3]
+
+
+def test_filters_reach_past_the_limit(history: History) -> None:
+    """Events that a filter leaves nothing of do not use up the limit."""
+    made = history.say("one", *(Said(f"kettle {n}") for n in range(30)))
+    for key in made[:-1]:
+        history.learn(key, learned("kettle kettle"))
+    [wanted] = history.learn(made[-1], learned("nothing alike", ObservationType.DECISION))
+
+    found = history.search("kettle", mode=Mode.TEXT, limit=1, filters=Filters(types=(ObservationType.DECISION,)))
+
+    assert [hit.id for hit in found.hits] == [f"obs-{wanted}"]
+
+
+def test_a_type_is_that_of_the_observation_shown(history: History) -> None:
+    """Asked for a type, only observations of it are shown, although the exchange has others too."""
+    [key] = history.say("one", Said("brass kettle"))
+    _, decision = history.learn(
+        key, learned("brass kettle", lines=(1, 1)), learned("taste", ObservationType.DECISION, (2, 2))
+    )
+
+    assert history.ids("kettle", filters=Filters(types=(ObservationType.DECISION,))) == [f"obs-{decision}"]
+    assert history.ids("kettle", filters=Filters(types=(ObservationType.TEST,))) == []
+
+
+@pytest.mark.parametrize(
+    ("after", "before", "expected"),
+    [
+        ("2026-05-02", None, ["second", "third"]),
+        (None, "2026-05-02", ["first", "second"]),
+        ("2026-05-02", "2026-05-02", ["second"]),
+        ("2026-05-04", None, []),
+    ],
+)
+def test_days_are_inclusive(history: History, after: str | None, before: str | None, expected: list[str]) -> None:
+    """`after` and `before` include their day; what is undated is in no range."""
+    history.say(
+        "one",
+        Said("kettle first", at=MAY_1),
+        Said("kettle second", at=day_end("2026-05-02") - 1),
+        Said("kettle third", at=day_start("2026-05-03")),
+        Said("kettle undated"),
+    )
+
+    wanted = Query.parse("kettle", mode="text", after=after, before=before)
+    found = history.search("kettle", mode=Mode.TEXT, filters=wanted.filters)
+
+    assert sorted(hit.title.removeprefix("kettle ") for hit in found.hits) == expected
+
+
+def test_projects_by_name_and_by_path(history: History) -> None:
+    """A project is named by its name or its whole path, in any case, with or without a slash at the end."""
+    [key] = history.say("one", Said("kettle"), project="App", cwd="/Work/App")
+    history.say("two", Said("kettle"), project="app2", cwd="/work/app2")
+
+    for name in ("app", "APP", "/work/app", "/Work/App/"):
+        assert history.ids("kettle", filters=Filters(projects=(name,))) == [f"ex-{key}"]
+    assert history.ids("kettle", filters=Filters(projects=("work", "/work", "ap"))) == []
+
+
+said = st.builds(
+    Said,
+    st.sampled_from(["brass kettle", "copper pan", "kettle and pan"]),
+    at=st.none() | st.integers(0, 3).map(lambda day: MAY_1 + day * 86_400_000),
+    reads=st.lists(st.sampled_from(PATHS), max_size=1).map(tuple),
+)
+insights = st.lists(
+    st.builds(
+        learned,
+        st.sampled_from(["kettle", "pan", "steam"]),
+        st.sampled_from([ObservationType.DECISION, ObservationType.TEST]),
+        st.just((1, 1)),
+        concepts=st.lists(st.sampled_from(["heat", "Metal"]), max_size=1),
+        files=st.lists(st.sampled_from(PATHS), max_size=1),
+        at=st.none() | st.integers(0, 3).map(lambda day: MAY_1 + day * 86_400_000),
+    ),
+    max_size=2,
+    unique=True,
+)
+wanted = st.builds(
+    Filters,
+    after=st.none() | st.just(MAY_1 + 86_400_000),
+    before=st.none() | st.just(MAY_1 + 2 * 86_400_000),
+    projects=st.sampled_from([(), ("one",), ("/w/two",)]),
+    types=st.sampled_from([(), (ObservationType.TEST,)]),
+    concepts=st.sampled_from([(), ("metal",), ("heat", "metal")]),
+    files=st.sampled_from([(), ("auth.ts",), ("readme.md",), ("src/auth.ts",)]),
+)
+
+
+def satisfies(history: History, hit: Hit, filters: Filters) -> bool:
+    """Whether what a hit shows is what was asked for."""
+    key = int(hit.id.partition("-")[2])
+    observation = next(iter(history.store.observations.load([key]).values()), None)
+    exchange = next(iter(history.store.exchanges.load([key]).values()), None)
+    files: tuple[str, ...] = ()
+    concepts: tuple[str, ...] = ()
+    if observation:
+        files, concepts = observation.observation.files_modified, observation.observation.concepts
+    elif exchange:
+        files = exchange.exchange.reads
+    ends = [f"/{path}".lower().endswith(f"/{end}") for path in files for end in filters.files]
+    return (
+        (filters.after is None or (hit.at or 0) >= filters.after)
+        and (filters.before is None or 0 < (hit.at or 0) < filters.before)
+        and (not filters.projects or hit.project in {name.removeprefix("/w/") for name in filters.projects})
+        and (not filters.types or hit.type in filters.types)
+        and (not filters.concepts or bool({name.lower() for name in concepts} & set(filters.concepts)))
+        and (not filters.files or any(ends))
+    )
+
+
+@given(st.lists(st.tuples(said, insights), min_size=1, max_size=5), wanted, st.sampled_from(Mode), st.booleans())
+@settings(max_examples=40)
+def test_every_hit_satisfies_the_filters(
+    told: list[tuple[Said, list[Observation]]], filters: Filters, mode: Mode, publish: bool
+) -> None:
+    """Every hit satisfies every filter, and a filter finds no event that the search without it would not find."""
+    with TemporaryDirectory() as folder:
+        history = History(Path(folder))
+        for number, (each, observations) in enumerate(told):
+            name = ("one", "two")[number % 2]
+            [key] = history.say(f"{name}{number}", each, project=name, cwd=f"/w/{name}")
+            history.learn(key, *observations)
+        history.embed()
+        if publish:
+            history.publish()
+
+        every = {hit.session_id: hit.score for hit in history.search("kettle", mode=mode).hits}
+        found = history.search("kettle", mode=mode, filters=filters).hits
+
+        for hit in found:
+            assert satisfies(history, hit, filters), hit
+            assert hit.score <= every[hit.session_id] + 1e-6
+        if filters == NO_FILTERS:
+            assert len(found) == len(every)
+
+
+@given(st.lists(st.sampled_from(["brass kettle", "copper pan", "steam", "kettle"]), min_size=1, max_size=6))
+@settings(max_examples=20)
+def test_numbers_are_what_they_say(prompts: list[str]) -> None:
+    """Scores lie between 0 and 1 and fall, similarities are cosines, and a search has the same answer twice."""
+    with TemporaryDirectory() as folder:
+        history = History(Path(folder))
+        history.say("one", *map(Said, prompts))
+        history.embed()
+
+        hits = history.search("brass kettle").hits
+
+        assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+        assert all(0 <= hit.score <= 1 for hit in hits)
+        query, *rows = history.embedder.embed(["brass kettle", *(hit.title for hit in hits)])
+        for hit, row in zip(hits, rows, strict=True):
+            assert hit.similarity == pytest.approx(float(row @ query), abs=2e-3)
+        assert history.search("brass kettle").hits == hits

@@ -1,0 +1,199 @@
+"""Is what was written found at once, whatever the published index is like?"""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.store import Store
+from palaver.core.disclosure import Filters, Mode
+from palaver.search.engine import Engine
+from palaver.search.generation import Generation, Generations
+from palaver.search.snapshot import Snapshot
+from palaver.search.text_index import TextIndex
+
+from .history import NO_FILTERS, History, Said, keys
+from .test_generation import flip, truncate, zero
+
+
+def found(engine: Engine, words: str, mode: Mode = Mode.BOTH, filters: Filters = NO_FILTERS) -> list[int]:
+    return keys(engine.search(words, mode, filters))
+
+
+def similarity(engine: Engine, words: str, key: int) -> float:
+    [event] = [event for event in engine.search(words, Mode.VECTOR, NO_FILTERS) if event.key == key]
+    assert event.similarity is not None
+    return event.similarity
+
+
+def scores(engine: Engine, words: str) -> dict[int, float]:
+    return {event.key: event.score for event in engine.search(words, Mode.BOTH, NO_FILTERS)}
+
+
+@pytest.fixture
+def published(history: History) -> History:
+    """Two exchanges, embedded and published."""
+    history.say("one", Said("brass kettle"), Said("silver spoon"))
+    history.embed()
+    history.publish()
+    return history
+
+
+def test_what_another_connection_writes_is_found(published: History) -> None:
+    """A reader that is open finds what another connection stored since, by words and once embedded by meaning."""
+    engine = published.engine()
+    with Store.open(published.folder / "palaver.db") as other:
+        writer = History.__new__(History)
+        writer.__dict__.update(published.__dict__, store=other)
+        [key] = writer.say("two", Said("copper pan"))
+
+        assert found(engine, "copper", Mode.TEXT) == [key]
+        assert engine.lag == 1
+        writer.embed()
+        assert found(engine, "copper pan", Mode.VECTOR)[0] == key
+
+
+def test_what_another_process_writes_is_found(published: History) -> None:
+    """A reader that is open finds what another process stored since."""
+    engine = published.engine()
+    program = (
+        "import sys; from pathlib import Path; from tests.search.history import History, Said\n"
+        "print(History(Path(sys.argv[1])).say('two', Said('copper pan'))[0])"
+    )
+    root = Path(__file__).parents[2]
+    ran = subprocess.run(
+        [sys.executable, "-c", program, str(published.folder)], cwd=root, capture_output=True, text=True, check=True
+    )
+
+    assert found(engine, "copper", Mode.TEXT) == [int(ran.stdout)]
+
+
+def test_changes_replace_what_was_published(published: History) -> None:
+    """What was changed is found by its new words only, and by its old meaning until it is embedded anew."""
+    engine = published.engine()
+    first, _ = published.say("one", Said("iron pot"), Said("silver spoon"))
+
+    assert found(engine, "kettle", Mode.TEXT) == []
+    assert found(engine, "iron", Mode.TEXT) == [first]
+    assert similarity(engine, "brass kettle", first) == pytest.approx(1, abs=1e-3)
+    published.embed()
+    assert similarity(engine, "brass kettle", first) < 0.9
+    assert similarity(engine, "iron pot", first) == pytest.approx(1, abs=1e-3)
+
+
+def test_what_was_deleted_is_gone(published: History) -> None:
+    """What was deleted is found no more, neither by words nor by meaning nor by filter."""
+    engine = published.engine()
+    [first] = published.say("one", Said("brass kettle"))
+
+    assert found(engine, "silver spoon") == [first]
+    assert found(engine, "spoon", Mode.TEXT) == []
+    assert found(engine, "spoon", Mode.TEXT, Filters(projects=("one",))) == []
+    assert engine.allowed(Filters(projects=("one",)), [first, first + 1]) == {first}
+
+
+def test_a_new_generation_is_taken_up(published: History) -> None:
+    """A reader that is open goes on with a newly published generation, finds the same, and is no longer behind."""
+    engine = published.engine()
+    [key] = published.say("two", Said("copper pan"))
+    before = engine.search("copper", Mode.TEXT, NO_FILTERS)
+    assert engine.lag == 1
+
+    published.publish()
+
+    assert keys(engine.search("copper", Mode.TEXT, NO_FILTERS)) == keys(before) == [key]
+    assert engine.lag == 0
+
+
+def test_publishing_takes_nothing_from_readers(published: History) -> None:
+    """A reader that has a generation open answers from it although it was removed meanwhile."""
+    view = Snapshot(published.store, published.generations, published.embedder)
+    for number in range(3):
+        published.say(f"s{number}", Said("copper pan"))
+        published.publish()
+    [vector] = published.embedder.embed(["brass kettle"])
+
+    assert not (published.folder / "index" / "gen-1").exists()
+    assert len(view.text("kettle", NO_FILTERS, 5)) == 1
+    assert view.nearest(vector, NO_FILTERS, 1)[0].similarity == pytest.approx(1, abs=1e-3)
+
+
+def test_the_tail_alone_answers_like_the_index(published: History) -> None:
+    """Before anything is published the same is found, with the same scores."""
+    with_index = scores(published.engine(), "brass spoon")
+    shutil.rmtree(published.folder / "index")
+
+    assert scores(published.engine(), "brass spoon") == pytest.approx(with_index)
+
+
+FILES = [
+    "manifest.json",
+    "text/meta.json",
+    "text/.managed.json",
+    *(f"text/*.{kind}" for kind in ("idx", "term", "pos", "fast", "store", "fieldnorm")),
+    "vectors/rows.npy",
+    "vectors/vectors.npy",
+]
+
+
+@pytest.mark.parametrize("damage", [truncate, flip, zero, Path.unlink])
+@pytest.mark.parametrize("pattern", FILES)
+def test_damage_costs_no_answers(published: History, pattern: str, damage: Callable[[Path], None]) -> None:
+    """With any file of the index damaged the same is found, from the store, and the next publish repairs it."""
+    [path] = (published.folder / "index" / "gen-1").glob(pattern)
+    path.write_bytes(path.read_bytes())  # the file of this generation alone, should others share it
+    damage(path)
+
+    view = Snapshot(published.store, published.generations, published.embedder)
+    assert view.damage is not None
+    assert found(published.engine(), "brass kettle") == [1, 2]
+    assert published.publish() is not None
+    view.refresh()
+    assert view.damage is None
+    assert (view.lag, found(published.engine(), "brass kettle")) == (0, [1, 2])
+
+
+def test_every_file_is_checked(published: History) -> None:
+    """The tests of damage know every file of an index."""
+    folder = published.folder / "index" / "gen-1"
+    known = {path for pattern in FILES for path in folder.glob(pattern)}
+
+    assert {path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"} == known
+
+
+def test_a_removed_index_costs_no_answers(published: History) -> None:
+    """A reader that is open survives the removal of the whole index."""
+    engine = published.engine()
+    shutil.rmtree(published.folder / "index")
+
+    assert found(engine, "brass kettle") == [1, 2]
+
+
+def test_a_generation_that_vanishes_while_it_is_opened(published: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A generation that is removed after it was verified is a damage like any other."""
+
+    def open_late(folder: Path) -> TextIndex:
+        shutil.rmtree(folder)
+        return TextIndex.make(folder)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TextIndex, "open", open_late)
+        engine = published.engine()
+
+    assert found(engine, "brass kettle") == [1, 2]
+
+
+def test_looking_again_costs_nothing(published: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While nothing changes neither the index nor the store is read again."""
+    view = Snapshot(published.store, published.generations, published.embedder)
+
+    def refuse(_self: Generations) -> Generation | None:
+        raise AssertionError
+
+    monkeypatch.setattr(Generations, "current", refuse)
+    monkeypatch.setattr(published.store.exchanges, "load", refuse)
+
+    view.refresh()

@@ -1,0 +1,86 @@
+"""Is what README.md shows what happens? `pytest tests/test_readme.py --update-golden` writes its answers anew."""
+
+import os
+import pty
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from palaver.core.home import Home
+
+from . import demo
+
+README = Path(__file__).parents[1] / "README.md"
+_BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
+_SECONDS = re.compile(r"\d+\.\d s\b")
+
+
+def at_a_terminal(*arguments: str) -> str:
+    """What a person sees who runs `palaver` with these arguments."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "palaver", *arguments]
+    process = subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL)
+    os.close(theirs)
+    shown = b""
+    with os.fdopen(ours, "rb", buffering=0) as screen:
+        try:
+            while piece := screen.read(65536):
+                shown += piece
+        except OSError:  # on Linux the end of a terminal is an error
+            pass
+    assert process.wait() == 0
+    return shown.decode().replace("\r\n", "\n")
+
+
+def as_printed(shown: str) -> str:
+    """What was seen here as the README words it, with another machine's paths."""
+    here = f"{shlex.quote(sys.executable)} -m palaver"
+    shown = shown.replace(f"-- {here}", "-- ~/palaver/.venv/bin/palaver").replace(here, ".venv/bin/palaver")
+    return shown.replace(str(Home.find().root), "~/.local/share/palaver")
+
+
+def answers(block: str) -> list[tuple[str, str]]:
+    """The commands of a block, each with what follows it."""
+    parts = re.split(r"^\$ (.*)\n", block, flags=re.MULTILINE)[1:]
+    return list(zip(parts[::2], parts[1::2], strict=True))
+
+
+def shown_now(command: str, before: str, archived: Home, patch: pytest.MonkeyPatch) -> str:
+    """What a command shows today; `before` of what cannot be run here."""
+    if command.startswith("palaver "):
+        patch.setenv("PALAVER_HOME", str(archived.root))
+        return at_a_terminal(*shlex.split(command)[1:])
+    patch.delenv("PALAVER_HOME")
+    setting_up, start, _ = before.partition("No agent's history")
+    assert (command, bool(start)) == ("make start", True)
+    return setting_up + as_printed(at_a_terminal("up"))
+
+
+def test_the_readme_shows_what_happens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Every answer printed in README.md is the one that the demo gives today, but for how long it took."""
+    archived, text = demo.archived(tmp_path), README.read_text("utf-8")
+
+    def rerun(block: re.Match[str]) -> str:
+        return "".join(f"$ {said}\n{shown_now(said, told, archived, monkeypatch)}" for said, told in answers(block[0]))
+
+    today = _BLOCK.sub(rerun, text)
+    if request.config.getoption("--update-golden", default=False):
+        README.write_text(today, "utf-8")
+        text = today
+
+    assert text.count("$ palaver ") == 3
+    assert _SECONDS.sub("? s", today) == _SECONDS.sub("? s", text)
+
+
+def test_the_readme_points_at_what_is_there() -> None:
+    """Each relative link names a file of this repository."""
+    linked = re.findall(r"\]\((?!https?:)([^)#]+)", README.read_text("utf-8"))
+
+    assert linked
+    assert [name for name in linked if not (README.parent / name).exists()] == []
