@@ -56,16 +56,13 @@ class Reading:
     def run(self, file: BinaryIO) -> None:
         """Read to the end. A last line that is still being written is left for the next time."""
         self._read(file)
-        if any(note.fact is Fact.REWOUND and not note.value for note in self._notes):
+        elsewhere = self._known_elsewhere()
+        if self._reaches_back(elsewhere):
             self._start = Resume()
             self._read(file)
-        # Most files share nothing with others: asking once for all records is cheaper than once for each.
-        self._elsewhere = {
-            record: place
-            for record, place in self._places(self.records).items()
-            if place != (self._source.id, self.records[record])
-        }
-        if self._elsewhere:
+            elsewhere = self._known_elsewhere()
+        if elsewhere:
+            self._elsewhere = elsewhere
             self._read(file)
         for note in self._notes:
             self._note(note)
@@ -85,6 +82,17 @@ class Reading:
                     self._notes.append(event)
                 case Skipped(line, reason):
                     self._outcomes[line - start.line] = reason
+
+    def _known_elsewhere(self) -> dict[str, Place]:
+        """Records that stood on another line before. Asked once for all: most files share nothing with others."""
+        places = self._places(self.records).items()
+        return {record: place for record, place in places if place != (self._source.id, self.records[record])}
+
+    def _reaches_back(self, elsewhere: Mapping[str, Place]) -> bool:
+        """Whether the lines repeat, or go back to, some that stand before the place where reading began."""
+        return any(note.fact is Fact.REWOUND and not note.value for note in self._notes) or any(
+            source == self._source.id for source, _ in elsewhere.values()
+        )
 
     def _counted(self, lines: Iterable[Line]) -> Iterator[Line]:
         for line in lines:

@@ -430,8 +430,9 @@ def test_a_file_that_is_no_transcript_is_kept_and_counted(history: History) -> N
 
 def test_a_name_too_long_for_a_copy_is_reported(history: History) -> None:
     """A file whose archive name this file system cannot hold is a problem of that file alone."""
-    path = history.write(talk("two"), FORK)
     history.write(talk("one"))
+    history.ingest()
+    path = history.write(talk("two"), FORK)
     long = Transcript(ClaudeCode(), path, f"claude-code/shop/{'x' * 300}.jsonl")
     tally = Ingest(history.store, history.raw).run([*in_paths([history.path()]), long])
 

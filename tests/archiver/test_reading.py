@@ -142,7 +142,7 @@ def test_lines_that_this_file_brought_before_are_repeated() -> None:
     first = Read(*talk("one", "two"))
     places = {record: (1, line) for record, line in first.reading.records.items()}
     again = Read(*lines, source=first.source, session=first.session, places=places)
-    assert again.prompts == ["two?"]
+    assert again.prompts == ["one?", "two?"]
     assert again.source.coverage == Read(*lines).source.coverage == {PARSED: 4, REPEATED: 2}
 
 

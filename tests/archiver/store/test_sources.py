@@ -54,6 +54,7 @@ def test_a_replaced_source_leaves_its_path_to_another(store: Store) -> None:
         store.sources.save(replace(second))
 
     store.sources.supersede(first)
+    assert store.sources.by_path() == {}
     store.sources.save(second)
 
     assert store.sources.by_path() == {first.path: second}

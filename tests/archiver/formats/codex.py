@@ -1,0 +1,66 @@
+"""Builds the records of small Codex rollouts."""
+
+from typing import Any
+
+SESSION = "019d0000-0000-7000-8000-000000000001"
+PARENT = "019d0000-0000-7000-8000-000000000002"
+TIME = "2026-03-01T10:00:00.000Z"
+CALL = "call_Zx81kPq02LmNv7TyRw3sBd4e"
+
+
+def line(kind: str, payload: dict[str, Any], /, **fields: Any) -> dict[str, Any]:
+    """A record in its envelope."""
+    return {"timestamp": TIME, "type": kind, "payload": payload, **fields}
+
+
+def meta(**fields: Any) -> dict[str, Any]:
+    """A session's header."""
+    return line(
+        "session_meta", {"id": SESSION, "cwd": "/work/shop", "cli_version": "0.140.0", "source": "cli", **fields}
+    )
+
+
+def item(kind: str, /, **fields: Any) -> dict[str, Any]:
+    """Something the model was told or said."""
+    return line("response_item", {"type": kind, **fields})
+
+
+def event(kind: str, /, **fields: Any) -> dict[str, Any]:
+    """Something the person saw."""
+    return line("event_msg", {"type": kind, **fields})
+
+
+def completed(kind: str, /, **fields: Any) -> dict[str, Any]:
+    """Something the person saw, as a paginated history tells it."""
+    return event("item_completed", item={"type": kind, "id": f"{kind}-019d0000-0000-7000-8000-00000000abcd", **fields})
+
+
+def told(*texts: str, role: str = "user") -> dict[str, Any]:
+    """A message among the items."""
+    kind = "output_text" if role == "assistant" else "input_text"
+    return item("message", role=role, content=[{"type": kind, "text": text} for text in texts])
+
+
+def typed(message: str, **fields: Any) -> dict[str, Any]:
+    """A prompt among the events."""
+    return event("user_message", message=message, images=[], **fields)
+
+
+def asked(message: str) -> list[dict[str, Any]]:
+    """A prompt as Codex writes it: told to the model, and shown to the person."""
+    return [told(message), typed(message)]
+
+
+def replied(text: str) -> list[dict[str, Any]]:
+    """An answer as Codex writes it: shown to the person, and kept for the model."""
+    return [event("agent_message", message=text), told(text, role="assistant")]
+
+
+def called(name: str, arguments: object, call: str = CALL) -> dict[str, Any]:
+    """A tool call."""
+    return item("function_call", name=name, arguments=arguments, call_id=call)
+
+
+def answered(output: object, call: str = CALL) -> dict[str, Any]:
+    """A tool's answer."""
+    return item("function_call_output", output=output, call_id=call)

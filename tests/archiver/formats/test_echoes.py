@@ -1,0 +1,62 @@
+"""Things told twice: which telling stands, and what becomes of the other's line."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.archiver.formats.echoes import REPEATED, Echoes
+from palaver.core.conversation import Kind, Skipped, Speaker, Turn
+
+
+def echo(line: int) -> Turn:
+    return Turn(line, Speaker.ASSISTANT, Kind.PROSE, "x")
+
+
+def test_an_echo_is_dropped_when_the_richer_telling_follows() -> None:
+    """Its line is then counted as repeated."""
+    echoes = Echoes()
+
+    assert echoes.hold("a", echo(1))
+    echoes.hear("a")
+    assert echoes.take() == [Skipped(1, REPEATED)]
+    assert echoes.take() == []
+
+
+def test_an_echo_is_not_held_when_the_richer_telling_came_before() -> None:
+    """One telling answers for one echo."""
+    echoes = Echoes()
+    echoes.hear("a")
+
+    assert not echoes.hold("a", echo(1))
+    assert echoes.hold("a", echo(2))
+
+
+def test_an_echo_without_a_richer_telling_stands_when_the_exchange_ends() -> None:
+    """In the order of the lines, and nothing of it reaches the next exchange."""
+    echoes = Echoes()
+    echoes.hold("b", echo(1))
+    echoes.hold("a", echo(2))
+    echoes.hold("b", echo(3))
+    echoes.hear("c")
+    echoes.settle()
+
+    assert [each.line for each in echoes.take()] == [1, 2, 3]
+    assert echoes.hold("c", echo(4))
+
+
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from("ab"))))
+def test_of_each_thing_the_more_numerous_telling_counts(tellings: list[tuple[bool, str]]) -> None:
+    """Every echo that was held gives exactly one event, and as many stand as had no richer telling."""
+    echoes, held = Echoes(), 0
+    for line, (richer, key) in enumerate(tellings):
+        if richer:
+            echoes.hear(key)
+        else:
+            held += echoes.hold(key, echo(line))
+    echoes.settle()
+    decided = echoes.take()
+    heard, echoed = (Counter(key for richer, key in tellings if richer is which) for which in (True, False))
+
+    assert len({each.line for each in decided}) == len(decided) == held
+    assert sum(isinstance(each, Turn) for each in decided) == (echoed - heard).total()
