@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..core.conversation import Note
 from ..core.errors import SourceUnreadable
@@ -52,6 +53,7 @@ class Ingest:
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
         progress(len(jobs), len(jobs))
+        self._forget_gone()
         return tally
 
     def _jobs(self, transcripts: Iterable[Transcript], tally: Pass) -> list[_Job]:
@@ -133,6 +135,24 @@ class Ingest:
         tally.problems.append(problem)
         with self._store.transaction():
             self._store.sources.report(problem.path, problem.reason)
+
+    def _forget_gone(self) -> None:
+        """A file that is no longer there was told of in its pass and is nobody's problem any more."""
+        gone = [path for path, _ in self._store.sources.problems() if _is_gone(path)]
+        if gone:
+            with self._store.transaction():
+                for path in gone:
+                    self._store.sources.report(path, None)
+
+
+def _is_gone(path: Path) -> bool:
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _source(job: _Job, copied: Copied) -> Source:

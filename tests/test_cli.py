@@ -88,7 +88,7 @@ def test_commands_are_listed_in_the_order_they_are_needed() -> None:
     shown = palaver("--help").stdout
 
     listed = [line.split()[0] for line in shown.partition("Commands:\n")[2].splitlines()]
-    assert listed == ["up", "archive", "search", "show", "read", "status", "mcp"]
+    assert listed == ["up", "archive", "search", "show", "read", "status", "model", "mcp"]
     assert "..." not in shown.partition("Commands:\n")[2]
 
 
@@ -490,3 +490,24 @@ def test_a_terminal_with_few_characters_gets_question_marks() -> None:
 
     assert (done.returncode, done.stderr) == (0, "")
     assert "Asked: ?" in done.stdout
+
+
+def test_the_model_is_shown_and_can_be_put_back(home: Path) -> None:
+    """`model` names the packaged model, and `model use packaged` takes it back without touching other settings."""
+    (home / "palaver").mkdir(parents=True)
+
+    shown = palaver("model")
+    used = palaver("model", "use", "packaged")
+
+    assert shown.stdout == "all-MiniLM-L6-v2-int8 (packaged)\n"
+    assert used.exit_code == 0
+    assert "384 numbers" in used.stdout
+
+
+def test_a_model_that_cannot_be_loaded_changes_nothing(home: Path) -> None:
+    """A model is taken only once it could be loaded."""
+    result = palaver("model", "use", "/no/such/folder")
+
+    assert result.exit_code == 1
+    assert "palaver: " in result.stderr
+    assert not list(home.rglob("config.toml"))

@@ -253,6 +253,7 @@ def test_a_file_deleted_before_the_scan_reaches_it_stops_nothing(history: Histor
 
     assert [problem.path for problem in tally.problems] == [gone]
     assert (tally.changed, history.prompts()) == (1, ["one?"])
+    assert history.store.sources.problems() == []
 
 
 class Interfering(RawArchive):

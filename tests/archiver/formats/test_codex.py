@@ -134,8 +134,7 @@ def test_a_heading_that_a_person_writes_is_kept() -> None:
 def test_pictures_are_named_by_type_and_size() -> None:
     """A picture in a prompt is not kept, but it is said that there was one."""
     data = "data:image/png;base64," + "A" * 4096
-    shown = typed("What is this?") | {}
-    shown["payload"]["images"] = [data]
+    shown = event("user_message", message="What is this?", images=[data])
     for_model = item(
         "message",
         role="user",
@@ -163,7 +162,7 @@ def test_a_command_that_the_person_ran_is_the_persons() -> None:
 
 def test_a_review_is_asked_for_with_a_command() -> None:
     """The sentence that the program sends for it is not the person's, and the verdict is told once."""
-    output = {"overall_explanation": "Not yet.", "findings": []}
+    output: dict[str, Any] = {"overall_explanation": "Not yet.", "findings": []}
     records = [
         event("entered_review_mode", user_facing_hint="current changes"),
         typed("Review the current code changes."),
@@ -496,7 +495,7 @@ def test_a_roll_back_over_the_place_where_reading_began_reads_all_again() -> Non
 
 def test_the_oldest_rollouts_have_no_envelopes() -> None:
     """A bare header, bare items, and lines of state."""
-    records = [
+    records: list[dict[str, Any]] = [
         {"id": SESSION, "timestamp": "2025-06-01T10:00:00Z", "instructions": None, "git": {"branch": "main"}},
         {"record_type": "state"},
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Go"}]},

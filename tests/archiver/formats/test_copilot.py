@@ -171,7 +171,8 @@ def test_errors_interruptions_and_compactions_are_told() -> None:
 
 RECORDS = st.sampled_from([
     started(), typed("Go"), typed("Stop"), typed(""), typed("x", source="skill-x"), replied("Ok"),
-    replied("", call("bash", {})), begun("bash", {}), begun("bash", {}, "c2"), ended("ok"), record("assistant.reasoning", content="Hm"),
+    replied("", call("bash", {})), begun("bash", {}), begun("bash", {}, "c2"), ended("ok"),
+    record("assistant.reasoning", content="Hm"),
     replied("Ok", reasoningText="Hm"), record("abort"), record("new"), b"not json", b"", {"type": 3, "data": 3},
 ])  # fmt: skip
 
@@ -192,7 +193,7 @@ def test_only_its_own_events_are_claimed() -> None:
 
 
 def test_sessions_are_found_without_the_files_beside_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Files that the agent made in a session are no transcripts; the folder tells the session where nothing else does."""
+    """Files that the agent made are no transcripts; the folder tells the session where nothing else does."""
     monkeypatch.setenv("COPILOT_HOME", str(tmp_path))
     root = tmp_path / "session-state"
     for name in (f"{SESSION}/events.jsonl", f"{SESSION}/files/data.jsonl", "old.jsonl", f"{SESSION}/workspace.yaml"):
