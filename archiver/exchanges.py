@@ -77,6 +77,7 @@ class _Draft:
     turns: list[Turn] = field(default_factory=list[Turn])
     cwd: str = ""
     branch: str = ""
+    usage: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
 
     @property
     def speaks(self) -> bool:
@@ -89,18 +90,21 @@ class _Draft:
         self.turns.append(turn)
 
     def note(self, note: Note) -> None:
-        """The first place named is where the exchange began."""
+        """The first place named is where the exchange began; the last count of a reply's tokens is the whole."""
         if note.fact is Fact.CWD:
             self.cwd = self.cwd or note.value
         elif note.fact is Fact.BRANCH:
             self.branch = self.branch or note.value
+        elif note.fact is Fact.USAGE:
+            reply, given, made = note.value.rsplit(" ", 2)
+            self.usage[reply] = int(given), int(made)
 
     def holds(self, line: int) -> bool:
         """Whether something on this line is in it already: a line is never shared by two exchanges."""
         return any(turn.line == line for turn in self.turns)
 
     def open(self, prompt: Turn, start_byte: int) -> None:
-        self.opened, self.cwd, self.branch = True, "", ""
+        self.opened, self.cwd, self.branch, self.usage = True, "", "", {}
         self.add(prompt, start_byte)
 
     def close(self, ordinal: int, end_line: int, end_byte: int) -> Exchange:
@@ -108,4 +112,5 @@ class _Draft:
         times: list[Milliseconds] = [turn.at for turn in turns if turn.at is not None]
         span = Span(self.start_line, end_line, self.start_byte, end_byte)
         first, last = (times[0], max(times)) if times else (None, None)
-        return Exchange(ordinal, span, tuple(turns), first, last, self.cwd, self.branch)
+        given, made = (sum(counts) for counts in zip(*self.usage.values(), strict=True)) if self.usage else (0, 0)
+        return Exchange(ordinal, span, tuple(turns), first, last, self.cwd, self.branch, given, made)

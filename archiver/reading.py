@@ -17,6 +17,7 @@ PARSED = "parsed"
 REPEATED = "repeated"
 """The outcome of a line that this or another file brought before, as forks and resumed sessions do."""
 _TITLE_LENGTH = 80
+_PLAN = "Implement the following plan:"
 _WORKTREE = re.compile(r"[/\\]\.(?:claude[/\\])?worktrees[/\\].*")
 
 Places = Callable[[Collection[str]], Mapping[str, Place]]
@@ -147,7 +148,7 @@ class Reading:
         prompts = (turn for exchange in self.exchanges for turn in exchange.turns if turn.kind is Kind.PROMPT)
         first = next(prompts, None)
         if first is not None and session.title_rank < 0:
-            session.title, session.title_rank = one_line(first.text, _TITLE_LENGTH), 0
+            session.title, session.title_rank = title_of(first.text), 0
 
     def _account(self) -> None:
         """Count the lines, and remember where to go on: at the start of the last exchange, which may still grow."""
@@ -181,6 +182,12 @@ def entitle(session: Session, note: Note) -> None:
     """Give the session a title unless it has one of a higher rank."""
     if note.rank >= session.title_rank:
         session.title, session.title_rank = one_line(note.value, _TITLE_LENGTH), note.rank
+
+
+def title_of(prompt: str) -> str:
+    """A prompt in one line; of a plan that was agreed on, its heading, since what stands before it tells nothing."""
+    plan = prompt.removeprefix(_PLAN).lstrip("# \n")
+    return one_line(plan.partition("\n")[0] if prompt.startswith(_PLAN) else prompt, _TITLE_LENGTH)
 
 
 def project_of(cwd: str) -> str:

@@ -113,7 +113,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One thing a person asked and everything that followed until the next thing they asked."""
+    """One thing a person asked and everything that followed until the next thing they asked.
+
+    `ordinal` counts from 0 within one file. `tokens_in` and `tokens_out` are what the agent's own model used for it, as
+    far as the agent said; those found in a cache count as tokens in.
+    """
 
     ordinal: int
     span: Span
@@ -122,6 +126,8 @@ class Exchange:
     ended: Milliseconds | None
     cwd: str = ""
     branch: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
 
     @property
     def prompt(self) -> str:
@@ -174,5 +180,3 @@ class Session:
     ended: Milliseconds | None = None
     links: dict[str, str] = field(default_factory=dict[str, str])
     """Pull requests and continued sessions: name -> address or id."""
-    tokens_in: int = 0
-    tokens_out: int = 0

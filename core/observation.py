@@ -5,6 +5,10 @@ from enum import StrEnum
 
 from .conversation import Milliseconds
 from .errors import UnknownType
+from .tokens import count
+
+_FRAME = 60
+"""Tokens that headings, labels and the like add to what an observation says."""
 
 
 class ObservationType(StrEnum):
@@ -75,3 +79,17 @@ class Observation:
     at: Milliseconds | None = None
     origin: str = "assistant"
     extractor: str = ""
+
+    @property
+    def price(self) -> int:
+        """About how many tokens layer 2 costs for it."""
+        told = (
+            self.title,
+            self.subtitle,
+            self.narrative,
+            *self.facts,
+            *self.concepts,
+            *self.files_read,
+            *self.files_modified,
+        )
+        return count("\n".join(told)) + _FRAME

@@ -10,8 +10,6 @@ from ..core.disclosure import Detail
 from ..core.observation import Evidence, Observation, ObservationType
 
 _TITLE, _QUOTE, _ANSWER = 80, 120, 1_200
-_FRAME = 60
-"""Tokens that headings, labels and the like add to what a detail says."""
 
 
 class Details:
@@ -87,19 +85,3 @@ def of_exchange(exchange: Exchange) -> Observation:
         at=exchange.started,
         origin="human" if prompt else "assistant",
     )
-
-
-def price(observation: Observation) -> int:
-    """About how many tokens layer 2 costs for an observation."""
-    told = "\n".join(
-        (
-            observation.title,
-            observation.subtitle,
-            observation.narrative,
-            *observation.facts,
-            *observation.concepts,
-            *observation.files_read,
-            *observation.files_modified,
-        )
-    )
-    return tokens.count(told) + _FRAME

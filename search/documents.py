@@ -78,7 +78,7 @@ def windows(exchange: Exchange) -> Iterator[Window]:
         if not _worth_finding(turn):
             continue
         for piece in _pieces(turn.text):
-            if text and len(text) + len(piece) > WINDOW:
+            if text and len(text) + 1 + len(piece) > WINDOW:
                 yield Window(text, start, end)
                 text = ""
             start = start if text else turn.line

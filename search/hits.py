@@ -9,7 +9,7 @@ from ..archiver.text import one_line
 from ..core import ids
 from ..core.disclosure import Filters, Hit, Query, Results
 from ..core.observation import Observation
-from .details import of_exchange, price
+from .details import of_exchange
 from .engine import Engine
 from .fusion import Event
 from .text_index import TextMatch
@@ -87,7 +87,7 @@ class Hits:
             path=self._store.sources.load(stored.source).archived,
             start_line=start,
             end_line=end,
-            tokens=price(observation),
+            tokens=learned.price if learned else observation.price,
             facts=observation.facts,
             snippet=_snippet(stored, match) or one_line(observation.narrative, _SNIPPET),
         )

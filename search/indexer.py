@@ -17,6 +17,10 @@ from .vector_index import VectorIndex
 
 LEASE = "index"
 _BATCH = 256
+_STALE = 0.25
+"""From which share of changed items, or of deleted entries, on the text index is made anew: what was deleted still
+weighs on the statistics of words.
+"""
 _REWRITTEN = {"meta.json", ".managed.json"}
 """Files of a Tantivy index that change; all others are immutable and can be shared between generations."""
 
@@ -79,14 +83,15 @@ class Indexer:
         )
 
     def _build_text(self, folder: Path, previous: Generation | None) -> int:
-        if previous is None:
+        keys = self._store.items.all_keys()
+        changed = self._store.changes.since(previous.manifest.watermark, [Entity.ITEM]) if previous else keys
+        if previous is None or len(changed) > _STALE * len(keys) or TextIndex.open(previous.text).stale > _STALE:
             folder.mkdir()
-            keys, gone = self._store.items.all_keys(), list[int]()
+            index, changed, gone = TextIndex.make(folder), keys, list[int]()
         else:
             _share(previous.text, folder)
-            keys = gone = self._store.changes.since(previous.manifest.watermark, [Entity.ITEM])
-        index = TextIndex.make(folder) if previous is None else TextIndex.open(folder)
-        index.apply(gone, documents.entries(self._store, keys))
+            index, gone = TextIndex.open(folder), changed
+        index.apply(gone, documents.entries(self._store, changed))
         return len(index)
 
     def _build_vectors(self, previous: Generation | None) -> tuple[VectorIndex, str]:

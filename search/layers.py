@@ -39,10 +39,9 @@ class Layers:
             raise TooManyIds(len(wanted), IDS_MAX)
         keys = {public: ids.key(public) for public in wanted}
         found = self._details.load([key for key in keys.values() if key is not None])
-        by_id = {detail.id: detail for detail in found}
-        if unknown := [public for public in keys if public not in by_id]:
+        if unknown := [public for public in keys if public not in {detail.id for detail in found}]:
             raise UnknownIds(unknown)
-        return tuple(by_id[public] for public in keys)
+        return tuple(found)
 
     def read(self, path: str, start_line: int = 1, end_line: int | None = None) -> Transcript:
         """Layer 3: the conversation on these lines; raises `PathOutsideArchive` or `InvalidLineRange`."""

@@ -97,6 +97,11 @@ class TextIndex:
     def __len__(self) -> int:
         return self._searcher.num_docs
 
+    @property
+    def stale(self) -> float:
+        """The share of entries that were deleted but not merged away yet, 0 to 1."""
+        return 1 - len(self) / self._entries if self._entries else 0.0
+
     def search(self, text: str, filters: Filters, limit: int, hidden: Sequence[int] = ()) -> list[TextMatch]:
         """The best entries with any of the words, that satisfy the filters and belong to no hidden item."""
         terms = list(dict.fromkeys(self._analyzer.analyze(expand(text))))
@@ -133,8 +138,6 @@ class TextIndex:
     def _files(self, path: str) -> list[str]:
         """The indexed files at this path; for a relative one, those whose path ends so."""
         wanted = path_label(path)
-        if wanted.endswith("/"):
-            return [wanted]
         return [wanted, *(term for term, _ in self._searcher.terms_with_prefix("file", f"{wanted}/"))]
 
     def _dates(self, after: int | None, before: int | None) -> tantivy.Query:

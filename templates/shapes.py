@@ -106,6 +106,8 @@ class ExchangeJson(TypedDict):
     start_line: int
     end_line: int
     date: str
+    tokens_in: int
+    tokens_out: int
     turns: list[TurnJson]
 
 
@@ -313,6 +315,8 @@ def _exchange(exchange: Exchange) -> ExchangeJson:
         start_line=exchange.span.start_line,
         end_line=exchange.span.end_line,
         date=show_minute(exchange.started),
+        tokens_in=exchange.tokens_in,
+        tokens_out=exchange.tokens_out,
         turns=[_turn(turn) for turn in exchange.turns],
     )
 

@@ -162,7 +162,7 @@ class CopilotReader:
             turns.append(mark.turn(Speaker.ASSISTANT, Kind.PROSE, text, group=group))
         for request in map(mapping, listing(data.get("toolRequests"))):
             call = string(request.get("toolCallId"))
-            pass
+            self._echoes.hear(call)
             turns.append(self._call(mark, call, string(request.get("name")), request.get("arguments"), group))
         return [*turns, *self._facts.learn(mark.line, Fact.MODEL, string(data.get("model")))] or EMPTY
 

@@ -4,7 +4,6 @@ The poorer telling is held back until the exchange ends. It is dropped when the 
 and takes its place when there is none.
 """
 
-from collections import Counter
 from dataclasses import dataclass, field
 
 from ...core.conversation import Skipped, Turn
@@ -14,27 +13,23 @@ REPEATED = "repeated"
 
 @dataclass(slots=True)
 class Echoes:
-    """The poorer tellings of one exchange. A key is equal for both tellings of one thing, and for nothing else."""
+    """The poorer tellings of one exchange. A key is equal for all tellings of one thing, and for nothing else."""
 
     _held: dict[str, list[Turn]] = field(default_factory=dict[str, list[Turn]])
-    _heard: Counter[str] = field(default_factory=Counter[str])
+    _heard: set[str] = field(default_factory=set[str])
     _settled: list[Turn | Skipped] = field(default_factory=list["Turn | Skipped"])
 
     def hold(self, key: str, turn: Turn) -> bool:
         """Keep a poorer telling back; False when the richer one is known already."""
-        if self._heard[key]:
-            self._heard[key] -= 1
+        if key in self._heard:
             return False
         self._held.setdefault(key, []).append(turn)
         return True
 
     def hear(self, key: str) -> None:
         """The richer telling was found."""
-        held = self._held.get(key)
-        if held:
-            self._settled.append(Skipped(held.pop(0).line, REPEATED))
-        else:
-            self._heard[key] += 1
+        self._heard.add(key)
+        self._settled += [Skipped(turn.line, REPEATED) for turn in self._held.pop(key, [])]
 
     def settle(self) -> None:
         """The exchange ends: what waited for its richer telling is all there is."""

@@ -7,7 +7,7 @@ from .rules import Allowed, Rule
 _LOGIN = r"(?:passw(?:or)?d|passphrase|passwort|[_\"'.-]pwd|[_\"'.-]pass)"
 _KEY = (
     r"(?:(?:api|app|access|account|auth|client|consumer|deploy|encryption|master|private|secret|session|shared|signing"
-    r"|storage|webhook)[_-]?key|secret(?:[_-]?(?:access|api|app|client))?(?:[_-]?key)?(?:[_-]?base)?"
+    r"|storage|webhook)[_-]?key|secret(?:[_-]?(?:access|api|app|client)?[_-]?key)?(?:[_-]?base)?"
     r"|[a-z_-]*token|(?:^|[^a-z])auth)"
 )
 _UPPER = r"(?:[A-Z0-9]+_)*(?:PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|(?:[A-Z0-9]+_)KEY|KEY_BASE|SECRET|TOKEN)"
@@ -79,7 +79,7 @@ ASSIGNMENTS: tuple[Rule, ...] = (
     ),
     Rule(
         "assignment",  # <Password …>value</Password>
-        rf"(?i)<[\w:.-]*{_WORD}(?:[ \t][^<>]*)?>([^\s<>\x00]{{6,}})</",
+        rf"(?i)<[\w:.-]*{_WORD}(?:[ \t][^<>]*)?>([^\s<>\x00]{{6,}})</[\w:.-]*{_WORD}>",
         (f"{_WORD}>",),
         allowed=_NO_PASSWORD,
     ),

@@ -41,13 +41,16 @@ EXCEPTED = {
     "generic-api-key": {
         "patterns": [
             r"^_?[A-Za-z]+\d{0,2}[A-Za-z]*(?:\.[A-Za-z_]+)+$",
-            r"^[A-Z][A-Za-z]*\d*(?:Private|Public|Secret)Key$",
+            r"^(?:\w+\.)*[A-Z]\w*(?:Private|Public|Secret)Key$",
             r"=[a-z]$",
+            r"^\w+=[A-Za-z_]+$",
         ]
     },
 }
 """Further exceptions of our own."""
 
+_END = r"""(?:[\x60'"\s;]|\\[nr]|$)"""
+_OUR_END = r"""(?:[\x60'"\s;,)\]}<]|\\|\.\s|\.?$)"""
 _PREFIX = r"(?i)[\w.-]{0,50}?"
 _LITERAL = re.compile(r"\w[\w-]{19,}")
 
@@ -90,12 +93,14 @@ def _rule(rule: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pattern(rule: dict[str, Any]) -> str:
-    pattern: str = rule["regex"]
+    pattern = _hidden(rule["regex"])
     if rule["id"] in NARROWER:
         wide, narrow = NARROWER[rule["id"]]
         if pattern.count(wide) != 1:
             raise ValueError(f"{rule['id']} has changed: {pattern}")
         pattern = pattern.replace(wide, narrow)
+    # Conversations hold prose, and programs within JSON: a secret also ends at `.`, `)` or an escaped quote.
+    pattern = pattern.replace(_END, _OUR_END)
     # What may stand before a name decides nothing, and costs most of the time.
     return "(?i)" + pattern.removeprefix(_PREFIX) if pattern.startswith(_PREFIX) else pattern
 

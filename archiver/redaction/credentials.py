@@ -67,7 +67,7 @@ CREDENTIALS: tuple[Rule, ...] = (
         "url-credentials",
         r"(?i)\bhttps?://([a-z0-9_-]{20,200})(?::|:x-oauth-basic)?@[\w.-]",
         ("https?://[a-z0-9_:-]*@",),
-        entropy=3.5,
+        entropy=3.0,
         allowed=(STAND_IN, NAMED_ONLY),
     ),
     Rule(

@@ -30,7 +30,7 @@ class Start(NamedTuple):
 
 
 _COLUMNS = """i.key, i.session, e.source, e.ordinal, e.start_line, e.end_line, e.start_byte, e.end_byte,
-    e.turns, i.at, e.ended, e.cwd, e.branch"""
+    e.turns, i.at, e.ended, e.cwd, e.branch, e.tokens_in, e.tokens_out"""
 _FROM = "FROM exchange e JOIN item i ON i.key = e.item"
 
 
@@ -114,10 +114,11 @@ class Exchanges:
         span = exchange.span
         self._db.run(
             """INSERT INTO exchange (item, source, ordinal, start_line, end_line, start_byte, end_byte, cwd, branch,
-                   ended, turns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                   ended, tokens_in, tokens_out, turns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                ON CONFLICT (item) DO UPDATE SET start_line = excluded.start_line, end_line = excluded.end_line,
                    start_byte = excluded.start_byte, end_byte = excluded.end_byte, cwd = excluded.cwd,
-                   branch = excluded.branch, ended = excluded.ended, turns = excluded.turns""",
+                   branch = excluded.branch, ended = excluded.ended, tokens_in = excluded.tokens_in,
+                   tokens_out = excluded.tokens_out, turns = excluded.turns""",
             (
                 key,
                 source,
@@ -129,6 +130,8 @@ class Exchanges:
                 exchange.cwd,
                 exchange.branch,
                 exchange.ended,
+                exchange.tokens_in,
+                exchange.tokens_out,
                 turns,
             ),
         )
@@ -196,5 +199,7 @@ def _stored(row: Row) -> StoredExchange:
         ended=cast("int | None", row[10]),
         cwd=str(row[11]),
         branch=str(row[12]),
+        tokens_in=cast(int, row[13]),
+        tokens_out=cast(int, row[14]),
     )
     return StoredExchange(key, session, source, exchange)

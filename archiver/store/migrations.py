@@ -78,6 +78,8 @@ CREATE TABLE exchange (
     cwd TEXT NOT NULL,
     branch TEXT NOT NULL,
     ended INTEGER,
+    tokens_in INTEGER NOT NULL,
+    tokens_out INTEGER NOT NULL,
     turns BLOB NOT NULL,
     observed TEXT,
     UNIQUE (source, ordinal)
@@ -96,7 +98,8 @@ CREATE TABLE observation (
     files_modified TEXT NOT NULL,
     evidence TEXT NOT NULL,
     origin TEXT NOT NULL,
-    extractor TEXT NOT NULL
+    extractor TEXT NOT NULL,
+    price INTEGER NOT NULL
 );
 CREATE INDEX observation_exchange ON observation (exchange);
 CREATE TABLE vector (

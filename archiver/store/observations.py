@@ -12,16 +12,17 @@ from .database import Database, Row
 
 @dataclass(frozen=True, slots=True)
 class StoredObservation:
-    """An observation under its key, with the key of the exchange it was learned from and its session's number."""
+    """An observation under its key, with its exchange's key, its session's number and what layer 2 costs in tokens."""
 
     key: int
     exchange: int
     session: int
     observation: Observation
+    price: int
 
 
 _COLUMNS = """i.key, o.exchange, i.session, o.type, o.title, o.subtitle, o.narrative, o.facts, o.concepts,
-    o.files_read, o.files_modified, o.evidence, i.at, o.origin, o.extractor"""
+    o.files_read, o.files_modified, o.evidence, i.at, o.origin, o.extractor, o.price"""
 _FROM = "FROM observation o JOIN item i ON i.key = o.item"
 
 
@@ -76,7 +77,7 @@ class Observations:
             "INSERT INTO item (kind, session, at) VALUES ('observation', ?, ?)", (session, observation.at)
         )
         self._db.run(
-            "INSERT INTO observation VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO observation VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 key,
                 exchange,
@@ -91,6 +92,7 @@ class Observations:
                 json.dumps([astuple(evidence) for evidence in observation.evidence]),
                 observation.origin,
                 observation.extractor,
+                observation.price,
             ),
         )
         return key
@@ -116,4 +118,4 @@ def _stored(row: Row) -> StoredObservation:
         origin=str(row[13]),
         extractor=str(row[14]),
     )
-    return StoredObservation(key, exchange, session, observation)
+    return StoredObservation(key, exchange, session, observation, cast(int, row[15]))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.formats.claude_code import ClaudeCode
-from palaver.archiver.reading import PARSED, REPEATED, Reading, entitle, project_of
+from palaver.archiver.reading import PARSED, REPEATED, Reading, entitle, project_of, title_of
 from palaver.archiver.store import Place, Resume, Source
 from palaver.core.conversation import Fact, Note, Session, SessionKind
 
@@ -255,3 +255,8 @@ def test_without_a_folder_the_archive_names_the_project() -> None:
 
     assert Read(said("one", cwd="/work/shop"), session=session).session.project == "shop"
     assert Read(said("one"), session=replace(session, project="shop")).session.project == "shop"
+
+
+def test_a_plan_is_titled_by_its_heading() -> None:
+    """What Claude Code puts before a plan that was agreed on would name every such session alike."""
+    assert title_of("Implement the following plan:\n\n# Cache the tides\n\nWhy: slow.") == "Cache the tides"

@@ -94,7 +94,9 @@ def test_every_line_is_accounted_for(tmp_path: Path) -> None:
     (source / "33333333-0000-4000-8000-000000000003.jsonl").write_bytes(lines + b'{"type":"us')
     (source / "44444444-0000-4000-8000-000000000004.jsonl").write_bytes(lines)
     transcripts = in_paths([tmp_path / "source"])
-    (source / "44444444-0000-4000-8000-000000000004.jsonl").unlink()
+    unreadable = source / "44444444-0000-4000-8000-000000000004.jsonl"
+    unreadable.unlink()
+    unreadable.mkdir()
     place.make()
     with Store.create(place.database) as store:
         Ingest(store, RawArchive(place.archive)).run(transcripts)
@@ -105,5 +107,5 @@ def test_every_line_is_accounted_for(tmp_path: Path) -> None:
     assert state.lines == state.parsed + state.repeated + sum(state.skipped.values())
     assert sum(state.skipped.values()) == 2
     [(path, reason)] = state.problems
-    assert path.name == "44444444-0000-4000-8000-000000000004.jsonl"
+    assert path == unreadable
     assert reason

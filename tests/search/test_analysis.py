@@ -21,6 +21,7 @@ HOSTILE = {
     "only marks": '+-&&||!(){}[]^"~*?:\\/',
     "one long word": "a" * 200_000,
     "humps": "aB" * 100_000,
+    "almost a hump": "a" * 100_000 + "_1A",
     "underscores": "a_" * 100_000,
     "emoji": "👩‍👩‍👧‍👦" * 1_000,
     "CJK": "検索" * 50_000,

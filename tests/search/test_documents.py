@@ -1,9 +1,12 @@
 """Is what was said cut so that it can be found, and nothing else?"""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from palaver.archiver.store import StoredObservation
 from palaver.archiver.store.vectors import PARTS_MAX
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
 from palaver.core.observation import ObservationType
@@ -32,8 +35,16 @@ def test_windows_hold_everything_once(lengths: list[int]) -> None:
     assert "".join(window.text.replace("\n", "") for window in made) == "".join(turn.text for turn in turns)
     for window in made:
         said = window.text.replace("\n", "")
-        assert 0 < len(said) <= WINDOW
+        assert len(window.text) <= WINDOW
         assert (f"{window.start_line % 10}", f"{window.end_line % 10}") == (said[0], said[-1])
+
+
+@pytest.mark.parametrize(("second", "count"), [(499, 1), (500, 2)])
+def test_windows_are_filled(second: int, count: int) -> None:
+    """What still fits into a window, with the line break before it, is put there."""
+    made = windows(exchange(prose(1, "a" * (WINDOW - 500)), prose(2, "b" * second)))
+
+    assert len(list(made)) == count
 
 
 @pytest.mark.parametrize(
@@ -122,3 +133,21 @@ def test_many_items_at_once(history: History) -> None:
     made = history.say("one", *(Said(f"question {n}") for n in range(1_100)))
 
     assert sorted(entry.key for entry in entries(history.store, made)) == made
+
+
+def test_an_exchange_that_vanishes_takes_its_observations_along(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An exchange that another process removes while entries are made is left out with what was learned from it."""
+    [key] = history.say("one", Said("question"))
+    [insight] = history.learn(key, learned("title"))
+    load = history.store.observations.load
+
+    def load_late(keys: Sequence[int]) -> dict[int, StoredObservation]:
+        found = load(keys)
+        history.say("one")
+        return found
+
+    monkeypatch.setattr(history.store.observations, "load", load_late)
+
+    assert list(entries(history.store, [insight])) == []

@@ -4,6 +4,7 @@ import pytest
 
 from palaver.core.disclosure import Filters, Mode
 from palaver.core.errors import ModelUnavailable
+from palaver.search import engine
 
 from .fake_embedder import FakeEmbedder
 from .history import NO_FILTERS, History, Said, keys
@@ -52,31 +53,53 @@ def test_both_together(told: History) -> None:
 )
 def test_who_answered(told: History, mode: Mode, engines: tuple[str, ...]) -> None:
     """`searched` names the engines that answered."""
-    engine = told.engine()
-    engine.search("kettle", mode, NO_FILTERS)
+    reader = told.engine()
+    reader.search("kettle", mode, NO_FILTERS)
 
-    assert engine.searched(mode) == engines
+    assert reader.searched(mode) == engines
 
 
 def test_without_a_model_words_answer(told: History) -> None:
     """Where the model is missing words answer alone, `searched` says so, and the reason is kept."""
     told.embedder = FakeEmbedder(missing=True)
-    engine = told.engine()
+    reader = told.engine()
 
-    assert set(keys(engine.search("kettle", Mode.BOTH, NO_FILTERS))) == {1, 2, 5}
-    assert engine.searched(Mode.BOTH) == ("text",)
-    assert isinstance(engine.unavailable, ModelUnavailable)
-    assert engine.search("kettle", Mode.VECTOR, NO_FILTERS) == []
-    assert engine.searched(Mode.VECTOR) == ()
+    assert set(keys(reader.search("kettle", Mode.BOTH, NO_FILTERS))) == {1, 2, 5}
+    assert reader.searched(Mode.BOTH) == ("text",)
+    assert isinstance(reader.unavailable, ModelUnavailable)
+    assert reader.search("kettle", Mode.VECTOR, NO_FILTERS) == []
+    assert reader.searched(Mode.VECTOR) == ()
 
 
-def test_vectors_of_a_model_that_is_gone_are_not_compared(told: History) -> None:
-    """Vectors of a model that cannot be had any more are compared with nothing; words answer."""
-    told.embedder = FakeEmbedder("fake/2")
-    engine = told.engine()
+def test_vectors_of_another_pipeline_are_not_compared(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors that the model of that name no longer makes are compared with nothing; words answer."""
 
-    assert set(keys(engine.search("kettle", Mode.BOTH, NO_FILTERS))) == {1, 2, 5}
-    assert engine.searched(Mode.BOTH) == ("text",)
+    def load(_name: str) -> FakeEmbedder:
+        return FakeEmbedder("fake/2")
+
+    monkeypatch.setattr(engine, "load", load)
+    told.embedder = FakeEmbedder("other/1")
+    reader = told.engine()
+
+    assert set(keys(reader.search("kettle", Mode.BOTH, NO_FILTERS))) == {1, 2, 5}
+    assert reader.searched(Mode.BOTH) == ("text",)
+
+
+def test_the_model_of_the_vectors_embeds_the_query(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While vectors are those of another model than new ones are made with, that model embeds the queries."""
+    asked: list[str] = []
+
+    def load(name: str) -> FakeEmbedder:
+        asked.append(name)
+        return FakeEmbedder()
+
+    monkeypatch.setattr(engine, "load", load)
+    told.embedder = FakeEmbedder("other/1")
+    reader = told.engine()
+    for _ in range(2):
+        assert reader.search("brass kettle", Mode.VECTOR, NO_FILTERS)[0].similarity == pytest.approx(1, abs=1e-3)
+
+    assert asked == ["fake"]
 
 
 def test_all_concepts_in_one_conversation(told: History) -> None:

@@ -15,6 +15,7 @@ from .history import LINES, NO_FILTERS, History, Said, learned
 
 MAY_1 = day_start("2026-05-01")
 PATHS = ["src/auth.ts", "/w/app/api/auth.ts", "README.md"]
+FILLER = "x " * 740
 LONG = "The pressure cooker whistles when the valve is stuck, so the valve was cleaned with vinegar."
 
 
@@ -45,10 +46,32 @@ def test_an_observation_stands_for_its_exchange(history: History) -> None:
 
 def test_words_where_nothing_was_learned_show_the_exchange(history: History) -> None:
     """Words that stand outside the evidence, and that no observation has, are shown as the exchange."""
-    [key] = history.say("one", Said("x " * 1_490, LONG))
+    [key] = history.say("one", Said(FILLER, LONG))
     history.learn(key, learned("something else", lines=(1, 1)))
 
     assert history.ids("valve vinegar", mode=Mode.TEXT) == [f"ex-{key}"]
+
+
+def test_what_covers_the_words_goes_before_what_has_some_of_them(history: History) -> None:
+    """The observation that is proved by the lines found is shown, although another has a word of the query itself."""
+    [key] = history.say("one", Said(FILLER, LONG))
+    _, covering = history.learn(key, learned("the valve", lines=(1, 1)), learned("on cleaning", lines=(3, 3)))
+
+    assert history.ids("stuck valve vinegar", mode=Mode.TEXT) == [f"obs-{covering}"]
+
+
+@pytest.mark.parametrize(
+    ("title", "kind"), [("the valve", "exchange"), ("pressure valve stuck, vinegar", "observation")]
+)
+def test_the_exchange_is_shown_where_it_says_much_more(history: History, title: str, kind: str) -> None:
+    """Where the exchange has far more of the words, in lines that prove nothing, it is shown, on those lines."""
+    [key] = history.say("one", Said(FILLER, LONG))
+    history.learn(key, learned(title, lines=(1, 1)))
+
+    [hit] = history.search("pressure valve stuck vinegar whistles", mode=Mode.TEXT).hits
+
+    assert hit.kind == kind
+    assert (hit.start_line, hit.end_line) == ((3, 3) if kind == "exchange" else (1, 1))
 
 
 def test_observations_are_found_by_their_own_words(history: History) -> None:

@@ -13,6 +13,7 @@ from palaver.core.errors import ModelUnavailable
 from palaver.search import indexer
 from palaver.search.indexer import Indexer
 from palaver.search.snapshot import Snapshot
+from palaver.search.text_index import TextIndex
 
 from .fake_embedder import FakeEmbedder
 from .history import NO_FILTERS, History, Said, keys, learned
@@ -139,6 +140,10 @@ def test_old_vectors_answer_until_the_new_ones_are_made(history: History, monkey
     assert steps == [("fake/1", 2), ("fake/1", 2), ("other/1", 2)]
 
 
+def scores(history: History) -> list[tuple[int, float]]:
+    return [(event.key, event.score) for event in history.engine().search("kettle spoon", Mode.TEXT, NO_FILTERS)]
+
+
 @st.composite
 def stories(draw: st.DrawFn) -> list[tuple[int, list[str], list[str], bool]]:
     """Steps: which session, what is said in it now, what is learned from its first exchange, and whether to publish."""
@@ -155,11 +160,38 @@ def seen(history: History) -> list[tuple[str, int, float | None]]:
     )
 
 
-@given(stories())
-@settings(max_examples=12)
-def test_growing_equals_starting_anew(story: list[tuple[int, list[str], list[str], bool]]) -> None:
+def test_what_was_deleted_does_not_weigh_for_long(history: History) -> None:
+    """Where much has changed the words of the past no longer count: scores are those of an index made anew."""
+    history.say("one", *(Said(f"kettle {n}") for n in range(20)))
+    history.publish()
+    history.say("one", *(Said(f"spoon {n}" if n else "kettle spoon") for n in range(20)))
+    history.publish()
+    grown = scores(history)
+    (history.folder / "index").rename(history.folder / "gone")
+
+    assert grown == scores(history)
+
+
+def test_deleted_entries_do_not_pile_up(history: History) -> None:
+    """However many small changes there were, at most a quarter of the entries is left over from the past."""
+    stale: list[float] = []
+    for number in range(12):
+        history.say("one", *(Said(f"kettle {n} {number if n == number else ''}") for n in range(20)))
+        generation = history.publish()
+        assert generation is not None
+        stale.append(TextIndex.open(generation.text).stale)
+
+    assert 0 < max(stale) < 0.35
+    assert stale.count(0) > 1
+
+
+@pytest.mark.parametrize("stale", [indexer._STALE, 9])  # pyright: ignore[reportPrivateUsage]
+@given(story=stories())
+@settings(max_examples=10)
+def test_growing_equals_starting_anew(stale: float, story: list[tuple[int, list[str], list[str], bool]]) -> None:
     """After any history of changes the tail, the grown index and a rebuilt one find the same."""
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(indexer, "_STALE", stale)
         history = History(Path(folder))
         for session, said, titles, publish in story:
             exchanges = history.say(f"s{session}", *map(Said, said))

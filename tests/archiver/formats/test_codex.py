@@ -72,7 +72,8 @@ def test_a_prompt_counts_once_however_often_it_is_told(records: list[object]) ->
 
 
 def test_the_same_words_typed_again_are_another_prompt() -> None:
-    """A person may say the same twice."""
+    """A person may say the same twice, and what was told once before is no second telling of it."""
+    assert reading.prompts(CODEX, meta(), typed("A"), typed("B"), told("A")) == ["A", "B", "A"]
     assert reading.prompts(CODEX, meta(), *asked("go on"), *replied("Done."), *asked("go on")) == ["go on", "go on"]
 
 
@@ -220,6 +221,13 @@ def test_reasoning_summaries_are_thinking_and_told_once() -> None:
     assert said(*records) == [(Kind.THINKING, "Look"), (Kind.THINKING, "Act")]
 
 
+def test_a_thought_of_another_exchange_is_a_thought_again() -> None:
+    """What was thought before does not hide it."""
+    thought = item("reasoning", summary=[{"text": "Look"}])
+
+    assert said(thought, *asked("Go"), thought)[-1] == (Kind.THINKING, "Look")
+
+
 def test_reasoning_that_is_encrypted_says_nothing() -> None:
     """Encrypted thoughts are counted as such."""
     assert skipped(events(item("reasoning", summary=[], encrypted_content="x"))) == [(2, "encrypted")]
@@ -232,7 +240,7 @@ def test_a_compaction_is_noted_and_its_copy_of_the_history_is_not_read() -> None
     )
     whole = line("compacted", {"message": "", "replacement_history": [told("Secret")["payload"]]})
 
-    assert said(copy + b'[{"type":"message"}]}}') == [(Kind.COMPACTION, "So far.")]
+    assert said(copy + b"[broken") == [(Kind.COMPACTION, "So far.")]
     assert said(whole) == [(Kind.COMPACTION, "Conversation compacted")]
 
 
@@ -293,6 +301,7 @@ def test_calls_of_every_kind_are_calls(record: dict[str, Any], text: str) -> Non
         ([{"text": "Script failed\nOutput:\n"}, {"text": "no"}], "no", True),
         ([{"type": "input_text", "text": "ok"}, {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}],
          "ok\n[image/png, 0 KB]", False),
+        ("Wall time: 1 seconds\nOutput:\nok\nExit code: 1", "ok\nExit code: 1", False),
         ("the words Exit code: 1 in a text", "the words Exit code: 1 in a text", False),
         ('{"a": 1}', '{"a": 1}', False),
         ("execution error: timed out", "execution error: timed out", True),
@@ -582,12 +591,19 @@ def test_fields_of_any_shape_are_no_error(kind: str, payload: dict[str, Any]) ->
     assert unaccounted(CODEX, data) == {}
 
 
+def test_an_answer_in_a_later_exchange_belongs_to_no_call() -> None:
+    """Nothing is remembered over the start of an exchange, or reading could not begin there."""
+    data = written([meta(), *asked("Go"), called("shell", '{"command":"ls"}'), *asked("Stop"), answered("ok")])
+
+    assert changed_by_resuming(CODEX, data) == []
+
+
 def test_two_records_on_one_line_are_both_read() -> None:
     """A line that says several things is not dropped for one of them."""
     glued = b"".join(json.dumps(record).encode() for record in (typed("Go"), event("agent_message", message="Done.")))
 
     assert said(glued) == [(Kind.PROMPT, "Go"), (Kind.PROSE, "Done.")]
-    assert unaccounted(CODEX, written([meta(), glued])) == {}
+    assert unaccounted(CODEX, written([meta(), glued, told("Done.", role="assistant")])) == {}
 
 
 # Where the files lie

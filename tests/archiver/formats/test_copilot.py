@@ -180,10 +180,19 @@ RECORDS = st.sampled_from([
 @given(st.lists(RECORDS, max_size=25))
 def test_every_line_is_accounted_for_and_reading_can_go_on_anywhere(records: list[object]) -> None:
     """Each line gives something or one reason, and reading from any exchange changes nothing."""
-    data = written([started(), *records])
+    data = written([started(), typed("Begin"), *records])
 
     assert unaccounted(COPILOT, data) == {}
     assert changed_by_resuming(COPILOT, data) == []
+
+
+def test_two_records_on_one_line_are_both_read() -> None:
+    """A line that says several things is not dropped for one of them."""
+    glued = written([typed("Go")]).strip() + written([begun("bash", {})]).strip()
+    records = [started(), glued, replied("", call("bash", {}))]
+
+    assert [turn.kind for turn in reading.turns(COPILOT, *records[:2])] == [Kind.PROMPT, Kind.CALL]
+    assert unaccounted(COPILOT, written(records)) == {}
 
 
 def test_only_its_own_events_are_claimed() -> None:

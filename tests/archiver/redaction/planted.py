@@ -76,6 +76,9 @@ AROUND_TOKENS = (
     '{{\\"env\\": {{\\"THING\\": \\"{}\\"}}}}',
     "+THING={}\n-THING=\n",
     "`{}`",
+    "The key ({}), as said.",
+    "the token is {}.",
+    "[{}, 1]",
     "> export THING={}",
 )
 AROUND_PASSWORDS = (

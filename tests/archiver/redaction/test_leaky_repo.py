@@ -21,6 +21,14 @@ UNCLAIMED = {
     "web/ruby/config/master.key": 1,  # bare digits: only the name of the file tells
 }
 """Secrets that no rule of ours claims: what says of itself that it is none, and what a text alone cannot tell."""
+ABSENT = {
+    ".ftpconfig": 1,
+    "deployment-config.json": 2,
+    "filezilla/filezilla.xml": 1,
+    "filezilla/recentservers.xml": 1,
+    "web/var/www/.env": 2,
+}
+"""Secrets that the repository's own table counts and its files do not hold."""
 
 
 @pytest.mark.skipif(not PACKED.exists(), reason="the shared repository is not here")
@@ -34,7 +42,9 @@ def test_leaky_repo() -> None:
             if content
         }
     rows = csv.reader(line for line in files[".leaky-meta/secrets.csv"].splitlines() if line and line[0] != "#")
-    risks = {name: int(count) - UNCLAIMED.get(name, 0) for name, count, _ in rows if name in files}
+    risks = {
+        name: int(count) - UNCLAIMED.get(name, 0) - ABSENT.get(name, 0) for name, count, _ in rows if name in files
+    }
     found = {name: min(count, len(redactor.redact(files[name]).findings)) for name, count in risks.items()}
 
     assert sum(risks.values()) > 50

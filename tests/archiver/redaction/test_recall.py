@@ -66,7 +66,7 @@ def test_putty_key() -> None:
 
 
 @pytest.mark.parametrize(
-    "form", ["$6${salt}${hash}", "$2y$12${hash}", "$apr1${salt}${hash}", "$argon2id$v=19$m=65536,t=3,p=4${salt}${hash}"]
+    "form", ["$6${salt}${hash}", "$2y$12${hash}", "$apr1${salt}${hash}", "$argon2id${salt},t=3,p=4${hash}"]
 )
 def test_password_hash(form: str) -> None:
     """The hash of a password is found in listings and dumps."""

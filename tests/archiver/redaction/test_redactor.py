@@ -194,7 +194,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_input_is_slow(name: str) -> None:
-    """200,000 characters take less than three seconds of work, however they are chosen: normally a hundredth of that."""
+    """200,000 characters take less than three seconds of work, whatever they are; mostly a hundredth of that."""
     text = HOSTILE[name] * (200_000 // len(HOSTILE[name]))
     REDACTOR.redact(text[:1000])
     start = process_time()
