@@ -16,7 +16,8 @@ from .text_index import TextIndex
 from .vector_index import VectorIndex
 
 LEASE = "index"
-_BATCH = 256
+_BATCH = 32
+"""Items embedded between two commits: some seconds of work at most, and a bar that moves."""
 _STALE = 0.25
 """From which share of changed items, or of deleted entries, on the text index is made anew: what was deleted still
 weighs on the statistics of words.
