@@ -1,34 +1,30 @@
 """One pass over transcripts: copy, parse, store. What did not change costs one `stat`."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core.conversation import Note
-from ..core.errors import SourceUnreadable
+from ..core.conversation import Note, Session
+from ..core.errors import SourceUnreadable, ValueRefused
+from ..core.progress import Progress, silent
 from ..core.report import Pass
-from .lines import HEAD_BYTES
-from .raw import Copied, RawArchive, Stat
+from . import lines
+from .formats import Format, by_agent
+from .raw import Copied, RawArchive, Stat, unreadable
 from .reading import Reading, entitle
 from .store import Source, Store
 from .transcripts import Transcript
 
 _COPYING_THREADS = 4
 
-Progress = Callable[[int, int], None]
-"""Called with how many of how many are done."""
-
-
-def silent(_done: int, _total: int) -> None:
-    """The progress that nobody watches."""
-
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A transcript to take up: under which name, and which source it continues or replaces."""
+    """A transcript to take up: in which format, under which name, and which source it continues or replaces."""
 
-    transcript: Transcript
+    path: Path
+    format: Format
     archived: str
     continued: Source | None = None
     replaced: Source | None = None
@@ -41,11 +37,14 @@ class Ingest:
         self._store, self._raw = store, raw
 
     def run(self, transcripts: Iterable[Transcript], progress: Progress = silent) -> Pass:
-        """Take up everything new in these transcripts; files that cannot be read are reported, the others go on."""
+        """Take up everything new in these transcripts; files that cannot be read are reported, the others go on.
+
+        What is known already is not looked into again to tell whose it is.
+        """
         tally = Pass()
         jobs = self._jobs(transcripts, tally)
         with ThreadPoolExecutor(_COPYING_THREADS) as pool:
-            copies = [pool.submit(self._raw.copy, job.transcript.path, job.archived) for job in jobs]
+            copies = [pool.submit(self._raw.copy, job.path, job.archived) for job in jobs]
             try:
                 for done, (job, copy) in enumerate(zip(jobs, copies, strict=True)):
                     progress(done, len(jobs))
@@ -72,54 +71,63 @@ class Ingest:
             if source is None or not self._raw.is_unchanged(source, stat):
                 changed.append((stat.mtime, transcript))
         changed.sort(key=lambda pair: (pair[0], pair[1].path))
-        return [self._job(transcript, known.get(transcript.path), taken) for _, transcript in changed]
+        jobs = (self._job(transcript, known.get(transcript.path), taken, tally) for _, transcript in changed)
+        return [job for job in jobs if job is not None]
 
-    def _job(self, transcript: Transcript, known: Source | None, taken: set[str]) -> _Job:
+    def _job(self, transcript: Transcript, known: Source | None, taken: set[str], tally: Pass) -> _Job | None:
+        path = transcript.path
         if known is not None and self._raw.is_continued(known):
-            return _Job(transcript, known.archived, continued=known)
-        archived = self._raw.free_name(transcript.archived, taken, transcript.path)
+            return _Job(path, by_agent(known.agent), known.archived, continued=known)
+        try:
+            found = transcript.recognise()
+        except OSError as error:
+            self._report(unreadable(path, error), tally)
+            return None
+        if found is None:
+            tally.foreign += 1
+            return None
+        archived = self._raw.free_name(transcript.archived(found), taken, path)
         taken.add(archived)
-        return _Job(transcript, archived, replaced=known)
+        return _Job(path, found, archived, replaced=known)
 
     def _take_up(self, job: _Job, copying: Future[Copied], tally: Pass) -> None:
         try:
             copied = copying.result()
+            self._raw.sync_folders(job.archived)
+            reading = self._read(job, _source(job, copied))
         except SourceUnreadable as problem:
             self._report(problem, tally)
             return
-        self._raw.sync_folders(job.archived)
-        source = _source(job, copied)
-        with self._store.transaction():
-            if job.replaced is not None:
-                self._store.sources.supersede(job.replaced)
-            reading = self._read(job, source)
-            self._store.sources.report(source.path, None)
+        except ValueRefused as refusal:
+            self._report(SourceUnreadable(job.path, str(refusal), hint=refusal.hint), tally)
+            return
         tally.changed += 1
         tally.lines += reading.lines
         tally.exchanges += len(reading.exchanges)
 
     def _read(self, job: _Job, source: Source) -> Reading:
+        """Read first and then write, so that nobody waits for the parser."""
         sources, sessions = self._store.sources, self._store.sessions
         with self._raw.open(source.archived) as file:
-            session = job.transcript.format.identify(source.path, file.read(HEAD_BYTES))
+            session = job.format.identify(source.path, lines.head(file))
             number = sessions.find(session.agent, session.native_id)
             if number is not None:
                 session = sessions.load(number)
-            number = source.session = sessions.save(session)
-            number_of_source = sources.save(source)
-            reading = Reading(job.transcript.format, session, source, sources.places)
+            reading = Reading(job.format, session, source, sources.places)
             reading.run(file)
-        sessions.save(session)
-        sources.save(source)
-        sources.own(number_of_source, reading.records)
-        sources.note_copies(number_of_source, self._sessions_of(reading.copied) - {number})
-        self._store.exchanges.replace(number, number_of_source, reading.first, reading.exchanges)
-        self._entitle(reading.titles)
+        with self._store.transaction():
+            if job.replaced is not None:
+                sources.supersede(job.replaced)
+            self._write(session, source, reading)
+            sources.report(source.path, None)
         return reading
 
-    def _sessions_of(self, sources: Iterable[int]) -> set[int]:
-        found = (self._store.sources.session_of(source) for source in sources)
-        return {number for number in found if number is not None}
+    def _write(self, session: Session, source: Source, reading: Reading) -> None:
+        number = source.session = self._store.sessions.save(session)
+        number_of_source = self._store.sources.save(source)
+        self._store.sources.own(number_of_source, reading.records)
+        self._store.exchanges.replace(number, number_of_source, reading.first, reading.exchanges)
+        self._entitle(reading.titles)
 
     def _entitle(self, titles: Sequence[Note]) -> None:
         """Give titles to the sessions that hold the records they name; those of unknown records tell nothing."""
@@ -159,8 +167,8 @@ def _source(job: _Job, copied: Copied) -> Source:
     """The source as it is after copying."""
     before, stat = job.continued, copied.stat
     source = Source(
-        agent=job.transcript.format.agent,
-        path=job.transcript.path,
+        agent=job.format.agent,
+        path=job.path,
         archived=job.archived,
         device=stat.device,
         inode=stat.inode,

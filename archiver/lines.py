@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from enum import StrEnum
+from itertools import islice
 from typing import Any, BinaryIO, NamedTuple, TypeAlias, cast
 
 import orjson
@@ -16,7 +17,7 @@ LIMIT = 32 * 1024 * 1024
 
 HEAD_BYTES = 256 * 1024
 HEAD_LINES = 50
-"""How much of a file tells what it is."""
+"""How much of a file tells what it is; a line that begins in these bytes is read to its end."""
 
 _BOM = b"\xef\xbb\xbf"
 _PIECE = 64 * 1024
@@ -78,11 +79,17 @@ def _line(number: int, start: int, size: int, held: list[bytes], *, complete: bo
     return Line(number, start, start + size + complete, data.removesuffix(b"\r"), complete, oversized)
 
 
-def head_records(head: bytes) -> list[Record]:
-    """The records in the first lines of a file, as far as they can be read."""
-    lines = head[:HEAD_BYTES].removeprefix(_BOM).split(b"\n")
-    decoded = (decode(line) for line in [line for line in lines if line.strip()][:HEAD_LINES])
-    return [record for found in decoded if isinstance(found, list) for record in found]
+def head(file: BinaryIO) -> bytes:
+    """The first lines of a file, whole, as far as they tell what it is."""
+    start = file.read(HEAD_BYTES)
+    return start if start.endswith(b"\n") else start + file.readline(LIMIT)
+
+
+def head_records(head: bytes) -> Iterator[Record]:
+    """The records in the first lines of a file, as far as they can be read, each when it is asked for."""
+    lines = head.removeprefix(_BOM).split(b"\n")
+    decoded = map(decode, islice((line for line in lines if line.strip()), HEAD_LINES))
+    return (record for found in decoded if isinstance(found, list) for record in found)
 
 
 def records(line: Line) -> list[Record] | Reason:

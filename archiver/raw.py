@@ -84,12 +84,8 @@ class RawArchive:
             with path.open("rb") as source:
                 target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 return _append(source, target)
-        except FileNotFoundError:
-            raise SourceUnreadable(path, "deleted before it could be copied") from None
-        except PermissionError:
-            raise SourceUnreadable(path, "permission denied", hint=f"Check the rights of {path}.") from None
         except OSError as error:
-            raise SourceUnreadable(path, error.strerror or str(error)) from None
+            raise unreadable(path, error) from None
 
     def sync_folders(self, archived: str) -> None:
         """Make the name of a copy as durable as its bytes."""
@@ -157,6 +153,15 @@ class RawArchive:
         except OSError as error:
             return error.errno in _NO_COPY
         return True
+
+
+def unreadable(path: Path, error: OSError) -> SourceUnreadable:
+    """What the system said of a transcript that was there a moment ago, in our words."""
+    if isinstance(error, FileNotFoundError):
+        return SourceUnreadable(path, "deleted before it could be copied")
+    if isinstance(error, PermissionError):
+        return SourceUnreadable(path, "permission denied", hint=f"Check the rights of {path}.")
+    return SourceUnreadable(path, error.strerror or str(error))
 
 
 def _append(source: BinaryIO, target: Path) -> Copied:

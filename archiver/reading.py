@@ -11,13 +11,14 @@ from .exchanges import group, left_behind
 from .formats import Event, Format, Reader
 from .lines import Line, decode, split
 from .store import Place, Resume, Source
-from .text import one_line
+from .text import heading_of, one_line, plan_in
 
 PARSED = "parsed"
 REPEATED = "repeated"
 """The outcome of a line that this or another file brought before, as forks and resumed sessions do."""
 _TITLE_LENGTH = 80
-_PLAN = "Implement the following plan:"
+_PICTURES = ("[image", "[picture")
+"""How readers begin a line that stands for a picture."""
 _WORKTREE = re.compile(r"[/\\]\.(?:claude[/\\])?worktrees[/\\].*")
 
 Places = Callable[[Collection[str]], Mapping[str, Place]]
@@ -28,19 +29,19 @@ class Reading:
     """One pass over a source's new lines.
 
     Afterwards `exchanges` holds what they say, from ordinal `first` on; the source counts every line, the session
-    knows what its notes told, `records` maps new record ids to lines, and `copied` names the sources repeated here.
+    knows what its notes told, and `records` maps new record ids to lines.
     """
 
     def __init__(self, known: Format, session: Session, source: Source, places: Places) -> None:
         self._format, self._session, self._source, self._places = known, session, source, places
         self._start = source.resume
         self._end = self._start.byte
+        self._pending = 0
         self._outcomes: list[str] = []
         self._notes: list[Note] = []
         self._elsewhere: dict[str, Place] = {}
         self.exchanges: list[Exchange] = []
         self.records: dict[str, int] = {}
-        self.copied: set[int] = set()
         self.titles: list[Note] = []
         """Titles that name a record, which may belong to another session."""
 
@@ -71,7 +72,7 @@ class Reading:
         self._account()
 
     def _read(self, file: BinaryIO) -> None:
-        start, self._end = self._start, self._start.byte
+        start, self._end, self._pending = self._start, self._start.byte, 0
         self._outcomes, self._notes, self.exchanges, self.records = [], [], [], {}
         lines = self._counted(split(file, start_byte=start.byte, start_line=start.line))
         reader = _Fresh(self._format.reader(self._session), self._is_repeated)
@@ -98,6 +99,7 @@ class Reading:
     def _counted(self, lines: Iterable[Line]) -> Iterator[Line]:
         for line in lines:
             if not line.complete and not (line.data and isinstance(decode(line.data), list)):
+                self._pending = line.end - line.start
                 return
             self._outcomes.append(PARSED)
             self._end = line.end
@@ -107,11 +109,7 @@ class Reading:
         """Whether the turn's record is known from another line, here or elsewhere."""
         if not turn.record:
             return False
-        place = self._elsewhere.get(turn.record)
-        if place is not None:
-            self.copied.add(place[0])
-            return True
-        return self.records.setdefault(turn.record, turn.line) != turn.line
+        return turn.record in self._elsewhere or self.records.setdefault(turn.record, turn.line) != turn.line
 
     def _note(self, note: Note) -> None:
         session = self._session
@@ -146,16 +144,16 @@ class Reading:
         session.ended = max([*times, *([session.ended] if session.ended is not None else [])], default=None)
         session.project = project_of(session.cwd) or session.project or _folder_of(self._source.archived)
         prompts = (turn for exchange in self.exchanges for turn in exchange.turns if turn.kind is Kind.PROMPT)
-        first = next(prompts, None)
-        if first is not None and session.title_rank < 0:
-            session.title, session.title_rank = title_of(first.text), 0
+        title = next(filter(None, (title_of(prompt.text) for prompt in prompts)), "")
+        if title and session.title_rank < 0:
+            session.title, session.title_rank = title, 0
 
     def _account(self) -> None:
         """Count the lines, and remember where to go on: at the start of the last exchange, which may still grow."""
         source, start = self._source, self._start
         source.lines = start.line - 1 + self.lines
         source.coverage = dict(Counter(start.coverage) + Counter(self._outcomes))
-        source.parsed = self._end
+        source.parsed, source.pending = self._end, self._pending
         if self.exchanges:
             last = self.exchanges[-1]
             before = Counter(start.coverage) + Counter(self._outcomes[: last.span.start_line - start.line])
@@ -185,9 +183,10 @@ def entitle(session: Session, note: Note) -> None:
 
 
 def title_of(prompt: str) -> str:
-    """A prompt in one line; of a plan that was agreed on, its heading, since what stands before it tells nothing."""
-    plan = prompt.removeprefix(_PLAN).lstrip("# \n")
-    return one_line(plan.partition("\n")[0] if prompt.startswith(_PLAN) else prompt, _TITLE_LENGTH)
+    """A prompt in one line without its pictures; of a plan that was agreed on, its heading: every plan begins alike."""
+    heading = heading_of(plan_in(prompt) or "")
+    words = heading[1] if heading else "\n".join(row for row in prompt.splitlines() if not row.startswith(_PICTURES))
+    return one_line(words, _TITLE_LENGTH)
 
 
 def project_of(cwd: str) -> str:

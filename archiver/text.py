@@ -2,16 +2,15 @@
 
 import re
 
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+from ..core.text import without_ansi
+
+_PLAN = re.compile(r"\s*implement the following plan:?\s*", re.IGNORECASE)
+_HEADING = re.compile(r"^#{1,3}\s+(.+?)\s*$", re.MULTILINE)
 
 
 def clean(text: str) -> str:
     """The text without ANSI sequences, NUL characters and surrounding blank space."""
-    if "\x1b" in text:
-        text = _ANSI.sub("", text).replace("\x1b", "")  # what is left of sequences that were cut
-    if "\0" in text:
-        text = text.replace("\0", "")
-    return text.strip()
+    return without_ansi(text).replace("\0", "").strip()
 
 
 def clip(text: str, limit: int | None) -> str:
@@ -26,3 +25,14 @@ def one_line(text: str, limit: int | None = None) -> str:
     """The text with every run of blank space as one space, cut at `limit` characters."""
     line = " ".join(text.split())
     return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def plan_in(prompt: str) -> str | None:
+    """The plan that a prompt hands over, in markdown; None where it does not. Claude Code words the opening."""
+    opening = _PLAN.match(prompt)
+    return prompt[opening.end() :] if opening else None
+
+
+def heading_of(markdown: str) -> re.Match[str] | None:
+    """The first heading of one of the three upper levels; its words are group 1."""
+    return _HEADING.search(markdown)

@@ -5,27 +5,43 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import SourceUnreadable
-from .compression import opened
-from .formats import FORMATS, Format, recognise
-from .lines import HEAD_BYTES
+from . import lines
+from .compression import SUFFIX, opened
+from .formats import FORMATS, Format, folders, recognise
 
 DEMO = Path(__file__).with_name("demo")
 """A small made-up history, for those who have none yet."""
+_KINDS = (".jsonl", f".jsonl{SUFFIX}")
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A transcript on disk: its format, its path and the name its copy should have."""
+    """A file that is a transcript or, without a `format`, may be one: then its content has to tell.
 
-    format: Format
+    `found` is where it was found below `root`; `path` is the same with all links followed.
+    """
+
     path: Path
-    archived: str
+    found: Path
+    root: Path
+    format: Format | None = None
+
+    def recognise(self) -> Format | None:
+        """The format; None when no known agent wrote the file. Raises `OSError`."""
+        if self.format is not None:
+            return self.format
+        known = _recognised(self.path)
+        return known if known is not None and known.keeps(self.found, self.root) else None
+
+    def archived(self, known: Format) -> str:
+        """The name that its copy should have when it is in this format."""
+        return f"{known.agent}/{known.archive_name(self.found.absolute(), self.root.absolute())}"
 
 
 def of_this_user() -> list[Transcript]:
     """Every transcript in the folders where the known agents keep theirs."""
     return [
-        _transcript(known, path, root)
+        Transcript(path.resolve(), path, root, known)
         for known in FORMATS
         for root in known.roots()
         for path in known.transcripts(root)
@@ -33,7 +49,7 @@ def of_this_user() -> list[Transcript]:
 
 
 def in_paths(paths: Sequence[Path]) -> list[Transcript]:
-    """The transcripts among these files and in these folders.
+    """The transcripts among these files, and what may be one in these folders.
 
     Raises `SourceUnreadable` for a path that does not exist, may not be read, or holds no transcript of a known agent.
     """
@@ -51,41 +67,26 @@ def _in_folder(folder: Path) -> Iterator[Transcript]:
         next(folder.iterdir(), None)
     except PermissionError:
         raise SourceUnreadable(folder, "permission denied", hint=f"Check the rights of {folder}.") from None
-    # What no format recognises is taken up by the first that would look for it there.
-    owners: dict[Path, Format] = {}
-    for known in FORMATS:
-        for path in known.transcripts(folder):
-            if path not in owners:
-                owners[path] = _format_of(path) or known
-            if owners[path] is known:
-                yield _transcript(known, path, folder)
+    for path in folders.files(folder, lambda name: name.endswith(_KINDS)):
+        if any(known.keeps(path, folder) for known in FORMATS):
+            yield Transcript(path.resolve(), path, folder)
 
 
 def _file(path: Path) -> Transcript:
     try:
-        with opened(path) as file:
-            head = file.read(HEAD_BYTES)
+        known = _recognised(path)
     except OSError as error:
         raise SourceUnreadable(
             path, error.strerror or str(error), hint="Name a transcript, or a folder of them."
         ) from None
-    known = recognise(head)
     if known is None:
         raise SourceUnreadable(path, "not a transcript of a known agent", hint=f"Known agents: {_agents()}.")
-    return _transcript(known, path, path.parent)
+    return Transcript(path.resolve(), path, path.parent, known)
 
 
-def _format_of(path: Path) -> Format | None:
-    try:
-        with opened(path) as file:
-            return recognise(file.read(HEAD_BYTES))
-    except OSError:
-        return None
-
-
-def _transcript(known: Format, path: Path, root: Path) -> Transcript:
-    archived = known.archive_name(path.absolute(), root.absolute())
-    return Transcript(known, path.resolve(), f"{known.agent}/{archived}")
+def _recognised(path: Path) -> Format | None:
+    with opened(path) as file:
+        return recognise(lines.head(file), path.name)
 
 
 def _agents() -> str:

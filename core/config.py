@@ -1,10 +1,15 @@
 """Settings: `config.toml` in the home. Reading it creates nothing."""
 
+import json
+import os
+import re
 import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from .errors import ConfigInvalid
+
+_MODEL = re.compile(r"""\s*(?:model|"model"|'model')\s*=""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +40,19 @@ class Config:
         return cls(**values)
 
     def write(self, path: Path) -> None:
-        """Replace the file at once with these settings."""
-        lines = [f'model = "{_escaped(self.model)}"\n'] if self.model is not None else []
+        """Replace the file at once with these settings; comments and blank lines stay. Raises `OSError`."""
+        told = path.read_text("utf-8").splitlines() if path.exists() else []
+        kept = [line for line in told if not _MODEL.match(line)]
+        if self.model is not None:
+            kept.append(f"model = {_quoted(self.model)}")
         beside = path.with_name(f"{path.name}.new")
-        beside.write_text("".join(lines), "utf-8")
+        with beside.open("w", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in kept)
+            file.flush()
+            os.fsync(file.fileno())
         beside.replace(path)
 
 
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+def _quoted(text: str) -> str:
+    """The text as a basic string of TOML, whose escapes are those of JSON and which refuses a bare DEL as well."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

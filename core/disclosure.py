@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import cast
 
 from .clock import day_end, day_start
-from .conversation import Exchange, Milliseconds
+from .conversation import Exchange, Milliseconds, SessionKind
 from .errors import ConceptCount, FilterNotAllowed, InvalidInput, InvalidLimit, QueryNotText, QueryTooShort
 from .observation import Observation, ObservationType
 
@@ -172,11 +172,14 @@ class Detail:
 class Transcript:
     """The answer of layer 3: whole exchanges or the part of them that lies in the lines asked for.
 
-    `next_line` is where to go on when the reply had to be cut, otherwise None.
+    `parent_id` is the session that sent a sub-agent out, or the one that a main session was forked from.
+    `pull_request` is the address of the one that came of it, if any. `next_line` is where to go on when the reply had
+    to be cut, otherwise None.
     """
 
     path: str
     session_id: str
+    kind: SessionKind
     parent_id: str
     agent: str
     project: str
@@ -184,6 +187,7 @@ class Transcript:
     branch: str
     version: str
     title: str
+    pull_request: str
     started: Milliseconds | None
     start_line: int
     end_line: int

@@ -21,6 +21,7 @@
     │   ├── StoreMissing
     │   ├── StoreBusy
     │   ├── StoreCorrupt
+    │   ├── ValueRefused        what was read holds something that the database cannot
     │   └── StoreFromFuture
     ├── IndexDamaged            a derived index failed its checks; it can be rebuilt
     ├── LeaseHeld               another process is writing
@@ -185,6 +186,10 @@ class StoreBusy(StoreError):
 
 class StoreCorrupt(StoreError):
     """SQLite's own integrity check failed. Nothing is moved or deleted on our side."""
+
+
+class ValueRefused(StoreError):
+    """A value that no column can hold, such as an integer of more than 64 bits."""
 
 
 class StoreFromFuture(StoreError):

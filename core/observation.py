@@ -81,6 +81,12 @@ class Observation:
     extractor: str = ""
 
     @property
+    def lines(self) -> tuple[int, int] | None:
+        """From the first to the last line of evidence; None without any."""
+        told = [line for proof in self.evidence for line in (proof.start_line, proof.end_line)]
+        return (min(told), max(told)) if told else None
+
+    @property
     def price(self) -> int:
         """About how many tokens layer 2 costs for it."""
         told = (

@@ -8,9 +8,13 @@ from .errors import ModelUnavailable, SourceUnreadable
 
 @dataclass(slots=True)
 class Pass:
-    """What one pass saw and took up. `lines` and `exchanges` were read; old ones that grew are read again."""
+    """What one pass saw and took up. `lines` and `exchanges` were read; old ones that grew are read again.
+
+    `foreign` of the files seen were written by no known agent and left alone.
+    """
 
     seen: int = 0
+    foreign: int = 0
     changed: int = 0
     lines: int = 0
     exchanges: int = 0

@@ -5,8 +5,9 @@ It stands in `observe`, the last folder that may see the others.
 
 import time
 from collections.abc import Iterable
+from contextlib import ExitStack
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from ..archiver.ingest import Ingest
 from ..archiver.raw import RawArchive
@@ -14,6 +15,7 @@ from ..archiver.store import Store
 from ..archiver.transcripts import Transcript
 from ..core.errors import ModelUnavailable
 from ..core.home import Home
+from ..core.progress import Reporter, silent
 from ..core.report import Report
 from ..search.embedder import DEFAULT_MODEL, load
 from ..search.generation import Generations
@@ -23,25 +25,18 @@ from .stage import observe_pending
 LEASE = "archiver"
 
 
-class Reporter(Protocol):
-    """Hears how far each stage is: its name, how many are done, and how many there are in all."""
-
-    def __call__(self, stage: str, done: int, total: int, /) -> None: ...
-
-
-def silent(_stage: str, _done: int, _total: int) -> None:
-    """The reporter that says nothing."""
-
-
 class Pipeline:
     """All stages over one home. One runs at a time; a second raises `LeaseHeld`."""
 
     def __init__(self, home: Home, model: str | None = None) -> None:
         """Open the archive in this home, making it if there is none; `model` embeds, the packaged one by default."""
+        embedder = load(model or DEFAULT_MODEL)
         home.make()
-        self._store = Store.create(home.database)
-        self._ingest = Ingest(self._store, RawArchive(home.archive))
-        self._indexer = Indexer(self._store, Generations(home.index), load(model or DEFAULT_MODEL))
+        with ExitStack() as opened:
+            self._store = opened.enter_context(Store.create(home.database))
+            self._ingest = Ingest(self._store, RawArchive(home.archive))
+            self._indexer = Indexer(self._store, Generations(home.index), embedder)
+            self._close = opened.pop_all().close
 
     def run(self, transcripts: Iterable[Transcript], report: Reporter = silent) -> Report:
         """Take up what changed in these transcripts, and finish what an earlier pass left undone."""
@@ -65,4 +60,4 @@ class Pipeline:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._store.close()
+        self._close()

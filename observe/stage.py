@@ -1,15 +1,12 @@
 """The extraction stage: exchanges that were not looked at yet become observations."""
 
-from collections.abc import Callable
-
 from ..archiver.store import Store, StoredExchange
 from ..core.conversation import Session
 from ..core.observation import Observation
+from ..core.progress import Progress
 from . import rules
 
 _BATCH = 200
-
-Progress = Callable[[int, int], None]
 
 
 def observe_pending(store: Store, progress: Progress) -> int:

@@ -11,6 +11,8 @@ from functools import lru_cache
 
 import tantivy
 
+from ..core.text import readable
+
 VERSION = 1
 """Raise it when anything here changes: indexes of another version are rebuilt."""
 
@@ -54,11 +56,6 @@ def pairs(run: str) -> list[str]:
     return [run[i : i + 2] for i in range(len(run) - 1)] or [run]
 
 
-def readable(text: str) -> str:
-    """The text with each lone surrogate, which UTF-8 cannot carry, as U+FFFD."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
 def label(value: str) -> str:
     """A type, concept or project as it is indexed and asked for."""
     return readable(value).strip().lower().rstrip("/")
@@ -75,12 +72,16 @@ def path_label(path: str, folder: str = "") -> str:
 
 def _names(text: str) -> Iterator[str]:
     """The parts of camelCase names, and snake_case names in one piece, each word's once."""
-    return filter(None, map(_names_in, dict.fromkeys(text.split())))
+    words = dict.fromkeys(text.split())
+    return filter(None, (_names_in(word) if len(word) <= _LONGEST else _taken_apart(word) for word in words))
 
 
-@lru_cache(maxsize=1 << 16)  # the same words come again and again: this takes a third of the time
-def _names_in(word: str) -> str:
+def _taken_apart(word: str) -> str:
     if (word.islower() or word.istitle()) and "_" not in word:
         return ""
     parts = [part for name in _MIXED.findall(word) for part in _HUMP.findall(name)]
     return " ".join([*parts, *(name.replace("_", "") for name in _SNAKE.findall(word))])
+
+
+_names_in = lru_cache(maxsize=1 << 15)(_taken_apart)
+"""The same words come again and again; long ones do not, and would fill the memory."""

@@ -34,13 +34,12 @@ class Details:
 
     def _of_observation(self, stored: StoredObservation, parent: StoredExchange) -> Detail:
         span = parent.exchange.span
-        lines = [line for part in stored.observation.evidence for line in (part.start_line, part.end_line)]
         return self._detail(
             ids.show("observation", stored.key),
             "observation",
             stored.observation,
             parent,
-            (min(lines, default=span.start_line), max(lines, default=span.end_line)),
+            stored.observation.lines or (span.start_line, span.end_line),
         )
 
     def _of_exchange(self, stored: StoredExchange) -> Detail:

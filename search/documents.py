@@ -11,7 +11,7 @@ from .analysis import label, path_label
 from .text_index import TextEntry
 
 WINDOW = 1_500
-"""Characters of conversation in one text entry (design section 3: the window that BM25 was measured with)."""
+"""Characters of conversation in one text entry (bench/RESULTS.md: the window that BM25 was measured with)."""
 _FOUND = {Kind.PROMPT, Kind.PROSE, Kind.THINKING, Kind.RECAP, Kind.CALL}
 _MEANT = {Kind.PROSE, Kind.THINKING, Kind.RECAP}
 _SHORTEST = 40
@@ -137,15 +137,15 @@ def _exchange_entries(
 
 def _observation_entry(stored: StoredObservation, parent: StoredExchange, session: Session) -> TextEntry:
     observation = stored.observation
-    lines = [line for evidence in observation.evidence for line in (evidence.start_line, evidence.end_line)]
+    start, end = observation.lines or (0, 0)
     return TextEntry(
         key=stored.key,
         event=stored.exchange,
         source=parent.source,
         ordinal=parent.exchange.ordinal,
         at=observation.at or 0,
-        start_line=min(lines, default=0),
-        end_line=max(lines, default=0),
+        start_line=start,
+        end_line=end,
         body="\n".join((observation_text(observation), *observation.facts, " ".join(observation.concepts))),
         types=(str(observation.type),),
         concepts=_labels(observation.concepts),

@@ -8,6 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Protocol, cast
 
 from ..core.errors import ModelUnavailable
+from ..core.text import readable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,7 +72,7 @@ class PackagedEmbedder:
 
     def embed(self, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
         """See `Embedder.embed`."""
-        return self._load().encode([_readable(text) for text in texts], self._threads)
+        return self._load().encode([readable(text) for text in texts], self._threads)
 
     def _load(self) -> "Encoder":
         with self._lock:
@@ -129,7 +130,7 @@ class SentenceTransformerEmbedder:
                 local_files_only=not self._download,
                 model_kwargs={"use_safetensors": True},
             )
-        except Exception as error:
+        except _refusals() as error:
             raise ModelUnavailable(f"{self._model} cannot be loaded: {error}", hint=_CHOOSE) from error
         return cast(_SentenceTransformer, model)
 
@@ -145,20 +146,25 @@ _INSTALL = 'Install it with: pip install "palaver[models]"'
 _CHOOSE = "Give the whole path of a model's folder, or download one with `palaver model use NAME`."
 
 
+_FAULTS = (ImportError, LookupError, OSError, RuntimeError, TypeError, ValueError)
+"""What loading a model raises when its files, or the libraries that read them, are not what they should be."""
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    """Everything that sentence-transformers lets through; two of its libraries have errors of their own."""
+    hub, weights = import_module("huggingface_hub.errors").HTTPError, import_module("safetensors").SafetensorError
+    return (*_FAULTS, hub, weights)
+
+
 def _packaged(folder: Path | None) -> "Encoder":
     try:
         from .model.encoder import FOLDER, Encoder
 
         return Encoder(folder or FOLDER)
-    except Exception as error:
+    except _FAULTS as error:
         raise ModelUnavailable(f"The packaged model cannot be loaded: {error}", hint=_REINSTALL) from error
 
 
 def _encode(model: _SentenceTransformer, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
-    readable = [_readable(text) for text in texts]
-    return model.encode(readable, normalize_embeddings=True, show_progress_bar=False).astype("float32")
-
-
-def _readable(text: str) -> str:
-    """The text with each lone surrogate, which no tokenizer takes, as U+FFFD."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    told = [readable(text) for text in texts]
+    return model.encode(told, normalize_embeddings=True, show_progress_bar=False).astype("float32")

@@ -74,8 +74,11 @@ class Generations:
                     raise
         return None
 
-    def publish(self, build: Callable[[Path], Manifest]) -> Generation:
-        """Let `build` fill a new folder, then make it the current one. Older ones are removed, bar the last."""
+    def publish(self, build: Callable[[Path], Manifest], check: Callable[[], None] = lambda: None) -> Generation:
+        """Let `build` fill a new folder, then make it the current one. Older ones are removed, bar the last.
+
+        What `check` raises just before the switch prevents it.
+        """
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         number = 1 + max((_number(path) for path in self.root.glob("gen-*")), default=0)
         beside = self.root / f"new-{number}"
@@ -87,6 +90,7 @@ class Generations:
         for path in sorted(beside.rglob("*"), reverse=True):
             _sync(path)
         _sync(beside)
+        check()
         folder = beside.rename(self.root / f"gen-{number}")
         _sync(self.root)
         self._point_to(f"{folder.name} {hashlib.sha256(text).hexdigest()}")

@@ -70,7 +70,7 @@ class Hits:
     def _hit(self, event: Event, learned: StoredObservation | None, stored: StoredExchange) -> Hit:
         session, match = self._store.sessions.load(stored.session), event.best_match
         observation = learned.observation if learned else of_exchange(stored.exchange)
-        start, end = _lines(learned.observation if learned else None) or _span(stored)
+        start, end = (learned.observation.lines if learned else None) or _span(stored)
         if learned is None and match is not None and match.key == event.key:
             start, end = match.start_line, match.end_line
         kind = "observation" if learned else "exchange"
@@ -109,15 +109,8 @@ def _best(event: Event, observations: Sequence[StoredObservation], *, itself: bo
 
 def _covers(observation: Observation, match: TextMatch) -> bool:
     """Whether the evidence overlaps the words found; what proves nothing in particular is about the whole exchange."""
-    lines = _lines(observation)
+    lines = observation.lines
     return lines is None or (lines[0] <= match.end_line and match.start_line <= lines[1])
-
-
-def _lines(observation: Observation | None) -> tuple[int, int] | None:
-    """From the first to the last line of evidence."""
-    parts = observation.evidence if observation else ()
-    lines = [line for part in parts for line in (part.start_line, part.end_line)]
-    return (min(lines), max(lines)) if lines else None
 
 
 def _span(stored: StoredExchange) -> tuple[int, int]:

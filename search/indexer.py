@@ -2,18 +2,15 @@
 
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-
-import numpy as np
 
 from ..archiver.store import Entity, Store
 from ..core.errors import IndexDamaged, LeaseHeld
+from ..core.progress import Progress
 from . import documents
 from .embedder import Embedder
 from .generation import Generation, Generations, Manifest, checksums
 from .text_index import TextIndex
-from .vector_index import VectorIndex
 
 LEASE = "index"
 _BATCH = 32
@@ -24,8 +21,6 @@ weighs on the statistics of words.
 """
 _REWRITTEN = {"meta.json", ".managed.json"}
 """Files of a Tantivy index that change; all others are immutable and can be shared between generations."""
-
-Progress = Callable[[int, int], None]
 
 
 class Indexer:
@@ -50,11 +45,13 @@ class Indexer:
     def publish(self) -> Generation | None:
         """Publish everything logged so far; None when there is nothing new or another process is at it."""
         try:
-            with self._store.leases.hold(LEASE):
+            with self._store.leases.hold(LEASE) as lease:
                 previous = self._usable()
                 if previous is not None and previous.manifest.watermark == self._store.changes.last():
                     return None
-                return self._generations.publish(lambda folder: self._build(folder, previous))
+                return self._generations.publish(
+                    lambda folder: self._build(folder, previous), lambda: self._store.leases.check(lease)
+                )
         except LeaseHeld:
             return None
 
@@ -71,15 +68,13 @@ class Indexer:
     def _build(self, folder: Path, previous: Generation | None) -> Manifest:
         watermark = self._store.changes.last()
         text = self._build_text(folder / "text", previous)
-        vectors, model = self._build_vectors(previous)
-        (folder / "vectors").mkdir()
-        vectors.save(folder / "vectors")
+        dimension, count, model = self._build_vectors(folder / "vectors", previous)
         return Manifest(
             watermark=watermark,
             model=model,
-            dimension=vectors.dimension,
+            dimension=dimension,
             entries=text,
-            vectors=len(vectors),
+            vectors=count,
             files=checksums(folder),
         )
 
@@ -95,21 +90,32 @@ class Indexer:
         index.apply(gone, documents.entries(self._store, changed))
         return len(index)
 
-    def _build_vectors(self, previous: Generation | None) -> tuple[VectorIndex, str]:
-        """The vectors and their model. Those of another model stay in use until all are made anew."""
+    def _build_vectors(self, folder: Path, previous: Generation | None) -> tuple[int, int, str]:
+        """Write the vectors; their dimension, number and model. Another model's stay in use until all are made anew.
+
+        The libraries of vectors are loaded only where there are some: text is searchable a good part sooner.
+        """
+        folder.mkdir()
         model = self._embedder.name
         if previous is None or (previous.manifest.model != model and not self._store.vectors.count_unembedded(model)):
-            return VectorIndex.empty().changed([], self._store.vectors.all(model)), model
-        model = previous.manifest.model
-        changes = documents.moved_vectors(self._store, previous.manifest.watermark, model)
-        return VectorIndex.open(previous.vectors).changed(*changes), model
+            gone, added, before = set[int](), self._store.vectors.all(model), None
+            if not added:
+                return 0, 0, model
+        else:
+            model, before = previous.manifest.model, previous.vectors
+            gone, added = documents.moved_vectors(self._store, previous.manifest.watermark, model)
+        from .vector_index import VectorIndex
+
+        vectors = (VectorIndex.open(before) if before else VectorIndex.empty()).changed(gone, added)
+        vectors.save(folder)
+        return vectors.dimension, len(vectors), model
 
     def _embed(self, keys: list[int]) -> dict[int, dict[int, bytes]]:
         texts = documents.texts(self._store, keys)
         places = [(key, part) for key in keys for part in texts.get(key, {})]
         rows = self._embedder.embed([texts[key][part] for key, part in places])
         vectors: dict[int, dict[int, bytes]] = {key: {} for key in keys}
-        for (key, part), row in zip(places, rows.astype(np.dtype("<f2")), strict=True):
+        for (key, part), row in zip(places, rows.astype("<f2"), strict=True):
             vectors[key][part] = row.tobytes()
         return vectors
 

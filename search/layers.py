@@ -1,6 +1,7 @@
 """The three layers over one home: search, observations by id, raw lines by path."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
@@ -23,11 +24,13 @@ class Layers:
 
     def __init__(self, home: Home, model: str | None = None) -> None:
         """`model` embeds queries where no index was published yet; otherwise the one that made its vectors does."""
-        self._store = Store.open(home.database)
-        self._engine = Engine(self._store, Generations(home.index), load(model or DEFAULT_MODEL))
-        self._hits = Hits(self._store, self._engine)
-        self._details = Details(self._store)
-        self._passages = Passages(self._store, RawArchive(home.archive))
+        with ExitStack() as opened:
+            self._store = opened.enter_context(Store.open(home.database))
+            self._engine = Engine(self._store, Generations(home.index), load(model or DEFAULT_MODEL))
+            self._hits = Hits(self._store, self._engine)
+            self._details = Details(self._store)
+            self._passages = Passages(self._store, RawArchive(home.archive))
+            self._close = opened.pop_all().close
 
     def search(self, query: Query) -> Results:
         """Layer 1: what matches, one compact hit per event."""
@@ -57,4 +60,4 @@ class Layers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._store.close()
+        self._close()

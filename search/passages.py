@@ -5,12 +5,12 @@ from dataclasses import replace
 from itertools import islice
 
 from ..archiver.exchanges import group
-from ..archiver.formats import FORMATS
+from ..archiver.formats import by_agent
 from ..archiver.lines import split
 from ..archiver.raw import RawArchive
 from ..archiver.store import Source, Store
 from ..core import tokens
-from ..core.conversation import Exchange, Session
+from ..core.conversation import Exchange, Fact, Session
 from ..core.disclosure import Transcript
 from ..core.errors import InvalidLineRange, PathOutsideArchive
 
@@ -38,6 +38,7 @@ class Passages:
         return Transcript(
             path=source.archived,
             session_id=session.native_id,
+            kind=session.kind,
             parent_id=session.parent_id,
             agent=session.agent,
             project=session.project,
@@ -45,6 +46,7 @@ class Passages:
             branch=session.branch,
             version=session.version,
             title=session.title,
+            pull_request=session.links.get(Fact.PULL_REQUEST, ""),
             started=session.started,
             start_line=start,
             end_line=next_line - 1 if next_line else last,
@@ -76,15 +78,20 @@ class Passages:
     def _exchanges(
         self, source: Source, session: Session, start: int, last: int, *, shorten: bool
     ) -> Iterator[Exchange]:
-        """The exchanges that have turns on these lines, with those turns alone."""
-        known = next(known for known in FORMATS if known.agent == source.agent)
+        """The exchanges that have turns on these lines, with those turns alone.
+
+        What was left behind is known from the store: a rewind may follow long after the lines that are read here.
+        """
+        reader = by_agent(source.agent).reader(session, shorten=shorten)
         first = self._store.exchanges.before(source.id or 0, start)
+        left = self._store.exchanges.left_behind(source.id or 0, start, last)
         with self._raw.open(source.archived) as file:
             lines = split(file, start_byte=first.start_byte, start_line=first.start_line)
             wanted = (line for line in lines if line.number <= last)
-            for event in group(known.reader(session, shorten=shorten), wanted, first_ordinal=first.ordinal):
+            for event in group(reader, wanted, first_ordinal=first.ordinal):
                 if isinstance(event, Exchange):
-                    turns = tuple(turn for turn in event.turns if start <= turn.line <= last)
+                    said = (turn for turn in event.turns if start <= turn.line <= last)
+                    turns = tuple(replace(turn, active=False) if turn.line in left else turn for turn in said)
                     if turns:
                         yield replace(event, turns=turns)
 

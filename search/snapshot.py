@@ -18,15 +18,13 @@ from .vector_index import Array, Near, VectorIndex
 
 
 class Snapshot:
-    """A view of the whole archive as of the last `refresh`. `damage` says why the published index is not used."""
+    """A view of the whole archive as of the last `refresh`."""
 
     def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
         """`embedder` is asked for its name only, and only where nothing was published yet."""
         self._store, self._generations, self._embedder = store, generations, embedder
-        self._name: str | None = None
-        self._seq = -1
-        self.damage: IndexDamaged | None = None
-        self._start(None)
+        self._name = generations.name()
+        self._start(self._published())
         self.refresh()
 
     @property
@@ -37,7 +35,7 @@ class Snapshot:
     def refresh(self) -> None:
         """Catch up with the store and with what was published. Costs one query when nothing changed."""
         name = self._generations.name()
-        if name != self._name or self._seq < 0:
+        if name != self._name:
             self._name = name
             self._start(self._published())
         last = self._store.changes.last()
@@ -81,18 +79,14 @@ class Snapshot:
 
     def _published(self) -> tuple[Manifest, TextIndex, VectorIndex] | None:
         """The current generation, opened; None where there is none that can be used."""
-        self.damage = None
         try:
             generation = self._generations.current()
             if generation is None or generation.manifest.watermark > self._store.changes.last():
                 return None
             return generation.manifest, TextIndex.open(generation.text), VectorIndex.open(generation.vectors)
-        except IndexDamaged as damage:
-            self.damage = damage
-        except (OSError, ValueError) as error:
-            # Other processes publish while we open: what was whole just now may be gone.
-            self.damage = IndexDamaged(self._generations.root, str(error))
-        return None
+        except (IndexDamaged, OSError, ValueError):
+            # Not only damage: other processes publish while we open, so what was whole just now may be gone.
+            return None
 
     def _start(self, published: tuple[Manifest, TextIndex, VectorIndex] | None) -> None:
         """Begin with a generation and an empty tail."""

@@ -52,6 +52,8 @@ class VectorIndex:
     @classmethod
     def open(cls, folder: Path) -> "VectorIndex":
         """Map the files of a folder whose checksums were verified before (usearch itself checks nothing)."""
+        if not (folder / _ROWS).exists():  # a generation published before anything was embedded
+            return cls.empty()
         rows = np.load(folder / _ROWS, allow_pickle=False)
         matrix = np.load(folder / _MATRIX, mmap_mode="r", allow_pickle=False)
         graph = _graph(matrix.shape[1]) if (folder / _GRAPH).exists() else None

@@ -2,9 +2,9 @@
 
 import re
 
+from ..core.text import readable, without_ansi
 from ..core.tokens import count
 
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _BREAKS = re.compile(r"\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 # Controls, soft and zero-width signs (the two joiners that scripts and emoji need stay), direction overrides, tags and
 # variation selectors that can carry a hidden message, private noncharacters.
@@ -12,7 +12,6 @@ _UNSEEN = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e0fff]"
 )
-_SURROGATE = re.compile("[\ud800-\udfff]")
 # Tags that would close our envelope or that agent programs take for their own voice.
 _TAG = re.compile(r"<(?=\s*/?\s*(?:recalled|system(?:-reminder)?|function_(?:calls|results))\b|\|)", re.IGNORECASE)
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
@@ -24,8 +23,7 @@ _LAYOUT = re.compile(
 
 def clean(text: str) -> str:
     """The text without signs that no reader sees; every kind of line break becomes a newline."""
-    text = _SURROGATE.sub("\ufffd", _ANSI.sub("", text))
-    return _UNSEEN.sub("", _BREAKS.sub("\n", text))
+    return _UNSEEN.sub("", _BREAKS.sub("\n", without_ansi(readable(text))))
 
 
 def line(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import traceback
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
@@ -22,7 +23,8 @@ from jinja2 import (
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ..core.clock import show_day, show_minute
-from ..core.disclosure import Detail, Hit, Mode, Results, Transcript
+from ..core.conversation import SessionKind
+from ..core.disclosure import Detail, Filters, Hit, Mode, Results, Transcript
 from ..core.errors import TemplateInvalid
 from ..core.report import Report, Status
 from ..core.tokens import count
@@ -38,6 +40,8 @@ _FRAME, _COLUMNS = 33, 17
 """Tokens of heading and closing line; of a hit's id, date, type and score."""
 _PROJECT, _LEAST_TITLE = 6, 8
 """Tokens that a project's name may have, and that a title gets even where the average is overrun."""
+_NAME = 40
+"""Tokens of a session's id or a project's name where it stands outside the envelope: a UUID has about 25."""
 _WHOLE = 1_000
 """Tokens that no name or title has."""
 _FAULTS = (TemplateError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, OSError)
@@ -63,13 +67,12 @@ class Renderer:
         missing = _missing(results)
         if not results.hits:
             noun = "conversations" if several else "observations"
-            return self._render("search_none", noun=noun, filtered=bool(results.query.filters), missing=missing)
+            return self._render("search_none", noun=noun, filters=_removable(results.query.filters), missing=missing)
         name = "search_conversations" if several else "search_facts" if facts else "search"
         several_projects = len({hit.project for hit in results.hits}) > 1
         return self._render(
             name,
             hits=results.hits,
-            total=results.total,
             missing=missing,
             several_projects=several_projects,
             title_room=_WHOLE if self._roomy else _title_room(results.hits),
@@ -92,9 +95,13 @@ class Renderer:
             ("Agent", f"{transcript.agent} {transcript.version}".strip()),
             ("Branch", transcript.branch),
             ("Directory", transcript.cwd),
+            ("Forked from", transcript.parent_id if transcript.kind is SessionKind.MAIN else ""),
+            ("Pull request", transcript.pull_request),
         )
         shortened = any(part.hidden for part in excerpts)
-        return self._render("read", transcript=transcript, about=about, dialogue=dialogue, shortened=shortened)
+        return self._render(
+            "read", transcript=transcript, about=about, dialogue=dialogue, shortened=shortened, name_room=_NAME
+        )
 
     def status(self, status: Status) -> str:
         """How the archive is, with an account of every line."""
@@ -193,6 +200,12 @@ def _title_room(hits: Sequence[Hit]) -> int:
             return max(fair, _LEAST_TITLE)
         room -= cost
     return max([*costs, _LEAST_TITLE])
+
+
+def _removable(filters: Filters) -> str:
+    """What could be taken away to find more; empty where nothing narrows the search."""
+    others = replace(filters, after=None, before=None)
+    return "filters" if others else "date filters" if filters else ""
 
 
 def _missing(results: Results) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ class HitJson(TypedDict):
 
 
 class ResultsJson(TypedDict):
-    """Layer 1. `total` counts what matched; `tokens` is what this object costs."""
+    """Layer 1. `total` is the number of results, as on the page; `tokens` is what this object costs."""
 
     results: list[HitJson]
     total: int
@@ -116,6 +116,7 @@ class TranscriptJson(TypedDict):
 
     path: str
     session_id: str
+    kind: str
     parent_id: str
     agent: str
     version: str
@@ -123,6 +124,7 @@ class TranscriptJson(TypedDict):
     directory: str
     branch: str
     title: str
+    pull_request: str
     date: str
     start_line: int
     end_line: int
@@ -164,6 +166,7 @@ class ReportJson(TypedDict):
     """What a pass did. Times are seconds from its start; `model` is why meaning cannot be searched, if it cannot."""
 
     seen: int
+    foreign: int
     changed: int
     lines: int
     exchanges: int
@@ -202,6 +205,7 @@ def report_json(report: Report) -> ReportJson:
     done = report.ingested
     return ReportJson(
         seen=done.seen,
+        foreign=done.foreign,
         changed=done.changed,
         lines=done.lines,
         exchanges=done.exchanges,
@@ -241,6 +245,7 @@ def transcript_json(transcript: Transcript) -> TranscriptJson:
     shape = TranscriptJson(
         path=clean(transcript.path),
         session_id=clean(transcript.session_id),
+        kind=transcript.kind.value,
         parent_id=clean(transcript.parent_id),
         agent=transcript.agent,
         version=clean(transcript.version),
@@ -248,6 +253,7 @@ def transcript_json(transcript: Transcript) -> TranscriptJson:
         directory=clean(transcript.cwd),
         branch=clean(transcript.branch),
         title=clean(transcript.title),
+        pull_request=clean(transcript.pull_request),
         date=show_day(transcript.started),
         start_line=transcript.start_line,
         end_line=transcript.end_line,

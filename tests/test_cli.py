@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -94,13 +95,23 @@ def test_commands_are_listed_in_the_order_they_are_needed() -> None:
 
 @pytest.mark.parametrize("command", sorted(main.commands))
 def test_each_command_explains_itself(command: str) -> None:
-    """Every command has a help text, and each of its options too; all but `mcp` can print JSON."""
+    """Every command has a help text; all but `mcp` can print JSON."""
     shown = palaver(command, "--help")
 
     assert shown.exit_code == 0
+    assert main.commands[command].help
     assert ("--json" in shown.stdout) == (command != "mcp")
-    for option in main.commands[command].params:
-        assert option.param_type_name == "argument" or getattr(option, "help", None) or option.metavar or option.type
+
+
+EXPLAINED_BY_THEIR_VALUES = {"mode"}
+
+
+@pytest.mark.parametrize("command", sorted(main.commands))
+def test_each_option_explains_itself(command: str) -> None:
+    """Every option has a help text, but for those whose values say it all."""
+    options = [each for each in main.commands[command].params if isinstance(each, click.Option)]
+
+    assert {str(option.name) for option in options if not option.help} <= EXPLAINED_BY_THEIR_VALUES
 
 
 # Before anything is archived
@@ -467,6 +478,16 @@ def test_an_absolute_path_may_be_given(archived: Home) -> None:
     assert palaver("read", str(archived.archive / PATH), "2").stdout == palaver("read", PATH, "2").stdout
 
 
+def test_a_files_name_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    """An error that names a file shows the name without escape sequences and on one line."""
+    folder = tmp_path / "a\x1b]0;owned\x07\x1b[2J\nb"
+    folder.mkdir()
+    result = palaver("archive", str(folder))
+
+    assert (result.exit_code, "\x1b" in result.stderr) == (1, False)
+    assert result.stderr.splitlines()[0] == f"palaver: {tmp_path}/a b: no transcripts here"
+
+
 # Streams
 
 
@@ -493,15 +514,19 @@ def test_a_terminal_with_few_characters_gets_question_marks() -> None:
 
 
 def test_the_model_is_shown_and_can_be_put_back(home: Path) -> None:
-    """`model` names the packaged model, and `model use packaged` takes it back without touching other settings."""
-    (home / "palaver").mkdir(parents=True)
+    """`model` names the model, and `model use packaged` takes the packaged one back and touches nothing else."""
+    config = home / "palaver" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("# mine\nmodel = 'another'\n")
 
-    shown = palaver("model")
+    another = palaver("model")
     used = palaver("model", "use", "packaged")
+    packaged = palaver("model")
 
-    assert shown.stdout == "all-MiniLM-L6-v2-int8 (packaged)\n"
-    assert used.exit_code == 0
-    assert "384 numbers" in used.stdout
+    assert another.stdout == "another\n"
+    assert (used.exit_code, "384 numbers" in used.stdout) == (0, True)
+    assert packaged.stdout == "all-MiniLM-L6-v2-int8 (packaged)\n"
+    assert config.read_text() == "# mine\n"
 
 
 def test_a_model_that_cannot_be_loaded_changes_nothing(home: Path) -> None:

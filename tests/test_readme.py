@@ -6,10 +6,14 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
+from palaver.archiver.formats import FORMATS, Format
+from palaver.cli import main
 from palaver.core.home import Home
 
 from . import demo
@@ -76,6 +80,26 @@ def test_the_readme_shows_what_happens(
 
     assert text.count("$ palaver ") == 3
     assert _SECONDS.sub("? s", today) == _SECONDS.sub("? s", text)
+
+
+def commands(group: click.Group, before: str = "palaver") -> Iterator[str]:
+    """Every command as it is typed."""
+    for name, command in group.commands.items():
+        yield f"{before} {name}"
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{before} {name}")
+
+
+@pytest.mark.parametrize("command", list(commands(main)))
+def test_the_readme_names_every_command(command: str) -> None:
+    """What can be typed is documented."""
+    assert re.search(rf"\b{command}\b", README.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("known", FORMATS, ids=lambda known: known.agent)
+def test_the_readme_names_every_agent(known: Format) -> None:
+    """Whose history is read is said, with its name in the archive."""
+    assert f"`{known.agent}`" in README.read_text("utf-8")
 
 
 def test_the_readme_points_at_what_is_there() -> None:

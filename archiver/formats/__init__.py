@@ -42,6 +42,14 @@ class Format(Protocol):
         """Every transcript in a folder, sorted; what cannot be read is passed over with a warning in the log."""
         ...
 
+    def keeps(self, path: Path, root: Path) -> bool:
+        """Whether a file below a folder may be a transcript, by its name and by the folders in between."""
+        ...
+
+    def names(self, name: str) -> bool:
+        """Whether a file's name is one that the agent gives to its transcripts."""
+        ...
+
     def archive_name(self, path: Path, root: Path) -> str:
         """A transcript's relative path in the archive, with forward slashes; never leads out of it."""
         ...
@@ -62,7 +70,15 @@ class Format(Protocol):
 FORMATS: tuple[Format, ...] = (ClaudeCode(), Codex(), Copilot(), Pi())
 
 
-def recognise(head: bytes) -> Format | None:
-    """The format of a file that begins with these bytes, judged by their content; None when no format knows it."""
-    found = head_records(head)
-    return next((known for known in FORMATS if known.claims(found)), None)
+def by_agent(agent: str) -> Format:
+    """The format of a known agent."""
+    return next(known for known in FORMATS if known.agent == agent)
+
+
+def recognise(head: bytes, name: str = "") -> Format | None:
+    """The format of a file that begins with these bytes, judged by their content; None when no format knows it.
+
+    Where they hold no record, because the file is empty or damaged, its name tells.
+    """
+    found = list(head_records(head))
+    return next((known for known in FORMATS if (known.claims(found) if found else known.names(name))), None)

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ...core.conversation import Session, SessionKind
@@ -30,6 +30,15 @@ class ClaudeCode:
         """Sessions and sub-agents in a folder, sorted."""
         return claude_folders.transcripts(root)
 
+    def keeps(self, path: Path, root: Path) -> bool:
+        """Whether a file is not one of those that lie beside the transcripts."""
+        return claude_folders.keeps(path, root)
+
+    def names(self, name: str) -> bool:
+        """Whether it is a session's id, or begins as those of sub-agents do."""
+        stem, _, suffix = name.rpartition(".")
+        return suffix == "jsonl" and (_UUID.fullmatch(stem) is not None or stem.startswith("agent-"))
+
     def archive_name(self, path: Path, root: Path) -> str:
         """`<project folder>/<session>.jsonl`, and for sub-agents the folders below their session."""
         return claude_folders.archive_name(path, root)
@@ -41,9 +50,8 @@ class ClaudeCode:
     def identify(self, path: Path, head: bytes) -> Session:
         """A sub-agent is told by its file name or its lines, and belongs to the session in whose folder it lies."""
         path = Path(os.fsencode(path).decode("utf-8", "backslashreplace"))  # names may be any bytes, ids are text
-        found = head_records(head)
-        named = next(filter(None, (string(record.get("sessionId")) for record in found)), "")
-        agent_id = _agent_id(path, found)
+        named = next(filter(None, (string(record.get("sessionId")) for record in head_records(head))), "")
+        agent_id = _agent_id(path, head_records(head))
         if not agent_id:
             return Session(self.agent, path.stem if _UUID.fullmatch(path.stem) else named or path.stem)
         native_id = f"agent-{agent_id}"
@@ -71,9 +79,14 @@ def _is_own(record: Record) -> bool:
     )
 
 
-def _agent_id(path: Path, records: Sequence[Record]) -> str:
+def _agent_id(path: Path, records: Iterable[Record]) -> str:
+    """The sub-agent that speaks on every line, empty where somebody else does: often the first line tells."""
     if path.stem.startswith("agent-"):
         return path.stem.removeprefix("agent-")
-    spoken = [record for record in records if record.get("type") in {"user", "assistant"}]
-    ids = {string(record.get("agentId")) for record in spoken if record.get("isSidechain") is True}
-    return ids.pop() if len(ids) == 1 and all(record.get("isSidechain") is True for record in spoken) else ""
+    ids: set[str] = set()
+    for record in records:
+        if record.get("type") in {"user", "assistant"}:
+            if record.get("isSidechain") is not True:
+                return ""
+            ids.add(string(record.get("agentId")))
+    return ids.pop() if len(ids) == 1 else ""

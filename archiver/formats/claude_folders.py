@@ -1,12 +1,11 @@
 """Where Claude Code keeps its transcripts, and what each is called in the archive."""
 
-import logging
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-_log = logging.getLogger(__name__)
+from . import folders
 
 # Beside the transcripts lie spilled tool output, notes, and logs of prompts and workflow steps.
 _OTHER_FOLDERS = {"tool-results", "memory", "file-history", "todos"}
@@ -29,34 +28,16 @@ def roots() -> list[Path]:
 
 def transcripts(root: Path) -> Iterator[Path]:
     """Sessions and sub-agents in a folder of any shape, sorted; a file given as root is itself a transcript."""
-    if root.is_file():
-        yield root
-        return
-    yield from _walk(root, set())
+    return folders.files(root, _may_be, without=_OTHER_FOLDERS)
 
 
-def _walk(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
-    try:
-        state = folder.stat()
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError as error:
-        _log.warning("passed over %s: %s", os.fsencode(folder), error.strerror)
-        return
-    # A folder reached twice is a loop of links, or would be archived twice.
-    if (state.st_dev, state.st_ino) in seen:
-        return
-    seen.add((state.st_dev, state.st_ino))
-    for entry in entries:
-        path = folder / entry.name
-        try:
-            is_folder, is_file = entry.is_dir(), entry.is_file()
-        except OSError as error:
-            _log.warning("passed over %s: %s", os.fsencode(path), error.strerror)
-            continue
-        if is_folder and entry.name not in _OTHER_FOLDERS:
-            yield from _walk(path, seen)
-        elif is_file and path.suffix == ".jsonl" and entry.name not in _OTHER_FILES:
-            yield path
+def keeps(path: Path, root: Path) -> bool:
+    """Whether a file below a folder is none of those that lie beside the transcripts."""
+    return _may_be(path.name) and _OTHER_FOLDERS.isdisjoint(path.relative_to(root).parts[:-1])
+
+
+def _may_be(name: str) -> bool:
+    return name.endswith(".jsonl") and name not in _OTHER_FILES
 
 
 def archive_name(path: Path, root: Path) -> str:

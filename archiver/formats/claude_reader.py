@@ -16,7 +16,7 @@ from .shape import instant, listing, mapping, string, whole
 
 _TITLE_LENGTH = 100
 _TITLES = {"custom-title": ("customTitle", 4), "agent-name": ("agentName", 3), "ai-title": ("aiTitle", 2)}
-_SUMMARY_RANK, _PROMPT_RANK = 1, 0
+_SUMMARY_RANK = 1
 _SYNTHETIC = "<synthetic>"
 _AWAY_HINT = "(disable recaps in /config)"
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
@@ -99,7 +99,6 @@ class ClaudeReader:
         for count, line in enumerate(lines):
             if count == 0 and line.number > 1:
                 self._rewinds.partial = True
-                self._titles[_PROMPT_RANK] = ""
             events = self._line(line)
             if self._queue.settled:
                 yield from self._queue.take_settled()
@@ -108,7 +107,7 @@ class ClaudeReader:
         yield from self._queue.take_settled()
 
     def _line(self, line: Line) -> Sequence[Turn | Note | Skipped]:
-        if _PROGRESS in line.data[:_PROGRESS_WITHIN] and _GLUED not in line.data and not self._rewinds.partial:
+        if not self._rewinds.partial and _is_progress(line.data):
             return [Skipped(line.number, PROGRESS)]
         found = records(line)
         if isinstance(found, str):
@@ -167,23 +166,19 @@ class ClaudeReader:
         self._queue.seen_again(said.text)
         notes: Events = []
         if said.kind is Kind.PROMPT:
-            notes = self._open(record, line, said.text)
+            notes = self._open(record, line)
         text = clip(said.text, INPUT_LIMIT) if self._shorten and said.kind is Kind.INJECTED else said.text
         turn = self._turn(record, line, said.speaker, said.kind, text, tool=said.tool)
         return [turn, *notes, *self._facts(record, line)]
 
-    def _open(self, record: Record, line: int, text: str) -> Events:
+    def _open(self, record: Record, line: int) -> Events:
         """Forget what belongs to the exchange that ends here."""
         self._queue.settle(line)
         self._calls.clear()
         self._envelope = ()
         self._known.pop(Fact.CWD, None)
         self._known.pop(Fact.BRANCH, None)
-        notes = self._rewinds.prompt(record, line)
-        if _PROMPT_RANK not in self._titles:
-            words = (row for row in text.splitlines() if row.strip() and not row.startswith("[image"))
-            notes += self._entitle(line, next(words, ""), _PROMPT_RANK)
-        return notes
+        return self._rewinds.prompt(record, line)
 
     def _results(self, record: Record, line: int, results: Sequence[Record], others: list[Record]) -> Given:
         extra = record.get("toolUseResult") if len(results) == 1 else None
@@ -371,6 +366,12 @@ def _envelope(record: Record) -> tuple[object, ...]:
     """The fields behind `_ENVELOPE_FACTS`."""
     get = record.get
     return (get("sessionId"), get("cwd"), get("gitBranch"), get("version"), get("agentId"))
+
+
+def _is_progress(data: bytes) -> bool:
+    """Whether a line is live output, told without parsing it: the type stands in the outermost object, which ends."""
+    at = data.find(_PROGRESS, 0, _PROGRESS_WITHIN)
+    return at > 0 and data.count(b"{", 0, at) == 1 and data.endswith(b"}") and _GLUED not in data
 
 
 def _is_result(block: Record) -> bool:

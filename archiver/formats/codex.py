@@ -29,9 +29,15 @@ class Codex:
 
     def transcripts(self, root: Path) -> Iterator[Path]:
         """Rollouts in a folder, sorted; of a rollout that is there twice, the one that is not compressed."""
-        for path in folders.files(root, _is_rollout):
-            if path.suffix != ".zst" or not path.with_suffix("").exists():
-                yield path
+        return (path for path in folders.files(root, _is_rollout) if self.keeps(path, root))
+
+    def keeps(self, path: Path, root: Path) -> bool:  # noqa: ARG002 - its folders have no others within
+        """Whether a file is a rollout by its name, and not the compressed twin of another."""
+        return _is_rollout(path.name) and (path.suffix != ".zst" or not path.with_suffix("").exists())
+
+    def names(self, name: str) -> bool:
+        """Whether it begins as those of rollouts do."""
+        return _is_rollout(name) and name.startswith("rollout-")
 
     def archive_name(self, path: Path, root: Path) -> str:
         """`<year>/<month>/<day>/<rollout>`, as it lies below its root."""

@@ -28,7 +28,15 @@ class Copilot:
 
     def transcripts(self, root: Path) -> Iterator[Path]:
         """`<session>/events.jsonl`, and `<session>.jsonl` as older versions wrote it; sorted."""
-        return folders.files(root, lambda name: name.endswith(".jsonl"), without=_OTHER_FOLDERS)
+        return folders.files(root, _is_jsonl, without=_OTHER_FOLDERS)
+
+    def keeps(self, path: Path, root: Path) -> bool:
+        """Whether a file is not one of those that lie beside the events."""
+        return _is_jsonl(path.name) and _OTHER_FOLDERS.isdisjoint(path.relative_to(root).parts[:-1])
+
+    def names(self, name: str) -> bool:
+        """Whether it is that of a session's events."""
+        return name == _EVENTS
 
     def archive_name(self, path: Path, root: Path) -> str:
         """`<session>/events.jsonl`, as it lies below its root."""
@@ -50,3 +58,7 @@ class Copilot:
     def reader(self, session: Session, *, shorten: bool = True) -> CopilotReader:
         """A reader for one file of that session."""
         return CopilotReader(session, shorten=shorten)
+
+
+def _is_jsonl(name: str) -> bool:
+    return name.endswith(".jsonl")

@@ -27,7 +27,7 @@ def _walk(
 ) -> Iterator[Path]:
     try:
         state = folder.stat()
-        paths = sorted(folder.iterdir())
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
         _log.warning("passed over %s: %s", os.fsencode(folder), error.strerror)
         return
@@ -35,11 +35,16 @@ def _walk(
     if (state.st_dev, state.st_ino) in seen:
         return
     seen.add((state.st_dev, state.st_ino))
-    for path in paths:
-        if path.is_dir():
-            if path.name not in without:
-                yield from _walk(path, wanted, without, seen)
-        elif wanted(path.name) and path.is_file():
+    for entry in entries:
+        path = folder / entry.name
+        try:
+            is_folder, is_file = entry.is_dir(), entry.is_file()
+        except OSError as error:
+            _log.warning("passed over %s: %s", os.fsencode(path), error.strerror)
+            continue
+        if is_folder and entry.name not in without:
+            yield from _walk(path, wanted, without, seen)
+        elif is_file and wanted(entry.name):
             yield path
 
 

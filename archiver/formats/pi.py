@@ -1,6 +1,7 @@
 """The format of pi."""
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from ..lines import Record, head_records
 from . import folders
 from .pi_reader import PiReader
 from .shape import string
+
+_NAME = re.compile(r"\d{4}-\d\d-\d\dT[^_]+_[^_]+\.jsonl")
 
 
 class Pi:
@@ -24,7 +27,15 @@ class Pi:
 
     def transcripts(self, root: Path) -> Iterator[Path]:
         """`<project folder>/<time>_<session>.jsonl`, sorted."""
-        return folders.files(root, lambda name: name.endswith(".jsonl"))
+        return folders.files(root, _is_jsonl)
+
+    def keeps(self, path: Path, root: Path) -> bool:  # noqa: ARG002 - its folders have no others within
+        """Whether a file may be a session by its name."""
+        return _is_jsonl(path.name)
+
+    def names(self, name: str) -> bool:
+        """Whether it is a time and a session's id."""
+        return _NAME.fullmatch(name) is not None
 
     def archive_name(self, path: Path, root: Path) -> str:
         """`<project folder>/<time>_<session>.jsonl`, as it lies below its root."""
@@ -42,6 +53,10 @@ class Pi:
     def reader(self, session: Session, *, shorten: bool = True) -> PiReader:
         """A reader for one file of that session."""
         return PiReader(session, shorten=shorten)
+
+
+def _is_jsonl(name: str) -> bool:
+    return name.endswith(".jsonl")
 
 
 def _is_header(record: Record) -> bool:

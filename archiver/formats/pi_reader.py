@@ -72,14 +72,17 @@ class PiReader:
         kind, message = string(record.get("type")), mapping(record.get("message"))
         entry, written = string(record.get("id")), record.get("timestamp")
         if kind != "session":
-            self._tree.grow(entry, string(record.get("parentId")), line.number)
+            self._tree.grow(entry, string(record.get("parentId")))
         key = f"message/{message.get('role')}" if kind == "message" else kind
         handler = self._handlers.get(key)
         if handler is None:
             return BOOKKEEPING if kind in _SKIPPED_TYPES else f"unknown-type:{one_line(clean(key), 40)}"
         # An entry's id is short and no other entry's in its file; a fork copies it with its time.
         named = f"{entry}@{written}" if entry and written else identity("", line.data)
-        return handler(message if kind == "message" else record, Mark(line.number, instant(written), named))
+        given = handler(message if kind == "message" else record, Mark(line.number, instant(written), named))
+        if kind != "session" and not isinstance(given, str):
+            self._tree.tell(entry, line.number)
+        return given
 
     # What the session is
 

@@ -7,32 +7,34 @@ from ...core.conversation import Fact, Note
 
 @dataclass(slots=True)
 class Tree:
-    """The entries read so far. The branch that holds the last one is the one that the person did not leave."""
+    """The entries read so far. The branch that holds the last one that says something is the one that was not left."""
 
     partial: bool = False
     """Whether reading began in the middle of the file, so that an entry may be unknown and yet exist."""
-    unknown: bool = False
-    """Whether an entry goes on from one that stands before the place where reading began."""
     _parents: dict[str, str] = field(default_factory=dict[str, str])
     _lines: dict[str, int] = field(default_factory=dict[str, int])
+    _before: str = ""
     _last: str = ""
 
-    def grow(self, entry: str, parent: str, line: int) -> None:
+    def grow(self, entry: str, parent: str) -> None:
         """Add an entry. One whose parent was lost goes on from the entry before it; the first versions named none."""
-        if not entry:
-            return
-        known = parent in self._parents
-        if self.partial and self._last and not known:
-            self.unknown = True
-        self._parents[entry] = parent if known or not parent else self._last
-        self._lines[entry] = line
-        self._last = entry
+        if entry:
+            lost = parent and parent not in self._parents and not self.partial
+            self._parents[entry] = self._before if lost else parent
+            self._before = entry
+
+    def tell(self, entry: str, line: int) -> None:
+        """The entry that was added says something."""
+        if entry:
+            self._lines[entry] = line
+            self._last = entry
 
     def left(self) -> list[Note]:
-        """One note for each stretch of lines that the person left."""
-        if self.unknown:
+        """One note for each stretch of lines that the person left, or the one that says that it is not known."""
+        branch = self._branch()
+        kept = set(branch)
+        if self.partial and branch and branch[-1] != next(iter(self._parents)):
             return [Note(self._lines[self._last], Fact.REWOUND, "")]
-        kept = self._branch()
         notes: list[Note] = []
         first = 0
         for entry, line in self._lines.items():
@@ -43,10 +45,11 @@ class Tree:
                 first = 0
         return notes
 
-    def _branch(self) -> set[str]:
-        kept: set[str] = set()
+    def _branch(self) -> list[str]:
+        """The entries from the last that says something back to the first that is known."""
+        branch = dict[str, None]()
         entry = self._last
-        while entry and entry not in kept:
-            kept.add(entry)
-            entry = self._parents.get(entry, "")
-        return kept
+        while entry in self._parents and entry not in branch:
+            branch[entry] = None
+            entry = self._parents[entry]
+        return list(branch)

@@ -6,6 +6,10 @@ from ...core.clock import parse_instant
 from ...core.conversation import Milliseconds
 
 
+_COUNT_MAX = 10**12
+"""No agent ever counted so far; billions of such counts still add up to what a database column holds."""
+
+
 def mapping(value: object) -> dict[str, Any]:
     """The value if it is an object, else an empty one."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
@@ -22,8 +26,8 @@ def string(value: object) -> str:
 
 
 def whole(value: object) -> int:
-    """The value if it is a whole number, else 0."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+    """The value if it is a whole number that something can have been counted to, else 0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _COUNT_MAX else 0
 
 
 def instant(value: object) -> Milliseconds | None:

@@ -28,12 +28,10 @@ _NO_PASSWORD = (
     Allowed(
         patterns=(
             r"^\$",
-            r"^--",  # an option
             r"^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$",  # the name of a variable
             r"(?i)^[a-z_.-]*passw(?:or)?d[a-z_.-]*$",  # a name for it
             r"^[a-z]+(?:[.:/][A-Za-z]+)+$",  # a path, the key of a message
-            r"[(){}<>;]|^\[|\[\w*\]|://",  # code
-            r"^(?:[\w$]+\.)+[A-Za-z_$][\w$]*$",  # an attribute
+            r"^\[|\[\w*\]$|^<|://",  # code
             r"(?i)^(?:u?int|float|bytes|big|str|utf|base|sha|md|aes|rsa|hs|rs|es)-?\d+\w*$",  # a type, a method
         )
     ),
@@ -46,8 +44,14 @@ _NO_KEY = (
         target="match", patterns=(r"(?i)^\W?(?:page|next|prev|start|end|cursor|continu|sync|[be]os|pad|unk|sep|cls)",)
     ),
 )
-_PLACES = Allowed(patterns=(r"^(?:~|\.{1,2})?/", r"^\d{1,5}$", r"^[\w.-]+/[\w./-]+$", r"\w\.[a-z]{2,4}$"))
-"""Paths, ports, names of files: what is found behind bare names besides secrets."""
+_NOT_BARE = Allowed(
+    patterns=(
+        r"^(?:[\w$]+\.)+[A-Za-z_$][\w$]*$",  # an attribute, the name of a file
+        r"^(?:~|\.{1,2})?/|^[\w.-]+/[\w./-]+$",  # a path
+        r"^\d{1,5}$",  # a port, a number of tokens
+    )
+)
+"""What programs and settings have behind such names without quotes."""
 
 ASSIGNMENTS: tuple[Rule, ...] = (
     Rule(
@@ -67,7 +71,7 @@ ASSIGNMENTS: tuple[Rule, ...] = (
         "assignment",  # NAME=value, as in environments
         rf"\b{_UPPER}{_NUMBER}={_BARE}",
         (rf"{_ENDING}[0-9_-]*=",),
-        allowed=(*_NO_PASSWORD, _PLACES),
+        allowed=(*_NO_PASSWORD, _NOT_BARE),
     ),
     Rule(
         "assignment",  # name: value or name = value on a line of its own, as in YAML and INI
@@ -75,7 +79,7 @@ ASSIGNMENTS: tuple[Rule, ...] = (
         rf"(?:{_LOGIN}|{_KEY}){_NUMBER}[ \t]*[:=][ \t]*{_BARE}[ \t]*(?:$|\r|#)",
         (_SIGN,),
         entropy=2.0,
-        allowed=(*_NO_KEY, _PLACES),
+        allowed=(*_NO_KEY, _NOT_BARE),
     ),
     Rule(
         "assignment",  # <Password …>value</Password>
@@ -88,7 +92,7 @@ ASSIGNMENTS: tuple[Rule, ...] = (
         rf"(?i)(?:^|[\s\"'`])--?(?:[a-z]+-)*{_WORD}[ \t=][ \t]*{_BARE}",
         (rf"-{_WORD}[ \t=]",),
         entropy=2.0,
-        allowed=(*_NO_KEY, _PLACES),
+        allowed=(*_NO_KEY, _NOT_BARE),
     ),
     Rule(
         "assignment",  # .netrc

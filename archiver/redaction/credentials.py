@@ -20,7 +20,7 @@ new old
 STAND_IN = Allowed(
     patterns=(
         r"^[<\[({].*[>\])}]$",  # <token>, {token}, [token]
-        r"\$\w|[$#%]\{|\$\(|\{\{|<%|%\w*%|%[sdv]$",  # filled in later
+        r"^\$\w|\$[A-Z_]{3}|[$#%]\{|\$\(|\{\w*\}|\{\{|<%|%\w*%|%[sdv]$",  # filled in later
         r"\*{3}|\.{3}|…|•••|(?i:x{4})|_{4}|-{4}",  # hidden or left out
         r"^(.)?(?:0+|1+|9+|[#*.x_-]+)$",
         r"(?i)^(?:1234567890?|0123456789|12345678|abcdef\d*|abc123|0123456789abcdef)",
@@ -59,7 +59,7 @@ CREDENTIALS: tuple[Rule, ...] = (
     ),
     Rule(
         "url-credentials",
-        r"(?i)\b[a-z][a-z0-9+.-]{1,30}://[^\s:/\"'`<>\\]{0,100}:([^\s/\"'`<>\\]{1,200})@[\w\[.-]",
+        r"(?i)\b[a-z][a-z0-9+.-]{1,30}://[^\s:/\"'`<>\\]{0,100}:([^\s/\"'`<>\\]{3,200})@[\w\[.-]",
         (r"://[^\s:/]*:[^\s/]*@",),
         allowed=(STAND_IN, Allowed(patterns=(r"^\d{1,5}[,;]",))),
     ),
@@ -91,6 +91,12 @@ CREDENTIALS: tuple[Rule, ...] = (
         r"(?i)\bauthorization\\?[\"'`]?[ \t]{0,5}[:=,][ \t]{0,5}\\?[\"'`]?basic[ \t]{1,5}([a-z0-9+/]{8,}={0,2})",
         (r"basic[ \t]",),
         allowed=(STAND_IN, Allowed(patterns=("^[a-z]+$|^[A-Z]+$|^[A-Z]?[a-z]+(?:[A-Z][a-z]+)*$",))),
+    ),
+    Rule(
+        "curl-auth-user",
+        r"\bcurl\b(?:[^\n]*\n){0,5}?[^\n]*?[ \t](?:-u|--user)[ \t=]*\\?[\"']?[^\s:\"'\\]{0,100}:([^\s\"'`\\\x00]{3,})",
+        ("curl",),
+        allowed=(STAND_IN,),
     ),
     Rule(
         "password-hash",

@@ -36,7 +36,7 @@ class Store:
         self._database = database
         self.changes = Changes(database)
         self.sources = Sources(database)
-        self.sessions = Sessions(database)
+        self.sessions = Sessions(database, self.changes)
         self.items = Items(database)
         self.exchanges = Exchanges(database, self.changes)
         self.observations = Observations(database, self.changes)

@@ -7,7 +7,7 @@ from typing import Self, cast
 
 import apsw
 
-from ...core.errors import StoreBusy, StoreCorrupt, StoreError, StoreFromFuture, StoreMissing
+from ...core.errors import StoreBusy, StoreCorrupt, StoreError, StoreFromFuture, StoreMissing, ValueRefused
 from .migrations import MIGRATIONS
 
 Value = str | bytes | int | float | None
@@ -81,16 +81,15 @@ class Database:
     @contextmanager
     def transaction(self) -> Generator[None]:
         """All or nothing. Takes the write lock at once, so that no reader has to be upgraded half-way."""
-        with _translated(self.path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._connection.execute("COMMIT")
-            except BaseException:
-                # SQLite has rolled back by itself after a full disk or a failed read.
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
+        self.run("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.run("COMMIT")
+        except BaseException:
+            # SQLite has rolled back by itself after a full disk or a failed read.
+            if self._connection.in_transaction:
+                self.run("ROLLBACK")
+            raise
 
     def run(self, sql: str, values: tuple[Value, ...] = ()) -> int:
         """Run one statement; the row id of the last insert."""
@@ -130,7 +129,10 @@ def _wal_is_safe(version: str) -> bool:
 
 @contextmanager
 def _translated(path: Path) -> Generator[None]:
-    """The one boundary where SQLite's errors become ours. Busy is never taken for corruption."""
+    """The one boundary where SQLite's errors become ours. Busy is never taken for corruption.
+
+    Never wrap it around code of others: their `ValueError`s would be taken for values that cannot be bound.
+    """
     try:
         yield
     except apsw.BusyError as error:
@@ -141,5 +143,7 @@ def _translated(path: Path) -> Generator[None]:
         raise StoreCorrupt(
             f"{path}: {error}", hint="Nothing was changed. Keep the file and restore a backup beside it."
         ) from error
+    except (OverflowError, ValueError) as error:
+        raise ValueRefused(f"a value cannot be stored: {error}", hint="Please report which agent wrote it.") from error
     except apsw.Error as error:
         raise StoreError(f"{path}: {error}", hint="Check free space and permissions, then try again.") from error

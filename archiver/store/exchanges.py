@@ -71,6 +71,13 @@ class Exchanges:
         )
         return Start(*(cast(int, value) for value in row)) if row else Start(0, 1, 0)
 
+    def left_behind(self, source: int, start: int, end: int) -> set[int]:
+        """The lines of a source from `start` to `end` that the person rewound and left."""
+        rows = self._db.rows(
+            "SELECT turns FROM exchange WHERE source = ? AND start_line <= ? AND end_line >= ?", (source, end, start)
+        )
+        return {turn.line for (turns,) in rows for turn in _unpack(cast(bytes, turns)) if not turn.active}
+
     def unobserved(self, extractor: str, limit: int) -> list[StoredExchange]:
         """Exchanges that this version of the extractor has not seen yet, oldest key first."""
         rows = self._db.rows(

@@ -44,7 +44,3 @@ class Items:
     def all_keys(self) -> list[int]:
         """Every key, ascending."""
         return [cast(int, row[0]) for row in self._db.rows("SELECT key FROM item ORDER BY key")]
-
-    def count_by_kind(self) -> dict[str, int]:
-        """How many items there are of each kind."""
-        return {str(kind): cast(int, n) for kind, n in self._db.rows("SELECT kind, count(*) FROM item GROUP BY kind")}

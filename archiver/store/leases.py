@@ -33,9 +33,10 @@ class Leases:
         with _locked(path, name):
             yield self._begin(name)
 
-    def is_current(self, lease: Lease) -> bool:
-        """Whether nobody took the lease after us."""
-        return self._db.number("SELECT epoch FROM lease WHERE name = ?", (lease.name,)) == lease.epoch
+    def check(self, lease: Lease) -> None:
+        """Raises `LeaseHeld` when somebody took the lease after us, as can happen where file locks do not work."""
+        if self._db.number("SELECT epoch FROM lease WHERE name = ?", (lease.name,)) != lease.epoch:
+            raise LeaseHeld(f"another Palaver took the {lease.name} lease", hint="Wait until it is done.")
 
     def _begin(self, name: str) -> Lease:
         with self._db.transaction():

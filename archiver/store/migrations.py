@@ -43,6 +43,7 @@ CREATE TABLE source (
     head BLOB NOT NULL,
     tail BLOB NOT NULL,
     parsed INTEGER NOT NULL DEFAULT 0,
+    pending INTEGER NOT NULL DEFAULT 0,
     lines INTEGER NOT NULL DEFAULT 0,
     coverage TEXT NOT NULL DEFAULT '{}',
     resume TEXT NOT NULL DEFAULT '[1, 0, 0, {}]'
@@ -52,11 +53,6 @@ CREATE TABLE record (
     id TEXT PRIMARY KEY,
     source INTEGER NOT NULL REFERENCES source,
     line INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE copy (
-    source INTEGER NOT NULL REFERENCES source,
-    session INTEGER NOT NULL REFERENCES session,
-    PRIMARY KEY (source, session)
 ) WITHOUT ROWID;
 CREATE TABLE item (
     key INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -4,6 +4,7 @@ import json
 from typing import cast
 
 from ...core.conversation import Session, SessionKind
+from .changes import Changes, Entity
 from .database import Database, Row
 
 _COLUMNS = (
@@ -14,8 +15,8 @@ _COLUMNS = (
 class Sessions:
     """Reads and writes `Session` values under the store's own numbers."""
 
-    def __init__(self, database: Database) -> None:
-        self._db = database
+    def __init__(self, database: Database, changes: Changes) -> None:
+        self._db, self._changes = database, changes
 
     def find(self, agent: str, native_id: str) -> int | None:
         """The number of the session that an agent calls `native_id`."""
@@ -29,13 +30,9 @@ class Sessions:
             raise KeyError(number)
         return _session(row)
 
-    def load_all(self) -> dict[int, Session]:
-        """Every session by number."""
-        rows = self._db.rows(f"SELECT id, {_COLUMNS} FROM session")
-        return {cast(int, row[0]): _session(row[1:]) for row in rows}
-
     def save(self, session: Session) -> int:
-        """Insert or update by (agent, native id); the number."""
+        """Insert or update by (agent, native id); the number. What filters ask of a session is logged for its items."""
+        self._log_move(session)
         columns = _COLUMNS.split(", ")
         updates = ", ".join(f"{name} = excluded.{name}" for name in columns[2:])
         self._db.run(
@@ -61,6 +58,14 @@ class Sessions:
         number = self.find(session.agent, session.native_id)
         assert number is not None
         return number
+
+    def _log_move(self, session: Session) -> None:
+        moved = self._db.rows(
+            """SELECT i.key FROM session s JOIN item i ON i.session = s.id
+               WHERE s.agent = ? AND s.native_id = ? AND (s.project, s.cwd) IS NOT (?, ?)""",
+            (session.agent, session.native_id, session.project, session.cwd),
+        )
+        self._changes.log(Entity.ITEM, [cast(int, row[0]) for row in moved])
 
     def count(self) -> int:
         """How many sessions hold at least one exchange or are known at all."""

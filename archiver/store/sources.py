@@ -30,7 +30,9 @@ class Resume:
 class Source:
     """A file of an agent and its copy in the archive.
 
-    Always `lines == sum(coverage.values())`; bytes from `parsed` to `size` are a line still being written.
+    `size` counts bytes of the file, `parsed` and `pending` bytes of its content, which is more where the file is
+    compressed. Always `lines == sum(coverage.values())`; the `pending` bytes after `parsed` are a line still being
+    written.
     `head` and `tail` are digests of the first and the last 4 KiB archived, by which an append is told from a rewrite.
     """
 
@@ -45,13 +47,14 @@ class Source:
     tail: bytes
     session: int | None = None
     parsed: int = 0
+    pending: int = 0
     lines: int = 0
     coverage: dict[str, int] = field(default_factory=dict[str, int])
     resume: Resume = field(default_factory=Resume)
     id: int | None = None
 
 
-_COLUMNS = "id, agent, path, archived, device, inode, mtime, size, head, tail, session, parsed, lines, coverage, resume"
+_COLUMNS = "id, agent, path, archived, device, inode, mtime, size, head, tail, session, parsed, pending, lines, coverage, resume"
 
 
 class Sources:
@@ -102,7 +105,7 @@ class Sources:
 
     def totals(self) -> tuple[int, int, int, int]:
         """Files, bytes, lines, and bytes of lines still being written."""
-        row = self._db.one("SELECT count(*), total(size), total(lines), total(size - parsed) FROM source")
+        row = self._db.one("SELECT count(*), total(size), total(lines), total(pending) FROM source")
         files, size, lines, pending = cast("tuple[float, ...]", row)
         return int(files), int(size), int(lines), int(pending)
 
@@ -128,10 +131,6 @@ class Sources:
         """The number of the session a source belongs to."""
         row = self._db.one("SELECT session FROM source WHERE id = ?", (source,))
         return cast("int | None", row[0]) if row else None
-
-    def note_copies(self, source: int, sessions: set[int]) -> None:
-        """This file repeats lines of these sessions."""
-        self._db.run_many("INSERT OR IGNORE INTO copy VALUES (?, ?)", [(source, session) for session in sessions])
 
     def report(self, path: Path, reason: str | None) -> None:
         """Remember why a file could not be read, or forget it when it could."""
@@ -160,6 +159,7 @@ def _values(source: Source) -> tuple[str | bytes | int | None, ...]:
         source.tail,
         source.session,
         source.parsed,
+        source.pending,
         source.lines,
         json.dumps(source.coverage),
         json.dumps([resume.line, resume.byte, resume.ordinal, resume.coverage]),
@@ -167,9 +167,8 @@ def _values(source: Source) -> tuple[str | bytes | int | None, ...]:
 
 
 def _source(row: Row) -> Source:
-    number, agent, path, archived, device, inode, mtime, size, head, tail, session, parsed, lines, coverage, resume = (
-        row
-    )
+    number, agent, path, archived, device, inode, mtime, size, head, tail, session, *read = row
+    parsed, pending, lines, coverage, resume = read
     return Source(
         id=cast(int, number),
         agent=str(agent),
@@ -183,6 +182,7 @@ def _source(row: Row) -> Source:
         tail=cast(bytes, tail),
         session=cast("int | None", session),
         parsed=cast(int, parsed),
+        pending=cast(int, pending),
         lines=cast(int, lines),
         coverage=json.loads(str(coverage)),
         resume=Resume(*json.loads(str(resume))),

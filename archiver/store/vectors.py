@@ -68,10 +68,6 @@ class Vectors:
         """Every vector of a model, by item and part."""
         return [_stored(row) for row in self._db.rows(f"{_SELECT} WHERE v.model = ? ORDER BY v.item, v.part", (model,))]
 
-    def count(self, model: str) -> int:
-        """How many vectors of this model there are."""
-        return self._db.number("SELECT count(*) FROM vector WHERE model = ?", (model,))
-
 
 _SELECT = """SELECT v.item, coalesce(o.exchange, v.item), v.part, v.data
     FROM vector v LEFT JOIN observation o ON o.item = v.item"""

@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SetMissing as missing:
         print(f"speed: {missing}")
         return 0
-    text = table(["measure", "Palaver", "bare work", "ratio", "what the bare work is"], rows)
+    text = table(["measure", "Palaver", "bare work", "ratio", "aim", "what the bare work is"], rows)
     print(text)
     if chosen.write:
         write_section("Speed", f"`python -m bench.speed --write`\n\n{text}")
@@ -31,9 +31,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _row(measure: Measure) -> list[str]:
     if measure.bare is None:
-        return [measure.name, _show(measure.ours, measure.unit), "", "", measure.against]
+        return [measure.name, _show(measure.ours, measure.unit), "", "", measure.aim, measure.against]
     ratio = f"{measure.ours / measure.bare:.1f}"
-    return [measure.name, _show(measure.ours, measure.unit), _show(measure.bare, measure.unit), ratio, measure.against]
+    shown = [_show(seconds, measure.unit) for seconds in (measure.ours, measure.bare)]
+    return [measure.name, *shown, ratio, measure.aim, measure.against]
 
 
 def _show(value: float, unit: str) -> str:

@@ -40,7 +40,8 @@ class Place:
     def environment(self) -> dict[str, str]:
         """The environment of every program that is measured."""
         own = {"HOME": str(self.home.parent), "PALAVER_HOME": str(self.home), "CLAUDE_CONFIG_DIR": str(self.history)}
-        return {**os.environ, **own}
+        others = dict.fromkeys(("CODEX_HOME", "COPILOT_HOME", "PI_CODING_AGENT_DIR"), str(self.home.parent / "none"))
+        return {**os.environ, **others, **own}
 
 
 def run(command: Sequence[str], place: Place, watch: Watch | None = None) -> Finished:

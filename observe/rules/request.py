@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from ...archiver.text import heading_of, plan_in
 from ...core.conversation import Exchange, Kind, Speaker, Turn
 from .phrases import anywhere, opening
 from .statements import Statement, proven, quote_of, statements
@@ -10,8 +11,6 @@ from .wording import clip, headline, plain
 
 REQUEST_MAX = 420
 
-_PLAN = re.compile(r"\s*implement the following plan:?\s*", re.IGNORECASE)
-_TITLE = re.compile(r"^#{1,3}\s+(.+?)\s*$", re.MULTILINE)
 _TITLE_LABEL = re.compile(r"(?:implementation |the )?plan\s*[:—–-]\s*", re.IGNORECASE)
 _REASONS = re.compile(
     r"""^\#{2,4}\s+(?:\d+\.\s*)?(?:context|contexte|problem|background|goal|overview|summary|objective|why|motivation
@@ -78,8 +77,8 @@ def request(exchange: Exchange) -> Request:
     """The request of an exchange; empty and routine where nothing was asked."""
     asked = [turn for turn in exchange.turns if turn.kind is Kind.PROMPT and turn.text.strip()]
     for turn in asked:
-        if opening := _PLAN.match(turn.text):
-            return _plan(turn, turn.text[opening.end() :])
+        if (plan := plan_in(turn.text)) is not None:
+            return _plan(turn, plan)
     for turn in asked:
         found = _prompt(turn)
         if not found.routine or turn is asked[-1]:
@@ -89,7 +88,7 @@ def request(exchange: Exchange) -> Request:
 
 def _plan(turn: Turn, markdown: str) -> Request:
     """A plan is asked for by its heading; its first section says why."""
-    heading = _TITLE.search(markdown)
+    heading = heading_of(markdown)
     title = plan_title(markdown)
     reasons = _REASONS.search(markdown)
     start = markdown.find("\n", reasons.end()) if reasons else (heading.end() if heading else 0)
@@ -105,7 +104,7 @@ def _plan(turn: Turn, markdown: str) -> Request:
 
 def plan_title(markdown: str) -> str:
     """The heading of a plan without the word plan; empty when it has none."""
-    heading = _TITLE.search(markdown)
+    heading = heading_of(markdown)
     return _TITLE_LABEL.sub("", plain(heading.group(1)), count=1) if heading else ""
 
 

@@ -35,6 +35,8 @@ _CHECK = re.compile(
     |gradle|mvn|cargo|go\ vet|phpunit|rspec|xcodebuild|golangci-lint)(?![\w./-])""",
     re.VERBOSE,
 )
+_SHELLS = {"Bash", "bash", "exec_command", "local_shell", "shell", "shell_command"}
+"""What the agents call the tool that runs a command."""
 _LEAD = re.compile(r"(?:cd \S+ && |rtk |time |sudo |env |npx |[A-Z_]+=\S+ )+")
 _ANSWER = re.compile(r"^(.+) → (.+)$", re.MULTILINE)
 TELLING = 3
@@ -207,7 +209,7 @@ def _plan(turns: Sequence[Turn], results: dict[str, Turn]) -> Plan | None:
 def _checks(turns: Sequence[Turn], results: dict[str, Turn]) -> Iterator[tuple[Turn, bool]]:
     """The calls that ran tests, linters or builds, and whether they failed."""
     for turn in turns:
-        result = results.get(turn.call) if turn.kind is Kind.CALL and turn.tool == "Bash" else None
+        result = results.get(turn.call) if turn.kind is Kind.CALL and turn.tool in _SHELLS else None
         if result is not None and _CHECK.match(_command(turn)):
             yield turn, result.failed
 

@@ -20,6 +20,19 @@ _CHARACTERS_MAX = 16_384
 """The model sees 256 tokens, so what follows these is not even tokenised: a megabyte would take a second."""
 
 
+_REFUSALS = (
+    "EPFail",
+    "Fail",
+    "InvalidArgument",
+    "InvalidGraph",
+    "InvalidProtobuf",
+    "NoModel",
+    "NoSuchFile",
+    "NotImplemented",
+    "RuntimeException",
+)
+
+
 class File(TypedDict):
     """What a shipped file must be. `size` is in bytes, `sha256` in lower-case hexadecimal digits."""
 
@@ -42,9 +55,9 @@ class Encoder:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Check and load the files. Raises whatever is wrong with them, in the words of whoever notices."""
+        """Check and load the files. Raises `ImportError`, `LookupError`, `OSError`, `TypeError` or `ValueError`."""
         _verify(folder)
-        self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+        self._tokenizer = Tokenizer.from_buffer((folder / TOKENIZER).read_bytes())
         self._session = _session(folder / MODEL)
 
     def encode(self, texts: Sequence[str], threads: int) -> npt.NDArray[np.float32]:
@@ -82,4 +95,13 @@ def _session(path: Path) -> _Session:
     runtime = import_module("onnxruntime")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    return cast(_Session, runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]))
+    try:
+        return cast(_Session, runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]))
+    except _refusals() as error:
+        raise ValueError(str(error)) from error
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    """How onnxruntime refuses a model: errors that have nothing in common but `Exception`."""
+    library = import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+    return tuple(getattr(library, name) for name in _REFUSALS)

@@ -46,9 +46,7 @@ class Commands(click.Group):
             result = super().invoke(ctx)
             sys.stdout.flush()
         except PalaverError as error:
-            click.echo(f"palaver: {error}", err=True)
-            if error.hint:
-                click.echo(error.hint, err=True)
+            _complain(f"palaver: {error}", error.hint)
             ctx.exit(1)
         except BrokenPipeError:
             # The reader has seen enough. What is still buffered must not fail again when Python closes the stream.
@@ -56,12 +54,20 @@ class Commands(click.Group):
             ctx.exit(0)
         except OSError as error:
             # A full disk, a folder whose rights were taken away: the person can help, a stack dump cannot.
-            click.echo(f"palaver: {error.filename or 'error'}: {error.strerror or error}", err=True)
+            _complain(f"palaver: {error.filename or 'error'}: {error.strerror or error}")
             ctx.exit(1)
         except KeyboardInterrupt:
             click.echo("\npalaver: stopped. Nothing is lost; run the same command to go on.", err=True)
             ctx.exit(130)
         return result
+
+
+def _complain(*rows: str) -> None:
+    """Say what went wrong, a row each. Names of files stand in it, which can hold what steers a terminal."""
+    from palaver.templates.quote import line
+
+    for row in filter(None, map(line, rows)):
+        click.echo(row, err=True)
 
 
 @click.group(cls=Commands)
@@ -70,7 +76,8 @@ def main() -> None:
     """Find again what you and your coding agents said.
 
     Start with `palaver up`. Then three layers, each paid for only when needed: `search` finds, `show` tells, `read`
-    quotes. Everything lies in the folder PALAVER_HOME and nothing leaves this machine.
+    quotes. Everything lies in the folder PALAVER_HOME and nothing leaves this machine. Nothing uses the network but
+    `palaver model use`, which may download the model it is given.
     """
 
 

@@ -25,7 +25,6 @@ TABLES = {
     "session": "id",
     "source": "id",
     "record": "id",
-    "copy": "source, session",
     "item": "key",
     "exchange": "item",
     "change": "seq",
@@ -33,7 +32,7 @@ TABLES = {
 }
 
 
-def talk(*words: str, session: str = ORIGINAL, project: str = "/work/shop") -> list[dict[str, Any]]:
+def talk(*words: str, session: str = ORIGINAL, project: str = "/home/demo/shop") -> list[dict[str, Any]]:
     """One exchange for each word: a prompt `word?` and the answer `word!`, with ids made from the word."""
     place = {"sessionId": session, "cwd": project, "gitBranch": "main"}
     lines: list[dict[str, Any]] = []

@@ -97,14 +97,17 @@ def test_a_compressed_rollout_is_archived_as_it_is_and_read_as_what_it_holds(sto
     assert ingest(store, tmp_path) == ["One", "Two"]
     (source,) = store.sources.by_path().values()
     assert (tmp_path / "home" / "archive" / source.archived).read_bytes() == path.read_bytes()
-    assert (source.lines, source.parsed) == (DATA.count(b"\n"), len(DATA))
+    assert (source.lines, source.parsed, source.pending) == (DATA.count(b"\n"), len(DATA), 0)
+    assert store.sources.totals() == (1, path.stat().st_size, source.lines, 0)
     assert recognised(path) == "codex"
     store.close()
 
 
 def recognised(path: Path) -> str:
     (found,) = in_paths([path])
-    return found.format.agent
+    known = found.recognise()
+    assert known is not None
+    return known.agent
 
 
 def test_a_rollout_that_the_agent_compresses_later_brings_nothing_twice(store: Store, tmp_path: Path) -> None:

@@ -1,22 +1,27 @@
 """Ingest: everything that changed is copied first, parsed whole, and never doubled or lost."""
 
+import copy
+import json
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from palaver.archiver.formats.claude_code import ClaudeCode
+from palaver.archiver import transcripts as places_of
 from palaver.archiver.ingest import Ingest
 from palaver.archiver.raw import Copied, RawArchive
 from palaver.archiver.reading import PARSED, REPEATED
+from palaver.archiver.store import Store, database
 from palaver.archiver.transcripts import Transcript, in_paths
-from palaver.core.errors import SourceUnreadable
+from palaver.core.conversation import Exchange
+from palaver.core.errors import SourceUnreadable, StoreError, ValueRefused
 
 from .formats.claude import queue, replied, said, text, written
 from .history import FORK, ORIGINAL, History, talk
@@ -48,7 +53,7 @@ def test_what_was_said_is_found_again(history: History) -> None:
     assert history.prompts() == ["one?", "two?"]
     assert [exchange.answer for exchange in history.exchanges(ORIGINAL)] == ["one!", "two!"]
     session = history.session()
-    assert (session.project, session.cwd, session.branch, session.title) == ("shop", "/work/shop", "main", "one?")
+    assert (session.project, session.cwd, session.branch, session.title) == ("shop", "/home/demo/shop", "main", "one?")
 
 
 def test_nothing_new_writes_nothing(history: History) -> None:
@@ -107,7 +112,7 @@ def transcript(draw: st.DrawFn) -> list[dict[str, Any]]:
         elif kind < 6:
             lines.append(replied(text(draw(words)), **tree))
         elif kind == 6:
-            lines.append({"type": "ai-title", "aiTitle": draw(words)})
+            lines.append({"type": "ai-title", "aiTitle": draw(words), "sessionId": ORIGINAL})
         elif kind == 7:
             lines.append(queue(draw(st.sampled_from(["enqueue", "dequeue"])), draw(words)))
         elif lines:
@@ -120,19 +125,22 @@ def transcript(draw: st.DrawFn) -> list[dict[str, Any]]:
 @given(transcript(), st.lists(st.integers(0, 10**6), max_size=4), st.booleans())
 def test_growing_is_the_same_as_being_read_at_once(records: list[dict[str, Any]], cuts: list[int], ended: bool) -> None:
     """A file taken up at any byte positions on the way ends as the same exchanges as one taken up whole, and an
-    exchange that did not change keeps its key and is not reported as changed.
+    exchange that did not change keeps its key and is not reported as changed, unless its session moved.
     """
     data = written(records)
     data = data if ended else data.removesuffix(b"\n")
     with TemporaryDirectory() as root, History(Path(root, "grown")) as grown, History(Path(root, "whole")) as whole:
         known: dict[int, Any] = {}
+        place: tuple[str, str] | None = None
         for at, cut in enumerate([*sorted(cut % (len(data) + 1) for cut in cuts), len(data)]):
             seq = grown.store.changes.last()
             grown.write(data[:cut], at=at)
             grown.ingest()
             now = {stored.key: stored.exchange for stored in grown.stored()}
             changed = set(grown.store.changes.since(seq))
-            assert {key for key in now if key not in known or now[key].turns != known[key].turns} == changed
+            before, place = place, (grown.session().project, grown.session().cwd)
+            moved = place != before
+            assert {key for key in now if moved or key not in known or now[key].turns != known[key].turns} == changed
             assert known.keys() <= now.keys()
             assert_accounted(grown)
             known = now
@@ -358,16 +366,14 @@ def test_a_file_that_grew_and_may_not_be_read_keeps_what_it_had(
 
 
 def test_a_fork_doubles_nothing(history: History) -> None:
-    """A file that repeats another's lines under a new session id brings only its own; the link is kept."""
+    """A file that repeats another's lines under a new session id brings only its own."""
     history.write(talk("one", "two"), at=1)
     history.write([*talk("one", "two", session=FORK), *talk("three", session=FORK)], FORK, at=2)
     history.ingest()
-    original, fork = history.source(), history.source(FORK)
 
     assert history.prompts() == ["one?", "two?"]
     assert history.prompts(FORK) == ["three?"]
-    assert fork.coverage == {REPEATED: 4, PARSED: 2}
-    assert history.dump()["copy"] == [(fork.id, original.session)]
+    assert history.source(FORK).coverage == {REPEATED: 4, PARSED: 2}
 
 
 def test_the_older_file_owns_what_both_hold(history: History) -> None:
@@ -406,7 +412,6 @@ def test_a_session_in_two_folders_is_one(history: History) -> None:
     assert history.store.sessions.count() == 1
     assert history.prompts() == ["one?", "two?"]
     assert history.session().project == "shop"
-    assert history.dump()["copy"] == []
 
 
 def test_a_file_named_twice_is_read_once(history: History, tmp_path: Path) -> None:
@@ -434,7 +439,7 @@ def test_a_name_too_long_for_a_copy_is_reported(history: History) -> None:
     history.write(talk("one"))
     history.ingest()
     path = history.write(talk("two"), FORK)
-    long = Transcript(ClaudeCode(), path, f"claude-code/shop/{'x' * 300}.jsonl")
+    long = Transcript(path, path.with_name(f"{'x' * 300}.jsonl"), history.folder, ClaudeCode())
     tally = Ingest(history.store, history.raw).run([*in_paths([history.path()]), long])
 
     assert [problem.path for problem in tally.problems] == [path]
@@ -647,10 +652,150 @@ def test_a_file_is_taken_up_whole_or_not_at_all(history: History, monkeypatch: p
     before = history.dump()
 
     def fail(*_: object) -> None:
-        raise SourceUnreadable(history.path(), "planted")
+        raise StoreError("planted")
 
     monkeypatch.setattr(history.store.exchanges, "replace", fail)
-    with pytest.raises(SourceUnreadable):
+    with pytest.raises(StoreError):
         history.ingest()
 
     assert history.dump() == before
+
+
+def test_a_count_of_nonsense_stops_nothing(history: History) -> None:
+    """A number that no column can hold was never counted; the file is taken up without it."""
+    huge = replied(text("one!"), id="m1", uuid="a1", usage={"input_tokens": 2**64 - 1, "output_tokens": 7})
+    history.write([said("one?", uuid="q1"), huge])
+    tally = history.ingest()
+
+    assert tally.problems == []
+    [exchange] = history.exchanges(ORIGINAL)
+    assert (exchange.tokens_in, exchange.tokens_out) == (0, 7)
+
+
+def test_what_cannot_be_stored_is_a_problem_of_its_file(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file with a value that the database refuses leaves no trace but its problem, and the pass goes on."""
+    history.write(talk("one"), at=1)
+    history.write(talk("two", session=FORK), FORK, at=2)
+    replace = history.store.exchanges.replace
+
+    def refuse(session: int, source: int, first: int, exchanges: Sequence[Exchange]) -> None:
+        if exchanges[0].prompt == "one?":
+            raise ValueRefused("too large")
+        replace(session, source, first, exchanges)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(history.store.exchanges, "replace", refuse)
+        tally = history.ingest()
+
+    assert [(problem.path, problem.reason) for problem in tally.problems] == [(history.path(), "too large")]
+    assert (tally.changed, history.prompts(FORK)) == (1, ["two?"])
+    assert history.store.sessions.find("claude-code", ORIGINAL) is None
+    assert history.store.sources.problems() == [(history.path(), "too large")]
+    assert history.ingest().problems == []
+    assert history.prompts() == ["one?"]
+
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(codec="utf-8"), max_size=8)
+    | st.sampled_from(["\0", "2026-03-01T10:00:00Z", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00", ORIGINAL]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["text", "type", "id"]), inner),
+    max_leaves=3,
+)
+_PLAIN: list[dict[str, Any]] = [
+    *talk("one"),
+    replied(text("x"), id="m9", uuid="u9", usage={"input_tokens": 1, "output_tokens": 1}),
+    {"type": "ai-title", "aiTitle": "t", "sessionId": ORIGINAL},
+    {"type": "pr-link", "prUrl": "u", "prNumber": 1, "sessionId": ORIGINAL},
+    queue("enqueue", "later"),
+]
+
+
+def spots(value: object) -> Iterator[tuple[Any, Any]]:
+    """Every place inside some records where a value stands."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, held in cast("Iterable[tuple[object, object]]", inside):
+        yield value, key
+        yield from spots(held)
+
+
+@few
+@given(st.data())
+def test_no_value_in_any_field_stops_a_pass(data: st.DataObject) -> None:
+    """Whatever stands in whichever field of a record, the pass ends and every line has its outcome."""
+    records = copy.deepcopy(_PLAIN)
+    for _ in range(data.draw(st.integers(1, 3))):
+        holder, key = data.draw(st.sampled_from(list(spots(records))))
+        if holder is not records:
+            holder[key] = data.draw(anything)
+    lines = [json.dumps(record).encode() for record in records]
+    with TemporaryDirectory() as root, History(Path(root)) as history:
+        path = history.write(b"\n".join([*lines, b""]))
+        whole = Transcript(path, path, history.folder, ClaudeCode())
+        tally = Ingest(history.store, history.raw).run([whole])
+
+        assert (tally.changed, tally.problems) == (1, [])
+        assert_accounted(history)
+
+
+def test_a_session_that_moves_is_told_of(history: History) -> None:
+    """When a later line tells the session's folder, all of its exchanges are logged: filters ask for it."""
+    history.write([said("one?", uuid="q1"), said("two?", uuid="q2"), said("three?", uuid="q3")])
+    history.ingest()
+    before, seq = history.session().project, history.store.changes.last()
+    history.append([said("four?", uuid="q4", cwd="/work/market")])
+    history.ingest()
+
+    assert (before, history.session().project) == ("shop", "market")
+    assert history.store.changes.since(seq) == history.store.items.all_keys()
+    assert len(history.prompts()) == 4
+
+
+def test_nobody_waits_while_a_file_is_read(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process can write while this one parses; only storing takes the lock."""
+    monkeypatch.setattr(database, "_BUSY_MS", 0)
+    history.write(talk("one"))
+
+    class Watched(RawArchive):
+        def open(self, archived: str) -> BinaryIO:
+            with Store.open(history.home.database) as other, other.transaction():
+                other.sources.report(Path("/other"), "written meanwhile")
+            return super().open(archived)
+
+    Ingest(history.store, Watched(history.home.archive)).run(in_paths([history.folder]))
+
+    assert history.prompts() == ["one?"]
+
+
+def test_files_of_nobody_are_counted_and_left_alone(history: History) -> None:
+    """In a folder, what no known agent wrote is no problem and is not archived."""
+    history.write(talk("one"))
+    history.write([{"a": 1}], FORK)
+    tally = history.ingest()
+
+    assert (tally.seen, tally.foreign, tally.changed, tally.problems) == (2, 1, 1, [])
+    assert len(history.archive_files()) == 1
+
+
+def test_a_second_pass_looks_into_no_known_file(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was taken up is told by its state alone, and each folder is listed once."""
+    history.write(talk("one"))
+    history.ingest()
+    listed: list[Path] = []
+    scandir = os.scandir
+
+    def counted(folder: Path) -> Any:
+        listed.append(folder)
+        return scandir(folder)
+
+    def never(path: Path) -> None:
+        raise AssertionError(path)
+
+    monkeypatch.setattr(os, "scandir", counted)
+    monkeypatch.setattr(places_of, "opened", never)
+    history.ingest()
+
+    assert listed == [history.folder, history.folder / "shop"]

@@ -1,7 +1,6 @@
 """Lines: numbers and offsets are exact, and every line gives records or a named reason."""
 
 import io
-import os
 import tarfile
 import tracemalloc
 from pathlib import Path
@@ -14,7 +13,8 @@ from hypothesis import strategies as st
 
 from palaver.archiver.lines import HEAD_LINES, Line, Reason, decode, head_records, records, split
 
-SHARED = Path(os.environ.get("PALAVER_SHARED", Path(__file__).parents[3] / "shared"))
+from ..shared import SHARED
+
 SUITE = SHARED / "hostile" / "jsontestsuite.tar.gz"
 
 
@@ -198,7 +198,7 @@ def test_the_head_is_the_first_records() -> None:
     """Blank and broken lines do not count, and a file is judged by no more than its first lines."""
     data = b'\xef\xbb\xbf\n{"n": 0}\nbroken\n' + b'{"n": 1}\n' * 100 + b'{"cut'
 
-    assert head_records(data) == [{"n": 0}] + [{"n": 1}] * (HEAD_LINES - 2)
+    assert list(head_records(data)) == [{"n": 0}] + [{"n": 1}] * (HEAD_LINES - 2)
 
 
 @pytest.mark.skipif(not SUITE.exists(), reason="needs the shared hostile input")

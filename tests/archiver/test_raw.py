@@ -15,7 +15,8 @@ from palaver.archiver.raw import Copied, RawArchive, Stat
 from palaver.archiver.store import Source
 from palaver.core.errors import PathOutsideArchive, SourceUnreadable
 
-SHARED = Path(os.environ.get("PALAVER_SHARED") or Path(__file__).parents[2] / ".." / "shared")
+from ..shared import SHARED
+
 NAME = "claude-code/shop/one.jsonl"
 
 

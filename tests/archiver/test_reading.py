@@ -61,7 +61,7 @@ class Read:
 
 def test_a_session_is_described_by_its_lines() -> None:
     """Place, version, models and times come from the lines; the first folder and the last branch count."""
-    here = {"cwd": "/work/shop", "gitBranch": "main", "version": "2.0.1", "timestamp": "2026-03-01T10:00:00Z"}
+    here = {"cwd": "/home/demo/shop", "gitBranch": "main", "version": "2.0.1", "timestamp": "2026-03-01T10:00:00Z"}
     there = {"cwd": "/work/bakery", "gitBranch": "fix", "version": "2.0.2", "timestamp": "2026-03-01T11:00:00Z"}
     found = Read(said("one", **here), replied(text("1"), **here), said("two", **there), replied(text("2"), **there))
 
@@ -69,7 +69,7 @@ def test_a_session_is_described_by_its_lines() -> None:
         agent="claude-code",
         native_id=ORIGINAL,
         project="shop",
-        cwd="/work/shop",
+        cwd="/home/demo/shop",
         branch="fix",
         title="one",
         title_rank=0,
@@ -123,13 +123,12 @@ def test_a_file_without_conversation_is_read_from_its_start() -> None:
 
 
 def test_lines_that_another_file_brought_are_repeated() -> None:
-    """Their place is told, and they make no exchange; a record on its own line is no repetition."""
+    """They make no exchange; a record on its own line is no repetition."""
     found = Read(
         *talk("one", "two", "three"), places={"one-asked": (7, 1), "one-answered": (7, 2), "two-asked": (1, 3)}
     )
 
     assert found.prompts == ["two?", "three?"]
-    assert found.reading.copied == {7}
     assert found.source.coverage == {REPEATED: 2, PARSED: 4}
     assert found.reading.records == {"two-asked": 3, "two-answered": 4, "three-asked": 5, "three-answered": 6}
 
@@ -232,10 +231,10 @@ def test_links_out_of_a_session_are_kept() -> None:
     [
         ("", ""),
         ("/", ""),
-        ("/work/shop", "shop"),
-        ("/work/shop/", "shop"),
-        ("/work/shop/.claude/worktrees/fix-1", "shop"),
-        ("/work/shop/.worktrees/fix-1/src", "shop"),
+        ("/home/demo/shop", "shop"),
+        ("/home/demo/shop/", "shop"),
+        ("/home/demo/shop/.claude/worktrees/fix-1", "shop"),
+        ("/home/demo/shop/.worktrees/fix-1/src", "shop"),
         ("/work/worktrees/shop", "shop"),
         ("D:\\work\\shop", "shop"),
         ("D:\\work\\shop\\.claude\\worktrees\\fix", "shop"),
@@ -253,10 +252,22 @@ def test_without_a_folder_the_archive_names_the_project() -> None:
     session = Read(said("one")).session
     assert session.project == "folder"
 
-    assert Read(said("one", cwd="/work/shop"), session=session).session.project == "shop"
+    assert Read(said("one", cwd="/home/demo/shop"), session=session).session.project == "shop"
     assert Read(said("one"), session=replace(session, project="shop")).session.project == "shop"
 
 
 def test_a_plan_is_titled_by_its_heading() -> None:
     """What Claude Code puts before a plan that was agreed on would name every such session alike."""
-    assert title_of("Implement the following plan:\n\n# Cache the tides\n\nWhy: slow.") == "Cache the tides"
+    plan = "Implement the following plan:\n\n# Cache the tides\n\nWhy: slow."
+
+    assert title_of(plan) == "Cache the tides"
+    assert Read(said(plan)).session.title == "Cache the tides"
+
+
+def test_a_session_is_called_after_words() -> None:
+    """A prompt that is a picture alone names nothing; beside one, and over several lines, the words do."""
+    picture = [{"type": "image", "source": {"media_type": "image/png", "data": "AAAA" * 512}}]
+    words = [*picture, {"type": "text", "text": "Move\nthe button"}]
+
+    assert Read(said(picture)).session.title == ""
+    assert Read(said(picture), said(words, uuid="b")).session.title == "Move the button"

@@ -52,3 +52,11 @@ def test_equal_observations_are_one() -> None:
     one, two = (Observation(ObservationType.TEST, "t", facts=("f",), evidence=(Evidence(1, 2, "q"),)) for _ in range(2))
 
     assert len({one, two}) == 1
+
+
+def test_lines_reach_from_the_first_to_the_last_proof() -> None:
+    """Evidence in any order spans the lines between its ends; without evidence there are none."""
+    proven = Observation(ObservationType.TEST, "t", evidence=(Evidence(9, 12, "b"), Evidence(3, 4, "a")))
+
+    assert proven.lines == (3, 12)
+    assert Observation(ObservationType.TEST, "t").lines is None

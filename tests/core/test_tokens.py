@@ -1,7 +1,5 @@
 """Tests for core/tokens.py."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,15 +55,3 @@ def test_nothing_costs_nothing() -> None:
 def test_texts_on_lines_of_their_own_add_up(first: str, second: str) -> None:
     """A text made of two lines costs about what the two cost, so shares of a reply can be planned."""
     assert abs(count(f"{first}\n{second}") - count(first) - count(second)) <= 3
-
-
-def test_two_kilobytes_are_counted_within_a_millisecond() -> None:
-    """Counting is cheap enough to do for every reply."""
-    text = ("The parser keeps `line_number` = 42 of src/app.py;\n    so it can say where.\n" * 30)[:2048]
-
-    def spent() -> float:
-        begun = time.process_time()
-        count(text)
-        return time.process_time() - begun
-
-    assert min(spent() for _ in range(20)) < 0.001

@@ -1,14 +1,26 @@
 """An archive embedded with a model of the extra `models`, from transcript to hit."""
 
 import json
+from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
 
 from palaver.archiver.transcripts import in_paths
-from palaver.core.disclosure import Query
+from palaver.core.disclosure import Query, Results
+from palaver.core.errors import ModelUnavailable
 from palaver.core.home import Home
 from palaver.observe.pipeline import Pipeline
+from palaver.search import indexer
+from palaver.search.embedder import SentenceTransformerEmbedder
 from palaver.search.generation import Generations
 from palaver.search.layers import Layers
+
+Embed: TypeAlias = Callable[[SentenceTransformerEmbedder, Sequence[str]], NDArray[np.float32]]
 
 SESSION = "6c0a7f8e-1d52-4c58-9f0e-4b1f5b2f7a10"
 SAID = (
@@ -56,21 +68,47 @@ def test_any_sentence_transformers_model_embeds_an_archive(tmp_path: Path, model
     assert results.searched == ("vector",)
 
 
-def test_old_vectors_answer_until_all_are_made_anew(tmp_path: Path, model_folder: Path) -> None:
-    """Changing the model replaces the index's vectors at once, when every item has its new ones."""
+def asked(home: Home, model: str) -> Results:
+    """What is found in other words."""
+    with Layers(home, model) as layers:
+        return layers.search(Query.parse("images cannot be sent to the server", mode="vector"))
+
+
+def fail_after_one(embed: Embed) -> Embed:
+    """An embedder that becomes unavailable after its first batch."""
+    calls = count()
+
+    def once(self: SentenceTransformerEmbedder, texts: Sequence[str]) -> NDArray[np.float32]:
+        if next(calls):
+            raise ModelUnavailable("planted")
+        return embed(self, texts)
+
+    return once
+
+
+def test_old_vectors_answer_until_all_are_made_anew(
+    tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Changing the model replaces the index's vectors at once, when every item has its new ones, and not before."""
     home = Home(tmp_path / "home")
     found = in_paths([transcript(tmp_path)])
     with Pipeline(home) as pipeline:
         pipeline.run(found)
     before = Generations(home.index).current()
     with Pipeline(home, str(model_folder)) as pipeline:
+        with monkeypatch.context() as patch:
+            patch.setattr(SentenceTransformerEmbedder, "embed", fail_after_one(SentenceTransformerEmbedder.embed))
+            patch.setattr(indexer, "_BATCH", 1)
+            stopped = pipeline.run(found)
+        between, told = Generations(home.index).current(), asked(home, str(model_folder))
         pipeline.run(found)
-    after = Generations(home.index).current()
-    with Layers(home) as layers:
-        results = layers.search(Query.parse("images cannot be sent to the server", mode="vector"))
+    after, results = Generations(home.index).current(), asked(home, str(model_folder))
 
     assert before is not None
+    assert between is not None
     assert after is not None
-    assert before.manifest.model != after.manifest.model
+    assert stopped.model is not None
+    assert between.manifest.model == before.manifest.model != after.manifest.model
+    assert ("picture" in told.hits[0].title, told.searched) == (True, ("vector",))
     assert before.manifest.vectors == after.manifest.vectors
     assert "picture" in results.hits[0].title

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from palaver.core.errors import ModelUnavailable
 from palaver.search import model
 from palaver.search.embedder import DEFAULT_MODEL, Embedder, PackagedEmbedder, SentenceTransformerEmbedder, load
+from palaver.search.model import encoder
 
 PACKAGED = Path(next(iter(model.__path__)))
 SENTENCES = (
@@ -229,6 +231,49 @@ def test_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         load("google/embeddinggemma-300m").embed(["text"])
 
     assert 'pip install "palaver[models]"' in raised.value.hint
+
+
+class TornWeights(Exception):
+    """Stands for the error of safetensors."""
+
+
+class Unreachable(Exception):
+    """Stands for the error of the network's library."""
+
+
+REFUSALS = (ImportError, KeyError, OSError, RuntimeError, TypeError, ValueError, TornWeights, Unreachable)
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_every_refusal_of_the_libraries_is_translated(
+    monkeypatch: pytest.MonkeyPatch, refusal: type[Exception]
+) -> None:
+    """Whatever sentence-transformers raises for a model, ours says which model and what to do."""
+
+    def refuse(*_given: object, **_options: object) -> None:
+        raise refusal("no such thing")
+
+    monkeypatch.setitem(sys.modules, "sentence_transformers", SimpleNamespace(SentenceTransformer=refuse))
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(set_num_threads=int))
+    monkeypatch.setitem(sys.modules, "safetensors", SimpleNamespace(SafetensorError=TornWeights))
+    monkeypatch.setitem(sys.modules, "huggingface_hub.errors", SimpleNamespace(HTTPError=Unreachable))
+
+    with pytest.raises(ModelUnavailable, match=r"a/model cannot be loaded: .*no such thing") as raised:
+        load("a/model").embed(["text"])
+
+    assert "palaver model use" in raised.value.hint
+
+
+@pytest.mark.parametrize("name", ["model_int8.onnx", "tokenizer.json"])
+def test_what_the_runtime_refuses_is_told(copied: Path, name: str) -> None:
+    """A file that is what the manifest says and is no model all the same makes the model unavailable."""
+    (copied / name).write_bytes(b"no model")
+    manifest = json.loads((copied / "manifest.json").read_text("utf-8"))
+    manifest["files"][name] = encoder.fingerprint(copied / name)
+    (copied / "manifest.json").write_text(json.dumps(manifest), "utf-8")
+
+    with pytest.raises(ModelUnavailable, match="cannot be loaded"):
+        PackagedEmbedder(copied).embed(["text"])
 
 
 def test_current_folder_chooses_no_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_items_without_text_are_embedded_too(history: History) -> None:
     history.say("one", Said("", "", writes=("a.py",)))
 
     assert (history.embed(), history.embed()) == (1, 0)
-    assert history.store.vectors.count(history.embedder.name) == 0
+    assert history.store.vectors.all(history.embedder.name) == []
 
 
 def test_without_a_model_words_are_published(history: History) -> None:
@@ -164,7 +164,7 @@ def test_what_was_deleted_does_not_weigh_for_long(history: History) -> None:
     """Where much has changed the words of the past no longer count: scores are those of an index made anew."""
     history.say("one", *(Said(f"kettle {n}") for n in range(20)))
     history.publish()
-    history.say("one", *(Said(f"spoon {n}" if n else "kettle spoon") for n in range(20)))
+    history.say("one", *(Said(f"spoon {n}" if n else "kettle 0") for n in range(20)))
     history.publish()
     grown = scores(history)
     (history.folder / "index").rename(history.folder / "gone")
@@ -209,3 +209,24 @@ def test_growing_equals_starting_anew(stale: float, story: list[tuple[int, list[
         history.publish()
 
         assert with_tail == grown == tail_alone == seen(history)
+
+
+def test_who_lost_the_lease_publishes_nothing(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that slept while another took the index over must not replace what that one published."""
+    history.say("one", Said("kettle"))
+    first = history.publish()
+    history.say("two", Said("teapot"))
+    build = Indexer._build  # pyright: ignore[reportPrivateUsage]
+
+    def overtaken(self: Indexer, folder: Path, previous: Generation | None) -> Manifest:
+        # Where file locks do not work, another process can begin in the middle.
+        (history.folder / "index.lock").unlink()
+        with history.store.leases.hold(LEASE):
+            return build(self, folder, previous)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Indexer, "_build", overtaken)
+        assert history.publish() is None
+
+    assert history.generations.current() == first
+    assert history.publish() is not None

@@ -9,9 +9,11 @@ from palaver.archiver.ingest import Ingest
 from palaver.archiver.raw import RawArchive
 from palaver.archiver.store import Store
 from palaver.archiver.transcripts import in_paths
+from palaver.core.conversation import SessionKind
 from palaver.core.disclosure import IDS_MAX, Query, Transcript
 from palaver.core.errors import (
     InvalidLineRange,
+    ModelUnavailable,
     PathOutsideArchive,
     StoreMissing,
     TooManyIds,
@@ -21,6 +23,7 @@ from palaver.core.home import Home
 from palaver.core.observation import Observation, ObservationType
 from palaver.search.layers import Layers
 from palaver.search.passages import BUDGET
+from palaver.templates.render import Renderer
 
 from ..archiver.formats.claude import replied, result, said, text, tool, written
 from .history import learned
@@ -255,3 +258,72 @@ def test_a_transcript_says_whose_it_is(layers: Layers, archived: str) -> None:
     assert (passage.agent, passage.project, passage.cwd) == ("claude-code", "app", "/work/app")
     assert passage.session_id == "11111111-0000-4000-8000-000000000001"
     assert passage.title == "question 0"
+
+
+def taken_up(tmp_path: Path, *records: dict[str, object]) -> tuple[Home, str]:
+    """A home that holds one transcript, and the path of its copy."""
+    path = tmp_path / "source" / "-work-app" / "22222222-0000-4000-8000-000000000002.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(written(records))
+    place = Home(tmp_path / "home")
+    place.make()
+    with Store.create(place.database) as store:
+        Ingest(store, RawArchive(place.archive)).run(in_paths([path]))
+        [archived] = store.sources.archived_names()
+    return place, archived
+
+
+@pytest.mark.parametrize("end", [4, None])
+def test_a_branch_that_was_left_is_marked(tmp_path: Path, end: int | None) -> None:
+    """What the person rewound is told from what stayed, even where the rewind follows after the lines asked for."""
+    place, archived = taken_up(
+        tmp_path,
+        said("first", uuid="q1", cwd="/work/app"),
+        replied(text("answer"), uuid="a1", parentUuid="q1"),
+        said("wrong way", uuid="q2", parentUuid="a1"),
+        replied(text("dead end"), id="m2", uuid="a2", parentUuid="q2"),
+        said("right way", uuid="q3", parentUuid="a1"),
+        replied(text("there"), id="m3", uuid="a3", parentUuid="q3"),
+    )
+    with Layers(place) as layers:
+        passage = layers.read(archived, 1, end)
+
+    left = [turn.line for exchange in passage.exchanges for turn in exchange.turns if not turn.active]
+    assert left == [3, 4]
+    assert "(line 3, rewound)" in Renderer().read(passage)
+
+
+def test_a_fork_is_no_sub_agent(tmp_path: Path) -> None:
+    """A session that a person forked names its origin and is shown as the main conversation it is."""
+    origin = "11111111-0000-4000-8000-000000000001"
+    place, archived = taken_up(
+        tmp_path, said("go on", uuid="q1", cwd="/work/app", forkedFrom={"sessionId": origin, "messageUuid": "m"})
+    )
+    with Layers(place) as layers:
+        passage = layers.read(archived)
+    shown = Renderer().read(passage)
+
+    assert (passage.kind, passage.parent_id) == (SessionKind.MAIN, origin)
+    assert "Sidechain" not in shown
+    assert f"# Forked from: {origin}" in shown
+
+
+def test_a_failed_opening_lets_go_of_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the layers cannot be made, the store that was opened for them is closed."""
+    place, _ = taken_up(tmp_path, said("one", uuid="q1", cwd="/work/app"))
+    closed: list[Store] = []
+    close = Store.close
+
+    def noted(store: Store) -> None:
+        closed.append(store)
+        close(store)
+
+    def fail(*_: object) -> None:
+        raise ModelUnavailable("planted")
+
+    monkeypatch.setattr(Store, "close", noted)
+    monkeypatch.setattr("palaver.search.layers.Hits", fail)
+    with pytest.raises(ModelUnavailable):
+        Layers(place)
+
+    assert len(closed) == 1

@@ -1,6 +1,6 @@
 """Values of the three layers as tests show them."""
 
-from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
+from palaver.core.conversation import Exchange, Kind, SessionKind, Span, Speaker, Turn
 from palaver.core.disclosure import Detail, Hit, Query, Results, Transcript
 from palaver.core.observation import Evidence, Observation, ObservationType
 
@@ -30,10 +30,9 @@ def hit(number: int = 1, *, title: str = "Implement JWT authentication middlewar
     )
 
 
-def results(*hits: Hit, query: Query | None = None, total: int | None = None) -> Results:
+def results(*hits: Hit, query: Query | None = None) -> Results:
     """What layer 1 found."""
-    found = len(hits) if total is None else total
-    return Results(query or Query(("authentication",)), hits, found, index_lag=0, searched=("text", "vector"))
+    return Results(query or Query(("authentication",)), hits, len(hits), index_lag=0, searched=("text", "vector"))
 
 
 def detail(text: str = "", **changed: str) -> Detail:
@@ -88,6 +87,7 @@ def transcript(text: str = "", *, parent: str = "", cut: bool = False, output: s
     return Transcript(
         path="claude-code/my-api/5e0c.jsonl",
         session_id=f"5e0c{text}",
+        kind=SessionKind.SUBAGENT if parent else SessionKind.MAIN,
         parent_id=parent and f"{parent}{text}",
         agent="claude-code",
         project=f"my-api{text}",
@@ -95,6 +95,7 @@ def transcript(text: str = "", *, parent: str = "", cut: bool = False, output: s
         branch=f"main{text}",
         version=f"2.0.1{text}",
         title=f"Authentication{text}",
+        pull_request="",
         started=NOON,
         start_line=1,
         end_line=12 if cut else 20,

@@ -16,7 +16,7 @@ def line(kind: str, payload: dict[str, Any], /, **fields: Any) -> dict[str, Any]
 def meta(**fields: Any) -> dict[str, Any]:
     """A session's header."""
     return line(
-        "session_meta", {"id": SESSION, "cwd": "/work/shop", "cli_version": "0.140.0", "source": "cli", **fields}
+        "session_meta", {"id": SESSION, "cwd": "/home/demo/shop", "cli_version": "0.140.0", "source": "cli", **fields}
     )
 
 

@@ -417,7 +417,7 @@ def test_the_first_header_tells_whose_file_it_is() -> None:
     found = events(ancestor, meta(), meta(git={"branch": "fix"}))
 
     assert reading.session(CODEX, written([meta(), ancestor])).native_id == SESSION
-    assert notes(found, Fact.CWD) == [(1, "/work/shop")]
+    assert notes(found, Fact.CWD) == [(1, "/home/demo/shop")]
     assert notes(found, Fact.BRANCH) == [(4, "fix")]
     assert skipped(found) == [(2, "copied-header"), (3, "repeated")]
 
@@ -461,7 +461,7 @@ def test_models_titles_and_usage_are_noted_when_they_are_new() -> None:
         "token_count",
         info={"last_token_usage": {"input_tokens": 9, "output_tokens": 2}, "total_token_usage": {"total_tokens": 11}},
     )
-    context = line("turn_context", {"model": "gpt-x", "cwd": "/work/shop"})
+    context = line("turn_context", {"model": "gpt-x", "cwd": "/home/demo/shop"})
     found = events(
         context, context, count, count, event("token_count", info=None), event("thread_name_updated", thread_name="T")
     )
@@ -475,12 +475,12 @@ def test_models_titles_and_usage_are_noted_when_they_are_new() -> None:
 def test_an_exchange_knows_where_it_began() -> None:
     """Folder and branch stand in headers, before the prompts that they hold for."""
     data = written(
-        [meta(git={"branch": "main"}), *asked("One"), line("turn_context", {"cwd": "/work/till"}), *asked("Two")]
+        [meta(git={"branch": "main"}), *asked("One"), line("turn_context", {"cwd": "/home/demo/till"}), *asked("Two")]
     )
 
     assert [(each.cwd, each.branch) for each in reading.exchanges(CODEX, data)] == [
-        ("/work/shop", "main"),
-        ("/work/till", "main"),
+        ("/home/demo/shop", "main"),
+        ("/home/demo/till", "main"),
     ]
 
 

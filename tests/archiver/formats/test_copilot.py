@@ -24,7 +24,7 @@ def record(kind: str, /, **data: Any) -> dict[str, Any]:
 
 
 def started(**context: Any) -> dict[str, Any]:
-    place = {"cwd": "/work/shop", "branch": "main", **context}
+    place = {"cwd": "/home/demo/shop", "branch": "main", **context}
     return record("session.start", sessionId=SESSION, copilotVersion="1.0.64", selectedModel="gpt-x", context=place)
 
 
@@ -132,7 +132,7 @@ def test_the_session_is_noted_from_its_start_and_its_end() -> None:
     changed = [turn.writes for turn in found if isinstance(turn, Turn)]
 
     assert notes(found, Fact.SESSION) == [(1, SESSION)]
-    assert notes(found, Fact.CWD) == [(1, "/work/shop")]
+    assert notes(found, Fact.CWD) == [(1, "/home/demo/shop")]
     assert notes(found, Fact.BRANCH) == [(1, "main")]
     assert notes(found, Fact.VERSION) == [(1, "1.0.64")]
     assert notes(found, Fact.MODEL) == [(1, "gpt-x"), (2, "gpt-y")]
@@ -143,9 +143,9 @@ def test_the_session_is_noted_from_its_start_and_its_end() -> None:
 
 def test_an_exchange_knows_where_it_began() -> None:
     """A change of folder holds for the prompts after it."""
-    data = written([started(), typed("One"), record("session.context_changed", cwd="/work/till"), typed("Two")])
+    data = written([started(), typed("One"), record("session.context_changed", cwd="/home/demo/till"), typed("Two")])
 
-    assert [each.cwd for each in reading.exchanges(COPILOT, data)] == ["/work/shop", "/work/till"]
+    assert [each.cwd for each in reading.exchanges(COPILOT, data)] == ["/home/demo/shop", "/home/demo/till"]
 
 
 def test_what_is_no_conversation_is_skipped_by_name() -> None:

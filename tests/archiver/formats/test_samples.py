@@ -1,6 +1,5 @@
 """Every format on every real transcript there is of it."""
 
-import os
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,10 +12,8 @@ from palaver.archiver.formats.pi import Pi
 from palaver.archiver.lines import HEAD_BYTES
 from palaver.core.conversation import Kind, Speaker
 
+from ...shared import SAMPLES
 from .reading import changed_by_resuming, exchanges, unaccounted
-
-SHARED = Path(os.environ.get("PALAVER_SHARED", Path(__file__).parents[4] / "shared"))
-SAMPLES = SHARED / "samples"
 
 PLACES: tuple[tuple[Format, str], ...] = (
     (Codex(), "*/codex/*.jsonl"),

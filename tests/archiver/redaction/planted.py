@@ -98,6 +98,9 @@ AROUND_PASSWORDS = (
     "postgres://app:{}@db.internal:5432/main",
     "<add><Password>{}</Password></add>",
     "machine ftp.internal login root password {}",
+    "curl -s -u anna:{} https://api.internal",
+    "curl -X POST \\\n  --user 'anna:{}' \\\n  https://api.internal",
+    'curl -u \\"anna:x{}\\" https://api.internal',
     "Password={}\r\nPort=21\r\n",
 )
 AROUND_KEYS = (

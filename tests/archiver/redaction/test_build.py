@@ -1,7 +1,6 @@
 """Are the shipped rules those of gitleaks?"""
 
 import json
-import os
 import re
 import tarfile
 from pathlib import Path
@@ -11,7 +10,8 @@ import pytest
 from palaver.archiver.redaction import build
 from palaver.archiver.redaction.rules import GITLEAKS
 
-SHARED = Path(os.environ.get("PALAVER_SHARED") or Path(__file__).parents[3] / ".." / "shared")
+from ...shared import SHARED
+
 PACKED = SHARED / "hostile" / "gitleaks-rules.tar.gz"
 
 CONFIG = r"""

@@ -1,15 +1,14 @@
 """Are the secrets of a repository made to leak found?"""
 
 import csv
-import os
 import tarfile
-from pathlib import Path
 
 import pytest
 
 from palaver.archiver.redaction import Redactor
 
-SHARED = Path(os.environ.get("PALAVER_SHARED") or Path(__file__).parents[3] / ".." / "shared")
+from ...shared import SHARED
+
 PACKED = SHARED / "hostile" / "leaky-repo.tar.gz"
 
 UNCLAIMED = {

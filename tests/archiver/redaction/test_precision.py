@@ -1,17 +1,18 @@
 """Does everything that is no secret stay?"""
 
 import json
-import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import pytest
 
 from palaver.archiver.redaction import Redactor
 
+from ...shared import SAMPLES
+
 REDACTOR = Redactor(b"0123456789abcdef")
-SHARED = Path(os.environ.get("PALAVER_SHARED") or Path(__file__).parents[3] / ".." / "shared")
 
 PLAIN = """
 The password is wrong, so the token: "expired" error came back.
@@ -57,6 +58,9 @@ sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 session 0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01
 key: Ed25519PrivateKey, publicKey: Uint8Array
 "integrity": "sha512-abc123def456=="
+curl -u "$USER:$TOKEN" https://api.internal
+curl -s http://localhost:8080/health | sort -u | cut -d: -f1
+docker run -u 1000:1000 curlimages/curl -s https://api.internal
 Use `secret_key` as primary key: it is unique.
 Das Passwort: siehe Handbuch
 """
@@ -82,36 +86,27 @@ def test_code_between_markers_stays() -> None:
     assert REDACTOR.redact(code).text == code
 
 
-def strings(value: Any) -> Iterator[str]:
+def strings(value: object) -> Iterator[str]:
     """Every text in a JSON value."""
-    match value:
-        case str():
-            yield value
-        case dict():
-            for one in value.values():
-                yield from strings(one)
-        case list():
-            for one in value:
-                yield from strings(one)
-        case _:
-            pass
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        inner = cast("dict[str, object] | list[object]", value)
+        for one in inner.values() if isinstance(inner, dict) else inner:
+            yield from strings(one)
 
 
 def said(path: Path) -> Iterator[str]:
-    """What the messages of a transcript say, tools included."""
+    """Every text in a transcript."""
     for line in path.read_bytes().splitlines():
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(record, dict):
-            yield from strings(record.get("message", record))
+        with suppress(ValueError):
+            yield from strings(json.loads(line))
 
 
-@pytest.mark.skipif(not (SHARED / "samples").is_dir(), reason="the shared transcripts are not here")
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="the shared transcripts are not here")
 def test_real_conversations_stay() -> None:
     """Transcripts that a secret scanner has passed lose less than one piece in a million characters."""
-    texts = {text for path in (SHARED / "samples").rglob("*.jsonl") for text in said(path)}
+    texts = {text for path in SAMPLES.rglob("*.jsonl") for text in said(path)}
     found = sum(len(REDACTOR.redact(text).findings) for text in texts)
 
     assert found < sum(map(len, texts)) / 1_000_000

@@ -6,7 +6,7 @@ import pytest
 
 from palaver.archiver.redaction import Redactor
 
-from .planted import AROUND_KEYS, AROUND_PASSWORDS, AROUND_TOKENS, TOKENS, jwt, key, password, pem, some
+from .planted import AROUND_KEYS, AROUND_PASSWORDS, AROUND_TOKENS, MIXED, TOKENS, jwt, key, password, pem, some
 
 REDACTOR = Redactor(b"0123456789abcdef")
 ROUNDS = range(5)
@@ -31,6 +31,16 @@ def test_password_is_named(around: str) -> None:
         secret = password(random.Random(seed))
 
         assert secret not in REDACTOR.redact(around.format(secret)).text
+
+
+@pytest.mark.parametrize("sign", "!#$%&()*+,-./:;<=>?@[]^_{|}~é密")
+def test_quoted_password_holds_any_sign(sign: str) -> None:
+    """Between quotes a password may hold every sign but quotes, blanks and backslashes."""
+    for seed in ROUNDS:
+        source = random.Random(seed)
+        secret = f"{some(source, MIXED, 4)}{sign}{some(source, MIXED, 4)}"
+
+        assert secret not in REDACTOR.redact(f'"password": "{secret}"').text
 
 
 @pytest.mark.parametrize("around", AROUND_KEYS)

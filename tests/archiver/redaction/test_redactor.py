@@ -159,6 +159,23 @@ def test_placeholders_are_opaque() -> None:
     assert PASSWORD not in done.text
 
 
+def test_what_holds_a_placeholder_is_left() -> None:
+    """What a rule would take together with a placeholder has been dealt with."""
+    text = "password: 'x[secret:jwt:0a1b2c]'"
+
+    assert REDACTOR.redact(text.replace("[secret:jwt:0a1b2c]", PASSWORD)).findings
+    assert REDACTOR.redact(text).findings == ()
+
+
+def test_many_secrets_need_no_unfolding() -> None:
+    """All secrets that lie open are found at once, however many they are."""
+    secrets = [key(random.Random(seed)) for seed in range(100)]
+    done = REDACTOR.redact("\n".join(f"api_key: {secret}" for secret in secrets))
+
+    assert len(done.findings) == 100
+    assert not [secret for secret in secrets if secret in done.text]
+
+
 def test_overlapping_finds_are_one() -> None:
     """A secret that several rules find is replaced once, under the name of the rule that knows it best."""
     done = REDACTOR.redact(f'GITHUB_TOKEN="{TOKEN}"')
@@ -192,12 +209,19 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_no_input_is_slow(name: str) -> None:
-    """200,000 characters take less than three seconds of work, whatever they are; mostly a hundredth of that."""
-    text = HOSTILE[name] * (200_000 // len(HOSTILE[name]))
-    REDACTOR.redact(text[:1000])
-    start = process_time()
-    REDACTOR.redact(text)
+def work(text: str) -> float:
+    """Seconds of this process that redacting takes, at the best of three attempts."""
+    taken = list[float]()
+    for _ in range(3):
+        start = process_time()
+        REDACTOR.redact(text)
+        taken.append(process_time() - start)
+    return min(taken)
 
-    assert process_time() - start < 3
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_work_grows_with_length(name: str) -> None:
+    """Four times the text is four times the work, not sixteen times, whatever the text is."""
+    text = HOSTILE[name] * (40_000 // len(HOSTILE[name]))
+
+    assert work(text * 4) < 9 * max(work(text), 0.005)

@@ -49,4 +49,16 @@ def test_line_ends_near_the_match() -> None:
     """The line of a match goes to the line breaks, or so far as a hostile line cannot make it slow."""
     assert scanner.line(b"ab\ncd\nef", (3, 4)) == (3, 5)
     assert scanner.line(b"x" * 2000, (1000, 1001)) == (1000 - scanner.NEAR, 1001 + scanner.NEAR)
+    assert scanner.line(b"x" * 2000 + b"\n", (1000, 1001)) == (1000 - scanner.NEAR, 1001 + scanner.NEAR)
     assert scanner.line(b"abc", (1, 2)) == (0, 2 + scanner.NEAR)
+
+
+@pytest.mark.parametrize("patterns", [("abc", "bcde"), ("abcde", "bcd"), ("bcde", "abc")], ids="+".join)
+def test_overlapping_finds_are_one(patterns: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finds that overlap are one that reaches as far as any of them, of the first rule's kind."""
+    made = tuple(Rule(kind, pattern, (pattern,)) for kind, pattern in zip("xy", patterns, strict=True))
+    monkeypatch.setattr(scanner, "rules", lambda: made)
+    monkeypatch.setattr(scanner, "signs", lambda: scanner.Signs(made))
+    monkeypatch.setattr(scanner, "detectors", lambda: tuple(map(Detector, made)))
+
+    assert scanner.scan(b"-abcde-") == [(1, 6, "x")]

@@ -22,7 +22,7 @@ def exchange(ordinal: int, *texts: str, end: int | None = None) -> Exchange:
     )
     last = end or first + 9
     span = Span(first, last, 10 * (first - 1), 10 * last)
-    return Exchange(ordinal, span, turns, 1_000 * ordinal, 1_000 * ordinal + 9, "/work/shop", "main")
+    return Exchange(ordinal, span, turns, 1_000 * ordinal, 1_000 * ordinal + 9, "/home/demo/shop", "main")
 
 
 def learned(title: str, **values: object) -> Observation:

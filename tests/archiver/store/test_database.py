@@ -211,7 +211,7 @@ def test_a_damaged_page_is_corruption(path: Path) -> None:
     path.write_bytes(data)
 
     with pytest.raises(StoreCorrupt), Store.open(path) as store:
-        store.sessions.load_all()
+        store.items.all_keys()
 
 
 def test_a_place_where_nothing_can_be_made_is_an_error(tmp_path: Path) -> None:

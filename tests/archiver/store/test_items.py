@@ -19,7 +19,6 @@ def test_items_of_all_kinds_are_looked_up_alike(store: Store) -> None:
         learning: ("observation", session, 7, asking),
     }
     assert store.items.all_keys() == [asking, learning]
-    assert store.items.count_by_kind() == {"exchange": 1, "observation": 1}
 
 
 def test_any_number_of_items_is_looked_up(store: Store) -> None:

@@ -59,17 +59,18 @@ def test_one_process_does_not_hold_it_twice(store: Store) -> None:
     with store.leases.hold("archiver") as lease:
         with pytest.raises(LeaseHeld), store.leases.hold("archiver"):
             raise AssertionError
-        assert store.leases.is_current(lease)
+        store.leases.check(lease)
 
 
 def test_a_later_holder_fences_an_earlier_one(store: Store) -> None:
     """A lease is current until the next is given out, even after its block has ended."""
     with store.leases.hold("archiver") as first:
-        assert store.leases.is_current(first)
+        store.leases.check(first)
     with store.leases.hold("archiver") as second:
         assert (first.epoch, second.epoch) == (1, 2)
-        assert not store.leases.is_current(first)
-        assert store.leases.is_current(second)
+        with pytest.raises(LeaseHeld, match="took the archiver lease"):
+            store.leases.check(first)
+        store.leases.check(second)
 
 
 def test_an_error_inside_gives_the_lease_back(store: Store) -> None:

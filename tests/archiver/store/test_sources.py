@@ -22,6 +22,7 @@ def test_a_stored_source_is_the_same_source(store: Store) -> None:
         source("two", session),
         path=Path(os.fsdecode(b"/h/\xff.jsonl")),
         parsed=90,
+        pending=10,
         lines=9,
         coverage={"parsed": 8, "blank": 1},
         resume=Resume(5, 50, 2, {"parsed": 4}),
@@ -95,19 +96,10 @@ def test_any_number_of_records_is_looked_up_at_once(store: Store) -> None:
     assert store.sources.places([*lines, "unknown"]) == {record: (one, line) for record, line in lines.items()}
 
 
-def test_repeated_sessions_are_noted_once(store: Store) -> None:
-    """A fork is linked to the sessions that it repeats."""
-    session, one = begun(store)
-    store.sources.note_copies(one, {session})
-    store.sources.note_copies(one, {session})
-
-    assert store._database.rows("SELECT * FROM copy") == [(one, session)]
-
-
 def test_lines_are_counted_over_all_copies(store: Store) -> None:
     """The account of all lines includes replaced files, whose copies are kept."""
     assert (store.sources.totals(), store.sources.coverage()) == ((0, 0, 0, 0), Counter())
-    first = replace(source("one"), parsed=90, lines=3, coverage={"parsed": 2, "blank": 1})
+    first = replace(source("one"), parsed=90, pending=10, lines=3, coverage={"parsed": 2, "blank": 1})
     store.sources.save(first)
     store.sources.supersede(first)
     store.sources.save(replace(source("two"), parsed=100, lines=2, coverage={"parsed": 2}))

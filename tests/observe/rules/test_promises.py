@@ -1,6 +1,5 @@
 """Are the promises of the rules kept whatever was said, and on real transcripts?"""
 
-import os
 import tarfile
 from collections import defaultdict
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from palaver.core.conversation import Exchange, Session, Speaker
 from palaver.core.observation import Observation
 from palaver.observe.rules import VERSION, observe
 
+from ...shared import SAMPLES, SHARED
 from .telling import CWD, Telling, session
 
 WORDS = st.sampled_from(
@@ -106,9 +106,6 @@ def assert_proven(observation: Observation, exchange: Exchange) -> None:
             assert any(turn.speaker is Speaker.HUMAN for turn in holders)
 
 
-SHARED = Path(os.environ.get("PALAVER_SHARED") or Path(__file__).parents[3] / ".." / "shared")
-
-
 def real_exchanges(folder: Path) -> Iterator[tuple[Session, Exchange]]:
     for path in sorted(folder.rglob("*.jsonl")):
         with path.open("rb") as file:
@@ -122,11 +119,11 @@ def real_exchanges(folder: Path) -> Iterator[tuple[Session, Exchange]]:
                         yield read, event
 
 
-@pytest.mark.skipif(not (SHARED / "samples").is_dir(), reason="no real transcripts here")
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="no real transcripts here")
 def test_real_exchanges_are_covered_and_proven() -> None:
     """In real transcripts every exchange with a change is covered, and every quote is really there."""
     seen = 0
-    for read, exchange in real_exchanges(SHARED / "samples"):
+    for read, exchange in real_exchanges(SAMPLES):
         found = observe(exchange, read)
         assert found or not exchange.writes
         for observation in found:

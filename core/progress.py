@@ -1,0 +1,17 @@
+"""How far work is: what a stage tells, and what listens to all stages."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+Progress = Callable[[int, int], None]
+"""Called with how many of how many are done."""
+
+
+class Reporter(Protocol):
+    """Hears how far each stage is: its name, how many are done, and how many there are in all."""
+
+    def __call__(self, stage: str, done: int, total: int, /) -> None: ...
+
+
+def silent(*_told: object) -> None:
+    """A `Progress` and a `Reporter` that nobody watches."""

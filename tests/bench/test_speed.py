@@ -1,0 +1,23 @@
+"""Does the measuring of speed run?"""
+
+from pathlib import Path
+
+from bench.speed.measures import ingest, warm_search
+from bench.speed.process import Place
+
+from .. import demo
+
+
+def test_speed_is_measured_over_any_history(tmp_path: Path) -> None:
+    """First and second pass and warm searches give rows with times, each search beside the bare work."""
+    place = Place(tmp_path / "home" / "palaver", tmp_path / "user" / ".claude")
+    place.home.parent.mkdir()
+    files = sorted(demo.history(place.history / "projects").rglob("*.jsonl"))
+
+    rows = [*ingest(place, files), *warm_search(place, ["sqlite", "high water", "json files"])]
+
+    assert [row.name for row in rows if row.aim] == (
+        ["palaver up, to searchable by text", "search, warm, median", "search over MCP, warm, median"]
+    )
+    assert len(rows) == 8
+    assert all(row.ours > 0 and (row.bare is None or row.bare > 0) for row in rows)

@@ -1,0 +1,68 @@
+"""Tests for core/config.py."""
+
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.core.config import Config
+from palaver.core.errors import ConfigInvalid
+
+NAMES = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+def test_without_a_file_there_are_defaults(tmp_path: Path) -> None:
+    """Reading settings that nobody wrote creates nothing."""
+    assert Config.read(tmp_path / "config.toml") == Config()
+    assert list(tmp_path.iterdir()) == []
+
+
+@given(NAMES)
+def test_any_name_can_be_written(name: str) -> None:
+    """What is written is read again, whatever characters a model's folder has."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "config.toml"
+        Config(name).write(path)
+
+        assert Config.read(path) == Config(name)
+
+
+@pytest.mark.parametrize("before", ["model = 'old'", '"model" = "old"', "  model='old' # mine"])
+def test_only_the_model_is_replaced(tmp_path: Path, before: str) -> None:
+    """Comments and blank lines stay, also where the file does not end with a line end."""
+    path = tmp_path / "config.toml"
+    path.write_text(f"# the models\n\n{before}\n# the end")
+
+    Config("new").write(path)
+    assert path.read_text() == '# the models\n\n# the end\nmodel = "new"\n'
+
+    Config().write(path)
+    assert path.read_text() == "# the models\n\n# the end\n"
+
+
+def test_settings_are_on_the_disk_before_they_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The new file is synced while the old one still stands."""
+    path = tmp_path / "config.toml"
+    Config("old").write(path)
+    seen: list[Config] = []
+    monkeypatch.setattr(os, "fsync", lambda _number: seen.append(Config.read(path)))
+
+    Config("new").write(path)
+
+    assert seen == [Config("old")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("modle = 'x'", "unknown setting modle"), ("model = 3", "model is not text"), ("model = ", "config.toml: ")],
+)
+def test_a_wrong_setting_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    """The file and the setting are named."""
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+
+    with pytest.raises(ConfigInvalid, match=message):
+        Config.read(path)

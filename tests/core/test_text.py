@@ -1,0 +1,31 @@
+"""Tests for core/text.py."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.core.text import readable, without_ansi
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07after", "after"),
+        ("\x1b]8;;https://example.org\x1b\\link", "link"),
+        ("cut \x1b[", "cut ["),
+        ("[31m is text", "[31m is text"),
+    ],
+)
+def test_terminal_sequences_are_taken_out(text: str, plain: str) -> None:
+    """Colours, titles and links leave their words; of a sequence that was cut only the escape goes."""
+    assert without_ansi(text) == plain
+
+
+@given(st.text(st.characters()))
+def test_what_is_readable_can_be_encoded(text: str) -> None:
+    """Lone surrogates are replaced, and nothing else changes."""
+    shown = readable(text)
+
+    assert shown.encode().decode() == shown
+    assert shown == text or any("\ud800" <= character <= "\udfff" for character in text)
