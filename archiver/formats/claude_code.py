@@ -85,7 +85,7 @@ def _agent_id(path: Path, records: Iterable[Record]) -> str:
         return path.stem.removeprefix("agent-")
     ids: set[str] = set()
     for record in records:
-        if record.get("type") in {"user", "assistant"}:
+        if string(record.get("type")) in {"user", "assistant"}:
             if record.get("isSidechain") is not True:
                 return ""
             ids.add(string(record.get("agentId")))

@@ -69,4 +69,4 @@ def _is_rollout(name: str) -> bool:
 def _is_own(record: Record) -> bool:
     if "type" not in record:
         return record.get("record_type") == "state" or {"id", "timestamp", "instructions"} <= record.keys()
-    return record["type"] in _ENVELOPES and isinstance(record.get("payload"), dict)
+    return string(record["type"]) in _ENVELOPES and isinstance(record.get("payload"), dict)

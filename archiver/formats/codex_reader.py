@@ -245,8 +245,8 @@ class CodexReader:
         text = clean(string(payload.get("message")) or "\n".join(string(block.get("text")) for block in blocks))
         addresses = [*listing(payload.get("images")), *listing(payload.get("local_images"))]
         pictures = [picture(string(address)) for address in addresses]
-        pictures += [content_text([block]) for block in blocks if block.get("type") in {"image", "local_image"}]
-        by_program = payload.get("kind") in {"environment_context", "user_instructions"}
+        pictures += [content_text([block]) for block in blocks if string(block.get("type")) in {"image", "local_image"}]
+        by_program = string(payload.get("kind")) in {"environment_context", "user_instructions"}
         if by_program or self._reviewing or is_envelope(text, told_apart=True):
             return [self._injected(mark, text)]
         return self._ask("event", text, "\n".join(filter(None, pictures)), mark)

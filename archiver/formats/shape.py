@@ -5,7 +5,6 @@ from typing import Any, cast
 from ...core.clock import parse_instant
 from ...core.conversation import Milliseconds
 
-
 _COUNT_MAX = 10**12
 """No agent ever counted so far; billions of such counts still add up to what a database column holds."""
 

@@ -54,7 +54,10 @@ class Source:
     id: int | None = None
 
 
-_COLUMNS = "id, agent, path, archived, device, inode, mtime, size, head, tail, session, parsed, pending, lines, coverage, resume"
+_COLUMNS = (
+    "id, agent, path, archived, device, inode, mtime, size, head, tail, session, parsed, pending, lines, coverage, "
+    "resume"
+)
 
 
 class Sources:

@@ -7,21 +7,21 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from palaver.archiver.formats.claude_code import ClaudeCode
 from palaver.archiver import transcripts as places_of
+from palaver.archiver.formats.claude_code import ClaudeCode
 from palaver.archiver.ingest import Ingest
 from palaver.archiver.raw import Copied, RawArchive
 from palaver.archiver.reading import PARSED, REPEATED
 from palaver.archiver.store import Store, database
 from palaver.archiver.transcripts import Transcript, in_paths
 from palaver.core.conversation import Exchange
-from palaver.core.errors import SourceUnreadable, StoreError, ValueRefused
+from palaver.core.errors import StoreError, ValueRefused
 
 from .formats.claude import queue, replied, said, text, written
 from .history import FORK, ORIGINAL, History, talk
@@ -114,7 +114,7 @@ def transcript(draw: st.DrawFn) -> list[dict[str, Any]]:
         elif kind == 6:
             lines.append({"type": "ai-title", "aiTitle": draw(words), "sessionId": ORIGINAL})
         elif kind == 7:
-            lines.append(queue(draw(st.sampled_from(["enqueue", "dequeue"])), draw(words)))
+            lines.append(queue(draw(st.sampled_from(["enqueue", "dequeue"])), draw(words)) | {"sessionId": ORIGINAL})
         elif lines:
             lines.append(draw(st.sampled_from(lines)))
         known.append(str(lines[-1].get("uuid", "")) if lines else "")
@@ -663,7 +663,8 @@ def test_a_file_is_taken_up_whole_or_not_at_all(history: History, monkeypatch: p
 
 def test_a_count_of_nonsense_stops_nothing(history: History) -> None:
     """A number that no column can hold was never counted; the file is taken up without it."""
-    huge = replied(text("one!"), id="m1", uuid="a1", usage={"input_tokens": 2**64 - 1, "output_tokens": 7})
+    huge = replied(text("one!"), id="m1", uuid="a1")
+    huge["message"]["usage"] = {"input_tokens": 2**64 - 1, "output_tokens": 7}
     history.write([said("one?", uuid="q1"), huge])
     tally = history.ingest()
 
@@ -707,19 +708,19 @@ anything = st.recursive(
 )
 _PLAIN: list[dict[str, Any]] = [
     *talk("one"),
-    replied(text("x"), id="m9", uuid="u9", usage={"input_tokens": 1, "output_tokens": 1}),
+    {"type": "assistant", "message": {"id": "m9", "content": [], "usage": {"input_tokens": 1, "output_tokens": 1}}},
     {"type": "ai-title", "aiTitle": "t", "sessionId": ORIGINAL},
     {"type": "pr-link", "prUrl": "u", "prNumber": 1, "sessionId": ORIGINAL},
     queue("enqueue", "later"),
 ]
 
 
-def spots(value: object) -> Iterator[tuple[Any, Any]]:
+def spots(value: Any) -> Iterator[tuple[Any, Any]]:
     """Every place inside some records where a value stands."""
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, held in cast("Iterable[tuple[object, object]]", inside):
+    keys: Iterable[Any] = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    for key in keys:
         yield value, key
-        yield from spots(held)
+        yield from spots(value[key])
 
 
 @few

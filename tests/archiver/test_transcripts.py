@@ -20,7 +20,7 @@ HEADER = {"type": "session", "version": 3, "id": "s", "cwd": "/work"}
 def whose(found: Sequence[Transcript]) -> dict[str, str | None]:
     """The agent of each file."""
     formats = {each.path.name: each.recognise() for each in found}
-    return {name: known and known.agent for name, known in formats.items()}
+    return {name: known.agent if known else None for name, known in formats.items()}
 
 
 def test_in_a_mixed_folder_each_file_belongs_to_the_agent_that_wrote_it(tmp_path: Path) -> None:

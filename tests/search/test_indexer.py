@@ -11,7 +11,8 @@ from palaver.archiver.store import Store
 from palaver.core.disclosure import Mode
 from palaver.core.errors import ModelUnavailable
 from palaver.search import indexer
-from palaver.search.indexer import Indexer
+from palaver.search.generation import Generation, Manifest
+from palaver.search.indexer import LEASE, Indexer
 from palaver.search.snapshot import Snapshot
 from palaver.search.text_index import TextIndex
 
