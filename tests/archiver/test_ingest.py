@@ -4,7 +4,7 @@ import copy
 import json
 import os
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from palaver.archiver import transcripts as places_of
 from palaver.archiver.formats.claude_code import ClaudeCode
+from palaver.archiver.formats.shape import listing, mapping
 from palaver.archiver.ingest import Ingest
 from palaver.archiver.raw import Copied, RawArchive
 from palaver.archiver.reading import PARSED, REPEATED
@@ -717,7 +718,7 @@ _PLAIN: list[dict[str, Any]] = [
 
 def spots(value: Any) -> Iterator[tuple[Any, Any]]:
     """Every place inside some records where a value stands."""
-    keys: Iterable[Any] = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    keys: list[Any] = [*mapping(value), *range(len(listing(value)))]
     for key in keys:
         yield value, key
         yield from spots(value[key])

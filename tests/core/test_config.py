@@ -48,7 +48,11 @@ def test_settings_are_on_the_disk_before_they_count(tmp_path: Path, monkeypatch:
     path = tmp_path / "config.toml"
     Config("old").write(path)
     seen: list[Config] = []
-    monkeypatch.setattr(os, "fsync", lambda _number: seen.append(Config.read(path)))
+
+    def record(_number: int) -> None:
+        seen.append(Config.read(path))
+
+    monkeypatch.setattr(os, "fsync", record)
 
     Config("new").write(path)
 
