@@ -57,6 +57,7 @@ class Home:
         """Create the folder, closed to everyone else; raises `ConfigInvalid` where that is impossible."""
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.root.chmod(0o700)
         except OSError as error:
             reason = "there is a file of that name" if isinstance(error, FileExistsError) else error.strerror
             raise ConfigInvalid(

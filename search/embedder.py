@@ -142,7 +142,7 @@ class _SentenceTransformer(Protocol):
 
 
 _REINSTALL = "Reinstall Palaver."
-_INSTALL = 'Install it with: pip install "palaver[models]"'
+_INSTALL = "Install it with: pip install sentence-transformers"
 _CHOOSE = "Give the whole path of a model's folder, or download one with `palaver model use NAME`."
 
 

@@ -12,12 +12,14 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ..archiver.store import StoredVector
+
 # usearch 2.26 loads its kernels with RTLD_GLOBAL: onnxruntime, when it is loaded after it, crashes the process.
-import onnxruntime  # noqa: F401 # pyright: ignore[reportMissingTypeStubs, reportUnusedImport]
+from . import runtime  # noqa: F401 # pyright: ignore[reportUnusedImport]
+
+# isort: split
 from usearch.compiled import MetricKind
 from usearch.index import Index, search
-
-from ..archiver.store import StoredVector
 
 Array: TypeAlias = npt.NDArray[np.float32]
 Numbers: TypeAlias = npt.NDArray[np.int64]

@@ -36,6 +36,8 @@ _SLOT = "\0"
 _FILES_SHOWN = 12
 _PER_HIT = 30
 """Tokens that a hit of layer 1 may cost on average, its share of heading and closing line included."""
+_FULL_LIST = 10
+"""Hits of a list that is asked for without a limit."""
 _FRAME, _COLUMNS = 33, 17
 """Tokens of heading and closing line; of a hit's id, date, type and score."""
 _PROJECT, _LEAST_TITLE = 6, 8
@@ -189,7 +191,8 @@ def _price(items: Sequence[Hit] | Sequence[Detail]) -> dict[str, int]:
 
 def _title_room(hits: Sequence[Hit]) -> int:
     """The tokens a title may have: what short titles leave over goes to the long ones."""
-    room = (_PER_HIT - _COLUMNS) * len(hits) - _FRAME
+    # A short list pays for its frame only in part: what it saves would be the words that tell its few hits apart.
+    room = (_PER_HIT - _COLUMNS) * len(hits) - round(_FRAME * min(1, len(hits) / _FULL_LIST))
     headings = [project for project, _ in groupby(hit.project for hit in hits)]
     if len(headings) > 1:
         room -= sum(min(count(project), _PROJECT) + 2 for project in headings)

@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
 
+from ..runtime import onnxruntime
+
 FOLDER = Path(__file__).parent
 MODEL, TOKENIZER, MANIFEST = "model_int8.onnx", "tokenizer.json", "manifest.json"
 DIMENSION = 384
@@ -92,11 +94,10 @@ def _verify(folder: Path) -> None:
 
 
 def _session(path: Path) -> _Session:
-    runtime = import_module("onnxruntime")
-    options = runtime.SessionOptions()
+    options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     try:
-        return cast(_Session, runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]))
+        return cast(_Session, onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]))
     except _refusals() as error:
         raise ValueError(str(error)) from error
 

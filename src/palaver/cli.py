@@ -312,6 +312,10 @@ def _layers() -> Layers:
     from palaver.search.layers import Layers
 
     home = Home.find()
+    demo = Home(home.root / "demo")
+    if demo.database.exists() and not home.database.exists():
+        hint = f"Search it with: {_command(demo)} search WORDS"
+        raise PalaverError(f"only the made-up history is there, in {demo.root}", hint=hint)
     return Layers(home, Config.read(home.config).model)
 
 

@@ -217,7 +217,8 @@ def test_failure_is_not_remembered(copied: Path) -> None:
 def test_missing_library_is_told(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
     """Where a library cannot be imported the model is unavailable; nothing else is raised."""
     monkeypatch.setitem(sys.modules, library, None)
-    monkeypatch.delitem(sys.modules, "palaver.search.model.encoder", raising=False)
+    for ours in ("palaver.search.model.encoder", "palaver.search.runtime"):
+        monkeypatch.delitem(sys.modules, ours, raising=False)
 
     with pytest.raises(ModelUnavailable, match=library):
         PackagedEmbedder().embed(["text"])
@@ -230,7 +231,7 @@ def test_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ModelUnavailable) as raised:
         load("google/embeddinggemma-300m").embed(["text"])
 
-    assert 'pip install "palaver[models]"' in raised.value.hint
+    assert "pip install sentence-transformers" in raised.value.hint
 
 
 class TornWeights(Exception):
