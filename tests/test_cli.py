@@ -536,3 +536,15 @@ def test_a_model_that_cannot_be_loaded_changes_nothing(home: Path) -> None:
     assert result.exit_code == 1
     assert "palaver: " in result.stderr
     assert not list(home.rglob("config.toml"))
+
+
+def test_after_the_demo_the_way_to_search_it_is_told(home: Path) -> None:
+    """Who has only the made-up history is not sent to make it once more."""
+    (home / "palaver" / "demo").mkdir(parents=True)
+    (home / "palaver" / "demo" / "palaver.db").touch()
+
+    result = palaver("search", "anything")
+
+    assert result.exit_code == 1
+    assert "only the made-up history" in result.stderr
+    assert f"PALAVER_HOME={home / 'palaver' / 'demo'}" in result.stderr

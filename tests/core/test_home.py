@@ -86,3 +86,12 @@ def test_a_home_that_cannot_be_made_is_an_error_of_the_settings(tmp_path: Path) 
     for root in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(ConfigInvalid, match="cannot be made"):
             Home(root).make()
+
+
+def test_a_home_that_was_open_is_closed(tmp_path: Path) -> None:
+    """The folder may have been made by something else, with other rights."""
+    (tmp_path / "home").mkdir(mode=0o755)
+
+    Home(tmp_path / "home").make()
+
+    assert (tmp_path / "home").stat().st_mode & 0o777 == 0o700
