@@ -93,7 +93,6 @@ class Ingest:
     def _take_up(self, job: _Job, copying: Future[Copied], tally: Pass) -> None:
         try:
             copied = copying.result()
-            self._raw.sync_folders(job.archived)
             reading = self._read(job, _source(job, copied))
         except SourceUnreadable as problem:
             self._report(problem, tally)

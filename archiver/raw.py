@@ -83,13 +83,15 @@ class RawArchive:
         try:
             with path.open("rb") as source:
                 target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                return _append(source, target)
+                copied = _append(source, target)
+                self._sync_folders(target)
+                return copied
         except OSError as error:
             raise unreadable(path, error) from None
 
-    def sync_folders(self, archived: str) -> None:
+    def _sync_folders(self, copy: Path) -> None:
         """Make the name of a copy as durable as its bytes."""
-        for folder in (self.root / archived).parents:
+        for folder in copy.parents:
             descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 os.fsync(descriptor)

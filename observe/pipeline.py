@@ -20,7 +20,6 @@ from ..core.report import Report
 from ..search.embedder import DEFAULT_MODEL, load
 from ..search.generation import Generations
 from ..search.indexer import Indexer
-from .stage import observe_pending
 
 LEASE = "archiver"
 
@@ -45,6 +44,9 @@ class Pipeline:
             result.ingested = self._ingest.run(transcripts, lambda done, total: report("Archiving", done, total))
             self._indexer.publish()
             result.searchable = time.monotonic() - start
+            # The rules are loaded when they are needed: text is searchable that much sooner.
+            from .stage import observe_pending
+
             result.observed = observe_pending(self._store, lambda done, total: report("Observing", done, total))
             try:
                 result.embedded = self._indexer.embed(lambda done, total: report("Embedding", done, total))

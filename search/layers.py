@@ -1,47 +1,64 @@
 """The three layers over one home: search, observations by id, raw lines by path."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from functools import cached_property
+from threading import Thread
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from ..archiver.raw import RawArchive
 from ..archiver.store import Store
 from ..core import ids
-from ..core.disclosure import IDS_MAX, Detail, Query, Results, Transcript
+from ..core.disclosure import IDS_MAX, Detail, Mode, Query, Results, Transcript
 from ..core.errors import TooManyIds, UnknownIds
 from ..core.home import Home
-from .details import Details
 from .embedder import DEFAULT_MODEL, load
-from .engine import Engine
-from .generation import Generations
-from .hits import Hits
-from .passages import Passages
+
+if TYPE_CHECKING:
+    from .hits import Hits
+    from .passages import Passages
 
 
 class Layers:
-    """What an agent or a person asks. Opens the archive; raises `StoreMissing` where there is none."""
+    """What an agent or a person asks. Opens the archive; raises `StoreMissing` where there is none.
+
+    Each layer loads what it needs when it is first asked: reading opens no index, searching no transcript.
+    """
 
     def __init__(self, home: Home, model: str | None = None) -> None:
         """`model` embeds queries where no index was published yet; otherwise the one that made its vectors does."""
-        with ExitStack() as opened:
-            self._store = opened.enter_context(Store.open(home.database))
-            self._engine = Engine(self._store, Generations(home.index), load(model or DEFAULT_MODEL))
-            self._hits = Hits(self._store, self._engine)
-            self._details = Details(self._store)
-            self._passages = Passages(self._store, RawArchive(home.archive))
-            self._close = opened.pop_all().close
+        self._home, self._embedder = home, load(model or DEFAULT_MODEL)
+        self._store = Store.open(home.database)
 
     def search(self, query: Query) -> Results:
         """Layer 1: what matches, one compact hit per event."""
+        if query.mode is not Mode.TEXT and "_hits" not in self.__dict__:
+            # The model takes as long to load as the index: two cores do both at once.
+            Thread(target=self._embedder.prepare, daemon=True).start()
         return self._hits.search(query)
+
+    @cached_property
+    def _hits(self) -> "Hits":
+        from .engine import Engine
+        from .generation import Generations
+        from .hits import Hits
+
+        return Hits(self._store, Engine(self._store, Generations(self._home.index), self._embedder))
+
+    @cached_property
+    def _passages(self) -> "Passages":
+        from ..archiver.raw import RawArchive
+        from .passages import Passages
+
+        return Passages(self._store, RawArchive(self._home.archive))
 
     def get_observations(self, wanted: Sequence[str]) -> tuple[Detail, ...]:
         """Layer 2: everything known about these hits, in the order asked; raises `TooManyIds` or `UnknownIds`."""
         if not 1 <= len(wanted) <= IDS_MAX:
             raise TooManyIds(len(wanted), IDS_MAX)
+        from .details import Details
+
         keys = {public: ids.key(public) for public in wanted}
-        found = self._details.load([key for key in keys.values() if key is not None])
+        found = Details(self._store).load([key for key in keys.values() if key is not None])
         if unknown := [public for public in keys if public not in {detail.id for detail in found}]:
             raise UnknownIds(unknown)
         return tuple(found)
@@ -60,4 +77,4 @@ class Layers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._close()
+        self._store.close()

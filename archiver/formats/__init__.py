@@ -1,6 +1,7 @@
 """Formats: how each agent writes down what was said."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -67,6 +68,9 @@ class Format(Protocol):
         ...
 
 
+_FIRST = 5
+"""Records that tell the format of nearly every file; the others are decoded only where these do not."""
+
 FORMATS: tuple[Format, ...] = (ClaudeCode(), Codex(), Copilot(), Pi())
 
 
@@ -80,5 +84,12 @@ def recognise(head: bytes, name: str = "") -> Format | None:
 
     Where they hold no record, because the file is empty or damaged, its name tells.
     """
-    found = list(head_records(head))
-    return next((known for known in FORMATS if (known.claims(found) if found else known.names(name))), None)
+    records = head_records(head)
+    found = list(islice(records, _FIRST))
+    if not found:
+        return next((known for known in FORMATS if known.names(name)), None)
+    told = next((known for known in FORMATS if known.claims(found)), None)
+    if told is None:
+        found += records
+        told = next((known for known in FORMATS if known.claims(found)), None)
+    return told
