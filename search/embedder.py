@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from threading import Lock
@@ -33,10 +32,6 @@ class Embedder(Protocol):
     @property
     def dimension(self) -> int:
         """How many numbers a vector has. Raises `ModelUnavailable` where only the loaded model knows."""
-        ...
-
-    def prepare(self) -> None:
-        """Load now what the first `embed` would load, where that can be known to be wanted. Raises nothing."""
         ...
 
     def embed(self, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
@@ -75,11 +70,6 @@ class PackagedEmbedder:
         self._encoder: Encoder | None = None
         self._lock = Lock()
 
-    def prepare(self) -> None:
-        """See `Embedder.prepare`."""
-        with suppress(ModelUnavailable):  # told by `embed`
-            self._load()
-
     def embed(self, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
         """See `Embedder.embed`."""
         return self._load().encode([readable(text) for text in texts], self._threads)
@@ -109,9 +99,6 @@ class SentenceTransformerEmbedder:
         """How many numbers a vector has. Loads the model; raises `ModelUnavailable`."""
         with self._lock:
             return self._load()[1]
-
-    def prepare(self) -> None:
-        """See `Embedder.prepare`. Seconds of loading are not begun unasked."""
 
     def embed(self, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
         """See `Embedder.embed`. The vector of a text varies in its last digits with the texts beside it."""

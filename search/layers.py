@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from threading import Thread
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ..archiver.store import Store
 from ..core import ids
-from ..core.disclosure import IDS_MAX, Detail, Mode, Query, Results, Transcript
+from ..core.disclosure import IDS_MAX, Detail, Query, Results, Transcript
 from ..core.errors import TooManyIds, UnknownIds
 from ..core.home import Home
 from .embedder import DEFAULT_MODEL, load
@@ -31,9 +30,6 @@ class Layers:
 
     def search(self, query: Query) -> Results:
         """Layer 1: what matches, one compact hit per event."""
-        if query.mode is not Mode.TEXT and "_hits" not in self.__dict__:
-            # The model takes as long to load as the index: two cores do both at once.
-            Thread(target=self._embedder.prepare, daemon=True).start()
         return self._hits.search(query)
 
     @cached_property

@@ -615,7 +615,7 @@ def test_the_project_is_named_as_soon_as_it_is_known(history: History) -> None:
     history.ingest()
     assert history.session().project == "shop"
 
-    history.append(talk("one", project="/work/bakery/.claude/worktrees/fix"))
+    history.append(talk("one", project="/code/bakery/.claude/worktrees/fix"))
     history.ingest()
     assert history.session().project == "bakery"
 
@@ -748,7 +748,7 @@ def test_a_session_that_moves_is_told_of(history: History) -> None:
     history.write([said("one?", uuid="q1"), said("two?", uuid="q2"), said("three?", uuid="q3")])
     history.ingest()
     before, seq = history.session().project, history.store.changes.last()
-    history.append([said("four?", uuid="q4", cwd="/work/market")])
+    history.append([said("four?", uuid="q4", cwd="/code/market")])
     history.ingest()
 
     assert (before, history.session().project) == ("shop", "market")

@@ -62,7 +62,7 @@ class Read:
 def test_a_session_is_described_by_its_lines() -> None:
     """Place, version, models and times come from the lines; the first folder and the last branch count."""
     here = {"cwd": "/home/demo/shop", "gitBranch": "main", "version": "2.0.1", "timestamp": "2026-03-01T10:00:00Z"}
-    there = {"cwd": "/work/bakery", "gitBranch": "fix", "version": "2.0.2", "timestamp": "2026-03-01T11:00:00Z"}
+    there = {"cwd": "/code/bakery", "gitBranch": "fix", "version": "2.0.2", "timestamp": "2026-03-01T11:00:00Z"}
     found = Read(said("one", **here), replied(text("1"), **here), said("two", **there), replied(text("2"), **there))
 
     assert found.session == Session(
@@ -235,11 +235,11 @@ def test_links_out_of_a_session_are_kept() -> None:
         ("/home/demo/shop/", "shop"),
         ("/home/demo/shop/.claude/worktrees/fix-1", "shop"),
         ("/home/demo/shop/.worktrees/fix-1/src", "shop"),
-        ("/work/worktrees/shop", "shop"),
+        ("/code/worktrees/shop", "shop"),
         ("D:\\work\\shop", "shop"),
         ("D:\\work\\shop\\.claude\\worktrees\\fix", "shop"),
         ("\\\\server\\share\\shop", "shop"),
-        ("/work/größe 1", "größe 1"),
+        ("/code/größe 1", "größe 1"),
     ],
 )
 def test_a_project_is_named_after_its_folder(folder: str, project: str) -> None:

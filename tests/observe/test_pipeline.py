@@ -35,11 +35,11 @@ def transcript(tmp_path: Path) -> Path:
     """A bug and its repair."""
     path = tmp_path / "source" / "-work-app" / "22222222-0000-4000-8000-000000000002.jsonl"
     path.parent.mkdir(parents=True)
-    edit = {"file_path": "/work/app/reader.py", "old_string": "if not cell: break", "new_string": "continue"}
+    edit = {"file_path": "/code/app/reader.py", "old_string": "if not cell: break", "new_string": "continue"}
     path.write_bytes(
         written(
             [
-                said("Fix the bug that the last column is missing from the report", uuid="1", cwd="/work/app"),
+                said("Fix the bug that the last column is missing from the report", uuid="1", cwd="/code/app"),
                 replied(tool("Edit", edit), id="m1", uuid="2"),
                 result("done", id="toolu_1"),
                 replied(text(FIXED), id="m2", uuid="3"),

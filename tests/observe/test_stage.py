@@ -14,7 +14,7 @@ ANSWER = "The cache was emptied on every start because its folder had the versio
 def told(tmp_path_factory: pytest.TempPathFactory) -> History:
     """Five exchanges in which a file was changed."""
     history = History(tmp_path_factory.mktemp("told"))
-    history.say("one", *(Said(f"Fix the cache bug {n}", ANSWER, writes=(f"/work/app/{n}.py",)) for n in range(5)))
+    history.say("one", *(Said(f"Fix the cache bug {n}", ANSWER, writes=(f"/code/app/{n}.py",)) for n in range(5)))
     return history
 
 
@@ -39,12 +39,12 @@ def test_everything_is_observed_once(told: History) -> None:
 def test_what_grew_is_observed_again(told: History) -> None:
     """An exchange that says something else is observed anew; the others are left alone."""
     observe_pending(told.store, silent)
-    said = [Said(f"Fix the cache bug {n}", ANSWER, writes=(f"/work/app/{n}.py",)) for n in range(4)]
-    told.say("one", *said, Said("Fix the cache bug 4", ANSWER, writes=("/work/app/4.py", "/work/app/other.py")))
+    said = [Said(f"Fix the cache bug {n}", ANSWER, writes=(f"/code/app/{n}.py",)) for n in range(4)]
+    told.say("one", *said, Said("Fix the cache bug 4", ANSWER, writes=("/code/app/4.py", "/code/app/other.py")))
 
     assert observe_pending(told.store, silent) == 1
     [*_, last] = told.store.observations.of_exchange(5)
-    assert "/work/app/other.py" in last.observation.files_modified
+    assert "/code/app/other.py" in last.observation.files_modified
 
 
 def test_new_rules_look_at_everything(told: History, monkeypatch: pytest.MonkeyPatch) -> None:

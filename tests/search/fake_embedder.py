@@ -19,9 +19,6 @@ class FakeEmbedder:
         """Models of different names disagree; a missing one refuses to embed."""
         self.name, self._missing = name, missing
 
-    def prepare(self) -> None:
-        """Nothing is to be loaded."""
-
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """One unit vector per text."""
         if self._missing:

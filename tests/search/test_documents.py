@@ -111,11 +111,11 @@ def test_an_exchange_carries_what_was_learned_from_it(history: History) -> None:
 
     assert (of_exchange.key, of_exchange.event, of_exchange.at) == (key, key, 5)
     assert (of_exchange.types, of_exchange.concepts) == (("decision",), ("caching",))
-    assert of_exchange.files == ("a.py/src/app/work/", "b.py/lib/")
-    assert of_exchange.projects == ("one", "/work/app")
+    assert of_exchange.files == ("a.py/src/app/code/", "b.py/lib/")
+    assert of_exchange.projects == ("one", "/code/app")
     assert (of_insight.key, of_insight.event, of_insight.at) == (insight, key, 6)
     assert (of_insight.start_line, of_insight.end_line) == (2, 3)
-    assert (of_insight.types, of_insight.files) == (("decision",), ("c.py/src/app/work/",))
+    assert (of_insight.types, of_insight.files) == (("decision",), ("c.py/src/app/code/",))
 
 
 def test_what_is_gone_has_no_entries(history: History) -> None:

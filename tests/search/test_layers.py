@@ -13,7 +13,6 @@ from palaver.core.conversation import SessionKind
 from palaver.core.disclosure import IDS_MAX, Query, Transcript
 from palaver.core.errors import (
     InvalidLineRange,
-    ModelUnavailable,
     PathOutsideArchive,
     StoreMissing,
     TooManyIds,
@@ -34,9 +33,9 @@ LONG = "word " * 3_000
 def prompts(number: int) -> list[dict[str, object]]:
     """An exchange of four lines."""
     return [
-        said(f"question {number}", uuid=f"q{number}", cwd="/work/app"),
+        said(f"question {number}", uuid=f"q{number}", cwd="/code/app"),
         replied(
-            tool("Read", {"file_path": f"/work/app/{number}.py"}, id=f"t{number}"), id=f"a{number}", uuid=f"c{number}"
+            tool("Read", {"file_path": f"/code/app/{number}.py"}, id=f"t{number}"), id=f"a{number}", uuid=f"c{number}"
         ),
         result(f"{number} " + "printed " * 400, id=f"t{number}"),
         replied(
@@ -112,7 +111,7 @@ def test_details_come_in_the_order_asked(store: Store, layers: Layers) -> None:
     assert [detail.kind for detail in found] == ["observation", "exchange", "observation"]
     assert (found[0].start_line, found[0].end_line) == (1, 4)
     assert (found[2].start_line, found[2].end_line) == (1, 2)
-    assert found[1].observation.files_read == ("/work/app/2.py",)
+    assert found[1].observation.files_read == ("/code/app/2.py",)
     assert found[1].tokens > found[2].tokens > 0
 
 
@@ -255,7 +254,7 @@ def test_a_transcript_says_whose_it_is(layers: Layers, archived: str) -> None:
     """Layer 3 names the session, the project and the folder it was held in."""
     passage = layers.read(archived, 1, 1)
 
-    assert (passage.agent, passage.project, passage.cwd) == ("claude-code", "app", "/work/app")
+    assert (passage.agent, passage.project, passage.cwd) == ("claude-code", "app", "/code/app")
     assert passage.session_id == "11111111-0000-4000-8000-000000000001"
     assert passage.title == "question 0"
 
@@ -278,7 +277,7 @@ def test_a_branch_that_was_left_is_marked(tmp_path: Path, end: int | None) -> No
     """What the person rewound is told from what stayed, even where the rewind follows after the lines asked for."""
     place, archived = taken_up(
         tmp_path,
-        said("first", uuid="q1", cwd="/work/app"),
+        said("first", uuid="q1", cwd="/code/app"),
         replied(text("answer"), uuid="a1", parentUuid="q1"),
         said("wrong way", uuid="q2", parentUuid="a1"),
         replied(text("dead end"), id="m2", uuid="a2", parentUuid="q2"),
@@ -297,7 +296,7 @@ def test_a_fork_is_no_sub_agent(tmp_path: Path) -> None:
     """A session that a person forked names its origin and is shown as the main conversation it is."""
     origin = "11111111-0000-4000-8000-000000000001"
     place, archived = taken_up(
-        tmp_path, said("go on", uuid="q1", cwd="/work/app", forkedFrom={"sessionId": origin, "messageUuid": "m"})
+        tmp_path, said("go on", uuid="q1", cwd="/code/app", forkedFrom={"sessionId": origin, "messageUuid": "m"})
     )
     with Layers(place) as layers:
         passage = layers.read(archived)
@@ -306,24 +305,3 @@ def test_a_fork_is_no_sub_agent(tmp_path: Path) -> None:
     assert (passage.kind, passage.parent_id) == (SessionKind.MAIN, origin)
     assert "Sidechain" not in shown
     assert f"# Forked from: {origin}" in shown
-
-
-def test_a_failed_opening_lets_go_of_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the layers cannot be made, the store that was opened for them is closed."""
-    place, _ = taken_up(tmp_path, said("one", uuid="q1", cwd="/work/app"))
-    closed: list[Store] = []
-    close = Store.close
-
-    def noted(store: Store) -> None:
-        closed.append(store)
-        close(store)
-
-    def fail(*_: object) -> None:
-        raise ModelUnavailable("planted")
-
-    monkeypatch.setattr(Store, "close", noted)
-    monkeypatch.setattr("palaver.search.layers.Hits", fail)
-    with pytest.raises(ModelUnavailable):
-        Layers(place)
-
-    assert len(closed) == 1
