@@ -146,7 +146,8 @@ def search(query: Sequence[str], *, all_of: bool, facts: bool, as_json: bool, **
     """
     from palaver.core.disclosure import Query
 
-    gc.disable()  # looking for garbage takes a seventh of the time, and the process ends before there is any
+    # The process ends before there is garbage worth collecting; looking for it, at the end too, is slow.
+    gc.disable()
     if all_of and not 2 <= len(query) <= 5:
         raise click.UsageError("--all-of takes 2 to 5 concepts, each an argument of its own.")
     wanted = Query.parse(list(query) if all_of else " ".join(query), **options)
@@ -158,6 +159,7 @@ def search(query: Sequence[str], *, all_of: bool, facts: bool, as_json: bool, **
         _print_json(results_json(results))
     else:
         click.echo(_renderer().search(results, facts=facts), nl=False)
+    gc.freeze()
 
 
 @main.command(short_help="Layer 2: everything known about a hit.")

@@ -115,7 +115,7 @@ def test_what_is_said_is_found_among_other_words(said: str, more: str) -> None:
 @pytest.mark.parametrize(
     ("path", "folder", "expected"),
     [
-        ("/Work/app/src/Auth.ts", "", "auth.ts/src/app/code/"),
+        ("/Code/app/src/Auth.ts", "", "auth.ts/src/app/code/"),
         ("src/auth.ts", "/code/app", "auth.ts/src/app/code/"),
         ("./src//auth.ts", "", "auth.ts/src"),
         ("../lib/a.py", "/code/app", "a.py/lib/code/"),
@@ -130,4 +130,4 @@ def test_paths_begin_with_their_name(path: str, folder: str, expected: str) -> N
 
 def test_labels_forgive() -> None:
     """Case, space around and a slash at the end make no difference."""
-    assert label(" /Work/App/ ") == label("/code/app")
+    assert label(" /Code/App/ ") == label("/code/app")

@@ -101,10 +101,10 @@ def test_no_item_has_too_many_parts(history: History) -> None:
 
 def test_an_exchange_carries_what_was_learned_from_it(history: History) -> None:
     """An exchange can be filtered by the types and concepts of its observations, and by the files it touched."""
-    [key] = history.say("one", Said("question", reads=("src/a.py",), writes=("/Lib/B.py",), at=5), cwd="/Work/App")
+    [key] = history.say("one", Said("question", reads=("src/a.py",), writes=("/Lib/B.py",), at=5), cwd="/Code/App")
     [insight] = history.learn(
         key,
-        learned("title", ObservationType.DECISION, (2, 3), concepts=["Caching"], files=["/Work/App/src/c.py"], at=6),
+        learned("title", ObservationType.DECISION, (2, 3), concepts=["Caching"], files=["/Code/App/src/c.py"], at=6),
     )
 
     of_exchange, of_insight = entries(history.store, [key, insight])
