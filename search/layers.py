@@ -55,7 +55,8 @@ class Layers:
 
         keys = {public: ids.key(public) for public in wanted}
         found = Details(self._store).load([key for key in keys.values() if key is not None])
-        if unknown := [public for public in keys if public not in {detail.id for detail in found}]:
+        known = {detail.id for detail in found}
+        if unknown := [public for public in keys if public not in known]:
             raise UnknownIds(unknown)
         return tuple(found)
 
