@@ -32,7 +32,11 @@ LONGER = dict[str, int]()
 
 MODULES = sorted(
     path.relative_to(ROOT).as_posix()
-    for path in [*ENTRY.glob("*.py"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))]
+    for path in [
+        *ENTRY.glob("*.py"),
+        *ENTRY.glob("cli/*.py"),
+        *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")),
+    ]
 )
 INSIDE = [name for name in MODULES if not name.startswith("src/")]
 

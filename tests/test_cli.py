@@ -1,4 +1,4 @@
-"""Tests for src/palaver/cli.py: what a person types, sees and gets back as exit code."""
+"""Tests for src/palaver/cli/: what a person types, sees and gets back as exit code."""
 
 import errno
 import json

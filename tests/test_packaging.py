@@ -18,7 +18,9 @@ ROOT = Path(__file__).parents[1]
 ENTRY = ROOT / "src" / "palaver"
 FOLDERS = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"bench", "tests"}
 
-SHIPPED = {f"palaver/{path.name}" for path in ENTRY.iterdir() if path.is_file()} | {
+SHIPPED = {
+    f"palaver/{path.relative_to(ENTRY).as_posix()}" for path in (*ENTRY.glob("*.*"), *ENTRY.glob("cli/*.py"))
+} | {
     f"palaver/{path.relative_to(ROOT).as_posix()}"
     for folder in FOLDERS
     for path in (ROOT / folder).rglob("*")

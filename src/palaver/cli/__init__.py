@@ -1,0 +1,3 @@
+"""The command line: `palaver <command>`."""
+
+from .commands import main as main

@@ -1,0 +1,81 @@
+"""`palaver up` and `palaver archive`: one whole pass."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from palaver.core.config import Config
+from palaver.core.errors import PalaverError
+from palaver.core.home import Home
+
+from .output import as_json, print_json, renderer
+from .program import command_of, server_of
+from .progress import progress_bars
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.archiver.transcripts import Transcript
+
+
+@click.command(short_help="Archive this user's agents, and say what to do next.")
+@as_json
+def up(*, as_json: bool) -> None:
+    """Find this user's agents, archive their history, make it searchable, and say what to do next.
+
+    Running it again takes up what is new. Where no history is found, a small made-up one is archived instead, in a
+    home of its own.
+    """
+    from palaver.archiver.transcripts import DEMO, in_paths, of_this_user
+
+    home, found = Home.find(), of_this_user()
+    demo = not found and not home.database.exists()
+    own = command_of(home) if demo else ""
+    if demo:
+        home, found = Home(home.root / "demo"), in_paths([DEMO])
+        if not as_json:
+            click.echo("No agent's history was found for this user. Here is a small made-up one:")
+    complete = _archive(home, found, as_json=as_json)
+    if not as_json:
+        click.echo()
+        click.echo(renderer().next_steps(command_of(home), server_of(home), own), nl=False)
+    if not complete:
+        sys.exit(1)
+
+
+@click.command(short_help="Archive files or folders of transcripts.")
+@click.argument("paths", nargs=-1)
+@as_json
+def archive(paths: Sequence[str], *, as_json: bool) -> None:
+    """Archive files or folders of transcripts, or every known agent's when none is named.
+
+    Only what changed is read again. It can be stopped at any time.
+    """
+    from palaver.archiver.transcripts import in_paths, of_this_user
+
+    home = Home.find()
+    found = in_paths([Path(path) for path in paths]) if paths else of_this_user()
+    if not found and not home.database.exists():
+        hint = "Name a folder of transcripts, or try a made-up history with `palaver up`."
+        raise PalaverError("no agent's history was found for this user", hint=hint)
+    if not _archive(home, found, as_json=as_json):
+        sys.exit(1)
+
+
+def _archive(home: Home, found: Sequence[Transcript], *, as_json: bool) -> bool:
+    """Run all stages and say what they did; whether every file could be read and every stage ran."""
+    from palaver.observe.pipeline import Pipeline
+
+    with Pipeline(home, Config.read(home.config).model) as pipeline, progress_bars() as reporter:
+        report = pipeline.run(found, reporter)
+    if as_json:
+        from palaver.templates.shapes import report_json
+
+        print_json({**report_json(report), "home": str(home.root)})
+    else:
+        click.echo(renderer().report(report), nl=False)
+    return not report.ingested.problems and report.model is None

@@ -1,0 +1,37 @@
+"""What every command prints: JSON, a person's words, complaints."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from palaver.core.home import Home
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from palaver.templates.render import Renderer
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+
+def complain(*rows: str) -> None:
+    """Say what went wrong, a row each. Names of files stand in it, which can hold what steers a terminal."""
+    from palaver.templates.quote import line
+
+    for row in filter(None, map(line, rows)):
+        click.echo(row, err=True)
+
+
+def renderer() -> Renderer:
+    """Words for a person: commands instead of tools, and at a terminal whole titles."""
+    from palaver.templates.render import Renderer
+
+    return Renderer(Home.find().templates, at_shell=True, roomy=sys.stdout.isatty())
+
+
+def print_json(value: Mapping[str, object]) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False))

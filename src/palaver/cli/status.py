@@ -1,0 +1,26 @@
+"""`palaver status`: what is archived, and how far the index is."""
+
+from __future__ import annotations
+
+import click
+
+from palaver.core.config import Config
+from palaver.core.home import Home
+
+from .output import as_json, print_json, renderer
+
+
+@click.command(short_help="What is archived, and how far the index is.")
+@as_json
+def status(*, as_json: bool) -> None:
+    """Say what is archived, what became of every line, and how far the index is."""
+    from palaver.observe.status import status_of
+
+    home = Home.find()
+    found = status_of(home, Config.read(home.config).model)
+    if as_json:
+        from palaver.templates.shapes import status_json
+
+        print_json(status_json(found))
+    else:
+        click.echo(renderer().status(found), nl=False)
