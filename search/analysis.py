@@ -7,7 +7,6 @@ import posixpath
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import lru_cache
 
 import tantivy
 
@@ -19,10 +18,13 @@ VERSION = 1
 PROSE = "prose"
 _STEM = "english"
 _LONGEST = 80
+_KEPT = 1 << 16
 
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f]+")
 _HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _MIXED = re.compile(r"(?<![A-Za-z0-9])(?=[A-Za-z0-9]*?(?:[a-z][A-Z]|[A-Z]{2}[a-z]))[A-Za-z0-9]++")
+_COMPOUND = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z0-9]_[A-Za-z0-9]")
+"""What a word holds when `_MIXED` or `_SNAKE` can match in it."""
 _SNAKE = re.compile(r"(?<![A-Za-z0-9_])[A-Za-z0-9]++(?:_[A-Za-z0-9]++)+")
 
 
@@ -72,16 +74,26 @@ def path_label(path: str, folder: str = "") -> str:
 
 def _names(text: str) -> Iterator[str]:
     """The parts of camelCase names, and snake_case names in one piece, each word's once."""
-    words = dict.fromkeys(text.split())
-    return filter(None, (_names_in(word) if len(word) <= _LONGEST else _taken_apart(word) for word in words))
+    return filter(None, map(_KNOWN.__getitem__, dict.fromkeys(text.split())))
 
 
 def _taken_apart(word: str) -> str:
-    if (word.islower() or word.istitle()) and "_" not in word:
+    if not _COMPOUND.search(word):
         return ""
     parts = [part for name in _MIXED.findall(word) for part in _HUMP.findall(name)]
     return " ".join([*parts, *(name.replace("_", "") for name in _SNAKE.findall(word))])
 
 
-_names_in = lru_cache(maxsize=1 << 15)(_taken_apart)
-"""The same words come again and again; long ones do not, and would fill the memory."""
+class _Known(dict[str, str]):
+    """What words are taken apart into. The same ones come again and again; long ones do not, and are not kept."""
+
+    def __missing__(self, word: str) -> str:
+        parts = _taken_apart(word)
+        if len(word) <= _LONGEST:
+            if len(self) >= _KEPT:
+                self.clear()
+            self[word] = parts
+        return parts
+
+
+_KNOWN = _Known()
