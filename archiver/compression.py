@@ -1,4 +1,4 @@
-"""Compression: files that an agent keeps compressed, read as the lines they hold."""
+"""Compression: files that an agent keeps compressed or as one document, read as the lines they hold."""
 
 import io
 import logging
@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
+
+from .document import unfolded
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -16,16 +18,19 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 SUFFIX = ".zst"
+DOCUMENT = ".json"
 _log = logging.getLogger(__name__)
 
 
 def opened(path: Path) -> BinaryIO:
-    """The content of a file, decompressed when its name ends in `.zst`; raises `OSError`.
+    """The lines of a file: decompressed when its name ends in `.zst`, one a record when in `.json`; raises `OSError`.
 
     A compressed file that is damaged or cut short ends where it can no longer be read. Its bytes stay archived as
     they are.
     """
     file = path.open("rb")
+    if path.suffix == DOCUMENT:
+        return unfolded(file)
     return io.BufferedReader(_Unpacked(file, path)) if path.suffix == SUFFIX else file
 
 

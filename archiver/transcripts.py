@@ -6,12 +6,12 @@ from pathlib import Path
 
 from ..core.errors import SourceUnreadable
 from . import lines
-from .compression import SUFFIX, opened
+from .compression import DOCUMENT, SUFFIX, opened
 from .formats import FORMATS, Format, folders, recognise
 
 DEMO = Path(__file__).with_name("demo")
 """A small made-up history, for those who have none yet."""
-_KINDS = (".jsonl", f".jsonl{SUFFIX}")
+_KINDS = (".jsonl", f".jsonl{SUFFIX}", DOCUMENT)
 
 
 @dataclass(frozen=True, slots=True)

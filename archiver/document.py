@@ -1,0 +1,59 @@
+"""Documents: a conversation that is one JSON value rather than lines, read as one record per line."""
+
+import io
+import json
+from collections.abc import Iterator
+from typing import Any, BinaryIO, cast
+
+import orjson
+
+LIMIT = 256 * 1024 * 1024
+"""Bytes of the largest document that is read; of a larger one only the copy is kept."""
+
+
+def unfolded(file: BinaryIO) -> BinaryIO:
+    """A document as lines: first what it says of itself, then every object of its lists, list by list.
+
+    A document that is itself a list is its elements. One that is damaged, or too large, is a single line without an
+    end, as every line is that is still being written.
+    """
+    with file:
+        data = file.read(LIMIT + 1)
+    if len(data) > LIMIT:
+        return io.BytesIO(b"{")
+    try:
+        return io.BytesIO(b"".join(map(line, _records(_loaded(data)))))
+    except (ValueError, RecursionError):
+        return io.BytesIO(data.replace(b"\n", b" "))
+
+
+def line(value: object) -> bytes:
+    """A JSON value on one line, with its end. Lone surrogates stay as the escapes that they were."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError:  # a lone surrogate, or nested more deeply or a larger number than orjson writes
+        return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+
+
+def _loaded(data: bytes) -> object:
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return json.loads(data.decode("utf-8-sig", "replace"), strict=False)
+
+
+def _records(value: object) -> Iterator[object]:
+    if isinstance(value, list):
+        yield from cast("list[object]", value)
+    elif isinstance(value, dict):
+        document = cast("dict[str, object]", value)
+        lists = {name: each for name, each in document.items() if _holds_records(each)}
+        yield {name: each for name, each in document.items() if name not in lists}
+        for each in lists.values():
+            yield from cast("list[object]", each)
+    else:
+        yield value
+
+
+def _holds_records(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(cast("list[Any]", value)[0], dict)
