@@ -14,9 +14,12 @@ INPUT_LIMIT = 2000
 RESULT_LIMIT = 1500
 """Characters kept of an input or a result when texts are shortened."""
 
-_READERS = {"read", "view", "view_image", "read_file"}
-_WRITERS = {"write", "edit", "create", "create_file", "edit_file", "write_file", "str_replace", "insert", "multi_edit"}
-_PATHS = ("path", "file_path", "filePath")
+_READERS = {"read", "view", "view_image", "read_file", "readfile"}
+_WRITERS = {
+    *("write", "edit", "create", "create_file", "edit_file", "write_file", "str_replace", "insert", "multi_edit"),
+    *("replace", "writefile", "strreplacefile"),
+}
+_PATHS = ("path", "file_path", "filePath", "absolute_path")
 _COMMANDS = ("cmd", "command", "commands")
 _PATCHES = ("patch", "input")
 _SHELLS = {"bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh"}
@@ -108,5 +111,5 @@ def _files(tool: str, arguments: Mapping[str, Any], body: str) -> tuple[tuple[st
         return (), patched(body)
     path = clean(next((string(arguments[name]) for name in _PATHS if arguments.get(name)), ""))
     # One tool may do everything to a file; what it does is then its command.
-    doing = string(arguments.get("command")) if tool == "str_replace_editor" else tool
+    doing = string(arguments.get("command")) if tool == "str_replace_editor" else tool.lower()
     return (path,) if path and doing in _READERS else (), (path,) if path and doing in _WRITERS else ()

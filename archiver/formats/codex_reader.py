@@ -5,14 +5,12 @@ are what the person saw. Each tells most things a second time. What a person typ
 first; of what the model said and its tools answered, the items are the better account.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeAlias
 
 from ...core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
 from ..lines import Line, Record, records
-from ..text import clean, clip, one_line
-from .actions import INPUT_LIMIT, UNKNOWN, Action, action, said
+from ..text import clean, one_line
+from .actions import UNKNOWN, Action, action, said
 from .codex_envelopes import arguments, call_id, opened, parent_of, tool_name, without_history
 from .codex_prompts import is_envelope, request, shell_command, without_pictures
 from .codex_tools import (
@@ -26,15 +24,12 @@ from .codex_tools import (
     picture,
     review,
 )
-from .echoes import REPEATED, Echoes
+from .echoes import Echoes
+from .given import BOOKKEEPING, CONTEXT, COPIED_HEADER, EMPTY, REPEATED, Given, of_line, unknown
 from .marks import Facts, Mark, identity
+from .prompts import Accounts, Prompts
 from .shape import instant, listing, mapping, string, whole
 
-BOOKKEEPING = "bookkeeping"
-CONTEXT = "context"
-COPIED_HEADER = "copied-header"
-"""The header of another session, which a fork brought along."""
-EMPTY = "empty"
 ENCRYPTED = "encrypted"
 
 _TITLE_RANK = 3
@@ -55,9 +50,6 @@ _BOOKKEEPING = {
     "state", "world_state", "inter_agent_communication_metadata",
 }  # fmt: skip
 
-Given: TypeAlias = "Sequence[Turn | Note] | str"
-"""What one record gives: turns and notes, or the reason why nothing. Empty when it is held back."""
-
 
 class CodexReader:
     """Reads one file.
@@ -71,11 +63,10 @@ class CodexReader:
         self._facts = Facts(session)
         self._echoes = Echoes()
         self._actions: dict[str, Action] = {}
-        self._asked: Counter[tuple[str, str]] = Counter()
+        self._accounts = Accounts()
+        self._prompts = Prompts()
         self._thoughts: set[str] = set()
-        self._prompts: list[int] = []
-        self._partial = self._reviewing = False
-        self._alone = True
+        self._reviewing = False
         self._handlers: dict[str, Callable[[Record, Mark], Given]] = {
             "session_meta": self._header,
             "turn_context": self._context,
@@ -134,7 +125,7 @@ class CodexReader:
     def read(self, lines: Iterable[Line]) -> Iterator[Turn | Note | Skipped]:
         """The events of the lines, in order; what is told twice comes once it is known which telling to keep."""
         for count, line in enumerate(lines):
-            self._partial = self._partial or (count == 0 and line.number > 1)
+            self._prompts.partial = self._prompts.partial or (count == 0 and line.number > 1)
             events = self._line(line)
             yield from self._echoes.take()
             yield from events
@@ -145,17 +136,14 @@ class CodexReader:
         found = without_history(line) or records(line)
         if isinstance(found, str):
             return [Skipped(line.number, found)]
-        self._alone = len(found) == 1
-        given = [self._record(record, line) for record in found]
-        events = [event for each in given if not isinstance(each, str) for event in each]
-        reason = next((each for each in given if isinstance(each, str)), "")
-        return events or ([Skipped(line.number, reason)] if reason else [])
+        self._echoes.alone = len(found) == 1
+        return of_line(line, [self._record(record, line) for record in found])
 
     def _record(self, record: Record, line: Line) -> Given:
         key, payload = opened(record)
         handler = self._handlers.get(key)
         if handler is None:
-            return BOOKKEEPING if key in _BOOKKEEPING else f"unknown-type:{one_line(clean(key), 40)}"
+            return BOOKKEEPING if key in _BOOKKEEPING else unknown(key)
         named = string(payload.get("id")) or string(payload.get("call_id")) or string(payload.get("client_id"))
         at = instant(record.get("timestamp") or record.get("created_at") or payload.get("timestamp"))
         return handler(payload, Mark(line.number, at, f"{key}:{identity(named, line.data)}"))
@@ -200,17 +188,14 @@ class CodexReader:
         ]
 
     def _rolled_back(self, payload: Record, mark: Mark) -> Given:
-        count = whole(payload.get("num_turns"))
-        if not 0 < count <= len(self._prompts):
-            return [Note(mark.line, Fact.REWOUND, "")] if self._partial and count else BOOKKEEPING
-        first = self._prompts[-count]
-        del self._prompts[-count:]
-        return [Note(mark.line, Fact.REWOUND, str(first))]
+        return self._prompts.take_back(mark.line, whole(payload.get("num_turns"))) or BOOKKEEPING
 
     def _notice(self, payload: Record, mark: Mark) -> Given:
         text = string(payload.get("message")) or string(mapping(payload.get("error")).get("message"))
         reason = string(payload.get("reason"))
-        return [self._injected(mark, text or f"Turn aborted: {reason or 'no reason given'}", failed=True)]
+        return [
+            mark.injected(text or f"Turn aborted: {reason or 'no reason given'}", shorten=self._shorten, failed=True)
+        ]
 
     # What a person typed
 
@@ -236,7 +221,7 @@ class CodexReader:
         if ran is not None:
             return self._ran(ran, mark)
         if texts and not typed:
-            return [self._injected(mark, "\n".join(texts))]
+            return [mark.injected("\n".join(texts), shorten=self._shorten)]
         pictures = "\n".join(filter(None, (content_text([block]) for block in blocks if "text" not in block)))
         return self._ask("item", "\n".join(typed), pictures, mark)
 
@@ -248,31 +233,29 @@ class CodexReader:
         pictures += [content_text([block]) for block in blocks if string(block.get("type")) in {"image", "local_image"}]
         by_program = string(payload.get("kind")) in {"environment_context", "user_instructions"}
         if by_program or self._reviewing or is_envelope(text, told_apart=True):
-            return [self._injected(mark, text)]
+            return [mark.injected(text, shorten=self._shorten)]
         return self._ask("event", text, "\n".join(filter(None, pictures)), mark)
 
     def _ask(self, account: str, text: str, pictures: str, mark: Mark) -> Given:
         """A prompt, unless the other account of the session has told it already."""
-        words = " ".join(without_pictures(text).split())
-        other = ("event" if account == "item" else "item", words)
-        if self._asked[other]:
-            self._asked[other] -= 1
+        words = without_pictures(text)
+        if self._accounts.repeats(words, of="event" if account == "item" else "item"):
             return REPEATED
         shown = "\n".join(filter(None, (request(text), pictures)))
         if not shown:
             return EMPTY
         prompt = self._open(shown, mark)
-        self._asked[account, words] += 1
+        self._accounts.tell(account, words)
         return prompt
 
     def _open(self, text: str, mark: Mark) -> Given:
         """Forget what belongs to the exchange that ends here."""
         self._echoes.settle()
         self._actions.clear()
-        self._asked.clear()
+        self._accounts.clear()
         self._thoughts.clear()
         self._reviewing = False
-        self._prompts.append(mark.line)
+        self._prompts.add(mark.line)
         speaker = Speaker.HOST if self._session.kind is SessionKind.SUBAGENT else Speaker.HUMAN
         return [mark.turn(speaker, Kind.PROMPT, text), *self._facts.place(mark.line)]
 
@@ -284,7 +267,7 @@ class CodexReader:
             return ENCRYPTED
         if self._session.kind is SessionKind.SUBAGENT and recipient.startswith(f"{author}/"):
             return self._open(text, mark)
-        return [self._injected(mark, text)]
+        return [mark.injected(text, shorten=self._shorten)]
 
     def _ran(self, command: tuple[str, str], mark: Mark) -> Given:
         end = answer(command[1])
@@ -296,7 +279,7 @@ class CodexReader:
 
     def _hook_prompt(self, payload: Record, mark: Mark) -> Given:
         text = clean("\n".join(string(mapping(part).get("text")) for part in listing(payload.get("fragments"))))
-        return [self._injected(mark, text)] if text else EMPTY
+        return [mark.injected(text, shorten=self._shorten)] if text else EMPTY
 
     def _review_begins(self, payload: Record, mark: Mark) -> Given:
         """A person asks for a review with a command; the sentence that follows is the program's."""
@@ -308,7 +291,7 @@ class CodexReader:
     def _review_ends(self, payload: Record, mark: Mark) -> Given:
         self._reviewing = False
         text = clean(review(mapping(payload.get("review_output"))))
-        return self._hold(_REVIEWED, mark.turn(Speaker.ASSISTANT, Kind.PROSE, text)) if text else EMPTY
+        return self._echoes.give(_REVIEWED, mark.turn(Speaker.ASSISTANT, Kind.PROSE, text)) if text else EMPTY
 
     # What the model said and did
 
@@ -335,13 +318,7 @@ class CodexReader:
 
     def _again(self, voice: str, kind: Kind, text: str, mark: Mark) -> Given:
         text = clean(text)
-        return self._hold(_words(voice, text), mark.turn(Speaker.ASSISTANT, kind, text)) if text else EMPTY
-
-    def _hold(self, key: str, turn: Turn) -> Given:
-        """A line that says several things cannot be dropped for one of them."""
-        if not self._alone:
-            return [turn]
-        return [] if self._echoes.hold(key, turn) else REPEATED
+        return self._echoes.give(_words(voice, text), mark.turn(Speaker.ASSISTANT, kind, text)) if text else EMPTY
 
     def _call(self, payload: Record, mark: Mark) -> Given:
         call = string(payload.get("call_id")) or string(payload.get("id"))
@@ -356,18 +333,20 @@ class CodexReader:
         turn = self._result(mark, call, made, end, made.writes)
         if made.writes:
             # The event names the files that were changed in the end.
-            return self._hold(call, turn)
+            return self._echoes.give(call, turn)
         self._echoes.hear(call)
         return [turn]
 
     def _command_end(self, payload: Record, mark: Mark) -> Given:
         call = call_id(payload)
-        return self._hold(call, self._result(mark, call, Action("exec_command", ""), command_answer(payload), ()))
+        return self._echoes.give(
+            call, self._result(mark, call, Action("exec_command", ""), command_answer(payload), ())
+        )
 
     def _mcp_end(self, payload: Record, mark: Mark) -> Given:
         call, place = call_id(payload), mapping(payload.get("invocation")) or payload
         tool = f"mcp__{string(place.get('server'))}__{string(place.get('tool'))}"
-        return self._hold(call, self._result(mark, call, Action(tool, ""), mcp_answer(payload), ()))
+        return self._echoes.give(call, self._result(mark, call, Action(tool, ""), mcp_answer(payload), ()))
 
     def _patched(self, payload: Record, mark: Mark) -> Given:
         call, changes = call_id(payload), mapping(payload.get("changes"))
@@ -389,10 +368,6 @@ class CodexReader:
         return mark.turn(
             Speaker.TOOL, Kind.RESULT, text, tool=made.tool, call=call, failed=end.failed, reads=reads, writes=writes
         )
-
-    def _injected(self, mark: Mark, text: str, *, failed: bool = False) -> Turn:
-        text = clip(clean(text), INPUT_LIMIT) if self._shorten else clean(text)
-        return mark.turn(Speaker.HOST, Kind.INJECTED, text, failed=failed)
 
 
 def _words(voice: str, text: str) -> str:

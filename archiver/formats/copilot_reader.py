@@ -1,19 +1,16 @@
 """Reads the events of a Copilot CLI session into turns and notes."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeAlias
 
 from ...core.conversation import Fact, Kind, Note, Session, Skipped, Speaker, Turn
 from ..lines import Line, Record, records
-from ..text import clean, clip, one_line
-from .actions import INPUT_LIMIT, UNKNOWN, Action, action, said
-from .echoes import REPEATED, Echoes
+from ..text import clean, one_line
+from .calls import Calls
+from .echoes import Echoes
+from .given import BOOKKEEPING, CONTEXT, EMPTY, REPEATED, Given, of_line, unknown
 from .marks import Facts, Mark, identity
 from .shape import instant, listing, mapping, string, whole
 
-BOOKKEEPING = "bookkeeping"
-CONTEXT = "context"
-EMPTY = "empty"
 HOOK_OUTPUT = "hook-output"
 
 _TITLE_RANK = 2
@@ -32,9 +29,6 @@ _SKIPPED_TYPES = {
     "tool.execution_progress": REPEATED,
 }
 
-Given: TypeAlias = "Sequence[Turn | Note] | str"
-"""What one event gives: turns and notes, or the reason why nothing. Empty when it is held back."""
-
 
 class CopilotReader:
     """Reads one file. What it remembers of earlier lines never reaches over the start of an exchange, except for facts
@@ -45,8 +39,7 @@ class CopilotReader:
         self._shorten = shorten
         self._facts = Facts(session)
         self._echoes = Echoes()
-        self._actions: dict[str, Action] = {}
-        self._alone = True
+        self._calls = Calls(shorten)
         self._handlers: dict[str, Callable[[Record, Mark], Given]] = {
             "session.start": self._started,
             "session.resume": self._started,
@@ -80,18 +73,15 @@ class CopilotReader:
         found = records(line)
         if isinstance(found, str):
             return [Skipped(line.number, found)]
-        self._alone = len(found) == 1
-        given = [self._record(record, line) for record in found]
-        events = [event for each in given if not isinstance(each, str) for event in each]
-        reason = next((each for each in given if isinstance(each, str)), "")
-        return events or ([Skipped(line.number, reason)] if reason else [])
+        self._echoes.alone = len(found) == 1
+        return of_line(line, [self._record(record, line) for record in found])
 
     def _record(self, record: Record, line: Line) -> Given:
         kind = string(record.get("type"))
         handler = self._handlers.get(kind)
         if handler is None:
             known = _SKIPPED_TYPES.get(kind) or _SKIPPED_FAMILIES.get(kind.partition(".")[0])
-            return known or f"unknown-type:{one_line(clean(kind), 40)}"
+            return known or unknown(kind)
         named = identity(string(record.get("id")), line.data)
         return handler(mapping(record.get("data")), Mark(line.number, instant(record.get("timestamp")), named))
 
@@ -146,9 +136,9 @@ class CopilotReader:
         if not text:
             return EMPTY
         if data.get("isAutopilotContinuation") is True or data.get("source") not in (None, "", "user"):
-            return [self._injected(mark, text)]
+            return [mark.injected(text, shorten=self._shorten)]
         self._echoes.settle()
-        self._actions.clear()
+        self._calls.clear()
         return [mark.turn(Speaker.HUMAN, Kind.PROMPT, text), *self._facts.place(mark.line)]
 
     def _message(self, data: Record, mark: Mark) -> Given:
@@ -163,53 +153,34 @@ class CopilotReader:
         for request in map(mapping, listing(data.get("toolRequests"))):
             call = string(request.get("toolCallId"))
             self._echoes.hear(call)
-            turns.append(self._call(mark, call, string(request.get("name")), request.get("arguments"), group))
+            tool, given = string(request.get("name")), request.get("arguments")
+            turns.append(self._calls.call(mark, call, tool, given, group=group))
         return [*turns, *self._facts.learn(mark.line, Fact.MODEL, string(data.get("model")))] or EMPTY
 
     def _reasoning(self, data: Record, mark: Mark) -> Given:
         text = clean(string(data.get("content")))
-        return self._hold(f"thought {text}", mark.turn(Speaker.ASSISTANT, Kind.THINKING, text)) if text else EMPTY
-
-    def _call(self, mark: Mark, call: str, tool: str, given: object, group: str = "") -> Turn:
-        made = self._actions[call] = action(tool, given, shorten=self._shorten)
-        return mark.turn(Speaker.ASSISTANT, Kind.CALL, made.text, tool=made.tool, call=call, group=group)
+        return (
+            self._echoes.give(f"thought {text}", mark.turn(Speaker.ASSISTANT, Kind.THINKING, text)) if text else EMPTY
+        )
 
     def _call_again(self, data: Record, mark: Mark) -> Given:
-        call = string(data.get("toolCallId"))
-        return self._hold(call, self._call(mark, call, string(data.get("toolName")), data.get("arguments")))
-
-    def _hold(self, key: str, turn: Turn) -> Given:
-        """A line that says several things cannot be dropped for one of them."""
-        if not self._alone:
-            return [turn]
-        return [] if self._echoes.hold(key, turn) else REPEATED
+        call, tool = string(data.get("toolCallId")), string(data.get("toolName"))
+        return self._echoes.give(call, self._calls.call(mark, call, tool, data.get("arguments")))
 
     def _result(self, data: Record, mark: Mark) -> Given:
-        call = string(data.get("toolCallId"))
-        made = self._actions.pop(call, UNKNOWN)
-        failed = data.get("success") is False
         result, fault = mapping(data.get("result")), string(mapping(data.get("error")).get("message"))
         text = string(result.get("content")) or string(result.get("detailedContent")) or fault
-        reads, writes = ((), ()) if failed else (made.reads, made.writes)
-        shown = said(text, made, failed=failed, shorten=self._shorten)
-        return [
-            mark.turn(
-                Speaker.TOOL, Kind.RESULT, shown, tool=made.tool, call=call, failed=failed, reads=reads, writes=writes
-            )
-        ]
+        call, failed = string(data.get("toolCallId")), data.get("success") is False
+        return [self._calls.result(mark, call, text, failed=failed)]
 
     def _skill(self, data: Record, mark: Mark) -> Given:
         named = (string(data.get("name")), string(data.get("path")))
-        return [self._injected(mark, f"Skill: {' '.join(filter(None, named))}")]
+        return [mark.injected(f"Skill: {' '.join(filter(None, named))}", shorten=self._shorten)]
 
     def _notification(self, data: Record, mark: Mark) -> Given:
         text = string(data.get("content"))
-        return [self._injected(mark, text)] if text else EMPTY
+        return [mark.injected(text, shorten=self._shorten)] if text else EMPTY
 
     def _notice(self, data: Record, mark: Mark) -> Given:
         text = string(data.get("message")) or f"Aborted: {string(data.get('reason')) or 'no reason given'}"
-        return [self._injected(mark, text, failed=True)]
-
-    def _injected(self, mark: Mark, text: str, *, failed: bool = False) -> Turn:
-        text = clip(clean(text), INPUT_LIMIT) if self._shorten else clean(text)
-        return mark.turn(Speaker.HOST, Kind.INJECTED, text, failed=failed)
+        return [mark.injected(text, shorten=self._shorten, failed=True)]

@@ -7,14 +7,15 @@ and takes its place when there is none.
 from dataclasses import dataclass, field
 
 from ...core.conversation import Skipped, Turn
-
-REPEATED = "repeated"
+from .given import REPEATED, Given
 
 
 @dataclass(slots=True)
 class Echoes:
     """The poorer tellings of one exchange. A key is equal for all tellings of one thing, and for nothing else."""
 
+    alone: bool = True
+    """Whether the record being read is all of its line: a line that says several things is not dropped for one."""
     _held: dict[str, list[Turn]] = field(default_factory=dict[str, list[Turn]])
     _heard: set[str] = field(default_factory=set[str])
     _settled: list[Turn | Skipped] = field(default_factory=list["Turn | Skipped"])
@@ -25,6 +26,12 @@ class Echoes:
             return False
         self._held.setdefault(key, []).append(turn)
         return True
+
+    def give(self, key: str, turn: Turn) -> Given:
+        """The poorer telling where it cannot be held back, nothing where it is, or why it is passed over."""
+        if not self.alone:
+            return [turn]
+        return [] if self.hold(key, turn) else REPEATED
 
     def hear(self, key: str) -> None:
         """The richer telling was found."""

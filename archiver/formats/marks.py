@@ -5,7 +5,8 @@ import re
 from dataclasses import dataclass, field
 
 from ...core.conversation import Fact, Kind, Milliseconds, Note, Session, Speaker, Turn
-from ..text import clean
+from ..text import clean, clip
+from .actions import INPUT_LIMIT
 
 # Programs number what they say as well (`call_1`, `e7`), and such a number stands in every session.
 _UNIQUE = re.compile(r"[0-9A-Za-z]{16,}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
@@ -34,6 +35,11 @@ class Mark:
     ) -> Turn:
         """A turn of this record."""
         return Turn(self.line, speaker, kind, text, self.at, self.record, group, tool, call, failed, reads, writes)
+
+    def injected(self, text: str, *, shorten: bool, failed: bool = False) -> Turn:
+        """What the agent's program put into the conversation."""
+        text = clip(clean(text), INPUT_LIMIT if shorten else None)
+        return self.turn(Speaker.HOST, Kind.INJECTED, text, failed=failed)
 
 
 def identity(named: str, data: bytes) -> str:

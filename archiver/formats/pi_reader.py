@@ -3,27 +3,20 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePath
-from typing import TypeAlias
 
 from ...core.conversation import Fact, Kind, Note, Session, Skipped, Speaker, Turn
 from ..lines import Line, Record, records
-from ..text import clean, clip, one_line
-from .actions import INPUT_LIMIT, UNKNOWN, Action, action, said
+from ..text import clean, one_line
+from .actions import UNKNOWN, said
+from .calls import Calls
+from .given import BOOKKEEPING, COPIED_HEADER, EMPTY, REPEATED, Given, of_line, unknown
 from .marks import Facts, Mark, identity
 from .pi_tree import Tree
 from .shape import instant, listing, mapping, string, whole
 
-BOOKKEEPING = "bookkeeping"
-COPIED_HEADER = "copied-header"
-EMPTY = "empty"
-REPEATED = "repeated"
-
 _TITLE_RANK = 4
 _SKIPPED_TYPES = {"custom", "label", "thinking_level_change"}
 _SKILL = re.compile(r'<skill name="([^"]+)" location="[^"]*">\n.*?\n</skill>(?:\n\n(.*))?', re.DOTALL)
-
-Given: TypeAlias = "Sequence[Turn | Note] | str"
-"""What one entry gives: turns and notes, or the reason why nothing."""
 
 
 class PiReader:
@@ -35,7 +28,7 @@ class PiReader:
         self._session, self._shorten = session, shorten
         self._facts = Facts(session)
         self._tree = Tree()
-        self._actions: dict[str, Action] = {}
+        self._calls = Calls(shorten)
         self._handlers: dict[str, Callable[[Record, Mark], Given]] = {
             "session": self._header,
             "session_info": self._info,
@@ -64,9 +57,7 @@ class PiReader:
         found = records(line)
         if isinstance(found, str):
             return [Skipped(line.number, found)]
-        given = [self._record(record, line) for record in found]
-        events = [event for each in given if not isinstance(each, str) for event in each]
-        return events or [Skipped(line.number, next(each for each in given if isinstance(each, str)))]
+        return of_line(line, [self._record(record, line) for record in found])
 
     def _record(self, record: Record, line: Line) -> Given:
         kind, message = string(record.get("type")), mapping(record.get("message"))
@@ -76,7 +67,7 @@ class PiReader:
         key = f"message/{message.get('role')}" if kind == "message" else kind
         handler = self._handlers.get(key)
         if handler is None:
-            return BOOKKEEPING if kind in _SKIPPED_TYPES else f"unknown-type:{one_line(clean(key), 40)}"
+            return BOOKKEEPING if kind in _SKIPPED_TYPES else unknown(key)
         # An entry's id is short and no other entry's in its file; a fork copies it with its time.
         named = f"{entry}@{written}" if entry and written else identity("", line.data)
         given = handler(message if kind == "message" else record, Mark(line.number, instant(written), named))
@@ -121,13 +112,13 @@ class PiReader:
         if not text:
             return EMPTY
         skill = _SKILL.fullmatch(text)
-        self._actions.clear()
+        self._calls.clear()
         asked = f"/skill:{skill[1]} {skill[2] or ''}".strip() if skill else text
         return [mark.turn(Speaker.HUMAN, Kind.PROMPT, asked), *self._facts.place(mark.line)]
 
     def _custom(self, message: Record, mark: Mark) -> Given:
         text = clean(_text(message.get("content")))
-        return [self._injected(mark, text)] if text else EMPTY
+        return [mark.injected(text, shorten=self._shorten)] if text else EMPTY
 
     def _assistant(self, message: Record, mark: Mark) -> Given:
         group = string(message.get("responseId")) or mark.record
@@ -138,7 +129,7 @@ class PiReader:
         made = whole(usage.get("output"))
         return [
             *(turn for turn in turns if turn is not None),
-            *([self._injected(mark, fault, failed=True)] if fault else []),
+            *([mark.injected(fault, shorten=self._shorten, failed=True)] if fault else []),
             *learn(mark.line, Fact.MODEL, string(message.get("model"))),
             *learn(mark.line, Fact.USAGE, f"{group} {given} {made}" if given or made else ""),
         ] or EMPTY
@@ -146,10 +137,8 @@ class PiReader:
     def _reply(self, block: Record, mark: Mark, group: str) -> Turn | None:
         kind = block.get("type")
         if kind == "toolCall":
-            call = string(block.get("id"))
-            made = action(string(block.get("name")), block.get("arguments"), shorten=self._shorten)
-            self._actions[call] = made
-            return mark.turn(Speaker.ASSISTANT, Kind.CALL, made.text, tool=made.tool, call=call, group=group)
+            call, tool = string(block.get("id")), string(block.get("name"))
+            return self._calls.call(mark, call, tool, block.get("arguments"), group=group)
         if kind == "thinking":
             text, said_as = clean(string(block.get("thinking"))), Kind.THINKING
         else:
@@ -157,15 +146,9 @@ class PiReader:
         return mark.turn(Speaker.ASSISTANT, said_as, text, group=group) if text else None
 
     def _result(self, message: Record, mark: Mark) -> Given:
-        call = string(message.get("toolCallId"))
-        made = self._actions.pop(call, UNKNOWN)
-        tool = made.tool or one_line(clean(string(message.get("toolName"))), 100)
+        call, tool = string(message.get("toolCallId")), string(message.get("toolName"))
         failed = message.get("isError") is True
-        text = said(_text(message.get("content")), made, failed=failed, shorten=self._shorten)
-        reads, writes = ((), ()) if failed else (made.reads, made.writes)
-        return [
-            mark.turn(Speaker.TOOL, Kind.RESULT, text, tool=tool, call=call, failed=failed, reads=reads, writes=writes)
-        ]
+        return [self._calls.result(mark, call, _text(message.get("content")), failed=failed, tool=tool)]
 
     def _ran(self, message: Record, mark: Mark) -> Given:
         """A command that the person ran past the assistant."""
@@ -175,10 +158,6 @@ class PiReader:
             mark.turn(Speaker.HUMAN, Kind.CALL, f"! {command}", tool="bash", call=mark.record),
             mark.turn(Speaker.TOOL, Kind.RESULT, text, tool="bash", call=mark.record, failed=failed),
         ]
-
-    def _injected(self, mark: Mark, text: str, *, failed: bool = False) -> Turn:
-        text = clip(text, INPUT_LIMIT) if self._shorten else text
-        return mark.turn(Speaker.HOST, Kind.INJECTED, text, failed=failed)
 
 
 def _text(content: object) -> str:

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.archiver.formats.echoes import REPEATED, Echoes
+from palaver.archiver.formats.echoes import Echoes
+from palaver.archiver.formats.given import REPEATED
 from palaver.core.conversation import Kind, Skipped, Speaker, Turn
 
 
