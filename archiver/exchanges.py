@@ -38,7 +38,7 @@ def group(reader: Reader, lines: Iterable[Line], *, first_ordinal: int = 0) -> I
 
 def left_behind(exchange: Exchange, first: int, end: int) -> Exchange:
     """The exchange with its turns on lines `first` up to but without `end` marked as left behind by a rewind."""
-    turns = tuple(replace(turn, active=turn.active and not first <= turn.line < end) for turn in exchange.turns)
+    turns = tuple(turn._replace(active=turn.active and not first <= turn.line < end) for turn in exchange.turns)
     return replace(exchange, turns=turns)
 
 

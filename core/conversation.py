@@ -6,7 +6,7 @@ Times are integers, milliseconds since 1970-01-01T00:00Z. Lines are 1-based and 
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 Milliseconds: TypeAlias = int
 
@@ -35,8 +35,7 @@ class Kind(StrEnum):
     RECAP = "recap"
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(NamedTuple):
     """One piece of a conversation: a prompt, a paragraph, a tool call or its result.
 
     `text` is what is worth showing and finding, already free of NUL, lone surrogates and ANSI colours, and may be

@@ -91,7 +91,7 @@ class Passages:
             for event in group(reader, wanted, first_ordinal=first.ordinal):
                 if isinstance(event, Exchange):
                     said = (turn for turn in event.turns if start <= turn.line <= last)
-                    turns = tuple(replace(turn, active=False) if turn.line in left else turn for turn in said)
+                    turns = tuple(turn._replace(active=False) if turn.line in left else turn for turn in said)
                     if turns:
                         yield replace(event, turns=turns)
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from ...core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
@@ -236,7 +235,7 @@ class ClaudeReader:
                 record, line, Speaker.ASSISTANT, Kind.CALL, text, group=group, tool=made.tool, call=made_by
             )
         if _is_result(block):
-            return replace(self._result(record, line, block, None), group=group)
+            return self._result(record, line, block, None)._replace(group=group)
         if kind == "thinking":
             text, said = clean(string(block.get("thinking"))), Kind.THINKING
         else:

@@ -150,49 +150,17 @@ _KINDS = {kind.value: kind for kind in Kind}
 
 
 def _pack(turns: Sequence[Turn]) -> bytes:
-    return orjson.dumps(
-        [
-            (
-                t.line,
-                t.speaker,
-                t.kind,
-                t.text,
-                t.at,
-                t.record,
-                t.group,
-                t.tool,
-                t.call,
-                t.failed,
-                t.reads,
-                t.writes,
-                t.active,
-            )
-            for t in turns
-        ]
-    )
+    return orjson.dumps([tuple(turn) for turn in turns])
 
 
 def _unpack(data: bytes) -> tuple[Turn, ...]:
-    return tuple(_turn(values) for values in orjson.loads(data))
+    return tuple(map(_turn, orjson.loads(data)))
 
 
 def _turn(values: list[Any]) -> Turn:
     line, speaker, kind, text, at, record, group, tool, call, failed, reads, writes, active = values
-    return Turn(
-        line=line,
-        speaker=_SPEAKERS[speaker],
-        kind=_KINDS[kind],
-        text=text,
-        at=at,
-        record=record,
-        group=group,
-        tool=tool,
-        call=call,
-        failed=failed,
-        reads=tuple(reads),
-        writes=tuple(writes),
-        active=active,
-    )
+    speaker, kind, reads, writes = _SPEAKERS[speaker], _KINDS[kind], tuple(reads), tuple(writes)
+    return Turn(line, speaker, kind, text, at, record, group, tool, call, failed, reads, writes, active)
 
 
 def _stored(row: Row) -> StoredExchange:

@@ -173,7 +173,7 @@ def test_a_turn_left_behind_is_a_change(store: Store) -> None:
     store.exchanges.replace(session, source, 0, [said])
     mark = store.changes.last()
     store.exchanges.replace(
-        session, source, 0, [replace(said, turns=(said.turns[0], replace(said.turns[1], active=False)))]
+        session, source, 0, [replace(said, turns=(said.turns[0], said.turns[1]._replace(active=False)))]
     )
 
     assert store.changes.since(mark) == [keys(store)[0]]
