@@ -3,7 +3,7 @@
 import io
 import json
 from collections.abc import Iterator
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 import orjson
 
@@ -56,4 +56,4 @@ def _records(value: object) -> Iterator[object]:
 
 
 def _holds_records(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(cast("list[Any]", value)[0], dict)
+    return isinstance(value, list) and isinstance(next(iter(cast("list[object]", value)), None), dict)
