@@ -1,21 +1,18 @@
-"""Reading one archived file: from where it was left to its last whole line, with an account of every line."""
+"""Reading one archived file: what is new in it, what it tells of its session, and an account of every line."""
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import PurePosixPath
 from typing import BinaryIO
 
-from ..core.conversation import Exchange, Fact, Kind, Note, Session, Skipped, Turn
-from .exchanges import group, left_behind
-from .formats import Event, Format, Reader
-from .lines import Line, decode, split
+from ..core.conversation import Exchange, Fact, Kind, Note, Session
+from .exchanges import left_behind
+from .formats import Format
+from .parsing import Parsed, parse
 from .store import Place, Resume, Source
 from .text import heading_of, one_line, plan_in
 
-PARSED = "parsed"
-REPEATED = "repeated"
-"""The outcome of a line that this or another file brought before, as forks and resumed sessions do."""
 _TITLE_LENGTH = 80
 _PICTURES = ("[image", "[picture")
 """How readers begin a line that stands for a picture."""
@@ -34,56 +31,43 @@ class Reading:
 
     def __init__(self, known: Format, session: Session, source: Source, places: Places) -> None:
         self._format, self._session, self._source, self._places = known, session, source, places
-        self._start = source.resume
-        self._end = self._start.byte
-        self._pending = 0
-        self._outcomes: list[str] = []
-        self._notes: list[Note] = []
-        self._elsewhere: dict[str, Place] = {}
-        self.exchanges: list[Exchange] = []
-        self.records: dict[str, int] = {}
+        self._found = Parsed(source.resume, source.resume.byte)
         self.titles: list[Note] = []
         """Titles that name a record, which may belong to another session."""
 
     @property
     def first(self) -> int:
         """The ordinal of the first exchange that was read."""
-        return self._start.ordinal
+        return self._found.start.ordinal
 
     @property
     def lines(self) -> int:
         """How many lines were read."""
-        return len(self._outcomes)
+        return len(self._found.outcomes)
 
-    def run(self, file: BinaryIO) -> None:
-        """Read to the end. A last line that is still being written is left for the next time."""
-        self._read(file)
+    @property
+    def exchanges(self) -> list[Exchange]:
+        """What was read."""
+        return self._found.exchanges
+
+    @property
+    def records(self) -> dict[str, int]:
+        """The new record ids, and the lines they stand on."""
+        return self._found.records
+
+    def run(self, file: BinaryIO, parsed: Parsed | None = None) -> None:
+        """Read to the end, or take what somebody `parsed` from the source's resume point on."""
+        self._found = parsed or parse(self._format, self._session, self._source.resume, file)
         elsewhere = self._known_elsewhere()
         if self._reaches_back(elsewhere):
-            self._start = Resume()
-            self._read(file)
+            self._found = parse(self._format, self._session, Resume(), file)
             elsewhere = self._known_elsewhere()
         if elsewhere:
-            self._elsewhere = elsewhere
-            self._read(file)
-        for note in self._notes:
+            self._found = parse(self._format, self._session, self._found.start, file, elsewhere.keys())
+        for note in self._found.notes:
             self._note(note)
         self._describe()
         self._account()
-
-    def _read(self, file: BinaryIO) -> None:
-        start, self._end, self._pending = self._start, self._start.byte, 0
-        self._outcomes, self._notes, self.exchanges, self.records = [], [], [], {}
-        lines = self._counted(split(file, start_byte=start.byte, start_line=start.line))
-        reader = _Fresh(self._format.reader(self._session), self._is_repeated)
-        for event in group(reader, lines, first_ordinal=start.ordinal):
-            match event:
-                case Exchange():
-                    self.exchanges.append(event)
-                case Note():
-                    self._notes.append(event)
-                case Skipped(line, reason):
-                    self._outcomes[line - start.line] = reason
 
     def _known_elsewhere(self) -> dict[str, Place]:
         """Records that stood on another line before. Asked once for all: most files share nothing with others."""
@@ -92,24 +76,9 @@ class Reading:
 
     def _reaches_back(self, elsewhere: Mapping[str, Place]) -> bool:
         """Whether the lines repeat, or go back to, some that stand before the place where reading began."""
-        return any(note.fact is Fact.REWOUND and not note.value for note in self._notes) or any(
+        return any(note.fact is Fact.REWOUND and not note.value for note in self._found.notes) or any(
             source == self._source.id for source, _ in elsewhere.values()
         )
-
-    def _counted(self, lines: Iterable[Line]) -> Iterator[Line]:
-        for line in lines:
-            if not line.complete and not (line.data and isinstance(decode(line.data), list)):
-                self._pending = line.end - line.start
-                return
-            self._outcomes.append(PARSED)
-            self._end = line.end
-            yield line
-
-    def _is_repeated(self, turn: Turn) -> bool:
-        """Whether the turn's record is known from another line, here or elsewhere."""
-        if not turn.record:
-            return False
-        return turn.record in self._elsewhere or self.records.setdefault(turn.record, turn.line) != turn.line
 
     def _note(self, note: Note) -> None:
         session = self._session
@@ -132,7 +101,7 @@ class Reading:
                 session.links[str(note.fact)] = note.value
             case Fact.REWOUND:
                 first = int(note.value)
-                self.exchanges = [left_behind(exchange, first, note.line) for exchange in self.exchanges]
+                self._found.exchanges = [left_behind(exchange, first, note.line) for exchange in self.exchanges]
             case _:
                 pass
 
@@ -150,30 +119,14 @@ class Reading:
 
     def _account(self) -> None:
         """Count the lines, and remember where to go on: at the start of the last exchange, which may still grow."""
-        source, start = self._source, self._start
+        source, found, start = self._source, self._found, self._found.start
         source.lines = start.line - 1 + self.lines
-        source.coverage = dict(Counter(start.coverage) + Counter(self._outcomes))
-        source.parsed, source.pending = self._end, self._pending
+        source.coverage = dict(Counter(start.coverage) + Counter(found.outcomes))
+        source.parsed, source.pending = found.end, found.pending
         if self.exchanges:
             last = self.exchanges[-1]
-            before = Counter(start.coverage) + Counter(self._outcomes[: last.span.start_line - start.line])
+            before = Counter(start.coverage) + Counter(found.outcomes[: last.span.start_line - start.line])
             source.resume = Resume(last.span.start_line, last.span.start_byte, last.ordinal, dict(before))
-
-
-class _Fresh(Reader):
-    """A reader that says of repeated turns only that they are: who repeats a prompt does not go back to it."""
-
-    def __init__(self, reader: Reader, is_repeated: Callable[[Turn], bool]) -> None:
-        self._reader, self._is_repeated = reader, is_repeated
-
-    def read(self, lines: Iterable[Line]) -> Iterator[Event]:
-        repeated = 0
-        for event in self._reader.read(lines):
-            if isinstance(event, Turn) and self._is_repeated(event):
-                repeated = event.line
-                yield Skipped(event.line, REPEATED)
-            elif not (isinstance(event, Note) and event.fact is Fact.REWOUND and event.line == repeated):
-                yield event
 
 
 def entitle(session: Session, note: Note) -> None:

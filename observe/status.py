@@ -1,6 +1,6 @@
 """The state of the archive: what is kept, what became of every line, and how far each stage is."""
 
-from ..archiver.reading import PARSED, REPEATED
+from ..archiver.parsing import PARSED, REPEATED
 from ..archiver.store import Store
 from ..core.errors import IndexDamaged
 from ..core.home import Home

@@ -18,7 +18,7 @@ from palaver.archiver.formats.claude_code import ClaudeCode
 from palaver.archiver.formats.shape import listing, mapping
 from palaver.archiver.ingest import Ingest
 from palaver.archiver.raw import Copied, RawArchive
-from palaver.archiver.reading import PARSED, REPEATED
+from palaver.archiver.parsing import PARSED, REPEATED
 from palaver.archiver.store import Store, database
 from palaver.archiver.transcripts import Transcript, in_paths
 from palaver.core.conversation import Exchange

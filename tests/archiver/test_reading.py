@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.formats.claude_code import ClaudeCode
-from palaver.archiver.reading import PARSED, REPEATED, Reading, entitle, project_of, title_of
+from palaver.archiver.parsing import PARSED, REPEATED
+from palaver.archiver.reading import Reading, entitle, project_of, title_of
 from palaver.archiver.store import Place, Resume, Source
 from palaver.core.conversation import Fact, Note, Session, SessionKind
 

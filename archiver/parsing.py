@@ -1,0 +1,84 @@
+"""Parsing: what the lines of one archived file say, before anybody asks what of it is new."""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from ..core.conversation import Exchange, Fact, Note, Session, Skipped, Turn
+from .exchanges import group
+from .formats import Event, Format, Reader
+from .lines import Line, decode, split
+from .store import Resume
+
+PARSED = "parsed"
+REPEATED = "repeated"
+"""The outcome of a line that this or another file brought before, as forks and resumed sessions do."""
+
+
+@dataclass(slots=True)
+class Parsed:
+    """The lines of a file from `start` on.
+
+    `outcomes` has one entry a line, `records` maps the ids of its records to lines. `pending` bytes after `end` are a
+    last line that is still being written.
+    """
+
+    start: Resume
+    end: int
+    pending: int = 0
+    outcomes: list[str] = field(default_factory=list[str])
+    notes: list[Note] = field(default_factory=list[Note])
+    exchanges: list[Exchange] = field(default_factory=list[Exchange])
+    records: dict[str, int] = field(default_factory=dict[str, int])
+
+
+def parse(
+    known: Format, session: Session, start: Resume, file: BinaryIO, repeated: Collection[str] = frozenset()
+) -> Parsed:
+    """Read to the end. Turns of records that are `repeated`, or come again, are only counted.
+
+    A last line that is still being written is left for the next time.
+    """
+    found = Parsed(start, start.byte)
+    lines = _counted(split(file, start_byte=start.byte, start_line=start.line), found)
+    for event in group(_Fresh(known.reader(session), found, repeated), lines, first_ordinal=start.ordinal):
+        match event:
+            case Exchange():
+                found.exchanges.append(event)
+            case Note():
+                found.notes.append(event)
+            case Skipped(line, reason):
+                found.outcomes[line - start.line] = reason
+    return found
+
+
+def _counted(lines: Iterable[Line], found: Parsed) -> Iterator[Line]:
+    for line in lines:
+        if not line.complete and not (line.data and isinstance(decode(line.data), list)):
+            found.pending = line.end - line.start
+            return
+        found.outcomes.append(PARSED)
+        found.end = line.end
+        yield line
+
+
+class _Fresh(Reader):
+    """A reader that says of repeated turns only that they are: who repeats a prompt does not go back to it."""
+
+    def __init__(self, reader: Reader, found: Parsed, repeated: Collection[str]) -> None:
+        self._reader, self._records, self._elsewhere = reader, found.records, repeated
+
+    def read(self, lines: Iterable[Line]) -> Iterator[Event]:
+        repeated = 0
+        for event in self._reader.read(lines):
+            if isinstance(event, Turn) and self._is_repeated(event):
+                repeated = event.line
+                yield Skipped(event.line, REPEATED)
+            elif not (isinstance(event, Note) and event.fact is Fact.REWOUND and event.line == repeated):
+                yield event
+
+    def _is_repeated(self, turn: Turn) -> bool:
+        """Whether the turn's record is known from another line, here or elsewhere."""
+        if not turn.record:
+            return False
+        return turn.record in self._elsewhere or self._records.setdefault(turn.record, turn.line) != turn.line
