@@ -10,6 +10,9 @@ from ..lines import Line, Record, head_records
 from .claude_code import ClaudeCode
 from .codex import Codex
 from .copilot import Copilot
+from .gemini import Gemini
+from .kimi_cli import KimiCli
+from .kimi_code import KimiCode
 from .pi import Pi
 
 Event: TypeAlias = Turn | Note | Skipped
@@ -71,7 +74,7 @@ class Format(Protocol):
 _FIRST = 5
 """Records that tell the format of nearly every file; the others are decoded only where these do not."""
 
-FORMATS: tuple[Format, ...] = (ClaudeCode(), Codex(), Copilot(), Pi())
+FORMATS: tuple[Format, ...] = (ClaudeCode(), Codex(), Copilot(), Pi(), Gemini(), KimiCode(), KimiCli())
 
 
 def by_agent(agent: str) -> Format:

@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from palaver.archiver.compression import opened
 from palaver.archiver.formats import Format, recognise
 from palaver.archiver.formats.codex import Codex
 from palaver.archiver.formats.copilot import Copilot
+from palaver.archiver.formats.gemini import Gemini
+from palaver.archiver.formats.kimi_code import KimiCode
 from palaver.archiver.formats.pi import Pi
 from palaver.archiver.lines import HEAD_BYTES
 from palaver.core.conversation import Kind, Speaker
@@ -25,6 +28,12 @@ PLACES: tuple[tuple[Format, str], ...] = (
     (Copilot(), "jazzyalex+agent-sessions/**/copilot/**/*.jsonl"),
     (Pi(), "badlogic+pi-mono/**/*.jsonl"),
     (Pi(), "jazzyalex+agent-sessions/**/pi/*.jsonl"),
+    (Gemini(), "*/gemini-cli/*.json"),
+    (Gemini(), "jazzyalex+agent-sessions/**/gemini/[!s]*.json*"),
+    (Gemini(), "jazzyalex+agent-sessions/**/gemini/small.json"),
+    (Gemini(), "wesm+agentsview/**/gemini/*.json"),
+    (Gemini(), "Sinity+polylogue/**/gemini-cli-session.json"),
+    (KimiCode(), "jazzyalex+agent-sessions/**/kimi/*.jsonl"),
 )
 FILES = sorted({(known.agent, path): known for known, place in PLACES for path in SAMPLES.glob(place)}.items())
 
@@ -33,13 +42,20 @@ every_file = pytest.mark.parametrize(
     ("known", "path"),
     [pytest.param(known, path, id=f"{agent}-{path.stem}") for (agent, path), known in FILES],
 )
+
 NOT_TYPED = ("<", "# AGENTS.md", "# Context from", "# Files mentioned")
+
+
+def content(path: Path) -> bytes:
+    """The lines that a file holds, whatever it is."""
+    with opened(path) as file:
+        return file.read()
 
 
 @every_file
 def test_a_real_transcript_is_recognised_and_every_line_accounted_for(known: Format, path: Path) -> None:
     """Each line of a real file gives something, or one named reason why it does not."""
-    data = path.read_bytes()
+    data = content(path)
     found = recognise(data[:HEAD_BYTES])
 
     assert found is not None
@@ -52,7 +68,7 @@ def test_what_a_person_typed_holds_nothing_that_a_program_added(known: Format, p
     """No prompt of a real file is an envelope, and none is told twice in a row."""
     typed = [
         (turn.at, turn.text)
-        for exchange in exchanges(known, path.read_bytes())
+        for exchange in exchanges(known, content(path))
         for turn in exchange.turns
         if turn.kind is Kind.PROMPT and turn.speaker is Speaker.HUMAN
     ]
@@ -64,7 +80,7 @@ def test_what_a_person_typed_holds_nothing_that_a_program_added(known: Format, p
 @every_file
 def test_a_real_transcript_can_be_read_on_from_any_exchange(known: Format, path: Path) -> None:
     """Reading from the start of an exchange gives what reading everything gives."""
-    data = path.read_bytes()
+    data = content(path)
 
     assert changed_by_resuming(known, data[: 2 << 20]) == []
 
@@ -78,11 +94,13 @@ def test_a_real_transcript_can_be_read_on_from_any_exchange(known: Format, path:
         ("entireio+entire-graph/codex/019f9261-846e__bbef1c2a76a9-0.jsonl", 7),
         ("EntityProcess+agentv/copilot/1afc31c8-d97f__db325365b92c-0.jsonl", 1),
         ("badlogic+pi-mono/packages/coding-agent/test/fixtures/large-session.jsonl", 88),
+        ("entireio+cli/gemini-cli/faff42ab-6ea5__12cbfeaa512b-0.json", 2),
+        ("jazzyalex+agent-sessions/Resources/Fixtures/stage0/agents/kimi/assistant_tools.jsonl", 8),
     ],
 )
 def test_no_prompt_of_a_real_transcript_is_missing(place: str, asked: int) -> None:
     """The numbers were counted by hand."""
-    data = (SAMPLES / place).read_bytes()
+    data = content(SAMPLES / place)
     known = recognise(data[:HEAD_BYTES])
 
     assert known is not None
