@@ -4,5 +4,63 @@ What it answered, asked or was asked to extract is no new knowledge: found again
 made from.
 """
 
+import re
+from enum import StrEnum
+from functools import lru_cache
+
 OWN_PROMPT_MARK = "[palaver: own prompt]"
 """Every prompt that Palaver itself sends to a model or an agent begins with this."""
+
+_TOOL = re.compile(r"(?:mcp_+)?(?:plugin_)?palaver(?:_palaver)?[_./:-]+\w", re.IGNORECASE)
+_ASKING = "search|show|read|ask|recall|memories|context|export"
+_COMMAND = re.compile(
+    rf"(?:\S*/)?(?:(?:uvx|uv run|pipx run|python3?(?:\.\d+)? -m) )?(?:\S*/)?palaver (?:{_ASKING})\b(?!.*(?:&&|;|\n))",
+    re.DOTALL,
+)
+_FENCED = re.compile(r"^[ \t]*<recalled>[ \t]*\n.*?^[ \t]*</recalled>[ \t]*$", re.MULTILINE | re.DOTALL)
+_BEGUN = re.compile(r"^[ \t]*<recalled>[ \t]*$.*", re.MULTILINE | re.DOTALL)
+_ENDED = re.compile(r"\A.*?^[ \t]*</recalled>[ \t]*$", re.MULTILINE | re.DOTALL)
+_FENCE_END = "recalled>"
+
+
+class Own(StrEnum):
+    """Why a line is Palaver's own: the reason under which it is counted."""
+
+    FOLDER = "own-folder"
+    """Said while an agent worked in the folder that holds Palaver's data."""
+    RUN = "own-run"
+    """Said in a conversation that Palaver led itself, or in one that did nothing but ask it."""
+    TOOL = "own-tool"
+    """A call of one of Palaver's tools, or what it answered."""
+    RECALLED = "own-recalled"
+    """Nothing but text that Palaver gave back, wherever it was put."""
+
+
+def is_own_prompt(text: str) -> bool:
+    """Whether a prompt is one that Palaver sent."""
+    return text.startswith(OWN_PROMPT_MARK)
+
+
+@lru_cache(maxsize=1024)
+def is_own_tool(name: str) -> bool:
+    """Whether a tool is of Palaver's server, under any of the names that agents give to the tools of servers."""
+    return _TOOL.match(name) is not None
+
+
+def is_own_command(command: str) -> bool:
+    """Whether a shell command does nothing but ask Palaver for something it keeps."""
+    return "palaver" in command and _COMMAND.match(command) is not None
+
+
+def without_recalled(text: str, *, shortened: bool) -> str:
+    """The text without what stands between our fences; unchanged where there are none.
+
+    Of a `shortened` text one fence may be lost: then it is cut from its beginning, or to its end. Nobody else's text
+    can hold a fence of ours, because we escape those that it has.
+    """
+    if _FENCE_END not in text:
+        return text
+    text = _FENCED.sub("", text)
+    if shortened:
+        text = _ENDED.sub("", _BEGUN.sub("", text))
+    return text.strip()
