@@ -1,8 +1,10 @@
 """One pass over transcripts: copy, parse, store. What did not change costs one `stat`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ..core.conversation import Note, Session
@@ -10,13 +12,20 @@ from ..core.errors import SourceUnreadable, ValueRefused
 from ..core.progress import Progress, silent
 from ..core.report import Pass
 from . import lines
+from .ahead import Ahead, Answer, Task
 from .formats import Format, by_agent
 from .raw import Copied, RawArchive, Stat, unreadable
 from .reading import Reading, entitle
-from .store import Source, Store
+from .store import Place, Source, Store
 from .transcripts import Transcript
 
 _COPYING_THREADS = 4
+_TOGETHER = 32
+"""Readings stored in one transaction: each transaction waits for the disk."""
+_PORTION = 64 << 20
+"""Bytes of files that may be parsed ahead of being stored; a longer file is a portion of its own."""
+_WORTH_HELP = 8 << 20
+"""From how many bytes on other processes help: less is parsed before they have started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +35,22 @@ class _Job:
     path: Path
     format: Format
     archived: str
+    size: int
     continued: Source | None = None
     replaced: Source | None = None
+
+
+_Copying = tuple[_Job, Future[Copied]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A transcript that was read and waits to be stored."""
+
+    job: _Job
+    source: Source
+    session: Session
+    reading: Reading
 
 
 class Ingest:
@@ -35,6 +58,7 @@ class Ingest:
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
+        self._waiting: list[_Taken] = []
 
     def run(self, transcripts: Iterable[Transcript], progress: Progress = silent) -> Pass:
         """Take up everything new in these transcripts; files that cannot be read are reported, the others go on.
@@ -43,23 +67,39 @@ class Ingest:
         """
         tally = Pass()
         jobs = self._jobs(transcripts, tally)
+        self._waiting = []
         with ThreadPoolExecutor(_COPYING_THREADS) as pool:
-            copies = [pool.submit(self._raw.copy, job.path, job.archived) for job in jobs]
+            copying = [(job, pool.submit(self._raw.copy, job.path, job.archived)) for job in jobs]
             try:
-                for done, (job, copy) in enumerate(zip(jobs, copies, strict=True)):
-                    progress(done, len(jobs))
-                    self._take_up(job, copy, tally)
+                with closing(self._parsed_ahead(copying)) as parsed:
+                    for done, (job, copy, answer) in enumerate(parsed):
+                        progress(done, len(jobs))
+                        self._take_up(job, copy, answer, tally)
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
+                self._store_waiting(tally)
         progress(len(jobs), len(jobs))
         self._forget_gone()
         return tally
+
+    def _parsed_ahead(self, copying: Sequence[_Copying]) -> Generator[tuple[_Job, Future[Copied], Answer | None]]:
+        """Each transcript in order, with what another process found in it, if one did."""
+        for portion in _portions(copying):
+            worth = sum(job.size for job, _ in portion) >= _WORTH_HELP
+            tasks = {
+                job.archived: (Task(job.format.agent, job.path, self._raw.root, job.archived), copy)
+                for job, copy in portion
+                if worth and job.continued is None
+            }
+            with Ahead(tasks) as ahead:
+                for job, copy in portion:
+                    yield job, copy, ahead.take(job.archived)
 
     def _jobs(self, transcripts: Iterable[Transcript], tally: Pass) -> list[_Job]:
         """What is new or not what it was, oldest first, so that originals come before their forks."""
         known = self._store.sources.by_path()
         taken = self._store.sources.archived_names()
-        changed: list[tuple[int, Transcript]] = []
+        changed: list[tuple[Stat, Transcript]] = []
         for transcript in {each.path: each for each in transcripts}.values():
             tally.seen += 1
             try:
@@ -69,15 +109,17 @@ class Ingest:
                 continue
             source = known.get(transcript.path)
             if source is None or not self._raw.is_unchanged(source, stat):
-                changed.append((stat.mtime, transcript))
-        changed.sort(key=lambda pair: (pair[0], pair[1].path))
-        jobs = (self._job(transcript, known.get(transcript.path), taken, tally) for _, transcript in changed)
+                changed.append((stat, transcript))
+        changed.sort(key=lambda pair: (pair[0].mtime, pair[1].path))
+        jobs = (self._job(each, stat.size, known.get(each.path), taken, tally) for stat, each in changed)
         return [job for job in jobs if job is not None]
 
-    def _job(self, transcript: Transcript, known: Source | None, taken: set[str], tally: Pass) -> _Job | None:
+    def _job(
+        self, transcript: Transcript, size: int, known: Source | None, taken: set[str], tally: Pass
+    ) -> _Job | None:
         path = transcript.path
         if known is not None and self._raw.is_continued(known):
-            return _Job(path, by_agent(known.agent), known.archived, continued=known)
+            return _Job(path, by_agent(known.agent), known.archived, size, continued=known)
         try:
             found = transcript.recognise()
         except OSError as error:
@@ -88,45 +130,66 @@ class Ingest:
             return None
         archived = self._raw.free_name(transcript.archived(found), taken, path)
         taken.add(archived)
-        return _Job(path, found, archived, replaced=known)
+        return _Job(path, found, archived, size, replaced=known)
 
-    def _take_up(self, job: _Job, copying: Future[Copied], tally: Pass) -> None:
+    def _take_up(self, job: _Job, copying: Future[Copied], answer: Answer | None, tally: Pass) -> None:
         try:
-            copied = copying.result()
-            reading = self._read(job, _source(job, copied))
+            taken = self._read(job, _source(job, copying.result()), answer, tally)
         except SourceUnreadable as problem:
             self._report(problem, tally)
             return
-        except ValueRefused as refusal:
-            self._report(SourceUnreadable(job.path, str(refusal), hint=refusal.hint), tally)
-            return
-        tally.changed += 1
-        tally.lines += reading.lines
-        tally.exchanges += len(reading.exchanges)
+        self._waiting.append(taken)
+        if len(self._waiting) >= _TOGETHER:
+            self._store_waiting(tally)
 
-    def _read(self, job: _Job, source: Source) -> Reading:
-        """Read first and then write, so that nobody waits for the parser."""
-        sources, sessions = self._store.sources, self._store.sessions
+    def _read(self, job: _Job, source: Source, answer: Answer | None, tally: Pass) -> _Taken:
+        """Read first and write later, so that nobody waits for the parser."""
         with self._raw.open(source.archived) as file:
-            session = job.format.identify(source.path, lines.head(file))
-            number = sessions.find(session.agent, session.native_id)
-            if number is not None:
-                session = sessions.load(number)
-            reading = Reading(job.format, session, source, sources.places)
-            reading.run(file)
-        with self._store.transaction():
-            if job.replaced is not None:
-                sources.supersede(job.replaced)
-            self._write(session, source, reading)
-            sources.report(source.path, None)
-        return reading
+            session, parsed = answer or (job.format.identify(source.path, lines.head(file)), None)
+            session = self._session(session, tally)
+            places = partial(self._places, tally=tally)
+            reading = Reading(job.format, session, source, places, self._raw.root.parent)
+            reading.run(file, parsed)
+        return _Taken(job, source, session, reading)
 
-    def _write(self, session: Session, source: Source, reading: Reading) -> None:
-        number = source.session = self._store.sessions.save(session)
-        number_of_source = self._store.sources.save(source)
-        self._store.sources.own(number_of_source, reading.records)
+    def _session(self, told: Session, tally: Pass) -> Session:
+        """The session as it is stored, which may need what waits to be stored first."""
+        if any((told.agent, told.native_id) == (each.session.agent, each.session.native_id) for each in self._waiting):
+            self._store_waiting(tally)
+        number = self._store.sessions.find(told.agent, told.native_id)
+        return told if number is None else self._store.sessions.load(number)
+
+    def _places(self, records: Collection[str], tally: Pass) -> Mapping[str, Place]:
+        if any(not each.reading.records.keys().isdisjoint(records) for each in self._waiting):
+            self._store_waiting(tally)
+        return self._store.sources.places(records)
+
+    def _store_waiting(self, tally: Pass) -> None:
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return
+        with self._store.transaction():
+            for taken in waiting:
+                try:
+                    with self._store.step():
+                        self._store_one(taken)
+                except ValueRefused as refusal:
+                    self._refuse(SourceUnreadable(taken.job.path, str(refusal), hint=refusal.hint), tally)
+                else:
+                    tally.changed += 1
+                    tally.lines += taken.reading.lines
+                    tally.exchanges += len(taken.reading.exchanges)
+
+    def _store_one(self, taken: _Taken) -> None:
+        sources, source, reading = self._store.sources, taken.source, taken.reading
+        if taken.job.replaced is not None:
+            sources.supersede(taken.job.replaced)
+        number = source.session = self._store.sessions.save(taken.session)
+        number_of_source = sources.save(source)
+        sources.own(number_of_source, reading.records)
         self._store.exchanges.replace(number, number_of_source, reading.first, reading.exchanges)
         self._entitle(reading.titles)
+        sources.report(source.path, None)
 
     def _entitle(self, titles: Sequence[Note]) -> None:
         """Give titles to the sessions that hold the records they name; those of unknown records tell nothing."""
@@ -139,9 +202,12 @@ class Ingest:
                 self._store.sessions.save(session)
 
     def _report(self, problem: SourceUnreadable, tally: Pass) -> None:
-        tally.problems.append(problem)
         with self._store.transaction():
-            self._store.sources.report(problem.path, problem.reason)
+            self._refuse(problem, tally)
+
+    def _refuse(self, problem: SourceUnreadable, tally: Pass) -> None:
+        tally.problems.append(problem)
+        self._store.sources.report(problem.path, problem.reason)
 
     def _forget_gone(self) -> None:
         """A file that is no longer there was told of in its pass and is nobody's problem any more."""
@@ -150,6 +216,19 @@ class Ingest:
             with self._store.transaction():
                 for path in gone:
                     self._store.sources.report(path, None)
+
+
+def _portions(copying: Sequence[_Copying]) -> Iterator[list[_Copying]]:
+    portion: list[_Copying] = []
+    size = 0
+    for job, copy in copying:
+        if portion and size + job.size > _PORTION:
+            yield portion
+            portion, size = [], 0
+        portion.append((job, copy))
+        size += job.size
+    if portion:
+        yield portion
 
 
 def _is_gone(path: Path) -> bool:

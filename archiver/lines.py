@@ -20,7 +20,7 @@ HEAD_LINES = 50
 """How much of a file tells what it is; a line that begins in these bytes is read to its end."""
 
 _BOM = b"\xef\xbb\xbf"
-_PIECE = 64 * 1024
+_PIECE = 1 << 18
 _SPACE = re.compile(r"\s*")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -54,27 +54,30 @@ class Line(NamedTuple):
 def split(file: BinaryIO, *, start_byte: int = 0, start_line: int = 1, limit: int = LIMIT) -> Iterator[Line]:
     """The lines of a file from a byte offset on, holding at most one line of `limit` bytes and one piece read ahead."""
     file.seek(start_byte)
-    start, number, size = start_byte, start_line, 0
+    start, number = start_byte, start_line
     held: list[bytes] = []
+    size = 0
     while piece := file.read(_PIECE):
         *whole, rest = piece.split(b"\n")
         for data in whole:
             size += len(data)
-            held.append(data)
-            yield _line(number, start, size, held, complete=True, oversized=size > limit)
-            start, number, size = start + size + 1, number + 1, 0
+            line = b"".join((*held, data)) if held else data
+            yield _line(number, start, size, line, complete=True, oversized=size > limit)
             held.clear()
+            start, number, size = start + size + 1, number + 1, 0
         size += len(rest)
-        held.append(rest)
         if size > limit:
             held.clear()
+        elif rest:
+            held.append(rest)
     if size:
-        yield _line(number, start, size, held, complete=False, oversized=size > limit)
+        yield _line(number, start, size, b"".join(held), complete=False, oversized=size > limit)
 
 
-def _line(number: int, start: int, size: int, held: list[bytes], *, complete: bool, oversized: bool) -> Line:
-    data = b"" if oversized else held[0] if len(held) == 1 else b"".join(held)
-    if start == 0:
+def _line(number: int, start: int, size: int, data: bytes, *, complete: bool, oversized: bool) -> Line:
+    if oversized:
+        data = b""
+    elif start == 0:
         data = data.removeprefix(_BOM)
     return Line(number, start, start + size + complete, data.removesuffix(b"\r"), complete, oversized)
 

@@ -8,7 +8,7 @@ from ..core.conversation import Exchange, Fact, Note, Session, Skipped, Turn
 from .exchanges import group
 from .formats import Event, Format, Reader
 from .lines import Line, decode, split
-from .store import Resume
+from .resume import Resume
 
 PARSED = "parsed"
 REPEATED = "repeated"

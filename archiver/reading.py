@@ -3,14 +3,16 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from ..core.conversation import Exchange, Fact, Kind, Note, Session
 from .exchanges import left_behind
 from .formats import Format
 from .parsing import Parsed, parse
-from .store import Place, Resume, Source
+from .recursion import leave_out
+from .resume import Resume
+from .store import Place, Source
 from .text import heading_of, one_line, plan_in
 
 _TITLE_LENGTH = 80
@@ -29,8 +31,9 @@ class Reading:
     knows what its notes told, and `records` maps new record ids to lines.
     """
 
-    def __init__(self, known: Format, session: Session, source: Source, places: Places) -> None:
+    def __init__(self, known: Format, session: Session, source: Source, places: Places, home: Path) -> None:
         self._format, self._session, self._source, self._places = known, session, source, places
+        self._home = home
         self._found = Parsed(source.resume, source.resume.byte)
         self.titles: list[Note] = []
         """Titles that name a record, which may belong to another session."""
@@ -64,6 +67,7 @@ class Reading:
             elsewhere = self._known_elsewhere()
         if elsewhere:
             self._found = parse(self._format, self._session, self._found.start, file, elsewhere.keys())
+        leave_out(self._found, self._session, self._home)
         for note in self._found.notes:
             self._note(note)
         self._describe()

@@ -6,20 +6,30 @@ from types import TracebackType
 from typing import Self
 
 from .changes import Changes, Entity
+from .containers import Containers
 from .database import Database
 from .exchanges import Exchanges, StoredExchange
 from .items import Items, StoredItem
+from .jobs import MODEL_PREFIX, Batch, DeadJob, Job, Jobs
 from .leases import Lease, Leases
+from .ledger import LedgerRows, Planned
+from .memories import Memories
+from .memory_edges import MemoryEdges
+from .memory_events import MemoryEvents
 from .observations import Observations, StoredObservation
 from .sessions import Sessions
-from .sources import Place, Resume, Source, Sources
+from .sources import Place, Source, Sources
 from .vectors import StoredVector, Vectors
 
 __all__ = [
+    "MODEL_PREFIX",
+    "Batch",
+    "DeadJob",
     "Entity",
+    "Job",
     "Lease",
     "Place",
-    "Resume",
+    "Planned",
     "Source",
     "Store",
     "StoredExchange",
@@ -36,12 +46,18 @@ class Store:
         self._database = database
         self.changes = Changes(database)
         self.sources = Sources(database)
+        self.containers = Containers(database)
         self.sessions = Sessions(database, self.changes)
         self.items = Items(database)
         self.exchanges = Exchanges(database, self.changes)
         self.observations = Observations(database, self.changes)
         self.vectors = Vectors(database, self.changes)
+        self.memories = Memories(database, self.changes)
+        self.memory_events = MemoryEvents(database)
+        self.memory_edges = MemoryEdges(database)
         self.leases = Leases(database)
+        self.jobs = Jobs(database)
+        self.ledger = LedgerRows(database)
 
     @classmethod
     def create(cls, path: Path) -> Self:
@@ -56,6 +72,10 @@ class Store:
     def transaction(self) -> AbstractContextManager[None]:
         """All writes inside happen together or not at all. Keep it short; do not nest."""
         return self._database.transaction()
+
+    def step(self) -> AbstractContextManager[None]:
+        """A part of a transaction that can fail without the rest of it."""
+        return self._database.step()
 
     def close(self) -> None:
         """Let go of the file."""

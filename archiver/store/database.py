@@ -91,6 +91,19 @@ class Database:
                 self.run("ROLLBACK")
             raise
 
+    @contextmanager
+    def step(self) -> Generator[None]:
+        """A part of a transaction that is undone alone when it fails."""
+        self.run("SAVEPOINT step")
+        try:
+            yield
+            self.run("RELEASE step")
+        except BaseException:
+            if self._connection.in_transaction:
+                self.run("ROLLBACK TO step")
+                self.run("RELEASE step")
+            raise
+
     def run(self, sql: str, values: tuple[Value, ...] = ()) -> int:
         """Run one statement; the row id of the last insert."""
         with _translated(self.path):

@@ -9,21 +9,12 @@ from pathlib import Path
 from typing import cast
 
 from ...core.clock import now
+from ...core.conversation import SessionKind
+from ..resume import Resume
 from .database import Database, Row
 
 Place = tuple[int, int]
 """A source's id and a line in its copy."""
-
-
-@dataclass(slots=True)
-class Resume:
-    """Where reading goes on after an append: the start of the last exchange, which may still grow."""
-
-    line: int = 1
-    byte: int = 0
-    ordinal: int = 0
-    coverage: dict[str, int] = field(default_factory=dict[str, int])
-    """Lines before `line`, by outcome."""
 
 
 @dataclass(slots=True)
@@ -70,6 +61,20 @@ class Sources:
         """Every current source; those replaced by a rewritten file are left out."""
         rows = self._db.rows(f"SELECT {_COLUMNS} FROM source WHERE NOT superseded")
         return {source.path: source for source in map(_source, rows)}
+
+    def all(self) -> list[Source]:
+        """Every source, those replaced by a rewritten file included."""
+        return [_source(row) for row in self._db.rows(f"SELECT {_COLUMNS} FROM source ORDER BY id")]
+
+    def of_session(self, native_id: str) -> list[Source]:
+        """The sources of a session, by the id that its agent gave it, and of the sub-agents that worked for it."""
+        rows = self._db.rows(
+            f"""SELECT {_COLUMNS} FROM source WHERE session IN (
+                    SELECT id FROM session WHERE native_id = ? OR (parent_id = ? AND kind = ?)
+                ) ORDER BY id""",
+            (native_id, native_id, SessionKind.SUBAGENT),
+        )
+        return [_source(row) for row in rows]
 
     def load(self, number: int) -> Source:
         """The source with this id, which must exist."""

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from palaver.archiver.copies import SEALED, Copy
 from palaver.archiver.raw import Copied, RawArchive, Stat
 from palaver.archiver.store import Source
 from palaver.core.errors import PathOutsideArchive, SourceUnreadable
@@ -146,6 +147,111 @@ def test_a_name_is_free_unless_it_belongs_to_another(raw: RawArchive, file: Path
 
     file.write_bytes(b"on")
     assert raw.free_name(NAME, set(), file) == "claude-code/shop/one~2.jsonl"
+
+
+def sealed(raw: RawArchive, file: Path, data: bytes = b"one\n") -> Source:
+    """A copy of this content that was sealed."""
+    file.write_bytes(data)
+    known = source(file, raw.copy(file, NAME))
+    Copy(raw.root, NAME).seal()
+    return known
+
+
+def test_a_sealed_copy_is_what_it_was(raw: RawArchive, file: Path) -> None:
+    """Its name, its content and what is known of its file do not change by sealing."""
+    known = sealed(raw, file)
+
+    assert raw.is_unchanged(known, Stat.of(file))
+    assert raw.is_continued(known)
+    assert content(raw) == b"one\n"
+    assert raw.relative(NAME) == raw.relative(str(raw.root / NAME)) == raw.relative(NAME + SEALED) == NAME
+    assert raw.free_name(NAME, set(), file) == NAME
+    assert raw.damage(NAME) == []
+
+
+def test_a_file_that_was_only_touched_leaves_its_copy_sealed(raw: RawArchive, file: Path) -> None:
+    """Nothing new in a file is no reason to unseal it."""
+    known = sealed(raw, file, b"a" * 9000)
+    file.touch()
+
+    copied = raw.copy(file, NAME)
+    assert (copied.head, copied.tail, copied.stat) == (known.head, known.tail, Stat.of(file))
+    assert not (raw.root / NAME).exists()
+
+
+def test_a_sealed_copy_goes_on_when_its_file_does(raw: RawArchive, file: Path) -> None:
+    """After weeks a session is resumed: its copy is plain again and holds all of it."""
+    known = sealed(raw, file)
+    with file.open("ab") as more:
+        more.write(b"two\n")
+
+    assert not raw.is_unchanged(known, Stat.of(file))
+    assert raw.is_continued(known)
+    copied = raw.copy(file, NAME)
+    assert copied.stat == Stat.of(file)
+    assert (raw.root / NAME).read_bytes() == b"one\ntwo\n"
+    assert not (raw.root / (NAME + SEALED)).exists()
+
+
+def test_a_rewritten_file_leaves_a_sealed_copy_alone(raw: RawArchive, file: Path) -> None:
+    """What a file said before it was rewritten stays sealed under its name; the new content gets another."""
+    known = sealed(raw, file)
+    file.write_bytes(b"other\n")
+
+    assert not raw.is_continued(known)
+    assert raw.free_name(NAME, set(), file) == "claude-code/shop/one~2.jsonl"
+    assert content(raw) == b"one\n"
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "emptied"])
+@pytest.mark.parametrize("more", [b"", b"two\n"])
+def test_a_damaged_copy_is_made_again_while_its_file_is_there(
+    raw: RawArchive, file: Path, damage: str, more: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The agent's file still holds everything: it is copied again, and the damaged copy is kept beside."""
+    known = sealed(raw, file)
+    path = raw.root / (NAME + SEALED)
+    data = path.read_bytes()
+    broken = {"cut": data[:-5], "flipped": data[:-20] + b"?" + data[-19:], "emptied": b""}[damage]
+    path.write_bytes(broken)
+    with file.open("ab") as grown:
+        grown.write(more)
+
+    assert raw.damage(NAME)
+    assert not raw.is_unchanged(known, Stat.of(file))
+    assert raw.is_continued(known)
+    raw.copy(file, NAME)
+    assert content(raw) == b"one\n" + more
+    assert path.with_name(f"{path.name}.damaged").read_bytes() == broken
+    assert "kept beside" in caplog.text
+
+
+def test_a_damaged_copy_is_never_taken_up(raw: RawArchive, file: Path) -> None:
+    """Nobody can say that a file continues what cannot be read: it gets a name of its own."""
+    sealed(raw, file)
+    (raw.root / (NAME + SEALED)).write_bytes(b"")
+
+    assert raw.free_name(NAME, set(), file) == "claude-code/shop/one~2.jsonl"
+
+
+def test_a_name_that_looks_sealed_is_never_given(raw: RawArchive, file: Path) -> None:
+    """The name of a sealed form belongs to its copy alone."""
+    assert raw.free_name(NAME + SEALED, set(), file) == "claude-code/shop/one.jsonl.sealed~2.zst"
+
+
+@pytest.mark.parametrize("form", ["plain", "sealed"])
+def test_lines_are_read_from_any_place_before_them(raw: RawArchive, file: Path, form: str) -> None:
+    """By number, whatever line before them is known to begin where."""
+    lines = [b"%d\n" % number for number in range(1, 1001)]
+    file.write_bytes(b"".join(lines))
+    raw.copy(file, NAME)
+    if form == "sealed":
+        Copy(raw.root, NAME).seal()
+
+    for first, last in ((1, 1), (500, 600), (1000, 1000), (999, 2000)):
+        for near in {1, first // 2 + 1, first}:
+            place = (near, len(b"".join(lines[: near - 1])))
+            assert list(raw.lines(NAME, first, last, place)) == lines[first - 1 : last]
 
 
 @pytest.fixture

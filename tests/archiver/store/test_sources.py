@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.store import Resume, Store
+from palaver.archiver.resume import Resume
+from palaver.archiver.store import Store
 from palaver.core.errors import StoreError
 
 from .said import begun, source
