@@ -1,7 +1,7 @@
 """Recursion: Palaver's own words left out of what a transcript said.
 
-They stay in the archive and can be read there, but they are no exchange of anybody's: nothing searches them, and nothing
-is learned from them a second time.
+They stay in the archive and can be read there. But nobody said them, so nothing searches them, and nothing is learned
+from them a second time.
 """
 
 from collections.abc import Collection, Iterator

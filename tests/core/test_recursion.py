@@ -1,0 +1,70 @@
+"""Are our own words known by their signs, and nobody else's?"""
+
+import pytest
+
+from palaver.core.recursion import OWN_PROMPT_MARK, is_own_command, is_own_prompt, is_own_tool, without_recalled
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mcp__palaver__search",
+        "mcp__plugin_palaver_palaver__read",
+        "mcp_palaver_search",
+        "palaver_search",
+        "palaver-read",
+    ],
+)
+def test_our_tools_are_known_under_every_agents_name_for_them(name: str) -> None:
+    """Agents put the name of the server before that of the tool, each in its way."""
+    assert is_own_tool(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "search", "palaver", "mcp__jira__palaver_issue", "mcp__palaverish__search", "Bash"]
+)
+def test_tools_of_others_are_left_alone(name: str) -> None:
+    """A tool is ours by its server, not by a word in its name."""
+    assert not is_own_tool(name)
+
+
+@pytest.mark.parametrize(
+    "command", ["palaver search 'x' --json", "uvx palaver read a --start 3 | head", "/usr/bin/palaver ask it  # why"]
+)
+def test_a_command_that_asks_us_is_known(command: str) -> None:
+    """However it is started."""
+    assert is_own_command(command)
+
+
+@pytest.mark.parametrize("command", ["", "palaver status", "make && palaver search x", "palaver search x; rm b", "ls"])
+def test_a_command_that_does_something_besides_is_left_alone(command: str) -> None:
+    """What it printed is not only ours."""
+    assert not is_own_command(command)
+
+
+def test_a_prompt_is_ours_when_it_begins_with_our_mark() -> None:
+    """A person may write of the mark."""
+    assert is_own_prompt(f"{OWN_PROMPT_MARK}\nExtract.")
+    assert not is_own_prompt(f"What does {OWN_PROMPT_MARK} mean?")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Look:\n<recalled>\nold words\n</recalled>\nDo it again.", "Look:\n\nDo it again."),
+        ("<recalled>\nold\n</recalled>", ""),
+        ("  <recalled>\n  old\n  </recalled>\nA\n<recalled>\nold\n</recalled>", "A"),
+        ("Why does <recalled> stand there?", "Why does <recalled> stand there?"),
+        ("What is\n<recalled>\ngood for?", "What is\n<recalled>\ngood for?"),
+        ("nothing of ours", "nothing of ours"),
+    ],
+)
+def test_what_stands_between_our_fences_is_cut_out(text: str, expected: str) -> None:
+    """What was typed around it stays, and so does a person's mention of a fence."""
+    assert without_recalled(text, shortened=False) == expected
+
+
+@pytest.mark.parametrize("text", ["A\n<recalled>\nold\n[… 9 characters left out …]", "old\n</recalled>\nA", "A"])
+def test_a_shortened_text_may_have_lost_a_fence(text: str) -> None:
+    """Readers keep the head and the tail of a long text: then either fence cuts alone."""
+    assert without_recalled(text, shortened=True) == "A"
