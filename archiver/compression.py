@@ -28,7 +28,11 @@ def opened(path: Path) -> BinaryIO:
     A compressed file that is damaged or cut short ends where it can no longer be read. Its bytes stay archived as
     they are.
     """
-    file = path.open("rb")
+    return shown(path.open("rb"), path)
+
+
+def shown(file: BinaryIO, path: Path) -> BinaryIO:
+    """The lines of an open file, by the name that the agent gave it."""
     if path.suffix == DOCUMENT:
         return unfolded(file)
     return io.BufferedReader(_Unpacked(file, path)) if path.suffix == SUFFIX else file

@@ -2,18 +2,24 @@
 
 import errno
 import hashlib
+import logging
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from ..core.errors import PathOutsideArchive, SourceUnreadable
-from .compression import opened
+from ..core.errors import CopyDamaged, PathOutsideArchive, SourceUnreadable
+from .compression import shown
+from .copies import SEALED, Copy, sync_folder
+from .seekable import Seekable
 from .store import Source
 
 _PROBE = 4096
 _NO_COPY = {errno.ENOENT, errno.ENAMETOOLONG, errno.ENOTDIR}
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,10 @@ class Copied:
 
 
 class RawArchive:
-    """The folder of copies, which only ever grow. Paths in and out are relative to it, with forward slashes."""
+    """The folder of copies, which only ever grow. Paths in and out are relative to it, with forward slashes.
+
+    A copy has one name for its whole life, whether it is plain or sealed.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -77,32 +86,70 @@ class RawArchive:
     def copy(self, path: Path, archived: str) -> Copied:
         """Append to a copy what the file holds beyond it, durably; the file must begin with what is already there.
 
-        Raises `SourceUnreadable` when the file vanished, may not be read, or there is no room for it.
+        A sealed copy that goes on is plain again. Raises `SourceUnreadable` when the file vanished, may not be read, or
+        there is no room for it.
         """
-        target = self.root / archived
+        copy = Copy(self.root, archived)
         try:
             with path.open("rb") as source:
-                target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                copied = _append(source, target)
-                self._sync_folders(target)
-                return copied
+                copy.plain.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                return self._sealed(source, copy) or self._grown(source, copy)
         except OSError as error:
             raise unreadable(path, error) from None
+
+    def _sealed(self, source: BinaryIO, copy: Copy) -> Copied | None:
+        """What a copy is that stays sealed, because the file holds no more; None when it has to be plain."""
+        if copy.plain.exists() or not copy.sealed.exists():
+            return None
+        state = os.fstat(source.fileno())
+        try:
+            with Seekable(copy.sealed) as file:
+                if file.table.digest and state.st_size <= file.table.size:
+                    return _copied(state, file, file.table.size)
+            copy.unseal()
+        except CopyDamaged as damage:
+            _log.warning("%s; it is kept beside, and the agent's file copied again", damage)
+            copy.set_aside()
+        return None
+
+    def _grown(self, source: BinaryIO, copy: Copy) -> Copied:
+        copied = _append(source, copy.plain)
+        self._sync_folders(copy.plain)
+        return copied
 
     def _sync_folders(self, copy: Path) -> None:
         """Make the name of a copy as durable as its bytes."""
         for folder in copy.parents:
-            descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            sync_folder(folder)
             if folder == self.root:
                 break
 
     def open(self, archived: str) -> BinaryIO:
-        """The content of a copy, by its archive path; what the agent kept compressed is decompressed."""
-        return opened(self.root / archived)
+        """The content of a copy, by its archive path, as lines; what the agent kept compressed is decompressed.
+
+        Raises `OSError`, or `CopyDamaged` here or where the damage is.
+        """
+        return shown(self.original(archived), self.root / archived)
+
+    def original(self, archived: str) -> BinaryIO:
+        """The very bytes that the agent wrote; raises like `open`."""
+        return Copy(self.root, archived).open()
+
+    def lines(self, archived: str, first: int, last: int, near: tuple[int, int]) -> Iterator[bytes]:
+        """Some lines of a copy's content, 1-based and inclusive; `near` is a line not after them, and its byte."""
+        with self.open(archived) as file:
+            start = file.start_of(first) if isinstance(file, Seekable) else None
+            line, byte = near if start is None else (first, start)
+            file.seek(byte)
+            yield from islice(file, first - line, last - line + 1)
+
+    def damage(self, archived: str) -> list[CopyDamaged]:
+        """What of a sealed copy cannot be read; reads all of it."""
+        try:
+            with self.original(archived) as file:
+                return list(file.damage()) if isinstance(file, Seekable) else []
+        except CopyDamaged as found:
+            return [found]
 
     def free_name(self, wanted: str, taken: set[str], source: Path) -> str:
         """`wanted`, or the same with a number when that name belongs to another source.
@@ -112,7 +159,7 @@ class RawArchive:
         """
         path = PurePosixPath(wanted)
         name, number = wanted, 1
-        while name in taken or not self._may_take_up(name, source):
+        while name in taken or name.endswith(SEALED) or not self._may_take_up(name, source):
             number += 1
             name = str(path.with_name(f"{path.stem}~{number}{path.suffix}"))
         return name
@@ -123,6 +170,12 @@ class RawArchive:
         Absolute paths and paths relative to the archive are accepted; links, `..` and anything that is not a plain
         file inside the archive are refused, all with one answer.
         """
+        found = self._inside(path) or self._inside(path + SEALED)
+        if found is None:
+            raise PathOutsideArchive(path)
+        return found
+
+    def _inside(self, path: str) -> Path | None:
         try:
             root = self.root.resolve(strict=True)
             asked = Path(path)
@@ -130,28 +183,28 @@ class RawArchive:
             real = asked.resolve(strict=True)
             inside = real == asked and real.is_relative_to(root) and real.is_file()
         except (OSError, ValueError, RuntimeError):
-            raise PathOutsideArchive(path) from None
-        if not inside:
-            raise PathOutsideArchive(path)
-        return real
+            return None
+        return real if inside else None
 
     def relative(self, path: str) -> str:
         """The archive path of a caller's path; raises `PathOutsideArchive`."""
-        return self.resolve(path).relative_to(self.root.resolve()).as_posix()
+        return self.resolve(path).relative_to(self.root.resolve()).as_posix().removesuffix(SEALED)
 
     def _size(self, archived: str) -> int:
         try:
-            return (self.root / archived).stat().st_size
-        except FileNotFoundError:
+            return Copy(self.root, archived).size()
+        except CopyDamaged:
             return 0
 
     def _may_take_up(self, archived: str, source: Path) -> bool:
         """Whether the file begins with all of a copy; true where there is no copy, or none can be made."""
         try:
-            with (self.root / archived).open("rb") as ours, source.open("rb") as theirs:
+            with self.original(archived) as ours, source.open("rb") as theirs:
                 while block := ours.read(1 << 20):
                     if theirs.read(len(block)) != block:
                         return False
+        except CopyDamaged:
+            return False
         except OSError as error:
             return error.errno in _NO_COPY
         return True
@@ -175,8 +228,12 @@ def _append(source: BinaryIO, target: Path) -> Copied:
         size = copy.tell()
         copy.flush()
         os.fsync(copy.fileno())
-        head = _digest(copy, 0, min(size, _PROBE))
-        tail = _digest(copy, max(0, size - _PROBE), min(size, _PROBE))
+        return _copied(state, copy, size)
+
+
+def _copied(state: os.stat_result, copy: BinaryIO, size: int) -> Copied:
+    head = _digest(copy, 0, min(size, _PROBE))
+    tail = _digest(copy, max(0, size - _PROBE), min(size, _PROBE))
     return Copied(Stat(state.st_dev, state.st_ino, state.st_mtime_ns, size), head, tail)
 
 

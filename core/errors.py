@@ -14,8 +14,13 @@
     │   ├── UnknownIds
     │   ├── TooManyIds
     │   ├── PathOutsideArchive
-    │   └── InvalidLineRange
+    │   ├── InvalidLineRange
+    │   ├── InvalidMemoryType
+    │   ├── InvalidNamespace
+    │   ├── MemoryNotFound
+    │   └── MemoryProtected    a golden rule, which only `force` removes
     ├── SourceUnreadable        a transcript could not be read; the others go on
+    │   └── CopyDamaged         a part of an archived copy is not what was written
     ├── ConfigInvalid           config.toml or the environment says something impossible
     ├── StoreError              the database said no
     │   ├── StoreMissing
@@ -26,6 +31,13 @@
     ├── IndexDamaged            a derived index failed its checks; it can be rebuilt
     ├── LeaseHeld               another process is writing
     ├── ModelUnavailable        the embedding model cannot be loaded
+    ├── ExtractorOff            no key or no budget: no model is called
+    ├── BudgetExhausted         the next call could cost more than is left of a budget
+    ├── ExtractionError         the language model gave nothing that can be used
+    │   ├── ModelRefused        key, rights, quota or name of the model: no call will work
+    │   ├── ModelBusy           limited, overloaded or unreachable: the same call may work later
+    │   ├── RequestRefused      this one request will never work
+    │   └── ReplyInvalid        a reply that is cut, no JSON, of another shape, or proves nothing
     └── TemplateInvalid         a template of the user does not render
 
 Context rides on the exception as attributes; each surface words it for its own readers.
@@ -156,12 +168,56 @@ class InvalidLineRange(InvalidInput):
         super().__init__(f"Invalid line range: {reason}")
 
 
+class InvalidMemoryType(InvalidInput):
+    """A memory type that cannot be stored, or that the surface does not know."""
+
+    def __init__(self, name: str, *, hint: str) -> None:
+        self.name = name
+        super().__init__(f"Invalid memory type: {name}", hint=hint)
+
+
+class InvalidNamespace(InvalidInput):
+    """A namespace that is not one of the forms."""
+
+    hint = "Use default, global, project:NAME or session:NAME."
+
+    def __init__(self, namespace: str) -> None:
+        self.namespace = namespace
+        super().__init__(f"Invalid namespace: {namespace}")
+
+
+class MemoryNotFound(InvalidInput):
+    """An id that no memory has."""
+
+    hint = "Find its id with recall, or list the memories."
+
+    def __init__(self, memory_id: str) -> None:
+        self.memory_id = memory_id
+        super().__init__(f"Memory not found: {memory_id}")
+
+
+class MemoryProtected(InvalidInput):
+    """A golden rule that would have been changed or removed without being asked twice."""
+
+    hint = "Say so with force if you mean it."
+
+    def __init__(self, memory_id: str) -> None:
+        self.memory_id = memory_id
+        super().__init__(f"Golden rule is protected: {memory_id}")
+
+
 class SourceUnreadable(PalaverError):
     """A file or folder that cannot be read. Nothing already archived is touched."""
 
     def __init__(self, path: Path, reason: str, *, hint: str = "") -> None:
         self.path, self.reason = path, reason
         super().__init__(f"{path}: {reason}", hint=hint)
+
+
+class CopyDamaged(SourceUnreadable):
+    """A part of a copy in the archive is not what was written there; all other lines of it can be read."""
+
+    hint = "All other lines can be read: name them with `palaver read PATH LINES`."
 
 
 class ConfigInvalid(PalaverError):
@@ -210,6 +266,57 @@ class LeaseHeld(PalaverError):
 
 class ModelUnavailable(PalaverError):
     """The embedding model is missing, damaged, or its library is not installed."""
+
+
+class ExtractorOff(PalaverError):
+    """The language model may not be called: a key or a budget is missing."""
+
+
+class BudgetExhausted(PalaverError):
+    """A cap leaves too little for the next call. `span` names the cap: run, hour, day or month."""
+
+    def __init__(self, span: str, message: str) -> None:
+        self.span = span
+        super().__init__(message, hint=f"Wait, or raise budget_{span} in config.toml, and run `palaver observe` again.")
+
+
+class ExtractionError(PalaverError):
+    """A call to the language model that brought no result."""
+
+
+class ModelRefused(ExtractionError):
+    """Every call would fail in the same way, so the stage stops. `status` is the provider's HTTP status."""
+
+    def __init__(self, message: str, status: int, *, hint: str) -> None:
+        self.status = status
+        super().__init__(message, hint=hint)
+
+
+class ModelBusy(ExtractionError):
+    """The provider did not answer this time. `after` is in how many seconds it asks to be called again, if it said so.
+
+    `unsure` is True when the call may have been worked on, and so charged, although no answer came.
+    """
+
+    def __init__(self, message: str, *, after: float | None = None, unsure: bool = False) -> None:
+        self.after, self.unsure = after, unsure
+        super().__init__(message, hint="Nothing is lost; run `palaver observe` again later.")
+
+
+class RequestRefused(ExtractionError):
+    """The provider does not take this request; `status` is its HTTP status, 0 inside a batch."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        self.status = status
+        super().__init__(message, hint="See it with `palaver observe --dead-letters`.")
+
+
+class ReplyInvalid(ExtractionError):
+    """A reply that cannot be used. `reply` is what came, as it came."""
+
+    def __init__(self, message: str, reply: str) -> None:
+        self.reply = reply
+        super().__init__(message, hint="See it with `palaver observe --dead-letters`.")
 
 
 class TemplateInvalid(PalaverError):

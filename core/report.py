@@ -22,12 +22,24 @@ class Pass:
 
 
 @dataclass(slots=True)
+class Sealing:
+    """Copies that were sealed, their bytes before and after, and how many wait for the next pass."""
+
+    sealed: int = 0
+    before: int = 0
+    after: int = 0
+    waiting: int = 0
+    problems: list[SourceUnreadable] = field(default_factory=list[SourceUnreadable])
+
+
+@dataclass(slots=True)
 class Report:
     """What all stages did. Times are seconds from the start; `model` is why meaning cannot be searched, if so."""
 
     ingested: Pass = field(default_factory=Pass)
     observed: int = 0
     embedded: int = 0
+    sealing: Sealing = field(default_factory=Sealing)
     searchable: float = 0.0
     complete: float = 0.0
     model: ModelUnavailable | None = None

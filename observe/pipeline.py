@@ -1,4 +1,4 @@
-"""The whole pass: archive, parse, observe, embed, publish. The one place where all stages meet.
+"""The whole pass: archive, parse, observe, embed, publish, seal. The one place where all stages meet.
 
 It stands in `observe`, the last folder that may see the others.
 """
@@ -11,6 +11,7 @@ from typing import Self
 
 from ..archiver.ingest import Ingest
 from ..archiver.raw import RawArchive
+from ..archiver.sealing import Sealer
 from ..archiver.store import Store
 from ..archiver.transcripts import Transcript
 from ..core.errors import ModelUnavailable
@@ -33,7 +34,8 @@ class Pipeline:
         home.make()
         with ExitStack() as opened:
             self._store = opened.enter_context(Store.create(home.database))
-            self._ingest = Ingest(self._store, RawArchive(home.archive))
+            raw = RawArchive(home.archive)
+            self._ingest, self._sealer = Ingest(self._store, raw), Sealer(self._store, raw)
             self._indexer = Indexer(self._store, Generations(home.index), embedder)
             self._close = opened.pop_all().close
 
@@ -53,6 +55,7 @@ class Pipeline:
             except ModelUnavailable as problem:
                 result.model = problem
             self._indexer.publish()
+            result.sealing = self._sealer.run(lambda done, total: report("Sealing", done, total))
             result.complete = time.monotonic() - start
         return result
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
 
 from ..archiver.exchanges import group
 from ..archiver.formats import by_agent
@@ -59,8 +58,8 @@ class Passages:
     def raw(self, path: str, start: int, end: int | None) -> Iterator[bytes]:
         """The lines as the agent wrote them, line ends included."""
         source, last = self._range(path, start, end)
-        with self._raw.open(source.archived) as file:
-            yield from islice(file, start - 1, last)
+        near = self._store.exchanges.before(source.id or 0, start)
+        return self._raw.lines(source.archived, start, last, (near.start_line, near.start_byte))
 
     def _range(self, path: str, start: int, end: int | None) -> tuple[Source, int]:
         """The source a path means and its last line wanted; raises `PathOutsideArchive` or `InvalidLineRange`."""

@@ -172,6 +172,7 @@ class ReportJson(TypedDict):
     exchanges: int
     observed: int
     embedded: int
+    sealed: int
     searchable: float
     complete: float
     model: str | None
@@ -211,10 +212,14 @@ def report_json(report: Report) -> ReportJson:
         exchanges=done.exchanges,
         observed=report.observed,
         embedded=report.embedded,
+        sealed=report.sealing.sealed,
         searchable=round(report.searchable, 3),
         complete=round(report.complete, 3),
         model=str(report.model) if report.model else None,
-        problems=[ProblemJson(path=clean(str(problem.path)), reason=problem.reason) for problem in done.problems],
+        problems=[
+            ProblemJson(path=clean(str(problem.path)), reason=problem.reason)
+            for problem in (*done.problems, *report.sealing.problems)
+        ],
     )
 
 

@@ -466,7 +466,8 @@ def test_json_has_the_promised_keys() -> None:
 
 def test_raw_lines_are_the_agents_own(archived: Home) -> None:
     """`read --raw` prints the archived bytes, and only the lines asked for."""
-    lines = (archived.archive / PATH).read_bytes().splitlines(keepends=True)
+    with RawArchive(archived.archive).original(PATH) as copy:
+        lines = copy.read().splitlines(keepends=True)
 
     assert palaver("read", PATH, "--raw").stdout_bytes == b"".join(lines)
     assert palaver("read", PATH, "3-4", "--raw").stdout_bytes == b"".join(lines[2:4])

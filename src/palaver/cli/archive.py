@@ -78,4 +78,4 @@ def _archive(home: Home, found: Sequence[Transcript], *, as_json: bool) -> bool:
         print_json({**report_json(report), "home": str(home.root)})
     else:
         click.echo(renderer().report(report), nl=False)
-    return not report.ingested.problems and report.model is None
+    return not (report.ingested.problems or report.sealing.problems) and report.model is None
