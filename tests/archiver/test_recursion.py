@@ -63,7 +63,7 @@ def test_a_call_of_our_tools_and_its_answer_are_left_out(history: History) -> No
 
 def test_an_answer_without_its_call_is_known_by_its_tool(history: History) -> None:
     """Some versions of an agent tell the end of a call alone."""
-    invocation = {"server": "palaver", "tool": "search", "arguments": {}}
+    invocation = {"server": "palaver", "tool": "search"}
     answer = {"Ok": {"content": [{"type": "text", "text": "zephyr"}]}}
     ended = codex.event("mcp_tool_call_end", call_id=codex.CALL, invocation=invocation, result=answer)
     path = history.folder / f"rollout-2026-03-01T10-00-00-{codex.SESSION}.jsonl"
