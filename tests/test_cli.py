@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from palaver.cli import main
+from palaver.archiver.raw import RawArchive
 from palaver.core.home import Home
 from palaver.templates import shapes
 
