@@ -17,8 +17,8 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from palaver.cli import main
 from palaver.archiver.raw import RawArchive
+from palaver.cli import main
 from palaver.core.home import Home
 from palaver.templates import shapes
 
