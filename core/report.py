@@ -47,11 +47,12 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How the archive is. Always `lines == parsed + repeated + sum(skipped.values())`.
+    """How the archive is. Always `lines == parsed + repeated + sum(skipped.values())`, in the whole and in every copy.
 
     `pending_bytes` belong to last lines that are still being written. `index_lag` counts changes that the published
-    index does not hold yet (they are searched all the same); `index` says in words how it is. `problems` are files
-    that could not be read at the last attempt, and why.
+    index does not hold yet (they are searched all the same); `index` says in words how it is. `unaccounted` names the
+    copies of which that is not true, with their lines and how many are accounted for. `problems` are files that could
+    not be read at the last attempt, and why.
     """
 
     home: Path
@@ -69,4 +70,5 @@ class Status:
     unembedded: int
     index: str
     index_lag: int
+    unaccounted: list[tuple[str, int, int]]
     problems: list[tuple[Path, str]]

@@ -32,6 +32,7 @@ def status_of(home: Home, model: str | None = None) -> Status:
             unembedded=store.vectors.count_unembedded(load(model or DEFAULT_MODEL).name),
             index=index,
             index_lag=lag,
+            unaccounted=store.sources.unaccounted(),
             problems=store.sources.problems(),
         )
 

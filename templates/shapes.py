@@ -141,6 +141,14 @@ class ProblemJson(TypedDict):
     reason: str
 
 
+class UnaccountedJson(TypedDict):
+    """A copy whose lines do not add up."""
+
+    path: str
+    lines: int
+    accounted: int
+
+
 class StatusJson(TypedDict):
     """How the archive is. Always `lines == parsed + repeated + sum(skipped.values())`."""
 
@@ -159,6 +167,7 @@ class StatusJson(TypedDict):
     unembedded: int
     index: str
     index_lag: int
+    unaccounted: list[UnaccountedJson]
     problems: list[ProblemJson]
 
 
@@ -197,6 +206,9 @@ def status_json(status: Status) -> StatusJson:
         unembedded=status.unembedded,
         index=status.index,
         index_lag=status.index_lag,
+        unaccounted=[
+            UnaccountedJson(path=clean(name), lines=lines, accounted=told) for name, lines, told in status.unaccounted
+        ],
         problems=[ProblemJson(path=clean(str(path)), reason=reason) for path, reason in status.problems],
     )
 

@@ -111,6 +111,15 @@ class Sources:
             total.update(json.loads(str(text)))
         return total
 
+    def unaccounted(self) -> list[tuple[str, int, int]]:
+        """The copies whose lines do not add up: name, lines, and how many of them have an outcome. None is expected."""
+        rows = self._db.rows(
+            """SELECT archived, lines, told FROM (
+                   SELECT id, archived, lines, (SELECT total(value) FROM json_each(coverage)) AS told FROM source
+               ) WHERE lines != told ORDER BY id"""
+        )
+        return [(str(name), cast(int, lines), int(cast(float, told))) for name, lines, told in rows]
+
     def totals(self) -> tuple[int, int, int, int]:
         """Files, bytes, lines, and bytes of lines still being written."""
         row = self._db.one("SELECT count(*), total(size), total(lines), total(pending) FROM source")

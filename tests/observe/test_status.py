@@ -106,6 +106,23 @@ def test_every_line_is_accounted_for(tmp_path: Path) -> None:
     assert (state.files, state.lines, state.parsed, state.pending_bytes) == (1, 4, 2, len(b'{"type":"us'))
     assert state.lines == state.parsed + state.repeated + sum(state.skipped.values())
     assert sum(state.skipped.values()) == 2
+    assert state.unaccounted == []
     [(path, reason)] = state.problems
     assert path == unreadable
     assert reason
+
+
+def test_a_copy_whose_lines_do_not_add_up_is_named(history: History) -> None:
+    """The sums of every copy are checked, and not only those of all together."""
+    history.say("two", Said("silver spoon"))
+    good, bad = history.store.sources.all()
+    with history.store.transaction():
+        bad.lines += 1
+        good.lines -= 1
+        history.store.sources.save(bad)
+        history.store.sources.save(good)
+
+    state = status_of(Home(history.folder))
+
+    told = [(source.archived, source.lines, sum(source.coverage.values())) for source in (good, bad)]
+    assert state.unaccounted == told

@@ -217,6 +217,7 @@ def status(name: str) -> Status:
         unembedded=0,
         index="not built yet",
         index_lag=0,
+        unaccounted=[(name, 3, 2)],
         problems=[(Path(name), "permission denied")],
     )
 
