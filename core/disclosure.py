@@ -30,15 +30,17 @@ class Filters:
     """What a hit must satisfy. Different filters combine with AND, the values of one with OR; empty means no filter.
 
     `after` is the first instant allowed, `before` the first instant no longer allowed. `projects` are names or full
-    paths; `files` match a path, its end, or its name, read or modified.
+    paths; `files` match a path, its end, or its name, read or modified. `kinds` are those of `Hit.kind`: what was
+    said, what was learned from it, what is held.
     """
 
     after: Milliseconds | None = None
     before: Milliseconds | None = None
     projects: tuple[str, ...] = ()
-    types: tuple[ObservationType, ...] = ()
+    types: tuple[str, ...] = ()
     concepts: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return self != Filters()

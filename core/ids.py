@@ -4,15 +4,15 @@ Decimal keys because they are the cheapest to read for a language model: about o
 Ids are opaque to callers and are always resolved by look-up, never by their shape.
 """
 
-PREFIXES = {"observation": "obs", "exchange": "ex"}
+PREFIXES = {"observation": "obs-", "exchange": "ex-", "memory": "mem_"}
 
 
 def show(kind: str, key: int) -> str:
     """The public id of an item, as in `obs-1042`."""
-    return f"{PREFIXES[kind]}-{key}"
+    return f"{PREFIXES[kind]}{key}"
 
 
 def key(public: str) -> int | None:
     """The key inside a public id, or None where there cannot be one."""
-    digits = public.rpartition("-")[2]
+    digits = public.replace("_", "-").rpartition("-")[2]
     return int(digits) if digits.isdecimal() and digits.isascii() and len(digits) < 19 else None

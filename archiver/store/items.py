@@ -9,7 +9,10 @@ from .database import Database
 
 @dataclass(frozen=True, slots=True)
 class StoredItem:
-    """What all findable things have in common. `exchange` is the exchange an item lies in (itself for exchanges)."""
+    """What all findable things have in common. `exchange` is the exchange an item lies in (itself for exchanges).
+
+    What was not said in a conversation, such as a memory, has session 0.
+    """
 
     key: int
     kind: str
@@ -31,7 +34,7 @@ class Items:
             part = tuple(keys[start : start + 500])
             marks = ",".join("?" * len(part))
             rows = self._db.rows(
-                f"""SELECT i.key, i.kind, i.session, i.at, coalesce(o.exchange, i.key)
+                f"""SELECT i.key, i.kind, coalesce(i.session, 0), i.at, coalesce(o.exchange, i.key)
                     FROM item i LEFT JOIN observation o ON o.item = i.key WHERE i.key IN ({marks})""",
                 part,
             )

@@ -1,0 +1,248 @@
+"""Memories: what is held to be true, item by item."""
+
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+import orjson
+
+from ...core.conversation import Milliseconds
+from ...core.memory import GOLDEN_FROM, HeldMemory, Memory, MemoryState, Standing
+from ...core.memory_filter import MemoryFilter, MemoryOrder
+from ...core.memory_types import GOLDEN_RULE, Family, family_of
+from ...core.origin import Origin
+from .changes import Changes, Entity
+from .database import Database, Row, Value
+
+_SAID = (
+    "content, type, title, namespace, project, level, importance, tags, metadata, source, origin, session_id, path, "
+    "pinned, valid_from, valid_until"
+)
+_EARNED = "confidence, successes, failures, strikes, promoted_from"
+_COLUMNS = f"item, {_SAID}, {_EARNED}, state, created, updated, accessed, accesses, decayed"
+
+
+class Memories:
+    """Reads and writes memories. What an index holds of one is logged with every write."""
+
+    def __init__(self, database: Database, changes: Changes) -> None:
+        self._db, self._changes = database, changes
+
+    def insert(self, memory: Memory, at: Milliseconds) -> int:
+        """Hold a new memory; its key."""
+        key = self._db.run("INSERT INTO item (kind, at) VALUES ('memory', ?)", (at,))
+        names = f"item, {_SAID}, family, hash, {_EARNED}, state, created, updated"
+        values = (key, *_said(memory), *_claim(memory, ""), *_earned(Standing()), MemoryState.ACTIVE, at, at)
+        self._db.run(f"INSERT INTO memory ({names}) VALUES ({','.join('?' * len(values))})", values)
+        self._tag(key, memory.tags)
+        self._changes.log(Entity.ITEM, [key])
+        return key
+
+    def rewrite(self, held: HeldMemory) -> None:
+        """Make a stored memory what this one says and has earned. Its text is embedded anew where it changed."""
+        before = self.load([held.key])[held.key].memory
+        memory, standing = held.memory, held.standing
+        names = f"{_SAID}, family, hash, {_EARNED}, state, updated, accessed, accesses, decayed"
+        settings = ", ".join(f"{name} = ?" for name in names.split(", "))
+        reached = (held.state, held.updated, held.accessed, held.accesses, held.decayed)
+        values = (*_said(memory), *_claim(memory, standing.promoted_from), *_earned(standing), *reached)
+        self._db.run(f"UPDATE memory SET {settings} WHERE item = ?", (*values, held.key))
+        if before.tags != memory.tags:
+            self._db.run("DELETE FROM memory_tag WHERE memory = ?", (held.key,))
+            self._tag(held.key, memory.tags)
+        if (before.title, before.content) != (memory.title, memory.content):
+            self._db.run("UPDATE item SET embedded = NULL WHERE key = ?", (held.key,))
+        self._changes.log(Entity.ITEM, [held.key])
+
+    def earn(self, key: int, standing: Standing, decayed: Milliseconds | None = None) -> None:
+        """Write what a memory has earned. No index holds it, so nothing is logged."""
+        settings = ", ".join(f"{name} = ?" for name in _EARNED.split(", "))
+        values = (*_earned(standing), decayed, key)
+        self._db.run(f"UPDATE memory SET {settings}, decayed = coalesce(?, decayed) WHERE item = ?", values)
+
+    def touch(self, keys: Iterable[int], at: Milliseconds) -> None:
+        """Count a recall of each. No index holds it, so nothing is logged."""
+        rows: list[tuple[Value, ...]] = [(at, key) for key in keys]
+        self._db.run_many("UPDATE memory SET accessed = ?, accesses = accesses + 1 WHERE item = ?", rows)
+
+    def load(self, keys: Sequence[int]) -> dict[int, HeldMemory]:
+        """The memories with these keys, whatever their state; unknown keys are left out."""
+        rows = self._db.rows(
+            f"SELECT {_COLUMNS} FROM memory WHERE item IN (SELECT value FROM json_each(?))",
+            (orjson.dumps(list(keys)).decode(),),
+        )
+        return {held.key: held for held in map(_held, rows)}
+
+    def previews(self, keys: Sequence[int], length: int) -> dict[int, tuple[str, str]]:
+        """Type and the first characters of each memory's content."""
+        rows = self._db.rows(
+            "SELECT item, type, substr(content, 1, ?) FROM memory WHERE item IN (SELECT value FROM json_each(?))",
+            (length, orjson.dumps(list(keys)).decode()),
+        )
+        return {cast(int, key): (str(name), str(text)) for key, name, text in rows}
+
+    def claimed(self, memory: Memory) -> int | None:
+        """The active memory that says the same, in the same namespace and family; None for one kept in a file."""
+        if memory.path:
+            return None
+        row = self._db.one(
+            """SELECT item FROM memory
+               WHERE namespace = ? AND family = ? AND hash = ? AND state = 'active' AND path = ''""",
+            (memory.namespace, *_claim(memory, "")),
+        )
+        return cast(int, row[0]) if row else None
+
+    def at_path(self, path: str) -> int | None:
+        """The active memory that is kept in this file."""
+        row = self._db.one("SELECT item FROM memory WHERE path = ? AND path != '' AND state = 'active'", (path,))
+        return cast(int, row[0]) if row else None
+
+    def select(
+        self,
+        wanted: MemoryFilter,
+        order: MemoryOrder = MemoryOrder.CREATED,
+        *,
+        descending: bool = True,
+        limit: int = -1,
+        offset: int = 0,
+    ) -> list[HeldMemory]:
+        """The memories that satisfy a filter, in order; equal ones by age."""
+        where, values = _where(wanted)
+        column, way = _ORDER[order], "DESC" if descending else "ASC"
+        rows = self._db.rows(
+            f"SELECT {_COLUMNS} FROM memory WHERE {where} ORDER BY {column} {way}, item {way} LIMIT ? OFFSET ?",
+            (*values, limit, offset),
+        )
+        return [_held(row) for row in rows]
+
+    def count(self, wanted: MemoryFilter) -> int:
+        """How many memories satisfy a filter."""
+        where, values = _where(wanted)
+        return self._db.number(f"SELECT count(*) FROM memory WHERE {where}", values)
+
+    def count_by(self, column: str, wanted: MemoryFilter) -> dict[str, int]:
+        """How many there are of each `namespace`, `type`, `level`, `project` or `state`, most first."""
+        assert column in {"namespace", "type", "level", "project", "state"}
+        where, values = _where(wanted)
+        rows = self._db.rows(
+            f"SELECT {column}, count(*) FROM memory WHERE {where} GROUP BY {column} ORDER BY 2 DESC, 1", values
+        )
+        return {str(name): cast(int, count) for name, count in rows}
+
+    def _tag(self, key: int, tags: Sequence[str]) -> None:
+        self._db.run_many("INSERT OR IGNORE INTO memory_tag VALUES (?, ?)", [(tag, key) for tag in tags])
+
+
+_ORDER = {
+    MemoryOrder.CREATED: "created",
+    MemoryOrder.UPDATED: "updated",
+    MemoryOrder.ACCESSED: "accessed",
+    MemoryOrder.IMPORTANCE: "importance",
+    MemoryOrder.CONFIDENCE: "confidence",
+}
+_GOLDEN = f"(type = '{GOLDEN_RULE}' OR confidence >= {GOLDEN_FROM})"
+
+
+def _where(wanted: MemoryFilter) -> tuple[str, tuple[Value, ...]]:
+    clauses: list[str] = []
+    values: list[Value] = []
+    for column, named in _named(wanted):
+        if named:
+            clauses.append(f"{column} IN ({','.join('?' * len(named))})")
+            values += named
+    for clause, needed, given in _limits(wanted):
+        if needed:
+            clauses.append(clause)
+            values += given
+    return " AND ".join(clauses) or "1", tuple(values)
+
+
+def _named(wanted: MemoryFilter) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    return (
+        ("state", wanted.states),
+        ("namespace", wanted.namespaces),
+        ("type", wanted.types),
+        ("project", wanted.projects),
+        ("level", wanted.levels),
+        ("source", wanted.sources),
+        ("session_id", wanted.sessions),
+    )
+
+
+def _limits(wanted: MemoryFilter) -> tuple[tuple[str, bool, tuple[Value, ...]], ...]:
+    """Each further clause, whether it is needed, and its values."""
+    scope, folder = f"{wanted.scope}:", f"{wanted.path_under.rstrip('/')}/"
+    tagged = f"item IN (SELECT memory FROM memory_tag WHERE tag IN ({','.join('?' * len(wanted.tags))}))"
+    valid, at = "(valid_until IS NULL OR valid_until > ?) AND (valid_from IS NULL OR valid_from <= ?)", wanted.valid_at
+    golden = _GOLDEN if wanted.golden else f"NOT {_GOLDEN}"
+    return (
+        ("substr(namespace, 1, ?) = ?", bool(wanted.scope), (len(scope), scope)),
+        ("substr(path, 1, ?) = ?", bool(wanted.path_under), (len(folder), folder)),
+        (tagged, bool(wanted.tags), wanted.tags),
+        ("importance >= ?", wanted.min_importance > 0, (wanted.min_importance,)),
+        ("confidence >= ?", wanted.min_confidence > 0, (wanted.min_confidence,)),
+        ("pinned = ?", wanted.pinned is not None, (int(bool(wanted.pinned)),)),
+        (golden, wanted.golden is not None, ()),
+        ("created < ?", wanted.created_before is not None, (wanted.created_before,)),
+        (valid, at is not None, (at, at)),
+    )
+
+
+def _said(memory: Memory) -> tuple[Value, ...]:
+    return (
+        memory.content,
+        memory.type,
+        memory.title,
+        memory.namespace,
+        memory.project,
+        memory.level,
+        memory.importance,
+        orjson.dumps(memory.tags).decode(),
+        orjson.dumps(memory.metadata, option=orjson.OPT_NON_STR_KEYS).decode(),
+        memory.source,
+        memory.origin,
+        memory.session_id,
+        memory.path,
+        int(memory.pinned),
+        memory.valid_from,
+        memory.valid_until,
+    )
+
+
+def _claim(memory: Memory, promoted_from: str) -> tuple[Family, str]:
+    return family_of(promoted_from or memory.type), memory.content_hash
+
+
+def _earned(standing: Standing) -> tuple[Value, ...]:
+    return standing.confidence, standing.successes, standing.failures, standing.strikes, standing.promoted_from
+
+
+def _held(row: Row) -> HeldMemory:
+    texts = [str(value) for value in row[1:7]]
+    (importance, tags, metadata), (source, origin, session_id, path) = row[7:10], map(str, row[10:14])
+    confidence, successes, failures, strikes, promoted_from, state, *times = row[17:]
+    created, updated, accessed, accesses, decayed = cast("list[int | None]", times)
+    memory = Memory(
+        *texts,
+        importance=cast(float, importance),
+        tags=tuple(orjson.loads(str(tags))),
+        metadata=orjson.loads(str(metadata)),
+        source=source,
+        origin=Origin(origin),
+        session_id=session_id,
+        path=path,
+        pinned=bool(row[14]),
+        valid_from=cast("int | None", row[15]),
+        valid_until=cast("int | None", row[16]),
+    )
+    earned = (cast(float, confidence), *(cast(int, count) for count in (successes, failures, strikes)))
+    return HeldMemory(
+        key=cast(int, row[0]),
+        memory=memory,
+        standing=Standing(*earned, promoted_from=str(promoted_from)),  # type: ignore[arg-type]
+        state=MemoryState(str(state)),
+        created=cast(int, created),
+        updated=cast(int, updated),
+        accessed=accessed,
+        accesses=cast(int, accesses),
+        decayed=decayed,
+    )

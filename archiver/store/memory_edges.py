@@ -1,0 +1,96 @@
+"""Edges: typed arrows between memories. There is at most one of each relation from one memory to another."""
+
+from collections.abc import Sequence
+from typing import cast
+
+import orjson
+
+from ...core.memory import Edge, Relation
+from .database import Database, Row
+
+_COLUMNS = "source, target, relation, weight, reason, inferred, id"
+
+
+class MemoryEdges:
+    """Reads and writes edges."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def add(self, edge: Edge) -> tuple[int, bool]:
+        """Draw an edge; its id, and whether it is new. One that exists keeps its id and is not changed."""
+        known = self._db.one(
+            "SELECT id FROM memory_edge WHERE source = ? AND target = ? AND relation = ?",
+            (edge.source, edge.target, edge.relation),
+        )
+        if known:
+            return cast(int, known[0]), False
+        number = self._db.run(
+            "INSERT INTO memory_edge (source, target, relation, weight, reason, inferred) VALUES (?, ?, ?, ?, ?, ?)",
+            (edge.source, edge.target, edge.relation, edge.weight, edge.reason, int(edge.inferred)),
+        )
+        return number, True
+
+    def delete(self, numbers: Sequence[int]) -> None:
+        """Remove these edges."""
+        self._db.run_many("DELETE FROM memory_edge WHERE id = ?", [(number,) for number in numbers])
+
+    def load(self, number: int) -> Edge | None:
+        """The edge with this id."""
+        row = self._db.one(f"SELECT {_COLUMNS} FROM memory_edge WHERE id = ?", (number,))
+        return _edge(row) if row else None
+
+    def leaving(self, memories: Sequence[int]) -> list[Edge]:
+        """The edges that begin at these memories, by id."""
+        return self._at("source", memories)
+
+    def reaching(self, memories: Sequence[int]) -> list[Edge]:
+        """The edges that end at these memories, by id."""
+        return self._at("target", memories)
+
+    def of_relation(self, relation: Relation) -> list[Edge]:
+        """Every edge of a relation whose ends are both active, by id."""
+        rows = self._db.rows(
+            f"""SELECT {_COLUMNS} FROM memory_edge WHERE relation = ?
+                AND source IN (SELECT item FROM memory WHERE state = 'active')
+                AND target IN (SELECT item FROM memory WHERE state = 'active') ORDER BY id""",
+            (relation,),
+        )
+        return [_edge(row) for row in rows]
+
+    def orphans(self, namespace: str | None, after: int, limit: int) -> list[int]:
+        """Active memories with a key above `after` that no edge touches, by key."""
+        rows = self._db.rows(
+            f"""SELECT item FROM memory {_ORPHANED} AND item > ? ORDER BY item LIMIT ?""",
+            (namespace, namespace, after, limit),
+        )
+        return [cast(int, row[0]) for row in rows]
+
+    def count_orphans(self, namespace: str | None) -> int:
+        """How many active memories no edge touches."""
+        return self._db.number(f"SELECT count(*) FROM memory {_ORPHANED}", (namespace, namespace))
+
+    def _at(self, end: str, memories: Sequence[int]) -> list[Edge]:
+        rows = self._db.rows(
+            f"SELECT {_COLUMNS} FROM memory_edge WHERE {end} IN (SELECT value FROM json_each(?)) ORDER BY id",
+            (orjson.dumps(list(memories)).decode(),),
+        )
+        return [_edge(row) for row in rows]
+
+
+_ORPHANED = """WHERE state = 'active' AND (? IS NULL OR namespace = ?)
+    AND NOT EXISTS (SELECT 1 FROM memory_edge WHERE source = item)
+    AND NOT EXISTS (SELECT 1 FROM memory_edge WHERE target = item)"""
+
+
+def _edge(row: Row) -> Edge:
+    source, target, relation, weight, reason, inferred, number = row
+    return Edge(
+        cast(int, source),
+        cast(int, target),
+        Relation(str(relation)),
+        cast(float, weight),
+        str(reason),
+        bool(inferred),
+        cast(int, number),
+    )

@@ -1,0 +1,111 @@
+"""Finding memories: the same engines, asked for memories alone."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..archiver.store import Store
+from ..core.disclosure import Filters, Mode
+from ..core.errors import ModelUnavailable
+from ..core.memory import HeldMemory, Memory
+from ..core.memory_filter import MemoryFilter
+from .embedder import Embedder
+from .generation import Generations
+from .memory_text import KIND, parts
+
+if TYPE_CHECKING:
+    from .engine import Engine
+    from .segment import Array
+
+_AT_A_TIME = 50
+_LEAST_WORDS, _LEAST_MEANING = 0.05, 0.3
+"""Below both a memory has nothing to do with a query: unrelated sentences have cosines of up to about 0.25."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryVectors:
+    """What a memory means, by part: float16 bytes, and the name of the model that made them."""
+
+    model: str
+    parts: dict[int, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMemory:
+    """A memory that matches. `relevance` (0-1) is the engines' score; `similarity` a true cosine, None where none was
+    compared.
+    """
+
+    held: HeldMemory
+    relevance: float
+    similarity: float | None
+
+
+class NearMemory(NamedTuple):
+    """A memory and how near in meaning it is: a true cosine."""
+
+    held: HeldMemory
+    key: int
+    similarity: float
+
+
+class MemoryFinder:
+    """Finds memories by words and meaning. Loads engines and model when they are first needed."""
+
+    def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
+        self._store, self._generations, self._embedder = store, generations, embedder
+
+    @cached_property
+    def _engine(self) -> "Engine":
+        from .engine import Engine
+
+        return Engine(self._store, self._generations, self._embedder)
+
+    def find(self, query: str, wanted: MemoryFilter, mode: Mode = Mode.BOTH) -> Iterator[FoundMemory]:
+        """Memories that match and satisfy the filter, best first; what has nothing to do with the query is left out."""
+        events = self._engine.search(query, mode, _filters(wanted))
+        events = [event for event in events if event.words >= _LEAST_WORDS or event.meaning >= _LEAST_MEANING]
+        for start in range(0, len(events), _AT_A_TIME):
+            part = events[start : start + _AT_A_TIME]
+            known = self._store.memories.load([event.key for event in part])
+            for event in part:
+                if event.key in known and wanted.admits(known[event.key]):
+                    yield FoundMemory(known[event.key], event.score, event.similarity)
+
+    def near(
+        self, memory: Memory, vectors: MemoryVectors | None, wanted: MemoryFilter, limit: int, at_least: float
+    ) -> list[NearMemory]:
+        """The memories nearest in meaning, best first, at least `at_least` similar; none where the model is missing."""
+        best: dict[int, float] = {}
+        nears = self._engine.nearest(parts(memory)[0], _filters(wanted), 4 * limit, self._vector(vectors))
+        for item, cosine in zip(nears.item.tolist(), nears.similarity.tolist(), strict=True):
+            best[item] = max(cosine, best.get(item, -1.0))
+        known = self._store.memories.load(list(best))
+        found = [NearMemory(known[key], key, cosine) for key, cosine in best.items() if key in known]
+        kept = [each for each in found if each.similarity >= at_least and wanted.admits(each.held)]
+        return sorted(kept, key=lambda each: (-each.similarity, each.key))[:limit]
+
+    def embed(self, memory: Memory) -> MemoryVectors | None:
+        """What a memory means; None where the model is missing, so that it is embedded later."""
+        told = parts(memory)
+        try:
+            rows = self._embedder.embed(list(told.values()))
+        except ModelUnavailable:
+            return None
+        stored = [row.tobytes() for row in rows.astype("<f2")]
+        return MemoryVectors(self._embedder.name, dict(zip(told, stored, strict=True)))
+
+    def _vector(self, vectors: MemoryVectors | None) -> "Array | None":
+        """The first part's vector, where the model that searches made it."""
+        import numpy as np
+
+        if vectors is None or vectors.model != self._engine.model:
+            return None
+        return np.frombuffer(vectors.parts[0], dtype="<f2").astype(np.float32)
+
+
+def _filters(wanted: MemoryFilter) -> Filters:
+    """As much of the filter as the engines know; the rest is asked of what they find."""
+    where = wanted.namespaces or wanted.projects
+    return Filters(projects=where, types=wanted.types, concepts=wanted.tags, kinds=(KIND,))

@@ -1,0 +1,53 @@
+"""Memories as what can be found: text entries for the text index, texts for the embedder. Only active ones are."""
+
+from collections.abc import Iterator, Sequence
+
+from ..archiver.store import Store
+from ..core.memory import HeldMemory, Memory, MemoryState
+from .analysis import label
+from .text_index import TextEntry
+
+KIND = "memory"
+WINDOW = 1_500
+"""Characters in one entry and in one embedded text, as of a conversation."""
+_PARTS_MAX = 32
+
+
+def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
+    """The text entries of those of these items that are memories, and are held."""
+    for held in store.memories.load(keys).values():
+        if held.state is MemoryState.ACTIVE:
+            yield from _entries(held)
+
+
+def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
+    """What to embed for each of these items that is a memory, by part."""
+    return {key: parts(held.memory) for key, held in store.memories.load(keys).items()}
+
+
+def parts(memory: Memory) -> dict[int, str]:
+    """What to embed of a memory: its title with the beginning of its content, then the rest in windows."""
+    told = f"{memory.title}\n{memory.content}" if memory.title else memory.content
+    return dict(enumerate(told[start : start + WINDOW] for start in range(0, min(len(told), _MOST), WINDOW)))
+
+
+_MOST = WINDOW * _PARTS_MAX
+
+
+def _entries(held: HeldMemory) -> Iterator[TextEntry]:
+    memory = held.memory
+    for text in parts(memory).values():
+        yield TextEntry(
+            key=held.key,
+            event=held.key,
+            source=0,
+            ordinal=0,
+            at=held.created,
+            start_line=0,
+            end_line=0,
+            body=text,
+            kind=KIND,
+            types=(label(memory.type),),
+            concepts=tuple(dict.fromkeys(label(tag) for tag in memory.tags)),
+            projects=tuple({label(memory.namespace), label(memory.project)} - {""}),
+        )
