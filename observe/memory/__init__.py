@@ -1,0 +1,45 @@
+"""The memory core: what is held to be true, how sure it is, and how it hangs together. Every surface stands on it."""
+
+from .changes import Revision
+from .comparing import Compared
+from .conflicts import Conflict, Conflicts
+from .context import Context, Contexts, ContextSection
+from .core import MemoryCore
+from .graph import Backfilled, Graph, GraphNode, GraphPath, Neighbourhood
+from .health import Health, HealthCheck
+from .judging import Judge, Judgement, OfflineJudge, Verdict
+from .learning import Learning, Outcome, Validation
+from .memories import Forgotten, Memories
+from .recalling import Recalled, Recalling
+from .remembering import Remembered, Remembering
+
+__all__ = [
+    "Backfilled",
+    "Compared",
+    "Conflict",
+    "Conflicts",
+    "Context",
+    "ContextSection",
+    "Contexts",
+    "Forgotten",
+    "Graph",
+    "GraphNode",
+    "GraphPath",
+    "Health",
+    "HealthCheck",
+    "Judge",
+    "Judgement",
+    "Learning",
+    "Memories",
+    "MemoryCore",
+    "Neighbourhood",
+    "OfflineJudge",
+    "Outcome",
+    "Recalled",
+    "Recalling",
+    "Remembered",
+    "Remembering",
+    "Revision",
+    "Validation",
+    "Verdict",
+]

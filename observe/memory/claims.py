@@ -1,0 +1,198 @@
+"""Claims: whether a newer statement denies, changes or repeats an older one. Rules alone, and the same answer always.
+
+Two statements are about one subject when, apart from the words in which they differ, one says nothing that the other
+does not say. Then they disagree when one is put in the negative, or the words that differ are opposites, exclude each
+other, or are numbers or names in the same place.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from .lexicon import EXCLUSIVE, OPPOSITES, PEOPLE, RIVALS, TURNS
+from .wording import Statement, Word, clauses, normal, sentences, stem_of
+
+_PREFIXES = ("un", "in", "dis", "non", "im", "ir", "a", "non-")
+
+
+class Difference(Enum):
+    """How two statements differ."""
+
+    NONE = auto()
+    OPPOSED = auto()
+    CHANGED = auto()
+    OTHER = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The difference, and why in one sentence."""
+
+    difference: Difference
+    reason: str
+
+
+def compare(older: str, newer: str) -> Comparison:
+    """How the newer text differs from the older: the plainest disagreement between any two of their statements."""
+    if (replaced := _replaced(older, newer)) is not None:
+        return Comparison(Difference.CHANGED, f"The newer one says that {replaced!r} was replaced")
+    disagreement = next(filter(None, (_disagree(old, new) for old, new in _pairs(older, newer))), None)
+    if disagreement is not None:
+        changed = any(statement.changes for statement in sentences(newer)) and not _changes(older)
+        return Comparison(Difference.CHANGED if changed else Difference.OPPOSED, disagreement)
+    if (subject := _turned(older, newer)) is not None:
+        return Comparison(Difference.CHANGED, f"The newer one says that {subject!r} changed")
+    if _same(older, newer):
+        return Comparison(Difference.NONE, "Both say the same")
+    return Comparison(Difference.OTHER, "Both can hold")
+
+
+def _pairs(older: str, newer: str) -> Iterator[tuple[Statement, Statement]]:
+    """Sentences with sentences, and then clauses with clauses."""
+    for old in sentences(older):
+        for new in sentences(newer):
+            yield old, new
+    for old in clauses(older):
+        for new in clauses(newer):
+            yield old, new
+
+
+def _changes(text: str) -> bool:
+    return any(statement.changes for statement in sentences(text))
+
+
+def _same(older: str, newer: str) -> bool:
+    """Whether both make the same statements, word for word but for grammar."""
+
+    def told(text: str) -> set[tuple[tuple[str, ...], bool]]:
+        return {(tuple(word.stem for word in statement.words), statement.denied) for statement in sentences(text)}
+
+    return told(older) == told(newer)
+
+
+def _disagree(old: Statement, new: Statement) -> str | None:
+    """Why both cannot hold; None where they can."""
+    shared = old.stems & new.stems
+    if not shared:
+        return None
+    only_old = [word for word in old.words if word.stem not in shared and not word.light]
+    only_new = [word for word in new.words if word.stem not in shared and not word.light]
+    if (opposed := _clash(old, new, only_old, only_new)) is not None:
+        return opposed
+    if old.denied != new.denied and _about_one(only_old, only_new) and _enough(old, new, shared):
+        return "One denies what the other says"
+    return None
+
+
+def _clash(old: Statement, new: Statement, only_old: list[Word], only_new: list[Word]) -> str | None:
+    """Words in which both differ and which exclude each other, where nothing else differs on both sides."""
+    lights = _light(old), _light(new)
+    clashing = [
+        (one, other)
+        for one in [*only_old, *lights[0]]
+        for other in [*only_new, *lights[1]]
+        if one.stem != other.stem and (_opposite(one, other) or _rivals(one, other) or _values(one, other))
+    ]
+    if not clashing:
+        return _other_holder(old, new, only_old, only_new)
+    if old.denied != new.denied and not any(_opposite(one, other) for one, other in clashing):
+        return None
+    gone_old, gone_new = {one.stem for one, _ in clashing}, {other.stem for _, other in clashing}
+    rest_old = [word for word in only_old if word.stem not in gone_old and not word.number]
+    rest_new = [word for word in only_new if word.stem not in gone_new and not word.number]
+    if not _about_one(rest_old, rest_new):
+        return None
+    one, other = clashing[0]
+    return f"{one.text!r} against {other.text!r}"
+
+
+def _light(statement: Statement) -> list[Word]:
+    return [word for word in statement.words if word.light]
+
+
+def _about_one(rest_old: list[Word], rest_new: list[Word]) -> bool:
+    """Whether one side says nothing that the other does not say, and the other not much more."""
+    return min(len(rest_old), len(rest_new)) == 0 and max(len(rest_old), len(rest_new)) <= 2
+
+
+def _enough(old: Statement, new: Statement, shared: frozenset[str]) -> bool:
+    """Whether what is shared is more than a subject of whom many things are true."""
+    return len(shared - PEOPLE) >= min(2, len(old.stems - PEOPLE), len(new.stems - PEOPLE)) > 0
+
+
+def _opposite(one: Word, other: Word) -> bool:
+    if frozenset((one.stem, other.stem)) in _OPPOSITES:
+        return True
+    short, long = sorted((one.stem, other.stem), key=len)
+    return len(short) > 3 and any(long == prefix + short for prefix in _PREFIXES)
+
+
+def _rivals(one: Word, other: Word) -> bool:
+    return bool(_GROUPS.get(one.stem, frozenset()) & _GROUPS.get(other.stem, frozenset()))
+
+
+def _values(one: Word, other: Word) -> bool:
+    """Whether both are numbers, or both names: what stands in one place and is not the same."""
+    return (one.number and other.number) or (one.value and other.value and not one.number and not other.number)
+
+
+def _other_holder(old: Statement, new: Statement, only_old: list[Word], only_new: list[Word]) -> str | None:
+    """Two names for what only one can be, as in `Ana leads` and `Ben leads`."""
+    if len(only_old) != 1 or len(only_new) != 1 or not EXCLUSIVE.intersection(old.plain, new.plain):
+        return None
+    one, other = only_old[0], only_new[0]
+    return f"{one.text!r} against {other.text!r}" if one.text[:1].isupper() and other.text[:1].isupper() else None
+
+
+_GONE = "dropped|removed|replaced|deprecated|retired|gone|not used anymore"
+_OLD_VALUE = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\bfrom (?P<old>.{2,60}?) to ",
+        r"\binstead of (?P<old>[^,.;]{2,60})",
+        r"\breplaced (?P<old>.{2,60}?) (?:with|by) ",
+        rf"(?:^|, |; |\band )(?P<old>[^,.;]{{2,40}}?) (?:was|were|is|are|has been|have been) (?:{_GONE})",
+        r"\bstopped using (?P<old>[^,.;]{2,60})",
+        r"\bnot longer (?:use|uses|used|kept?|keep|need|needs|run|runs|want|wants) (?P<old>[^,.;]{2,60})",
+    )
+)
+
+
+def _replaced(older: str, newer: str) -> str | None:
+    """What the newer text says was replaced, where the older one holds it."""
+    told = normal(newer)
+    said = [statement for statement in sentences(older) if not statement.denied]
+    everything = {word.stem for statement in sentences(newer) for word in statement.words}
+    for pattern in _OLD_VALUE:
+        for match in pattern.finditer(told):
+            named = {word.stem for part in sentences(match["old"]) for word in part.words if not word.light}
+            for statement in said:
+                stems = {word.stem for word in statement.words}
+                if named & statement.stems and len(named - stems) <= 1 and (everything & stems) - named:
+                    return match["old"].strip()
+                if named and statement.stems - PEOPLE <= named:
+                    return match["old"].strip()
+    return None
+
+
+def _turned(older: str, newer: str) -> str | None:
+    """The subject that both begin with, where the newer says that it changed and the older how it was."""
+    for old in sentences(older):
+        for new in sentences(newer):
+            if old.changes or not new.changes or not old.words or not new.words:
+                continue
+            head, other = old.words[0], new.words[0]
+            if head.stem != other.stem or head.stem in PEOPLE:
+                continue
+            verbs = {word.stem for word in old.words[1:]} & {word.stem for word in new.words[1:]}
+            if verbs or (new.changes & TURNS and len(old.words) <= 4):
+                return head.text
+    return None
+
+
+_OPPOSITES = {frozenset(stem_of(word) for word in row.split()) for row in OPPOSITES}
+_GROUPS: dict[str, frozenset[int]] = {}
+for _number, _row in enumerate(RIVALS):
+    for _word in _row.split():
+        _GROUPS[stem_of(_word)] = _GROUPS.get(stem_of(_word), frozenset()) | {_number}

@@ -1,0 +1,78 @@
+"""Comparing: which held memories are near another in meaning, and whether they agree."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...core.conversation import Milliseconds
+from ...core.memory import Edge, HeldMemory, Memory, Relation
+from ...core.memory_filter import MemoryFilter
+from ...search.memory_finder import MemoryFinder, MemoryVectors
+from .judging import Judge, Judgement, Verdict
+
+NEIGHBOURS = 5
+"""How many of the nearest memories a new one is compared with."""
+RELATED_FROM, JUDGED_FROM = 0.6, 0.7
+"""From which cosine on memories are related, and are judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A held memory that another was compared with. `similarity` is a true cosine; `judgement` is None below the cosine
+    from which memories are judged.
+    """
+
+    held: HeldMemory
+    similarity: float
+    judgement: Judgement | None
+
+    @property
+    def conflict(self) -> bool:
+        """Whether both cannot hold at once."""
+        return self.judgement is not None and self.judgement.conflict
+
+
+class Comparing:
+    """Compares memories with those that are held in their namespace."""
+
+    def __init__(self, finder: MemoryFinder, judge: Judge, clock: Callable[[], Milliseconds]) -> None:
+        self._finder, self._judge, self._clock = finder, judge, clock
+
+    def with_held(
+        self,
+        memory: Memory,
+        vectors: MemoryVectors | None = None,
+        *,
+        without: int | None = None,
+        limit: int = NEIGHBOURS,
+        at_least: float = RELATED_FROM,
+        judged_from: float = JUDGED_FROM,
+    ) -> list[Compared]:
+        """The nearest valid memories of the namespace but the one `without`, nearest first; none without a model.
+
+        The memory is taken for the newer of each pair.
+        """
+        wanted = MemoryFilter(namespaces=(memory.namespace,), valid_at=self._clock())
+        near = self._finder.near(memory, vectors, wanted, limit + 1, at_least)
+        others = [found for found in near if found.key != without][:limit]
+        return [
+            Compared(held, cosine, self.judge(held.memory, memory) if cosine >= judged_from else None)
+            for held, _, cosine in others
+        ]
+
+    def judge(self, older: Memory, newer: Memory) -> Judgement:
+        """Whether they agree."""
+        return self._judge.judge(older.content, newer.content)
+
+
+def edge_to(key: int, compared: Compared) -> Edge:
+    """The edge from a memory to one that it was compared with."""
+    judgement = compared.judgement
+    if judgement is None or not judgement.conflict:
+        return Edge(key, compared.held.key, Relation.RELATES_TO, round(compared.similarity, 4), "near", inferred=True)
+    relation = Relation.SUPERSEDES if judgement.verdict is Verdict.SUPERSEDES else Relation.CONTRADICTS
+    return Edge(key, compared.held.key, relation, 1.0, explained(judgement), inferred=True)
+
+
+def explained(judgement: Judgement) -> str:
+    """The reason, and who judged."""
+    return f"{judgement.reason} (judged by {judgement.judge})"

@@ -1,0 +1,106 @@
+"""Conflicts: memories that disagree, and which of them has been overtaken."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ...archiver.store import Store
+from ...core.conversation import Milliseconds
+from ...core.errors import InvalidInput
+from ...core.memory import Edge, HeldMemory, MemoryState, Relation
+from ...search.memory_finder import MemoryFinder
+from .comparing import JUDGED_FROM, Compared, Comparing, explained
+from .judging import Judge, Verdict
+from .lookup import held_memory
+from .superseding import supersede
+
+_LOOKED_AT, _OVERTAKEN_AMONG = 20, 10
+_PROVEN = 2
+"""Successes that a memory needs before it may overtake another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A memory that disagrees with the one asked about. `edge` is the one that says so; `new` whether it was drawn now.
+
+    `judge` names who judged, `similarity` is a true cosine.
+    """
+
+    held: HeldMemory
+    similarity: float
+    reason: str
+    judge: str
+    edge: Edge | None
+    new: bool
+
+
+class Conflicts:
+    """Looks for disagreement among what is near in meaning."""
+
+    def __init__(self, store: Store, finder: MemoryFinder, judge: Judge, clock: Callable[[], Milliseconds]) -> None:
+        self._store, self._clock = store, clock
+        self._comparing = Comparing(finder, judge, clock)
+
+    def detect(self, memory_id: str, *, at_least: float = JUDGED_FROM, draw: bool = True) -> list[Conflict]:
+        """The nearest memories of its namespace that disagree, nearest first; with `draw` linked as contradicting.
+
+        `at_least` is the cosine from which memories are looked at. Raises `MemoryNotFound` or `InvalidInput`.
+        """
+        if not 0 <= at_least <= 1:
+            raise InvalidInput(f"Invalid similarity threshold: {at_least}", hint="Give a number from 0.0 to 1.0.")
+        held = held_memory(self._store, memory_id)
+        found = [each for each in self._near(held, _LOOKED_AT, at_least) if each.conflict]
+        with self._store.transaction():
+            return [self._conflict(held, each, draw=draw) for each in found]
+
+    def overtaken_by(self, memory_id: str, *, draw: bool = True) -> HeldMemory | None:
+        """The first memory that this one supersedes by its record: it has two successes or more, the other is older,
+        trusted less and failed more, and both disagree. With `draw` it is put away. Raises `MemoryNotFound`.
+        """
+        held = held_memory(self._store, memory_id)
+        if held.standing.successes < _PROVEN or held.state is not MemoryState.ACTIVE:
+            return None
+        for each in self._near(held, _OVERTAKEN_AMONG, JUDGED_FROM):
+            if each.judgement is None or each.held.golden or not _worse(each.held, held):
+                continue
+            if each.conflict or each.judgement.verdict is Verdict.SAME:
+                if draw:
+                    edge = Edge(
+                        held.key, each.held.key, Relation.SUPERSEDES, 1.0, explained(each.judgement), inferred=True
+                    )
+                    with self._store.transaction():
+                        supersede(self._store, held, held_memory(self._store, each.held.id), edge, self._clock())
+                return each.held
+        return None
+
+    def _near(self, held: HeldMemory, limit: int, at_least: float) -> list[Compared]:
+        """What is near, each pair judged in the order in which it was said."""
+        compared = self._comparing.with_held(
+            held.memory, without=held.key, limit=limit, at_least=at_least, judged_from=at_least
+        )
+        return [
+            replace(each, judgement=self._comparing.judge(held.memory, each.held.memory))
+            if each.held.created > held.created
+            else each
+            for each in compared
+        ]
+
+    def _conflict(self, held: HeldMemory, each: Compared, *, draw: bool) -> Conflict:
+        judgement = each.judgement
+        assert judgement is not None
+        known = [edge for edge in self._between(held.key, each.held.key) if edge.relation is Relation.CONTRADICTS]
+        edge, new = (known[0] if known else None), False
+        if edge is None and draw:
+            edge = Edge(held.key, each.held.key, Relation.CONTRADICTS, 1.0, explained(judgement), inferred=True)
+            number, new = self._store.memory_edges.add(edge)
+            edge = replace(edge, id=number)
+        return Conflict(each.held, each.similarity, judgement.reason, judgement.judge, edge, new)
+
+    def _between(self, one: int, other: int) -> list[Edge]:
+        edges = self._store.memory_edges.leaving([one, other])
+        return [edge for edge in edges if {edge.source, edge.target} == {one, other}]
+
+
+def _worse(other: HeldMemory, held: HeldMemory) -> bool:
+    older = (other.created, other.key) < (held.created, held.key)
+    trusted_less = other.standing.confidence < held.standing.confidence
+    return older and trusted_less and other.standing.failures > held.standing.failures

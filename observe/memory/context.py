@@ -1,0 +1,138 @@
+"""What a new session should know: rules, preferences and decisions, within a hard budget of tokens."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from ...archiver.store import Store
+from ...core.conversation import Milliseconds
+from ...core.errors import InvalidInput
+from ...core.memory import HeldMemory
+from ...core.memory_filter import MemoryFilter, MemoryOrder
+from ...core.memory_types import Family
+from ...core.origin import Trust
+from ...core.tokens import count
+from .recalling import Recalling
+
+_HEADING, _LINE, _FRAME = 12, 14, 60
+"""Tokens of a section's heading, of a line's mark and confidence, and of what stands around all of it."""
+_GLOBAL_FROM = 0.6
+"""From which importance on what holds everywhere joins a project's memories."""
+_RELATED, _LOOKED_AT = 5, 200
+_SECTIONS = (
+    ("Preferences", Family.PREFERENCE),
+    ("Decisions", Family.DECISION),
+    ("Patterns", Family.PATTERN),
+    ("Facts", Family.FACT),
+    ("Issues", Family.ISSUE),
+)
+GOLDEN_TITLE = "Golden Rules (High Confidence)"
+_EVERYWHERE = ("global", "default")
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSection:
+    """Memories under one heading, the weightiest first."""
+
+    title: str
+    memories: tuple[HeldMemory, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What to tell. `tokens` is what it costs, rather too much than too little, and never more than the budget.
+
+    `left_out` counts what would have been told had there been room; of it `golden_left_out` are golden rules.
+    """
+
+    sections: tuple[ContextSection, ...]
+    tokens: int
+    left_out: int
+    golden_left_out: int
+
+    @property
+    def memories(self) -> int:
+        """How many memories it tells."""
+        return sum(len(section.memories) for section in self.sections)
+
+    @property
+    def golden(self) -> int:
+        """How many of them are golden rules."""
+        return sum(held.golden for section in self.sections for held in section.memories)
+
+
+class Contexts:
+    """Chooses memories for a session. Writes nothing, and counts no access."""
+
+    def __init__(self, store: Store, recalling: Recalling, clock: Callable[[], Milliseconds]) -> None:
+        self._store, self._recalling, self._clock = store, recalling, clock
+
+    def choose(self, namespace: str | None = None, query: str = "", budget: int = 4_000) -> Context:
+        """Golden rules first, then preferences, decisions and patterns of the namespace, within `budget` tokens.
+
+        What holds everywhere joins a project's memories where it is a golden rule, an important preference, or near to
+        the query. With a query facts and known issues that answer it join too. What is little trusted, and what belongs
+        to a session, stays out. Empty where nothing is relevant. Raises `InvalidInput`.
+        """
+        if budget < 1:
+            raise InvalidInput(f"Invalid token budget: {budget}", hint="Give 1 or more tokens.")
+        related = self._related(namespace, query) if query.strip() else {}
+        candidates = {held.key: held for held in [*self._standing(namespace), *related.values()]}
+        trusted = [held for held in candidates.values() if held.memory.origin.trust > Trust.LOW]
+        rules = sorted((held for held in trusted if held.golden), key=_rule_order)
+        others = sorted(
+            (held for held in trusted if not held.golden and held.family is not Family.SESSION),
+            key=lambda held: (held.key not in related, -_weight(held, namespace), -held.updated),
+        )
+        return _fitted(rules, others, budget)
+
+    def _standing(self, namespace: str | None) -> Iterator[HeldMemory]:
+        """What is told without being asked for."""
+        at = self._clock()
+        where = _EVERYWHERE if namespace is None else (namespace, *_EVERYWHERE)
+        yield from self._select(MemoryFilter(namespaces=where, golden=True, valid_at=at), MemoryOrder.CONFIDENCE)
+        home = MemoryFilter(namespaces=_EVERYWHERE if namespace is None else (namespace,), golden=False, valid_at=at)
+        told = {Family.PREFERENCE, Family.DECISION, Family.PATTERN}
+        yield from (held for held in self._select(home, MemoryOrder.CREATED) if held.family in told)
+        if namespace is not None:
+            wide = MemoryFilter(namespaces=_EVERYWHERE, min_importance=_GLOBAL_FROM, golden=False, valid_at=at)
+            found = self._select(wide, MemoryOrder.IMPORTANCE)
+            yield from (held for held in found if held.family is Family.PREFERENCE)
+
+    def _select(self, wanted: MemoryFilter, order: MemoryOrder) -> list[HeldMemory]:
+        return self._store.memories.select(wanted, order, limit=_LOOKED_AT)
+
+    def _related(self, namespace: str | None, query: str) -> dict[int, HeldMemory]:
+        where = _EVERYWHERE if namespace is None else (namespace, *_EVERYWHERE)
+        found = self._recalling.recall(query, MemoryFilter(namespaces=where), limit=_RELATED, count_access=False)
+        return {each.held.key: each.held for each in found}
+
+
+def line_price(held: HeldMemory) -> int:
+    """About what one memory costs in a context, in tokens."""
+    return count(held.memory.content) + _LINE
+
+
+def _weight(held: HeldMemory, namespace: str | None) -> float:
+    """What belongs to the project weighs three times as much."""
+    return (3 if held.memory.namespace == namespace else 1) * (held.memory.importance + held.standing.confidence) / 2
+
+
+def _rule_order(held: HeldMemory) -> tuple[float, float, int]:
+    return -held.standing.confidence, -held.memory.importance, held.key
+
+
+def _fitted(rules: Iterable[HeldMemory], others: Iterable[HeldMemory], budget: int) -> Context:
+    """As many as fit, the first first; a long one that does not fit makes room for the next."""
+    left, dropped, golden_dropped = budget - _FRAME, 0, 0
+    titles = {family: title for title, family in _SECTIONS}
+    chosen: dict[str, list[HeldMemory]] = {GOLDEN_TITLE: [], **{title: [] for title, _ in _SECTIONS}}
+    for held in [*rules, *others]:
+        title = GOLDEN_TITLE if held.golden else titles.get(held.family, "Facts")
+        price = line_price(held) + (0 if chosen[title] else _HEADING)
+        if price > left:
+            dropped, golden_dropped = dropped + 1, golden_dropped + held.golden
+            continue
+        chosen[title].append(held)
+        left -= price
+    sections = tuple(ContextSection(title, tuple(found)) for title, found in chosen.items() if found)
+    return Context(sections, budget - left if sections else 0, dropped, golden_dropped)

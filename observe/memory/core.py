@@ -1,0 +1,74 @@
+"""The whole memory core over one home: each part does one thing, and all of them see the same store."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+from ...archiver.store import Store
+from ...core.clock import now
+from ...core.conversation import Milliseconds
+from ...core.home import Home
+from ...search.embedder import DEFAULT_MODEL, Embedder, load
+from ...search.generation import Generations
+from ...search.memory_finder import MemoryFinder
+from .conflicts import Conflicts
+from .context import Contexts
+from .graph import Graph
+from .health import HealthCheck
+from .judging import Judge, OfflineJudge
+from .learning import Learning
+from .memories import Memories
+from .recalling import Recalling
+from .remembering import Remembering
+
+
+class MemoryCore:
+    """What every surface calls. Not for several threads at once; several processes may have one each.
+
+    `remembering` stores, `recalling` finds, `memories` lists, edits, forgets and restores, `learning` earns confidence,
+    `graph` relates, `conflicts` finds what disagrees, `health` what should be looked at, `contexts` chooses what a new
+    session should know. All of them raise `InvalidInput` for what the caller can correct.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        generations: Generations,
+        embedder: Embedder,
+        *,
+        judge: Judge | None = None,
+        clock: Callable[[], Milliseconds] = now,
+    ) -> None:
+        """`judge` says whether two memories disagree: by rules, offline, where none is given."""
+        finder, judging = MemoryFinder(store, generations, embedder), judge or OfflineJudge()
+        self.memories = Memories(store, finder, clock)
+        self.remembering = Remembering(store, finder, judging, clock)
+        self.recalling = Recalling(store, finder, clock)
+        self.learning = Learning(store, clock)
+        self.graph = Graph(store, finder, judging, clock)
+        self.conflicts = Conflicts(store, finder, judging, clock)
+        self.health = HealthCheck(store, clock)
+        self.contexts = Contexts(store, self.recalling, clock)
+        self._close = ExitStack()
+
+    @classmethod
+    def open(cls, home: Home, model: str | None = None, *, judge: Judge | None = None) -> Self:
+        """The core over the archive in this home, making it if there is none; close it, or use it in `with`."""
+        home.make()
+        store = Store.create(home.database)
+        core = cls(store, Generations(home.index), load(model or DEFAULT_MODEL), judge=judge)
+        core._close.callback(store.close)
+        return core
+
+    def close(self) -> None:
+        """Let go of the file, where `open` opened it."""
+        self._close.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

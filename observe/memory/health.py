@@ -1,0 +1,75 @@
+"""Health: memories that somebody should look at."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...archiver.store import Store
+from ...core.conversation import Milliseconds
+from ...core.memory import HeldMemory, Relation
+from ...core.memory_filter import MemoryFilter
+
+LOW_CONFIDENCE = 0.3
+"""Below what every memory starts with: only what failed, or was not used for long, is."""
+_DAY = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What was found. A contradiction is a pair with its edge's weight; `stale` has when each was last validated, or
+    None. `recommendations` are sentences with counts.
+    """
+
+    contradictions: tuple[tuple[HeldMemory, HeldMemory, float], ...]
+    low_confidence: tuple[HeldMemory, ...]
+    stale: tuple[tuple[HeldMemory, Milliseconds | None], ...]
+    recommendations: tuple[str, ...]
+
+
+class HealthCheck:
+    """Looks at the memories of a store, at most so many of them."""
+
+    def __init__(self, store: Store, clock: Callable[[], Milliseconds]) -> None:
+        self._store, self._clock = store, clock
+
+    def check(self, namespace: str | None = None, *, stale_days: int = 30, limit: int = 1_000) -> Health:
+        """What contradicts, what is little trusted, and what was neither used nor validated for `stale_days` days.
+
+        Contradictions are those that edges tell of; golden rules are never stale.
+        """
+        at = self._clock()
+        wanted = MemoryFilter(namespaces=(namespace,) if namespace else (), valid_at=at)
+        memories = self._store.memories.select(wanted, limit=limit)
+        weak = sorted(
+            (held for held in memories if held.standing.confidence < LOW_CONFIDENCE),
+            key=lambda held: held.standing.confidence,
+        )
+        stale = self._stale(memories, at - stale_days * _DAY)
+        pairs = self._contradictions(wanted)
+        return Health(tuple(pairs), tuple(weak), tuple(stale), _recommendations(len(pairs), len(weak), len(stale)))
+
+    def _stale(self, memories: list[HeldMemory], before: Milliseconds) -> list[tuple[HeldMemory, Milliseconds | None]]:
+        validated = self._store.memory_events.last_validated([held.key for held in memories])
+        return [
+            (held, validated.get(held.key))
+            for held in memories
+            if not held.golden and max(held.created, held.accessed or 0, validated.get(held.key, 0)) <= before
+        ]
+
+    def _contradictions(self, wanted: MemoryFilter) -> list[tuple[HeldMemory, HeldMemory, float]]:
+        edges = self._store.memory_edges.of_relation(Relation.CONTRADICTS)
+        held = self._store.memories.load([key for edge in edges for key in (edge.source, edge.target)])
+        admitted = {key: one for key, one in held.items() if wanted.admits(one)}
+        return [
+            (admitted[edge.source], admitted[edge.target], edge.weight)
+            for edge in edges
+            if edge.source in admitted and edge.target in admitted
+        ]
+
+
+def _recommendations(contradictions: int, weak: int, stale: int) -> tuple[str, ...]:
+    found = (
+        (contradictions, "Resolve", "contradiction", "contradictions"),
+        (weak, "Review", "low-confidence memory", "low-confidence memories"),
+        (stale, "Validate or archive", "stale memory", "stale memories"),
+    )
+    return tuple(f"{verb} {count} {one if count == 1 else many}" for count, verb, one, many in found if count)

@@ -1,0 +1,15 @@
+"""Ids as callers give them, resolved by looking them up."""
+
+from ...archiver.store import Store
+from ...core import ids
+from ...core.errors import MemoryNotFound
+from ...core.memory import HeldMemory
+
+
+def held_memory(store: Store, memory_id: str) -> HeldMemory:
+    """The memory with this id, whatever its state; raises `MemoryNotFound`."""
+    key = ids.key(memory_id)
+    found = store.memories.load([key]) if key is not None else {}
+    if key is None or key not in found or found[key].id != memory_id.strip():
+        raise MemoryNotFound(memory_id)
+    return found[key]

@@ -1,0 +1,175 @@
+"""Memories one by one: look up, list, count, edit, forget, restore. Nothing is ever deleted here."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ...archiver.store import Store
+from ...core import ids
+from ...core.conversation import Milliseconds
+from ...core.errors import InvalidInput, MemoryProtected
+from ...core.memory import STARTS_AT, EventKind, HeldMemory, Memory, MemoryEvent, MemoryState, Standing
+from ...core.memory_filter import ACTIVE, MemoryFilter, MemoryOrder
+from ...core.memory_types import GOLDEN_RULE
+from ...core.origin import Origin
+from ...search.memory_finder import MemoryFinder
+from .changes import Revision, retold, told
+from .lookup import held_memory
+
+LIST_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What was archived, and the golden rules that were left alone."""
+
+    forgotten: tuple[HeldMemory, ...]
+    protected: tuple[HeldMemory, ...]
+
+
+class Memories:
+    """The memories of a store."""
+
+    def __init__(self, store: Store, finder: MemoryFinder, clock: Callable[[], Milliseconds]) -> None:
+        self._store, self._finder, self._clock = store, finder, clock
+
+    def get(self, memory_id: str) -> HeldMemory:
+        """The memory with this id, whatever its state; raises `MemoryNotFound`."""
+        return held_memory(self._store, memory_id)
+
+    def at_path(self, path: str) -> HeldMemory | None:
+        """The active memory that is kept in this file."""
+        key = self._store.memories.at_path(path)
+        return self._store.memories.load([key])[key] if key is not None else None
+
+    def page(
+        self,
+        wanted: MemoryFilter | None = None,
+        *,
+        order: MemoryOrder = MemoryOrder.CREATED,
+        descending: bool = True,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[HeldMemory]:
+        """At most `limit` memories (1,000 where it is more) that satisfy the filter; valid ones unless it says else."""
+        if limit < 1 or offset < 0:
+            raise InvalidInput(f"Invalid limit or offset: {limit}, {offset}", hint="Ask for 1 or more, from 0 on.")
+        return self._store.memories.select(
+            self._valid(wanted), order, descending=descending, limit=min(limit, LIST_MAX), offset=offset
+        )
+
+    def count(self, wanted: MemoryFilter | None = None) -> int:
+        """How many memories satisfy the filter; valid ones unless it says else."""
+        return self._store.memories.count(self._valid(wanted))
+
+    def count_by(self, column: str, wanted: MemoryFilter | None = None) -> dict[str, int]:
+        """How many there are of each `namespace`, `type`, `level`, `project` or `state`, most first."""
+        return self._store.memories.count_by(column, self._valid(wanted))
+
+    def history(self, memory_id: str, kinds: Sequence[EventKind] = (), limit: int = 50) -> list[MemoryEvent]:
+        """What happened to a memory, newest first."""
+        return self._store.memory_events.of(self.get(memory_id).key, kinds, limit)
+
+    def revise(self, memory_id: str, revision: Revision, *, force: bool = False) -> HeldMemory:
+        """Edit a memory; raises `InvalidInput` where the same is held already.
+
+        A golden rule is given another content, type or end by a person or by `force` only; otherwise `MemoryProtected`
+        is raised. What others than a person say anew starts with the confidence of the new.
+        """
+        first = self.get(memory_id)
+        changed = revision.applied(first)
+        vectors = self._finder.embed(changed) if _text(changed) != _text(first.memory) else None
+        with self._store.transaction():
+            held = self.get(memory_id)
+            memory, standing = revision.applied(held), held.standing
+            if revision.replaces(held) and revision.origin is not Origin.HUMAN:
+                if held.golden and not force:
+                    raise MemoryProtected(memory_id)
+                standing, memory = _fresh(standing), _demoted(memory, standing)
+            if revision.type not in {None, held.memory.type}:
+                standing = replace(standing, promoted_from="", strikes=0)
+            after = self._put(held, memory, standing)
+            if vectors is not None and _text(memory) == _text(changed):
+                self._store.vectors.replace(vectors.model, {held.key: vectors.parts})
+        return after
+
+    def forget(self, memory_ids: Sequence[str], *, force: bool = False, reason: str = "") -> Forgotten:
+        """Archive these memories; golden rules only by `force`. What is archived is found no more but kept.
+
+        Raises `MemoryNotFound` where one does not exist, and archives none then.
+        """
+        with self._store.transaction():
+            found = {held.key: held for held in map(self.get, memory_ids)}.values()
+            active = [held for held in found if held.state is not MemoryState.ARCHIVED]
+            protected = [held for held in active if held.golden and not force]
+            gone = [self._move(held, MemoryState.ARCHIVED, reason) for held in active if held not in protected]
+        return Forgotten(tuple(gone), tuple(protected))
+
+    def restore(self, memory_id: str) -> HeldMemory:
+        """Hold an archived or superseded memory again; raises `InvalidInput` where the same is held already."""
+        with self._store.transaction():
+            held = self.get(memory_id)
+            if held.state is MemoryState.ACTIVE:
+                return held
+            self._check_free(replace(held, state=MemoryState.ACTIVE))
+            return self._move(held, MemoryState.ACTIVE, f"was {held.state}")
+
+    def undo(self, memory_id: str) -> HeldMemory:
+        """Take back the last edit of a memory, or the last time it was put away; raises `InvalidInput` for neither.
+
+        To undo an undone edit is to do it again.
+        """
+        with self._store.transaction():
+            held = self.get(memory_id)
+            edits = self._store.memory_events.of(held.key, [EventKind.EDITED], 1)
+            if held.state is MemoryState.ACTIVE:
+                if not edits:
+                    raise InvalidInput(f"Nothing to undo: {memory_id}", hint="It was never edited, nor put away.")
+                earlier = retold(edits[0].before)
+                return self._put(held, replace(earlier, type=held.memory.type), held.standing)
+        return self.restore(memory_id)
+
+    def _valid(self, wanted: MemoryFilter | None) -> MemoryFilter:
+        wanted = wanted or MemoryFilter()
+        every = wanted.valid_at is not None or wanted.states != ACTIVE
+        return wanted if every else replace(wanted, valid_at=self._clock())
+
+    def _put(self, held: HeldMemory, memory: Memory, standing: Standing) -> HeldMemory:
+        """Write what a memory says now, inside a transaction."""
+        if memory == held.memory:
+            return held
+        at = self._clock()
+        after = replace(held, memory=memory, standing=standing, updated=at)
+        if held.state is MemoryState.ACTIVE:
+            self._check_free(after)
+        self._store.memories.rewrite(after)
+        self._store.memory_events.add(MemoryEvent(held.key, EventKind.EDITED, at, before=told(held)))
+        return after
+
+    def _move(self, held: HeldMemory, state: MemoryState, reason: str) -> HeldMemory:
+        at = self._clock()
+        moved = replace(held, state=state, updated=at)
+        self._store.memories.rewrite(moved)
+        kind = EventKind.RESTORED if state is MemoryState.ACTIVE else EventKind.ARCHIVED
+        self._store.memory_events.add(MemoryEvent(held.key, kind, at, reason, before=told(held)))
+        return moved
+
+    def _check_free(self, held: HeldMemory) -> None:
+        other = self._store.memories.claimed(held.memory)
+        if held.memory.path:
+            other = self._store.memories.at_path(held.memory.path)
+        if other is not None and other != held.key:
+            taken = ids.show("memory", other)
+            raise InvalidInput(f"The same is already held as {taken}", hint=f"Edit {taken}, or forget it first.")
+
+
+def _text(memory: Memory) -> tuple[str, str]:
+    return memory.title, memory.content
+
+
+def _fresh(standing: Standing) -> Standing:
+    """What is left to a memory that says something else now: its counts, not its confidence."""
+    return replace(standing, confidence=min(STARTS_AT, standing.confidence), strikes=0, promoted_from="")
+
+
+def _demoted(memory: Memory, standing: Standing) -> Memory:
+    return replace(memory, type=standing.promoted_from) if memory.type == GOLDEN_RULE else memory

@@ -1,0 +1,67 @@
+"""Recalling: what is held about something, best first. Being found earns a memory nothing."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from ...archiver.store import Store
+from ...core.conversation import Milliseconds
+from ...core.disclosure import Mode
+from ...core.errors import InvalidInput
+from ...core.memory import HeldMemory
+from ...core.memory_filter import MemoryFilter
+from ...search.memory_finder import FoundMemory, MemoryFinder
+
+_CANDIDATES = 4
+"""Candidates looked at for each memory asked for: what a memory has earned may move it up by so much."""
+_EARNED = 0.2
+"""The share of a score that importance and confidence decide; the rest is what the engines say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """A memory that answers. `score` (0-1) ordered the list, `similarity` is a true cosine or None where none was
+    compared, and `held.standing.confidence` is earned: three numbers that are never mixed up.
+    """
+
+    held: HeldMemory
+    score: float
+    similarity: float | None
+
+
+class Recalling:
+    """Finds memories."""
+
+    def __init__(self, store: Store, finder: MemoryFinder, clock: Callable[[], Milliseconds]) -> None:
+        self._store, self._finder, self._clock = store, finder, clock
+
+    def recall(
+        self,
+        query: str,
+        wanted: MemoryFilter | None = None,
+        *,
+        limit: int = 5,
+        mode: Mode = Mode.BOTH,
+        count_access: bool = True,
+    ) -> list[Recalled]:
+        """The memories that answer a query, best first; none where nothing has to do with it. Raises `InvalidInput`.
+
+        Only active and valid ones. Each one handed back counts as accessed, unless nothing may be written.
+        """
+        if not query.strip():
+            raise InvalidInput("Query cannot be empty", hint="Say what to recall.")
+        if limit < 1:
+            raise InvalidInput(f"Invalid limit: {limit}", hint="Ask for 1 or more.")
+        at = self._clock()
+        wanted = replace(wanted or MemoryFilter(), valid_at=at)
+        candidates = islice(self._finder.find(query, wanted, mode), limit * _CANDIDATES)
+        ranked = sorted(map(_scored, candidates), key=lambda found: (-found.score, found.held.key))[:limit]
+        if count_access and ranked:
+            with self._store.transaction():
+                self._store.memories.touch([found.held.key for found in ranked], at)
+        return ranked
+
+
+def _scored(found: FoundMemory) -> Recalled:
+    worth = (found.held.memory.importance + found.held.standing.confidence) / 2
+    return Recalled(found.held, found.relevance * (1 - _EARNED + _EARNED * worth), found.similarity)
