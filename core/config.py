@@ -4,8 +4,11 @@ import json
 import os
 import re
 import tomllib
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
+from typing import Any, Final, cast
 
 from .errors import ConfigInvalid
 
@@ -18,6 +21,22 @@ class Config:
 
     model: str | None = None
     """The embedding model: a name sentence-transformers knows, or a folder. None for the packaged one."""
+    llm_model: str = "claude-haiku-5-5"
+    """The language model that `palaver observe` asks, once there are a key and a budget."""
+    llm_url: str | None = None
+    """Where it is asked: any server that speaks the Messages API. None for Anthropic's own."""
+    llm_price: tuple[float, float] | None = None
+    """Dollars for a million tokens in and out, for a model that the price table does not know. 0 for one's own."""
+    budget_run: float | None = None
+    """Dollars that one run of `palaver observe` may cost. No call is made while all four budgets are unset."""
+    budget_hour: float | None = None
+    """Dollars within any 60 minutes."""
+    budget_day: float | None = None
+    """Dollars within any 24 hours."""
+    budget_month: float | None = None
+    """Dollars within a calendar month in UTC, as bills are made."""
+    private_projects: tuple[str, ...] = ()
+    """Projects, by name or folder, of which nothing is ever sent to a language model."""
 
     @classmethod
     def read(cls, path: Path) -> "Config":
@@ -32,15 +51,13 @@ class Config:
             raise ConfigInvalid(
                 f"{path}: {error}", hint="Correct the file, or delete it to get the defaults."
             ) from None
-        known = {setting.name for setting in fields(cls)}
-        if unknown := sorted(values.keys() - known):
-            raise ConfigInvalid(f"{path}: unknown setting {unknown[0]}", hint=f"Settings: {', '.join(sorted(known))}.")
-        if not isinstance(values.get("model", ""), str):
-            raise ConfigInvalid(f"{path}: model is not text", hint='Write model = "NAME".')
-        return cls(**values)
+        if unknown := sorted(values.keys() - _READERS.keys()):
+            known = ", ".join(sorted(_READERS))
+            raise ConfigInvalid(f"{path}: unknown setting {unknown[0]}", hint=f"Settings: {known}.")
+        return cls(**_checked(path, values))
 
     def write(self, path: Path) -> None:
-        """Replace the file at once with these settings; comments and blank lines stay. Raises `OSError`."""
+        """Replace the embedding model in the file at once; all other lines stay. Raises `OSError`."""
         told = path.read_text("utf-8").splitlines() if path.exists() else []
         kept = [line for line in told if not _MODEL.match(line)]
         if self.model is not None:
@@ -51,6 +68,59 @@ class Config:
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
+
+
+def _checked(path: Path, values: Mapping[str, object]) -> dict[str, Any]:
+    read: dict[str, Any] = {}
+    for name, value in values.items():
+        reader, wanted, example = _READERS[name]
+        try:
+            read[name] = reader(value)
+        except ValueError:
+            raise ConfigInvalid(f"{path}: {name} is not {wanted}", hint=f"Write {name} = {example}.") from None
+    return read
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError  # noqa: TRY004 - one kind of refusal, worded in one place
+    return value
+
+
+def _amount(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or not 0 <= value < 1e9:
+        raise ValueError
+    return float(value)
+
+
+def _two_amounts(value: object) -> tuple[float, float]:
+    tokens_in, tokens_out = _list(value)
+    return _amount(tokens_in), _amount(tokens_out)
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(map(_text, _list(value)))
+
+
+def _list(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise ValueError  # noqa: TRY004
+    return cast("list[object]", value)
+
+
+_DOLLARS = (_amount, "an amount in dollars", "5.00")
+_READERS: Final[Mapping[str, tuple[Callable[[object], object], str, str]]] = {
+    "model": (_text, "text", '"NAME"'),
+    "llm_model": (_text, "text", '"NAME"'),
+    "llm_url": (_text, "text", '"http://127.0.0.1:8080"'),
+    "llm_price": (_two_amounts, "two amounts in dollars", "[1.00, 5.00]"),
+    "budget_run": _DOLLARS,
+    "budget_hour": _DOLLARS,
+    "budget_day": _DOLLARS,
+    "budget_month": _DOLLARS,
+    "private_projects": (_texts, "a list of texts", '["NAME", "/a/folder"]'),
+}
+"""For each setting what reads it, what it must be, and an example."""
 
 
 def _quoted(text: str) -> str:

@@ -26,7 +26,8 @@ from ..core.clock import show_day, show_minute
 from ..core.conversation import SessionKind
 from ..core.disclosure import Detail, Filters, Hit, Mode, Results, Transcript
 from ..core.errors import TemplateInvalid
-from ..core.report import Report, Status
+from ..core.report import Exported, Report, Status
+from ..core.spending import DeadLetter, Estimate, Extraction, Stats, dollars
 from ..core.tokens import count
 from . import quote
 from .dialogue import Excerpt, share, steps
@@ -113,6 +114,10 @@ class Renderer:
         """What a pass over the transcripts did, and what it could not read."""
         return self._render("report", report=report)
 
+    def exported(self, exported: Exported) -> str:
+        """Which files were given back, and which could not be."""
+        return self._render("exported", exported=exported)
+
     def next_steps(self, command: str, server: str, own: str = "") -> str:
         """What to do once an archive is there.
 
@@ -120,6 +125,31 @@ class Renderer:
         archive is the made-up one, and runs Palaver on the person's own.
         """
         return self._render("next_steps", command=command, server=server, own=own)
+
+    def estimate(self, estimate: Estimate, off: str) -> str:
+        """What asking a language model would cost, and why none is asked yet."""
+        return self._render("estimate", estimate=estimate, off=off)
+
+    def extraction(self, extraction: Extraction, observed: int, off: str) -> str:
+        """What the rules and a language model learned; `off` is why no model was asked."""
+        return self._render("extraction", extraction=extraction, observed=observed, off=off)
+
+    def dead_letters(self, letters: Sequence[DeadLetter]) -> str:
+        """Requests that were given up, with the last reply as it came."""
+        return self._render("dead_letters", letters=letters)
+
+    def stats(self, stats: Stats) -> str:
+        """What was spent, and what layers save."""
+        return self._render("stats", stats=stats)
+
+    def prompt(self, name: str, **values: object) -> str:
+        """A prompt for a language model."""
+        return self._render(name, **values)
+
+    def source(self, name: str) -> str:
+        """The template of this name as it would be used now."""
+        own = self._override and self._override.source(f"{name}.md.j2")
+        return own or _packaged(f"{name}.md.j2") or ""
 
     def _render(self, name: str, **values: object) -> str:
         values |= {"tokens": _SLOT, "at_shell": self._at_shell}
@@ -141,6 +171,11 @@ class _Override:
     def used(self) -> bool:
         """Looked up each time, so that a template can be written while a server runs."""
         return any(self._folder.glob("*.md.j2"))
+
+    def source(self, name: str) -> str:
+        """The person's own template, empty where there is none."""
+        path = self._folder / name
+        return path.read_text("utf-8", "replace") if path.is_file() else ""
 
     def render(self, name: str, values: dict[str, object]) -> str:
         try:
@@ -240,6 +275,7 @@ _FILTERS: Mapping[str, Any] = {
     "brief": quote.brief,
     "code": quote.code,
     "day": show_day,
+    "dollars": dollars,
     "excerpt": _excerpt,
     "files": _files,
     "line": quote.line,

@@ -9,6 +9,7 @@ import orjson
 from ...core.conversation import Exchange, Kind, Span, Speaker, Turn
 from .changes import Changes, Entity
 from .database import Database, Row
+from .jobs import MODEL_PREFIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,16 @@ class StoredExchange:
     session: int
     source: int
     exchange: Exchange
+
+
+class Head(NamedTuple):
+    """Where an exchange stands, without what was said in it. `path` is relative to the archive."""
+
+    start_line: int
+    end_line: int
+    project: str
+    session_id: str
+    path: str
 
 
 class Start(NamedTuple):
@@ -32,6 +43,7 @@ class Start(NamedTuple):
 _COLUMNS = """i.key, i.session, e.source, e.ordinal, e.start_line, e.end_line, e.start_byte, e.end_byte,
     e.turns, i.at, e.ended, e.cwd, e.branch, e.tokens_in, e.tokens_out"""
 _FROM = "FROM exchange e JOIN item i ON i.key = e.item"
+_UNOBSERVED = f"(e.observed IS NULL OR (e.observed <> ? AND e.observed NOT LIKE '{MODEL_PREFIX}%'))"
 
 
 class Exchanges:
@@ -62,6 +74,22 @@ class Exchanges:
         rows = self._db.rows(f"SELECT {_COLUMNS} {_FROM} WHERE i.key IN ({marks})", tuple(keys))
         return {stored.key: stored for stored in map(_stored, rows)}
 
+    def heads(self, keys: Sequence[int]) -> dict[int, Head]:
+        """Where the exchanges with these keys stand; unknown keys are left out."""
+        marks = ",".join("?" * len(keys))
+        rows = self._db.rows(
+            f"""SELECT e.item, e.start_line, e.end_line, s.project, s.native_id, r.archived {_FROM}
+                JOIN session s ON s.id = i.session JOIN source r ON r.id = e.source WHERE e.item IN ({marks})""",
+            tuple(keys),
+        )
+        return {cast(int, key): Head(*cast("tuple[int, int, str, str, str]", tuple(row))) for key, *row in rows}
+
+    def texts_on(self, key: int, start: int, end: int) -> list[str]:
+        """What was said on these lines of an exchange; nothing where it no longer exists."""
+        row = self._db.one("SELECT turns FROM exchange WHERE item = ?", (key,))
+        turns: list[list[Any]] = orjson.loads(cast(bytes, row[0])) if row else []
+        return [text for line, _, _, text, *_ in turns if start <= line <= end]
+
     def before(self, source: int, line: int) -> Start:
         """Where the exchange that holds a line begins; the start of the file when none does."""
         row = self._db.one(
@@ -79,15 +107,15 @@ class Exchanges:
         return {turn.line for (turns,) in rows for turn in _unpack(cast(bytes, turns)) if not turn.active}
 
     def unobserved(self, extractor: str, limit: int) -> list[StoredExchange]:
-        """Exchanges that this version of the extractor has not seen yet, oldest key first."""
+        """Exchanges that this version of the rules has not seen yet and no language model either, oldest key first."""
         rows = self._db.rows(
-            f"SELECT {_COLUMNS} {_FROM} WHERE e.observed IS NOT ? ORDER BY i.key LIMIT ?", (extractor, limit)
+            f"SELECT {_COLUMNS} {_FROM} WHERE {_UNOBSERVED} ORDER BY i.key LIMIT ?", (extractor, limit)
         )
         return [_stored(row) for row in rows]
 
     def count_unobserved(self, extractor: str) -> int:
-        """How many exchanges wait for the extractor."""
-        return self._db.number("SELECT count(*) FROM exchange WHERE observed IS NOT ?", (extractor,))
+        """How many exchanges wait for the rules."""
+        return self._db.number(f"SELECT count(*) FROM exchange e WHERE {_UNOBSERVED}", (extractor,))
 
     def count(self) -> int:
         """How many exchanges there are."""

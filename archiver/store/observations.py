@@ -67,6 +67,14 @@ class Observations:
         rows = self._db.rows(f"SELECT {_COLUMNS} {_FROM} WHERE i.key IN ({marks})", tuple(keys))
         return {stored.key: stored for stored in map(_stored, rows)}
 
+    def latest(self, session: int, before: int, limit: int) -> list[Observation]:
+        """What a session taught before one of its exchanges, newest first."""
+        rows = self._db.rows(
+            f"SELECT {_COLUMNS} {_FROM} WHERE i.session = ? AND o.exchange < ? ORDER BY i.key DESC LIMIT ?",
+            (session, before, limit),
+        )
+        return [_stored(row).observation for row in rows]
+
     def count_by_type(self) -> dict[str, int]:
         """How many observations there are of each type, most first."""
         rows = self._db.rows("SELECT type, count(*) FROM observation GROUP BY type ORDER BY 2 DESC, 1")

@@ -21,7 +21,10 @@ COMMANDS: Final = {
     "search": "layers",
     "show": "layers",
     "read": "layers",
+    "observe": "observe",
+    "export": "export",
     "status": "status",
+    "stats": "observe",
     "model": "model",
     "mcp": "mcp",
 }
@@ -72,5 +75,6 @@ def main() -> None:
 
     Start with `palaver up`. Then three layers, each paid for only when needed: `search` finds, `show` tells, `read`
     quotes. Everything lies in the folder PALAVER_HOME and nothing leaves this machine. Nothing uses the network but
-    `palaver model use`, which may download the model it is given.
+    `palaver model use`, which may download the model it is given, and `palaver observe` once you gave it a key and a
+    budget.
     """

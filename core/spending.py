@@ -1,0 +1,108 @@
+"""What asking a language model costs: the values behind `palaver observe` and `palaver stats`.
+
+Money is counted in whole billionths of a dollar.
+"""
+
+from dataclasses import dataclass, field
+
+from .errors import PalaverError
+
+DOLLAR = 1_000_000_000
+
+
+def dollars(cost: int) -> str:
+    """An amount for a person: cents, and for less than a cent as many digits as it takes to see it."""
+    amount = cost / DOLLAR
+    return f"${amount:.2f}" if amount >= 0.01 or not cost else f"${amount:.6f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call or of many, as the provider counted them. `tokens_in` leaves out those of the cache."""
+
+    tokens_in: int = 0
+    cache_written: int = 0
+    cache_read: int = 0
+    tokens_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What one model was used for. `unanswered` of the `calls` may have been charged although no answer was kept."""
+
+    model: str
+    reason: str
+    calls: int
+    unanswered: int
+    cost: int
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What looking at `exchanges` would cost: about `cost` one by one, about half of it (`batch`) in batches.
+
+    `skipped` exchanges say too little to be asked about, `private` ones belong to projects that are never sent.
+    """
+
+    model: str
+    exchanges: int
+    skipped: int
+    private: int
+    tokens_in: int
+    tokens_out: int
+    cost: int
+    batch: int
+    priced: str
+
+
+@dataclass(slots=True)
+class Extraction:
+    """What one run of the language model stage did.
+
+    `learned` exchanges got observations, in `nothing` nothing was worth keeping; `refused` counts facts without proof.
+    `stopped` is why it ended before everything was asked, if it did.
+    """
+
+    asked: int = 0
+    learned: int = 0
+    nothing: int = 0
+    observations: int = 0
+    refused: int = 0
+    failed: int = 0
+    buried: int = 0
+    sent: int = 0
+    pending: int = 0
+    waiting: int = 0
+    cost: int = 0
+    stopped: PalaverError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A request that was given up: about which lines, why, and the last reply as it came."""
+
+    id: str
+    path: str
+    start_line: int
+    end_line: int
+    attempts: int
+    reason: str
+    reply: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What was spent and what is left of it; what observations cost to read beside what they were made from.
+
+    `left` is what each budget still allows. `raw_tokens` are those of the exchanges that `observed_tokens` of
+    observations tell of, both estimated.
+    """
+
+    spent: list[Spent] = field(default_factory=list[Spent])
+    left: dict[str, int] = field(default_factory=dict[str, int])
+    jobs: dict[str, int] = field(default_factory=dict[str, int])
+    refused: int = 0
+    observations: int = 0
+    observed_tokens: int = 0
+    raw_tokens: int = 0

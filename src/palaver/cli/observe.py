@@ -1,0 +1,153 @@
+"""`palaver observe` and `palaver stats`: what a language model learned, and what it cost."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+import click
+
+from palaver.core.config import Config
+from palaver.core.errors import BudgetExhausted, LeaseHeld
+from palaver.core.home import Home
+
+from .output import as_json, print_json, renderer
+from .progress import progress_bars
+
+if TYPE_CHECKING:
+    from palaver.archiver.store import Store
+    from palaver.core.progress import Reporter
+    from palaver.core.spending import Extraction
+    from palaver.observe.extraction import Extractor
+    from palaver.observe.llm.provider import Provider
+
+KEY = "ANTHROPIC_API_KEY"
+
+
+@click.command(short_help="Learn from what was archived; with a key and a budget, by asking a model.")
+@click.option("--estimate", is_flag=True, help="Say what asking would cost, and send nothing.")
+@click.option("--only-outdated", is_flag=True, help="Ask again only where another prompt or model answered.")
+@click.option("--dead-letters", is_flag=True, help="Show the requests that were given up, and why.")
+@click.option("--revive", is_flag=True, help="Try the requests again that were given up.")
+@as_json
+def observe(*, estimate: bool, only_outdated: bool, dead_letters: bool, revive: bool, as_json: bool) -> None:
+    """Learn from what was archived.
+
+    The rules cost nothing and need no network. A language model is asked only when the variable ANTHROPIC_API_KEY is
+    set and config.toml has a budget, such as `budget_month = 5.00` (dollars): the newest sessions at once, the others
+    in batches for half the price. It can be stopped at any time.
+    """
+    if estimate and (dead_letters or revive):
+        raise click.UsageError("--estimate goes with neither --dead-letters nor --revive.")
+    from palaver.archiver.store import Store
+
+    home = Home.find()
+    config = Config.read(home.config)
+    with Store.open(home.database) as store:
+        if dead_letters:
+            _show_dead(store, as_json=as_json)
+        elif estimate:
+            _show_estimate(store, config, outdated=only_outdated, as_json=as_json)
+        else:
+            _run(home, store, config, outdated=only_outdated, revive=revive, as_json=as_json)
+
+
+@click.command(short_help="What was spent on models, and what layers save.")
+@as_json
+def stats(*, as_json: bool) -> None:
+    """Say what language models were paid, what is left of each budget, and what the layers save."""
+    from palaver.observe.spending import stats_of
+
+    home = Home.find()
+    found = stats_of(home, Config.read(home.config))
+    if as_json:
+        print_json(asdict(found))
+    else:
+        click.echo(renderer().stats(found), nl=False)
+
+
+def _run(home: Home, store: Store, config: Config, *, outdated: bool, revive: bool, as_json: bool) -> None:
+    from palaver.core.spending import Extraction
+    from palaver.observe.stage import observe_pending
+
+    off, result = _off(config), Extraction()
+    with progress_bars() as report:
+        observed = observe_pending(store, lambda done, total: report("Observing", done, total))
+        if revive:
+            with store.transaction():
+                store.jobs.revive()
+        if not off:
+            result = _extractor(store, config).run(report, outdated=outdated)
+        if observed or result.learned or result.nothing:
+            _publish(home, config, report)
+    if as_json:
+        stopped = str(result.stopped) if result.stopped else None
+        told = asdict(replace(result, stopped=None))  # an error cannot be copied
+        print_json({**told, "stopped": stopped, "observed": observed, "off": off or None})
+    else:
+        click.echo(renderer().extraction(result, observed, off), nl=False)
+    if _broke_off(result):
+        sys.exit(1)
+
+
+def _broke_off(result: Extraction) -> bool:
+    """A budget that is used up is as planned; everything else that stops a run is not."""
+    return result.stopped is not None and not isinstance(result.stopped, BudgetExhausted)
+
+
+def _publish(home: Home, config: Config, report: Reporter) -> None:
+    """Embed and index what is new. Whoever archives at this moment does it for us."""
+    from palaver.observe.pipeline import Pipeline
+
+    try:
+        with Pipeline(home, config.model) as pipeline:
+            pipeline.run((), report)
+    except LeaseHeld:
+        return
+
+
+def _show_estimate(store: Store, config: Config, *, outdated: bool, as_json: bool) -> None:
+    with progress_bars() as report:
+        found = _extractor(store, config).estimate(report, outdated=outdated)
+    off = _off(config)
+    if as_json:
+        print_json({**asdict(found), "off": off or None})
+    else:
+        click.echo(renderer().estimate(found, off), nl=False)
+
+
+def _show_dead(store: Store, *, as_json: bool) -> None:
+    from palaver.observe.spending import dead_letters
+
+    letters = dead_letters(store)
+    if as_json:
+        print_json({"dead_letters": [asdict(letter) for letter in letters]})
+    else:
+        click.echo(renderer().dead_letters(letters), nl=False)
+
+
+def _extractor(store: Store, config: Config) -> Extractor:
+    from palaver.observe.extraction import Extractor
+    from palaver.templates.prompts import ExtractionPrompts
+
+    return Extractor(store, config, ExtractionPrompts(renderer()), lambda: _provider(config))
+
+
+def _provider(config: Config) -> Provider:
+    from palaver.observe.llm.provider import Anthropic
+
+    return Anthropic(os.environ[KEY], config.llm_url)
+
+
+def _off(config: Config) -> str:
+    """Why no model may be asked; empty when one may."""
+    from palaver.observe.ledger import Budget
+
+    key, budget = os.environ.get(KEY), Budget.of(config).caps
+    if not key and not budget:
+        return f"neither {KEY} nor a budget in config.toml is set"
+    if not key:
+        return f"{KEY} is not set"
+    return "" if budget else "config.toml sets no budget, such as budget_month = 5.00"

@@ -1,0 +1,1 @@
+"""The language model stage, against a server of our own."""

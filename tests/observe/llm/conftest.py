@@ -1,0 +1,100 @@
+"""A provider on a socket, an archive that the rules have seen, and an extractor between the two."""
+
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.store import Store
+from palaver.core.config import Config
+from palaver.core.progress import silent
+from palaver.core.spending import Extraction
+from palaver.observe.extraction import Extractor
+from palaver.observe.llm.provider import Anthropic
+from palaver.observe.stage import observe_pending
+from palaver.templates.prompts import ExtractionPrompts
+from palaver.templates.render import Renderer
+
+from ...search.history import History, Said
+from .server import FakeProvider, serving
+
+PROMPTS = ExtractionPrompts(Renderer())
+START = 1_790_000_000_000
+ANSWER = "The cache was emptied on every start because its folder had the version in its name; now it has not."
+SESSIONS = ("one", "two", "three", "four", "five")
+
+
+def asked(number: int, answer: str = ANSWER) -> Said:
+    """An exchange in which a file was changed."""
+    return Said(
+        f"Why is the cache of part {number} cold after each start? Please find out and repair it.",
+        f"{answer} That was part {number}, and the tests of it pass again after the repair of the loader.",
+        at=START - number * 60_000,
+        writes=(f"/code/app/{number}.py",),
+    )
+
+
+@dataclass
+class Stage:
+    """One archive, its clock, and the stage over it. `slept` hears how long it waited."""
+
+    history: History
+    provider: FakeProvider
+    opened: ExitStack
+    now: int = START
+    slept: list[float] = field(default_factory=list[float])
+    seconds: float = 10.0
+
+    @property
+    def store(self) -> Store:
+        return self.history.store
+
+    def config(self, **settings: object) -> Config:
+        values: dict[str, object] = {"budget_month": 10.0, "llm_url": self.provider.url} | settings
+        return Config(**values)  # type: ignore[arg-type]
+
+    def extractor(self, **settings: object) -> Extractor:
+        return Extractor(
+            self.store,
+            self.config(**settings),
+            PROMPTS,
+            lambda: self.opened.enter_context(Anthropic("test-key", self.provider.url, self.seconds)),
+            clock=lambda: self.now,
+            sleep=self.slept.append,
+        )
+
+    def run(self, *, outdated: bool = False, **settings: object) -> Extraction:
+        """One run of the stage."""
+        return self.extractor(**settings).run(outdated=outdated)
+
+    def say(self, session: str, *said: Said) -> list[int]:
+        """Archive an exchange and let the rules see it."""
+        keys = self.history.say(session, *said)
+        observe_pending(self.store, silent)
+        return keys
+
+    def later(self, seconds: float) -> None:
+        self.now += round(seconds * 1000)
+
+    def extractors(self) -> list[str]:
+        """Who made the observations that are there."""
+        keys = self.store.items.all_keys()
+        found = self.store.observations.of_exchanges(keys)
+        return [one.observation.extractor.partition(":")[0] for key in sorted(found) for one in found[key]]
+
+
+@pytest.fixture
+def provider() -> Iterator[FakeProvider]:
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture
+def stage(tmp_path: Path, provider: FakeProvider) -> Generator[Stage]:
+    """An archive with nothing in it yet."""
+    with ExitStack() as opened:
+        history = History(tmp_path)
+        opened.callback(history.store.close)
+        yield Stage(history, provider, opened)

@@ -1,0 +1,201 @@
+"""A provider on a socket of this machine: it speaks the Messages and the batch API and does what a test tells it to.
+
+`python -m tests.observe.llm.server` is not meant to be run; tests start it in a thread with `serving()`.
+"""
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, cast
+
+JSON = dict[str, Any]
+_PASSAGE = re.compile(r"^\[line (\d+), (\w+)\]\n((?:    .*\n|\n)+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What the server does with one call: an HTTP status, a body (bytes as they are, else JSON) and headers.
+
+    `delay` waits first; `cut` breaks off half-way through the body.
+    """
+
+    status: int = 200
+    body: bytes | JSON = b""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    delay: float = 0.0
+    cut: bool = False
+
+
+Reaction = Callable[[JSON], Sent]
+
+
+def passages(params: JSON) -> list[tuple[int, str, str]]:
+    """Line, voice and text of each passage that a request shows."""
+    asked = params["messages"][0]["content"]
+    return [
+        (int(line), voice, re.sub(r"^    ", "", text, flags=re.MULTILINE).strip())
+        for line, voice, text in _PASSAGE.findall(asked)
+    ]
+
+
+def message(text: str, stop: str = "end_turn", usage: JSON | None = None) -> JSON:
+    """A message of the Messages API."""
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-haiku-5-5",
+        "content": [{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": text}],
+        "stop_reason": stop,
+        "stop_sequence": None,
+        "usage": usage or {"input_tokens": 900, "output_tokens": 200, "cache_read_input_tokens": 1000},
+    }
+
+
+def observation(
+    *facts: tuple[str, int, str], title: str = "The model's title", narrative: str = "It went well."
+) -> JSON:
+    """An observation as a model writes it; a fact is its text, line and quote."""
+    return {
+        "type": "learning",
+        "title": title,
+        "subtitle": "",
+        "narrative": narrative,
+        "facts": [{"text": text, "line": line, "quote": quote} for text, line, quote in facts],
+        "concepts": ["Cache"],
+    }
+
+
+def learned(*observations: JSON) -> str:
+    """A reply that has observations, or none: nothing was worth keeping."""
+    return json.dumps({"verdict": "learned" if observations else "nothing", "observations": observations})
+
+
+def honest(params: JSON) -> Sent:
+    """What a good model does: it quotes the last passage."""
+    line, voice, text = passages(params)[-1]
+    quote = text.splitlines()[0][:80]
+    return Sent(body=message(learned(observation((f"The {voice} said so.", line, quote)))))
+
+
+def failing(status: int, kind: str, **headers: str) -> Sent:
+    """An error of the API."""
+    body = {"type": "error", "error": {"type": kind, "message": f"{kind} of the test"}}
+    return Sent(status, body, {name.replace("_", "-"): value for name, value in headers.items()})
+
+
+@dataclass
+class FakeProvider:
+    """The server's memory. `script` holds reactions to the next calls; when it is used up, `usually` answers."""
+
+    url: str = ""
+    script: list[Reaction | Sent] = field(default_factory=list["Reaction | Sent"])
+    usually: Reaction = honest
+    calls: list[JSON] = field(default_factory=list[JSON])
+    keys: list[str] = field(default_factory=list[str])
+    batches: dict[str, JSON] = field(default_factory=dict[str, JSON])
+    results: dict[str, list[JSON]] = field(default_factory=dict[str, list[JSON]])
+    supports_batches: bool = True
+    ends_batches: bool = True
+    on_batch: Reaction | None = None
+
+    def react(self, params: JSON) -> Sent:
+        self.calls.append(params)
+        reaction = self.script.pop(0) if self.script else self.usually
+        return reaction if isinstance(reaction, Sent) else reaction(params)
+
+    def take_batch(self, body: JSON) -> Sent:
+        """Keep a batch and work it out at once; a reaction may still lose the answer."""
+        name = f"msgbatch_{len(self.batches) + 1}"
+        counts = dict.fromkeys(("processing", "succeeded", "errored", "canceled", "expired"), 0)
+        self.batches[name] = {
+            "id": name,
+            "type": "message_batch",
+            "processing_status": "in_progress",
+            "request_counts": counts,
+            "created_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "expires_at": "2999-01-01T00:00:00Z",
+        }
+        # Results come in another order than the requests.
+        self.results[name] = [self._result(request) for request in reversed(body["requests"])]
+        return Sent(body=self.show(name)) if self.on_batch is None else self.on_batch(body)
+
+    def show(self, name: str) -> JSON:
+        ended = self.ends_batches
+        shown = self.batches[name] | {"processing_status": "ended" if ended else "in_progress"}
+        return shown | ({"results_url": f"{self.url}/v1/messages/batches/{name}/results"} if ended else {})
+
+    def _result(self, request: JSON) -> JSON:
+        sent = self.react(request["params"])
+        if sent.status == 200:
+            result: JSON = {"type": "succeeded", "message": sent.body}
+        elif sent.status == 599:
+            result = {"type": "expired"}
+        else:
+            result = {"type": "errored", "error": sent.body}
+        return {"custom_id": request["custom_id"], "result": result}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    provider: FakeProvider
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.provider.keys.append(self.headers["x-api-key"] or self.headers["authorization"])
+        if self.path.startswith("/v1/messages/batches"):
+            self._send(
+                self.provider.take_batch(body) if self.provider.supports_batches else failing(404, "not_found_error")
+            )
+        else:
+            self._send(self.provider.react(body))
+
+    def do_GET(self) -> None:
+        parts = self.path.partition("?")[0].strip("/").split("/")[3:]
+        if parts[-1:] == ["results"]:
+            lines = [json.dumps(result) for result in self.provider.results[parts[0]]]
+            self._send(Sent(body="\n".join(lines).encode() + b"\n"))
+        elif parts:
+            self._send(Sent(body=self.provider.show(parts[0])))
+        else:
+            data = [self.provider.show(name) for name in self.provider.batches]
+            self._send(Sent(body={"data": data, "has_more": False, "first_id": None, "last_id": None}))
+
+    def _send(self, sent: Sent) -> None:
+        time.sleep(sent.delay)
+        body = sent.body if isinstance(sent.body, bytes) else json.dumps(sent.body).encode()
+        try:
+            self.send_response(sent.status)
+            for name, value in ({"content-type": "application/json"} | dict(sent.headers)).items():
+                self.send_header(name, value)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body[: len(body) // 2] if sent.cut else body)
+        except OSError:
+            return  # the client gave up
+        self.close_connection = True
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the signature is the library's
+        pass
+
+
+@contextmanager
+def serving() -> Generator[FakeProvider]:
+    """A provider that listens while the block runs."""
+    provider = FakeProvider()
+    handler = cast("type[_Handler]", type("Handler", (_Handler,), {"provider": provider}))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    provider.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield provider
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
