@@ -1,6 +1,6 @@
 """One pass over transcripts: copy, parse, store. What did not change costs one `stat`."""
 
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
@@ -8,16 +8,21 @@ from functools import partial
 from pathlib import Path
 
 from ..core.conversation import Note, Session
-from ..core.errors import SourceUnreadable, ValueRefused
+from ..core.errors import CopyDamaged, SourceUnreadable, ValueRefused
 from ..core.progress import Progress, silent
 from ..core.report import Pass
 from . import lines
 from .ahead import Ahead, Answer, Task
+from .compression import DOCUMENT, opened
+from .copies import Copy
 from .formats import Format, by_agent
 from .raw import Copied, RawArchive, Stat, unreadable
 from .reading import Reading, entitle
+from .renewal import loses_nothing, renew
+from .resume import Resume
 from .store import Place, Source, Store
 from .transcripts import Transcript
+from .unrolling import Unrolled, Unroller
 
 _COPYING_THREADS = 4
 _TOGETHER = 32
@@ -38,6 +43,8 @@ class _Job:
     size: int
     continued: Source | None = None
     replaced: Source | None = None
+    renewed: bool = False
+    """Whether what was read before may stand elsewhere now."""
 
 
 _Copying = tuple[_Job, Future[Copied]]
@@ -66,15 +73,17 @@ class Ingest:
         What is known already is not looked into again to tell whose it is.
         """
         tally = Pass()
-        jobs = self._jobs(transcripts, tally)
+        found = list(transcripts)
+        jobs = self._jobs((each for each in found if each.held_by is None), tally)
         self._waiting = []
         with ThreadPoolExecutor(_COPYING_THREADS) as pool:
-            copying = [(job, pool.submit(self._raw.copy, job.path, job.archived)) for job in jobs]
+            copying = [(job, pool.submit(self._copy, job)) for job in jobs]
             try:
                 with closing(self._parsed_ahead(copying)) as parsed:
                     for done, (job, copy, answer) in enumerate(parsed):
                         progress(done, len(jobs))
-                        self._take_up(job, copy, answer, tally)
+                        self._take_up(job, copy.result, answer, tally)
+                self._take_up_containers({each.path: each for each in found}.values(), len(jobs), progress, tally)
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
                 self._store_waiting(tally)
@@ -128,13 +137,62 @@ class Ingest:
         if found is None:
             tally.foreign += 1
             return None
+        if known is not None and self._says_all(known, found, path):
+            return _Job(path, found, known.archived, size, continued=known, renewed=True)
         archived = self._raw.free_name(transcript.archived(found), taken, path)
         taken.add(archived)
         return _Job(path, found, archived, size, replaced=known)
 
-    def _take_up(self, job: _Job, copying: Future[Copied], answer: Answer | None, tally: Pass) -> None:
+    def _says_all(self, known: Source, found: Format, path: Path) -> bool:
+        """Whether a document that its agent wrote anew still says all that its copy says."""
+        if path.suffix != DOCUMENT or known.agent != found.agent:
+            return False
         try:
-            taken = self._read(job, _source(job, copying.result()), answer, tally)
+            with self._raw.open(known.archived) as before, opened(path) as after:
+                return loses_nothing(found, Session(known.agent, ""), before, after)
+        except (OSError, CopyDamaged):
+            return False
+
+    def _copy(self, job: _Job) -> Copied:
+        if job.renewed:
+            try:
+                renew(Copy(self._raw.root, job.archived), job.path)
+            except OSError as error:
+                raise unreadable(job.path, error) from None
+        return self._raw.copy(job.path, job.archived)
+
+    def _take_up_containers(self, found: Iterable[Transcript], done: int, progress: Progress, tally: Pass) -> None:
+        """Take up what containers hold, each conversation as a transcript of its own."""
+        unroller, kept = Unroller(self._store, self._raw.root), dict[Path, int]()
+        for container, known in ((each, each.held_by) for each in found):
+            if known is None:
+                continue
+            try:
+                state = unroller.changed(container, known)
+                for unrolled in unroller.run(container, known) if state is not None else (None,):
+                    tally.seen += 1
+                    progress(done, done + 1)
+                    if unrolled is not None:
+                        done += 1
+                        self._take_up_unrolled(unrolled, tally)
+            except SourceUnreadable as problem:
+                self._report(problem, tally)
+            else:
+                kept |= {container.path: state} if state is not None else {}
+        self._store_waiting(tally)
+        with self._store.transaction():
+            for path, state in kept.items():
+                self._store.containers.keep(path, state)
+                self._store.sources.report(path, None)
+
+    def _take_up_unrolled(self, found: Unrolled, tally: Pass) -> None:
+        size, copied = found.copied.stat.size, found.copied
+        job = _Job(found.path, found.format, found.archived, size, found.continued, renewed=not found.grown)
+        self._take_up(job, lambda: copied, None, tally)
+
+    def _take_up(self, job: _Job, copied: Callable[[], Copied], answer: Answer | None, tally: Pass) -> None:
+        try:
+            taken = self._read(job, _source(job, copied()), answer, tally)
         except SourceUnreadable as problem:
             self._report(problem, tally)
             return
@@ -256,5 +314,6 @@ def _source(job: _Job, copied: Copied) -> Source:
         tail=copied.tail,
     )
     if before is not None:
-        source.id, source.session, source.resume = before.id, before.session, before.resume
+        source.id, source.session = before.id, before.session
+        source.resume = Resume() if job.renewed else before.resume
     return source

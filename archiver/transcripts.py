@@ -7,11 +7,12 @@ from pathlib import Path
 from ..core.errors import SourceUnreadable
 from . import lines
 from .compression import DOCUMENT, SUFFIX, opened
-from .formats import FORMATS, Format, folders, recognise
+from .formats import CONTAINERS, FORMATS, Container, Format, folders, recognise
 
 DEMO = Path(__file__).with_name("demo")
 """A small made-up history, for those who have none yet."""
 _KINDS = (".jsonl", f".jsonl{SUFFIX}", DOCUMENT)
+_CONTAINERS = (".db", ".vscdb", ".zip")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class Transcript:
     found: Path
     root: Path
     format: Format | None = None
+    held_by: Container | None = None
+    """The format of a container, whose conversations are the transcripts."""
 
     def recognise(self) -> Format | None:
         """The format; None when no known agent wrote the file. Raises `OSError`."""
@@ -40,12 +43,13 @@ class Transcript:
 
 def of_this_user() -> list[Transcript]:
     """Every transcript in the folders where the known agents keep theirs."""
-    return [
+    files = [
         Transcript(path.resolve(), path, root, known)
         for known in FORMATS
         for root in known.roots()
         for path in known.transcripts(root)
     ]
+    return files + [_container(path, known) for known in CONTAINERS for path in known.containers()]
 
 
 def in_paths(paths: Sequence[Path]) -> list[Transcript]:
@@ -67,12 +71,28 @@ def _in_folder(folder: Path) -> Iterator[Transcript]:
         next(folder.iterdir(), None)
     except PermissionError:
         raise SourceUnreadable(folder, "permission denied", hint=f"Check the rights of {folder}.") from None
-    for path in folders.files(folder, lambda name: name.endswith(_KINDS)):
-        if any(known.keeps(path, folder) for known in FORMATS):
+    for path in folders.files(folder, lambda name: name.lower().endswith((*_KINDS, *_CONTAINERS))):
+        if (holder := _holder(path)) is not None:
+            yield _container(path, holder)
+        elif path.name.endswith(_KINDS) and any(known.keeps(path, folder) for known in FORMATS):
             yield Transcript(path.resolve(), path, folder)
 
 
+def _holder(path: Path) -> Container | None:
+    """The format that keeps conversations in a file; None where it is no container, or cannot be read."""
+    try:
+        return next((known for known in CONTAINERS if known.holds(path)), None)
+    except OSError:
+        return None
+
+
+def _container(path: Path, known: Container) -> Transcript:
+    return Transcript(path.resolve(), path, path.parent, known, known)
+
+
 def _file(path: Path) -> Transcript:
+    if (holder := _holder(path)) is not None:
+        return _container(path, holder)
     try:
         known = _recognised(path)
     except OSError as error:

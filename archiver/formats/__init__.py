@@ -3,16 +3,21 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from ...core.conversation import Note, Session, Skipped, Turn
 from ..lines import Line, Record, head_records
+from .chatgpt import ChatGpt
+from .claude_ai import ClaudeAi
 from .claude_code import ClaudeCode
 from .codex import Codex
+from .container import Conversation
 from .copilot import Copilot
+from .cursor import Cursor
 from .gemini import Gemini
 from .kimi_cli import KimiCli
 from .kimi_code import KimiCode
+from .opencode import OpenCode
 from .pi import Pi
 
 Event: TypeAlias = Turn | Note | Skipped
@@ -71,10 +76,46 @@ class Format(Protocol):
         ...
 
 
+@runtime_checkable
+class Container(Format, Protocol):
+    """A format that keeps conversations in containers: files that hold many, or one in many pieces."""
+
+    def containers(self) -> Iterator[Path]:
+        """Every container of this user; only existing ones."""
+        ...
+
+    def holds(self, path: Path) -> bool:
+        """Whether a file is a container of this format. Raises `OSError`."""
+        ...
+
+    def state(self, path: Path) -> int:
+        """What is another whenever the container is, at the price of a few `stat`. Raises `OSError`."""
+        ...
+
+    def conversations(self, path: Path) -> Iterator[Conversation]:
+        """The conversations of a container, originals before their forks; raises `SourceUnreadable`."""
+        ...
+
+
 _FIRST = 5
 """Records that tell the format of nearly every file; the others are decoded only where these do not."""
 
-FORMATS: tuple[Format, ...] = (ClaudeCode(), Codex(), Copilot(), Pi(), Gemini(), KimiCode(), KimiCli())
+FORMATS: tuple[Format, ...] = (
+    ClaudeCode(),
+    Codex(),
+    Copilot(),
+    Pi(),
+    Gemini(),
+    KimiCode(),
+    KimiCli(),
+    OpenCode(),
+    Cursor(),
+    ChatGpt(),
+    ClaudeAi(),
+)
+
+
+CONTAINERS = tuple(known for known in FORMATS if isinstance(known, Container))
 
 
 def by_agent(agent: str) -> Format:

@@ -56,10 +56,11 @@ def archive_name(path: Path, root: Path) -> str:
         parts = (path.name,)
     if len(parts) < 2:
         parts = (path.parent.name or "root", path.name)
-    return "/".join(map(_safe, parts))
+    return "/".join(map(safe, parts))
 
 
-def _safe(part: str) -> str:
+def safe(part: str) -> str:
+    """One part of a path with everything made harmless that a file name may not hold."""
     if part.strip(".") == "":
         return part.replace(".", "%2E") or "%"
     return _UNSAFE.sub(lambda found: f"%{ord(found[0]) & 0xFF:02X}", part)

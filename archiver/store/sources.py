@@ -83,6 +83,11 @@ class Sources:
             raise KeyError(number)
         return _source(row)
 
+    def at(self, path: Path) -> Source | None:
+        """The current source of a path."""
+        row = self._db.one(f"SELECT {_COLUMNS} FROM source WHERE path = ? AND NOT superseded", (os.fsencode(path),))
+        return _source(row) if row else None
+
     def by_archived(self, archived: str) -> Source | None:
         """The source whose copy has this path below the archive folder, replaced ones included."""
         row = self._db.one(f"SELECT {_COLUMNS} FROM source WHERE archived = ?", (archived,))

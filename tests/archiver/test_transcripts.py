@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from palaver.archiver.formats import FORMATS
 from palaver.archiver.lines import HEAD_BYTES
 from palaver.archiver.transcripts import Transcript, in_paths
 from palaver.core.errors import SourceUnreadable
@@ -92,4 +93,4 @@ def test_a_file_that_nobody_recognises_is_refused_when_it_is_named(tmp_path: Pat
     with pytest.raises(SourceUnreadable, match="not a transcript of a known agent") as caught:
         in_paths([path])
 
-    assert caught.value.hint == "Known agents: claude-code, codex, copilot, pi."
+    assert caught.value.hint == f"Known agents: {', '.join(known.agent for known in FORMATS)}."

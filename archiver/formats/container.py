@@ -1,0 +1,73 @@
+"""Containers: what holds many conversations, or one in many pieces. Each is unrolled into lines of its own.
+
+A line is an object that begins with the `id` of the message it brings, by which a message that changed is told from a
+new one.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from ...core.conversation import Milliseconds
+from ..document import line
+from ..lines import Record, head_records
+from . import folders
+from .shape import mapping
+
+_NAME_LENGTH = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """One conversation of a container.
+
+    `path` is where it stands: below the container's path, or below the name of the service that an export is from, so
+    that a later export goes on where an earlier one ended. `archived` is its name below the agent's folder. `mark` is
+    another one whenever the conversation is; `at` is its last change, 0 where that is not known. `rows` reads it as
+    lines, line ends included, and raises `SourceUnreadable`.
+    """
+
+    path: Path
+    archived: str
+    mark: int
+    at: Milliseconds
+    rows: Callable[[], Iterable[bytes]]
+
+
+def row(number: str, **said: object) -> bytes:
+    """A line of the values given, which keep their exact JSON where they are `exact`."""
+    return line({"id": number, **said})
+
+
+def header_of(head: bytes) -> Record:
+    """What the first lines tell of the conversation as a whole, under that name."""
+    return next(
+        (mapping(record["conversation"]) for record in head_records(head) if "conversation" in record), Record()
+    )
+
+
+def exact(value: object) -> object:
+    """JSON that a database holds as text or bytes, to stand in a line as it is; as text where it is none."""
+    if not isinstance(value, bytes | str):
+        return value
+    data = value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")
+    try:
+        orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return data.decode("utf-8", "replace")
+    return orjson.Fragment(data.replace(b"\n", b" ").replace(b"\r", b" "))
+
+
+def mark_of(*told: object) -> int:
+    """A positive number of 63 bits that stands for all that is told."""
+    digest = hashlib.blake2b(repr(told).encode("utf-8", "surrogatepass"), digest_size=8)
+    return int.from_bytes(digest.digest(), "big") >> 1
+
+
+def file_name(number: str) -> str:
+    """A file's name for a conversation's id, whatever that holds."""
+    name = folders.safe(number.encode("utf-8", "replace").decode())
+    return f"{name[:_NAME_LENGTH]}~{mark_of(number):x}.jsonl" if len(name) > _NAME_LENGTH else f"{name}.jsonl"

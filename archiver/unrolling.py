@@ -1,0 +1,197 @@
+"""Unrolling: a conversation of a container, brought up to date in a copy of its own.
+
+The copy is a log. A message that was not there is appended. One that changed takes the place of what it was when it
+says all that that said, as one does that was still being written; else both stand. So nothing is lost that was said,
+and what is updated fifty times stands there once.
+"""
+
+import hashlib
+import io
+import logging
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from ..core.clock import now
+from ..core.conversation import Session
+from ..core.errors import CopyDamaged, SourceUnreadable
+from .copies import Copy, sync_folder
+from .formats import Container, Format
+from .formats.container import Conversation
+from .raw import Copied, Stat
+from .renewal import loses_nothing, rewritten
+from .store import Source, Store
+from .transcripts import Transcript
+
+_ID = re.compile(rb'\{"id":("(?:[^"\\]|\\.)*")')
+_PIECE = 1 << 20
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Unrolled:
+    """A copy that holds all that a conversation says now. `grown` when what it held stands where it stood.
+
+    `path` is where the conversation stands, `continued` the source that this is, where it is not new.
+    """
+
+    path: Path
+    format: Format
+    copied: Copied
+    archived: str
+    continued: Source | None
+    grown: bool
+
+
+@dataclass(slots=True)
+class _Held:
+    """What a copy holds: the digest of each of its lines, and where the last version of each message stands.
+
+    `end` is where its last whole line ends; what follows is of a pass that was killed.
+    """
+
+    lines: set[bytes] = field(default_factory=set[bytes])
+    places: dict[bytes, tuple[int, int]] = field(default_factory=dict[bytes, tuple[int, int]])
+    end: int = 0
+
+
+class Unroller:
+    """Takes containers apart into copies that can be read as any other."""
+
+    def __init__(self, store: Store, root: Path) -> None:
+        """`root` is the folder of the copies."""
+        self._store, self._root = store, root
+
+    def changed(self, container: Transcript, known: Container) -> int | None:
+        """The state of a container that is not as it was taken up; None where it is. Raises `SourceUnreadable`."""
+        try:
+            state = known.state(container.path)
+        except OSError as error:
+            raise SourceUnreadable(container.path, error.strerror or str(error)) from None
+        return None if self._store.containers.state(container.path) == state else state
+
+    def run(self, container: Transcript, known: Container) -> Iterator[Unrolled | None]:
+        """Each conversation whose copy was brought up to date, and None for each that did not change.
+
+        Raises `SourceUnreadable` after all that could be read.
+        """
+        problem: SourceUnreadable | None = None
+        for conversation in known.conversations(container.path):
+            try:
+                yield self._unrolled(conversation, known)
+            except SourceUnreadable as found:
+                _log.warning("%s", found)
+                problem = SourceUnreadable(container.path, found.reason, hint=found.hint)
+            except OSError as error:
+                raise SourceUnreadable(container.path, error.strerror or str(error)) from None
+        if problem is not None:
+            raise problem
+
+    def _unrolled(self, conversation: Conversation, known: Container) -> Unrolled | None:
+        source = self._store.sources.at(conversation.path)
+        archived = source.archived if source is not None else self._free_name(f"{known.agent}/{conversation.archived}")
+        copy = Copy(self._root, archived)
+        if source is not None and source.inode == conversation.mark and copy.size() >= source.size:
+            return None
+        size, grown = unroll(conversation, known, copy)
+        copied = Copied(Stat(0, conversation.mark, (conversation.at or now()) * 1_000_000, size), b"", b"")
+        return Unrolled(conversation.path, known, copied, archived, source, grown)
+
+    def _free_name(self, wanted: str) -> str:
+        path, name, number = PurePosixPath(wanted), wanted, 1
+        while self._store.sources.by_archived(name) is not None:
+            number += 1
+            name = str(path.with_name(f"{path.stem}~{number}{path.suffix}"))
+        return name
+
+
+def unroll(conversation: Conversation, known: Format, copy: Copy) -> tuple[int, bool]:
+    """Bring a copy up to date, durably: its size, and whether what it held stands where it stood.
+
+    Raises `SourceUnreadable`, or `OSError` where there is no room.
+    """
+    held = _held(copy)
+    fresh = [line for line in conversation.rows() if _digest(line) not in held.lines]
+    changed = {held.places[name]: line for line in fresh if (name := _name(line)) in held.places}
+    replaced = _replaced(copy, known, changed) if changed else {}
+    taken = set(replaced.values())
+    added = [line for line in fresh if line not in taken]
+    size = _rewrite(copy, held, replaced, added) if replaced else _append(copy, held, added)
+    return size, not replaced
+
+
+def _held(copy: Copy) -> _Held:
+    held = _Held()
+    try:
+        with copy.open() as file:
+            for line in file:
+                if line.endswith(b"\n"):
+                    held.lines.add(_digest(line))
+                    held.places[_name(line)] = held.end, held.end + len(line)
+                    held.end += len(line)
+    except FileNotFoundError:
+        return held
+    except CopyDamaged as damage:
+        _log.warning("%s; it is kept beside, and the conversation archived again", damage)
+        copy.set_aside()
+        return _Held()
+    return held
+
+
+def _replaced(copy: Copy, known: Format, changed: Mapping[tuple[int, int], bytes]) -> dict[tuple[int, int], bytes]:
+    """Of the messages that changed, by place, those that say all that they said before."""
+    session = Session(known.agent, "")
+    found: dict[tuple[int, int], bytes] = {}
+    with copy.open() as file:
+        for (start, end), line in changed.items():
+            file.seek(start)
+            if loses_nothing(known, session, io.BytesIO(file.read(end - start)), io.BytesIO(line)):
+                found[start, end] = line
+    return found
+
+
+def _append(copy: Copy, held: _Held, added: Iterable[bytes]) -> int:
+    copy.plain.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    copy.unseal()
+    descriptor = os.open(copy.plain, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "r+b") as file:
+        file.truncate(held.end)
+        file.seek(held.end)
+        file.writelines(added)
+        size = file.tell()
+        file.flush()
+        os.fsync(file.fileno())
+    for folder in copy.plain.parents:
+        sync_folder(folder)
+        if folder == copy.root:
+            break
+    return size
+
+
+def _rewrite(copy: Copy, held: _Held, replaced: Mapping[tuple[int, int], bytes], added: Iterable[bytes]) -> int:
+    with copy.open() as before, rewritten(copy) as file:
+        for (start, end), line in sorted(replaced.items()):
+            _pass_on(before, start, file)
+            file.write(line)
+            before.seek(end)
+        _pass_on(before, held.end, file)
+        file.writelines(added)
+        return file.tell()
+
+
+def _pass_on(source: BinaryIO, end: int, target: BinaryIO) -> None:
+    while source.tell() < end:
+        target.write(source.read(min(_PIECE, end - source.tell())))
+
+
+def _name(line: bytes) -> bytes:
+    """The id of the message that a line brings, in its JSON."""
+    found = _ID.match(line)
+    return found[1] if found else b""
+
+
+def _digest(line: bytes) -> bytes:
+    return hashlib.blake2b(line, digest_size=16).digest()
