@@ -37,7 +37,7 @@ def opened(record: Record) -> tuple[str, Record]:
     if inner == "item_completed":
         item = mapping(payload.get("item"))
         return f"item/{item.get('type')}", item
-    return f"{kind}/{inner}" if kind in {"response_item", "event_msg"} else str(kind), payload
+    return f"{kind}/{inner}" if kind in ("response_item", "event_msg") else str(kind), payload
 
 
 def _bare(record: Record) -> str:
