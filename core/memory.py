@@ -181,6 +181,16 @@ class Edge:
     inferred: bool = False
     id: int = 0
 
+    @property
+    def source_id(self) -> str:
+        """The public id of the memory it begins at."""
+        return ids.show("memory", self.source)
+
+    @property
+    def target_id(self) -> str:
+        """The public id of the memory it ends at."""
+        return ids.show("memory", self.target)
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryEvent:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from .conversation import Milliseconds
+from .errors import InvalidInput
 from .memory import HeldMemory, MemoryState
 
 ACTIVE = (MemoryState.ACTIVE,)
@@ -82,3 +83,11 @@ class MemoryFilter:
         begins, ends = held.memory.valid_from, held.memory.valid_until
         at = self.valid_at
         return at is None or ((begins is None or begins <= at) and (ends is None or ends > at))
+
+
+def order_of(name: str) -> MemoryOrder:
+    """The order of this name; raises `InvalidInput`. Only these fields ever reach a statement."""
+    try:
+        return MemoryOrder(name)
+    except ValueError:
+        raise InvalidInput(f"Invalid order: {name}", hint=f"Use one of: {', '.join(MemoryOrder)}.") from None

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from .segment import Array
 
 _AT_A_TIME = 50
-_LEAST_WORDS, _LEAST_MEANING = 0.05, 0.3
-"""Below both a memory has nothing to do with a query: unrelated sentences have cosines of up to about 0.25."""
+_LEAST_WORDS, _LEAST_MEANING = 0.05, 0.2
+"""Below both a memory has nothing to do with a query: paraphrases have cosines from 0.2 on, strangers up to 0.17."""
 
 
 @dataclass(frozen=True, slots=True)

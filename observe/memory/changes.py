@@ -11,6 +11,8 @@ from ...core.memory import HeldMemory, Memory
 from ...core.memory_types import GOLDEN_RULE
 from ...core.origin import Origin, least
 
+_CONFIDENCE = "confidence"
+
 
 @dataclass(frozen=True, slots=True)
 class Revision:
@@ -71,12 +73,18 @@ _REPLACED = (
 
 
 def told(held: HeldMemory) -> str:
-    """What a memory says, as JSON: what `MemoryEvent.before` keeps."""
-    return orjson.dumps(asdict(held.memory)).decode()
+    """What a memory says and how sure it is, as JSON: what `MemoryEvent.before` keeps."""
+    return orjson.dumps({**asdict(held.memory), _CONFIDENCE: held.standing.confidence}).decode()
 
 
 def retold(before: str) -> Memory:
     """The memory that `told` wrote down."""
     values: dict[str, Any] = orjson.loads(before)
     values |= {"tags": tuple(values["tags"]), "origin": Origin(values["origin"])}
+    del values[_CONFIDENCE]
     return Memory(**values)
+
+
+def confidence_told(before: str) -> float:
+    """The confidence that `told` wrote down."""
+    return float(orjson.loads(before)[_CONFIDENCE])

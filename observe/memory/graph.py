@@ -55,7 +55,7 @@ class Neighbourhood:
     def mermaid(self) -> str:
         """The graph as a Mermaid flowchart; quotes and brackets in memories cannot break it."""
         rows = [f'    {node.id}["{_label(node.content)}"]' for node in self.nodes]
-        arrows = [f"    {_id(edge.source)} -->|{edge.relation}| {_id(edge.target)}" for edge in self.edges]
+        arrows = [f"    {edge.source_id} -->|{edge.relation}| {edge.target_id}" for edge in self.edges]
         return "\n".join(["graph TD", *rows, *arrows])
 
 

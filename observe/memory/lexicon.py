@@ -5,8 +5,8 @@ NEGATORS = frozenset("not never no none without cannot neither nor avoid".split(
 EMPTY = frozenset(
     """a an the this that these those it its they them their we our us you your i my he she is are was were be been
     being am to of in on at by for from with as and or but so than then there here who which what when where while
-    if into onto up out off over under about per via do does did done has have had having will would shall should must may might
-    can could also just only very too all any each every both such own same other some more most""".split()
+    if into onto up out off over under about per via do does did done has have had having will would shall should must
+    may might can could also just only very too all any each every both such own same other some more most""".split()
 )
 """Words that carry grammar."""
 

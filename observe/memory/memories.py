@@ -7,12 +7,12 @@ from ...archiver.store import Store
 from ...core import ids
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput, MemoryProtected
-from ...core.memory import STARTS_AT, EventKind, HeldMemory, Memory, MemoryEvent, MemoryState, Standing
+from ...core.memory import STARTS_AT, EventKind, HeldMemory, Memory, MemoryEvent, MemoryState, Relation, Standing
 from ...core.memory_filter import ACTIVE, MemoryFilter, MemoryOrder
 from ...core.memory_types import GOLDEN_RULE
 from ...core.origin import Origin
 from ...search.memory_finder import MemoryFinder
-from .changes import Revision, retold, told
+from .changes import Revision, confidence_told, retold, told
 from .lookup import held_memory
 
 LIST_MAX = 1_000
@@ -105,13 +105,16 @@ class Memories:
         return Forgotten(tuple(gone), tuple(protected))
 
     def restore(self, memory_id: str) -> HeldMemory:
-        """Hold an archived or superseded memory again; raises `InvalidInput` where the same is held already."""
+        """Hold an archived or superseded memory again; raises `InvalidInput` where the same is held already.
+
+        What it lost by being superseded it has again, and the edges that say so go.
+        """
         with self._store.transaction():
             held = self.get(memory_id)
             if held.state is MemoryState.ACTIVE:
                 return held
             self._check_free(replace(held, state=MemoryState.ACTIVE))
-            return self._move(held, MemoryState.ACTIVE, f"was {held.state}")
+            return self._move(self._as_before(held), MemoryState.ACTIVE, f"was {held.state}")
 
     def undo(self, memory_id: str) -> HeldMemory:
         """Take back the last edit of a memory, or the last time it was put away; raises `InvalidInput` for neither.
@@ -152,6 +155,21 @@ class Memories:
         kind = EventKind.RESTORED if state is MemoryState.ACTIVE else EventKind.ARCHIVED
         self._store.memory_events.add(MemoryEvent(held.key, kind, at, reason, before=told(held)))
         return moved
+
+    def _as_before(self, held: HeldMemory) -> HeldMemory:
+        """A superseded memory with the importance and confidence that it had."""
+        if held.state is not MemoryState.SUPERSEDED:
+            return held
+        edges = self._store.memory_edges.reaching([held.key])
+        self._store.memory_edges.delete([edge.id for edge in edges if edge.relation is Relation.SUPERSEDES])
+        [event] = self._store.memory_events.of(held.key, [EventKind.SUPERSEDED], 1)
+        importance = retold(event.before).importance
+        confidence = max(held.standing.confidence, confidence_told(event.before))
+        return replace(
+            held,
+            memory=replace(held.memory, importance=importance),
+            standing=replace(held.standing, confidence=confidence),
+        )
 
     def _check_free(self, held: HeldMemory) -> None:
         other = self._store.memories.claimed(held.memory)

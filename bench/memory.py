@@ -1,0 +1,150 @@
+"""`python -m bench.memory`: the memory core over 100,000 memories, and a graph of 10,000.
+
+Texts are made of a vocabulary in which a few words are frequent and most are rare; vectors are random around clusters,
+but what is stored and recalled while the clock runs is embedded by the packaged model.
+"""
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import median, quantiles
+
+import numpy as np
+
+from palaver.archiver.store import Store
+from palaver.core.clock import now
+from palaver.core.home import Home
+from palaver.core.memory import Edge, Memory, Relation
+from palaver.core.memory_filter import MemoryFilter
+from palaver.observe.memory import MemoryCore
+from palaver.search.embedder import load
+from palaver.search.generation import Generations
+from palaver.search.indexer import Indexer
+
+from .table import table, write_section
+
+MEMORIES, NODES, RUNS = 100_000, 10_000, 60
+_WORDS, _CLUSTERS, _AT_A_TIME = 20_000, 400, 2_000
+_TYPES = ("preference", "decision", "pattern", "fact", "session")
+_NAMESPACES = ("global", *(f"project:p{number}" for number in range(9)))
+Row = tuple[str, float, float, str]
+"""A measure: its name, median and 95th percentile in seconds, and its aim."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, and with `--write` keep the table in RESULTS.md."""
+    parser = argparse.ArgumentParser(prog="python -m bench.memory", description=__doc__)
+    parser.add_argument("--write", action="store_true", help="keep the table in bench/RESULTS.md")
+    parser.add_argument("--memories", type=int, default=MEMORIES, help="how many are held")
+    chosen = parser.parse_args(arguments)
+    rows: list[list[str]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, middle, high, aim in measures(Home(Path(folder) / "home"), chosen.memories):
+            rows.append([name, f"{middle * 1000:.1f} ms", f"{high * 1000:.1f} ms", aim])
+            print(" ".join(rows[-1]), file=sys.stderr)
+    text = table(["measure", "median", "95th percentile", "aim"], rows)
+    print(text)
+    if chosen.write:
+        write_section("Memory", f"`python -m bench.memory --write`, {chosen.memories:,} memories\n\n{text}")
+    return 0
+
+
+def measures(home: Home, count: int) -> Iterator[Row]:
+    """All measures over a home that is filled first."""
+    chance = random.Random(7)
+    home.make()
+    with Store.create(home.database) as store:
+        started = time.perf_counter()
+        _fill(store, count, chance)
+        _entangle(store, min(count, NODES), chance)
+        print(f"filled in {time.perf_counter() - started:.0f} s", file=sys.stderr)
+        started = time.perf_counter()
+        Indexer(store, Generations(home.index), load()).publish()
+        print(f"published in {time.perf_counter() - started:.0f} s", file=sys.stderr)
+    with MemoryCore.open(home) as core:
+        yield from _measured(core, chance)
+
+
+def _measured(core: MemoryCore, chance: random.Random) -> Iterator[Row]:
+    def store(_run: int) -> object:
+        return core.remembering.remember(Memory(_text(chance), chance.choice(_TYPES), namespace="global"))
+
+    def recall(_run: int) -> object:
+        return core.recalling.recall(" ".join(_text(chance).split()[:6]), limit=5)
+
+    def recall_in(run: int) -> object:
+        wanted = MemoryFilter(namespaces=(_NAMESPACES[run % len(_NAMESPACES)],), types=("decision",))
+        return core.recalling.recall(" ".join(_text(chance).split()[:6]), wanted, limit=5)
+
+    first = core.memories.page(limit=1, offset=0, descending=False)[0].id
+    yield _row("recall", recall, "15 ms")
+    yield _row("recall, one namespace and type", recall_in, "15 ms")
+    yield _row("store", store, "20 ms")
+    yield _row("recall, after stores", recall, "15 ms")
+    yield _row("list 100", lambda _: core.memories.page(), "10 ms")
+    yield _row("list 100 of a namespace, by confidence", lambda run: core.memories.page(_within(run)), "10 ms")
+    yield _row("count", lambda _: core.memories.count(), "10 ms")
+    yield _row("count of a namespace", lambda run: core.memories.count(_within(run)), "10 ms")
+    yield _row("outcome", lambda run: core.learning.outcome(first, success=run % 2 == 0), "20 ms")
+    yield _row(f"graph of {NODES:,}, depth 3", lambda _: core.graph.inspect(first, depth=3), "50 ms")
+    print(f"the graph's depth 3 has {len(core.graph.inspect(first, depth=3).nodes):,} memories", file=sys.stderr)
+
+
+def _within(run: int) -> MemoryFilter:
+    return MemoryFilter(namespaces=(_NAMESPACES[run % len(_NAMESPACES)],))
+
+
+def _row(name: str, do: Callable[[int], object], aim: str) -> Row:
+    for run in range(3):
+        do(run)
+    seconds: list[float] = []
+    for run in range(RUNS):
+        started = time.perf_counter()
+        do(run)
+        seconds.append(time.perf_counter() - started)
+    return name, median(seconds), quantiles(seconds, n=20)[-1], aim
+
+
+def _text(chance: random.Random) -> str:
+    """Twelve words, of which the frequent ones come often."""
+    return " ".join(f"word{int(_WORDS * chance.random() ** 3)}" for _ in range(12))
+
+
+def _fill(store: Store, count: int, chance: random.Random) -> None:
+    numbers, model, at = np.random.default_rng(7), load().name, now() - count
+    centres = numbers.standard_normal((_CLUSTERS, 384), dtype=np.float32)
+    for start in range(0, count, _AT_A_TIME):
+        size = min(_AT_A_TIME, count - start)
+        rows = centres[numbers.integers(_CLUSTERS, size=size)] + numbers.standard_normal((size, 384), dtype=np.float32)
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        with store.transaction():
+            keys = [store.memories.insert(_memory(chance), at + start + place) for place in range(size)]
+            halves = rows.astype("<f2")
+            store.vectors.replace(model, {key: {0: row.tobytes()} for key, row in zip(keys, halves, strict=True)})
+
+
+def _memory(chance: random.Random) -> Memory:
+    return Memory(
+        _text(chance),
+        chance.choice(_TYPES),
+        namespace=chance.choice(_NAMESPACES),
+        importance=round(chance.random(), 2),
+        tags=(f"tag{chance.randrange(50)}",),
+    )
+
+
+def _entangle(store: Store, nodes: int, chance: random.Random) -> None:
+    """Three edges from each of the first memories to others of them."""
+    keys = store.items.all_keys()[:nodes]
+    with store.transaction():
+        for key in keys:
+            for other in chance.sample(keys, 3):
+                store.memory_edges.add(Edge(key, other, Relation.RELATES_TO, 0.8))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""The JSON of memories that callers may rely on. Keys are only ever added."""
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from ..core.clock import show_minute
+from ..core.memory import Edge, HeldMemory, MemoryEvent
+from .quote import clean
+
+
+class MemoryJson(TypedDict):
+    """A memory. Dates are YYYY-MM-DD HH:MM in UTC, or None; `state` is active, superseded or archived."""
+
+    id: str
+    content: str
+    title: str
+    type: str
+    promoted_from: str
+    namespace: str
+    project: str
+    layer: int
+    importance: float
+    confidence: float
+    golden: bool
+    successes: int
+    failures: int
+    tags: list[str]
+    metadata: Mapping[str, Any]
+    source: str
+    origin: str
+    pinned: bool
+    state: str
+    valid_from: str | None
+    valid_until: str | None
+    created: str
+    updated: str
+    accessed: str | None
+    accesses: int
+
+
+class MemoryEventJson(TypedDict):
+    """Something that happened to a memory. `before` is what it said until then, as JSON, or empty."""
+
+    id: int
+    event: str
+    date: str
+    context: str
+    session_id: str
+    before: str
+
+
+class EdgeJson(TypedDict):
+    """An edge between two memories."""
+
+    id: int
+    source: str
+    target: str
+    relation: str
+    weight: float
+    reason: str
+
+
+def memory_json(held: HeldMemory) -> MemoryJson:
+    """A memory as JSON."""
+    memory, standing = held.memory, held.standing
+    return MemoryJson(
+        id=held.id,
+        content=clean(memory.content),
+        title=clean(memory.title),
+        type=memory.type,
+        promoted_from=standing.promoted_from,
+        namespace=memory.namespace,
+        project=memory.project,
+        layer=memory.layer,
+        importance=memory.importance,
+        confidence=standing.confidence,
+        golden=held.golden,
+        successes=standing.successes,
+        failures=standing.failures,
+        tags=list(memory.tags),
+        metadata=memory.metadata,
+        source=memory.source,
+        origin=memory.origin,
+        pinned=memory.pinned,
+        state=held.state,
+        valid_from=_when(memory.valid_from),
+        valid_until=_when(memory.valid_until),
+        created=show_minute(held.created),
+        updated=show_minute(held.updated),
+        accessed=_when(held.accessed),
+        accesses=held.accesses,
+    )
+
+
+def memory_event_json(event: MemoryEvent) -> MemoryEventJson:
+    """An event as JSON."""
+    return MemoryEventJson(
+        id=event.id,
+        event=event.kind,
+        date=show_minute(event.at),
+        context=clean(event.context),
+        session_id=event.session_id,
+        before=event.before,
+    )
+
+
+def edge_json(edge: Edge) -> EdgeJson:
+    """An edge as JSON."""
+    return EdgeJson(
+        id=edge.id,
+        source=edge.source_id,
+        target=edge.target_id,
+        relation=edge.relation,
+        weight=edge.weight,
+        reason=clean(edge.reason),
+    )
+
+
+def _when(at: int | None) -> str | None:
+    return None if at is None else show_minute(at)
