@@ -3,13 +3,14 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.archiver.formats import CONTAINERS, FORMATS, Format
+from palaver.archiver.formats import CONTAINERS, FORMATS, Format, recognise
 from palaver.core.conversation import Kind, Skipped, Speaker
 
 from .examples import FOLDER, example, records
@@ -31,7 +32,7 @@ def places(value: Any, here: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
     if isinstance(value, dict):
         items = cast("dict[str | int, Any]", value).items()
     elif isinstance(value, list):
-        items = enumerate(cast("list[Any]", value))
+        items = enumerate(cast("list[object]", value))
     for key, inner in items:
         yield (*here, key)
         yield from places(inner, (*here, key))
@@ -89,6 +90,17 @@ def test_each_field_may_hold_anything(known: Format) -> None:
             made = [json.dumps(changed(record, place, odd, drop=False)).encode() for odd in ODD]
             made.append(json.dumps(changed(record, place, None, drop=True)).encode())
             assert unaccounted(known, written(made)) == {}
+
+
+@every_format
+@settings(max_examples=40)
+@given(data=st.data())
+def test_whatever_a_file_begins_with_it_is_told_whose_it_is(known: Format, data: st.DataObject) -> None:
+    """Telling a format and a session never fails: at worst nobody knows the file, or its name tells."""
+    made = data.draw(transcript(known))
+    found = recognise(made)
+
+    assert found is None or found.identify(Path("folder/name.jsonl"), made).native_id
 
 
 @every_format

@@ -1,0 +1,55 @@
+"""Is every line of every real transcript accounted for, in the store as on disk?"""
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.ingest import Ingest
+from palaver.archiver.lines import split
+from palaver.archiver.raw import RawArchive
+from palaver.archiver.store import Store
+from palaver.archiver.transcripts import in_paths
+from palaver.core.home import Home
+from palaver.core.report import Pass
+
+from ..shared import SAMPLES, SHARED
+
+SESSIONS = SHARED / "bench" / "coding-sessions" / "transcripts.tar.gz"
+
+
+def archive(home: Home, folder: Path) -> tuple[Pass, int]:
+    """What a pass over a folder did, and how many sources were checked against their copies, line by line."""
+    home.make()
+    raw = RawArchive(home.archive)
+    with Store.create(home.database) as store:
+        tally = Ingest(store, raw).run(in_paths([folder]))
+        sources = store.sources.all()
+        assert store.sources.unaccounted() == []
+        for source in sources:
+            with raw.open(source.archived) as file:
+                lines = list(split(file))
+            assert source.lines == len(lines) - bool(source.pending), source.archived
+            assert sum(source.coverage.values()) == source.lines, source.archived
+            assert source.pending in (0, lines[-1].end - lines[-1].start if lines else 0), source.archived
+    return tally, len(sources)
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="no samples here")
+def test_every_line_of_every_sample_is_accounted_for(tmp_path: Path) -> None:
+    """Lines are parsed, repeated, skipped under a name or still being written, in whatever format."""
+    tally, sources = archive(Home(tmp_path / "home"), SAMPLES)
+
+    assert [(problem.path, problem.reason) for problem in tally.problems] == []
+    assert sources > 130
+
+
+@pytest.mark.skipif(not SESSIONS.is_file(), reason="no benchmark here")
+def test_every_line_of_every_session_is_accounted_for(tmp_path: Path) -> None:
+    """Of the sessions that searching is measured with as well."""
+    with tarfile.open(SESSIONS) as packed:
+        packed.extractall(tmp_path / "sessions", filter="data")
+
+    tally, sources = archive(Home(tmp_path / "home"), tmp_path / "sessions")
+
+    assert (tally.problems, sources) == ([], 98)
