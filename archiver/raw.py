@@ -83,6 +83,17 @@ class RawArchive:
             return True
         return same and (self._size(source.archived) <= source.size or self._may_take_up(source.archived, source.path))
 
+    def is_intact(self, source: Source) -> bool:
+        """Whether a copy holds all that is known of its file, judged by the first and last 4 KiB of that.
+
+        True as well for a conversation of a container, whose copy is all there is. Raises like `original`.
+        """
+        probe = min(source.size, _PROBE)
+        with self.original(source.archived) as file:
+            return not source.head or (
+                _digest(file, 0, probe) == source.head and _digest(file, source.size - probe, probe) == source.tail
+            )
+
     def copy(self, path: Path, archived: str) -> Copied:
         """Append to a copy what the file holds beyond it, durably; the file must begin with what is already there.
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .conversation import Milliseconds
 from .errors import ModelUnavailable, SourceUnreadable
 
 
@@ -32,6 +33,26 @@ class Sealing:
     problems: list[SourceUnreadable] = field(default_factory=list[SourceUnreadable])
 
 
+@dataclass(frozen=True, slots=True)
+class Original:
+    """A file of an agent as it was given back: its archive path, where it was written, its bytes, their SHA-256."""
+
+    archived: str
+    path: Path
+    size: int
+    sha256: str
+
+
+@dataclass(slots=True)
+class Exported:
+    """What was given back below a folder; `present` of the files were there already, with the same bytes."""
+
+    folder: Path
+    files: list[Original] = field(default_factory=list[Original])
+    present: int = 0
+    problems: list[SourceUnreadable] = field(default_factory=list[SourceUnreadable])
+
+
 @dataclass(slots=True)
 class Report:
     """What all stages did. Times are seconds from the start; `model` is why meaning cannot be searched, if so."""
@@ -43,6 +64,29 @@ class Report:
     searchable: float = 0.0
     complete: float = 0.0
     model: ModelUnavailable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StageState:
+    """A stage, its last success, and its last problem with the time of that; None and empty where there was none."""
+
+    name: str
+    succeeded: Milliseconds | None
+    problem: str
+    failed: Milliseconds | None
+
+    @property
+    def fails(self) -> bool:
+        """Whether it has not succeeded since its last problem."""
+        return self.failed is not None and (self.succeeded is None or self.succeeded < self.failed)
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a lease at this moment, and since when."""
+
+    who: str
+    since: Milliseconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import orjson
 from ..core.clock import show_day, show_minute
 from ..core.conversation import Exchange, Turn
 from ..core.disclosure import Detail, Hit, Results, Transcript
-from ..core.report import Report, Status
+from ..core.report import Exported, Report, Status
 from ..core.tokens import count
 from .quote import clean
 
@@ -171,6 +171,24 @@ class StatusJson(TypedDict):
     problems: list[ProblemJson]
 
 
+class OriginalJson(TypedDict):
+    """A file that was given back, and the SHA-256 of its bytes."""
+
+    archived: str
+    path: str
+    size: int
+    sha256: str
+
+
+class ExportedJson(TypedDict):
+    """What was given back below a folder; `present` of the files were there already."""
+
+    folder: str
+    files: list[OriginalJson]
+    present: int
+    problems: list[ProblemJson]
+
+
 class ReportJson(TypedDict):
     """What a pass did. Times are seconds from its start; `model` is why meaning cannot be searched, if it cannot."""
 
@@ -232,6 +250,19 @@ def report_json(report: Report) -> ReportJson:
             ProblemJson(path=clean(str(problem.path)), reason=problem.reason)
             for problem in (*done.problems, *report.sealing.problems)
         ],
+    )
+
+
+def exported_json(exported: Exported) -> ExportedJson:
+    """What was given back as JSON."""
+    return ExportedJson(
+        folder=clean(str(exported.folder)),
+        files=[
+            OriginalJson(archived=file.archived, path=clean(str(file.path)), size=file.size, sha256=file.sha256)
+            for file in exported.files
+        ],
+        present=exported.present,
+        problems=[ProblemJson(path=clean(str(problem.path)), reason=problem.reason) for problem in exported.problems],
     )
 
 

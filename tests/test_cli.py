@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 
 from palaver.archiver.raw import RawArchive
 from palaver.cli import main
+from palaver.cli.commands import COMMANDS
 from palaver.core.home import Home
 from palaver.templates import shapes
 
@@ -89,8 +90,10 @@ def test_commands_are_listed_in_the_order_they_are_needed() -> None:
     """The first command to run stands first in the help."""
     shown = palaver("--help").stdout
 
-    listed = [line.split()[0] for line in shown.partition("Commands:\n")[2].splitlines()]
-    assert listed == ["up", "archive", "search", "show", "read", "status", "model", "mcp"]
+    rows = shown.partition("Commands:\n")[2].splitlines()
+    listed = [row.split()[0] for row in rows if not row.startswith("   ")]
+    assert listed == list(COMMANDS)
+    assert listed[:5] == ["up", "archive", "search", "show", "read"]
     assert "..." not in shown.partition("Commands:\n")[2]
 
 
@@ -550,3 +553,37 @@ def test_after_the_demo_the_way_to_search_it_is_told(home: Path) -> None:
     assert result.exit_code == 1
     assert "only the made-up history" in result.stderr
     assert f"PALAVER_HOME={home / 'palaver' / 'demo'}" in result.stderr
+
+
+def test_export_gives_the_agents_files_back(archived: Home, tmp_path: Path) -> None:
+    """One file goes to standard output as it is; all go below a folder, and each is said to have been compared."""
+    with RawArchive(archived.archive).original(PATH) as copy:
+        data = copy.read()
+
+    assert palaver("export", PATH).stdout_bytes == palaver("export", PATH, "-").stdout_bytes == data
+    said = palaver("export", "--all", str(tmp_path / "out")).stdout
+    assert "read back and compared" in said
+    assert (tmp_path / "out" / PATH).read_bytes() == data
+    found = json.loads(palaver("export", PATH, str(tmp_path / "out"), "--json").stdout)
+    assert (found["present"], len(found["files"]), found["problems"]) == (1, 1, [])
+
+
+@pytest.mark.usefixtures("archived")
+def test_an_export_that_is_not_whole_fails(tmp_path: Path) -> None:
+    """A file in the way is named, and the exit status tells a script."""
+    in_the_way = tmp_path / "out" / PATH
+    in_the_way.parent.mkdir(parents=True)
+    in_the_way.write_bytes(b"mine")
+
+    result = palaver("export", "--all", str(tmp_path / "out"))
+    assert result.exit_code == 1
+    assert f"Not exported: {in_the_way}: another file is there, and was left alone" in result.stdout
+
+
+@pytest.mark.usefixtures("archived")
+@pytest.mark.parametrize("words", [(), ("--all",), ("a", "b", "c"), ("--all", "a", "b"), ("a", "--json")])
+def test_what_to_export_and_where_to_is_asked_for(words: tuple[str, ...]) -> None:
+    """A call that names too little or too much says what is missing."""
+    result = palaver("export", *words)
+    assert result.exit_code == 2
+    assert "FOLDER" in result.stderr

@@ -1,0 +1,67 @@
+"""`palaver export`: the agents' own files, given back."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from palaver.core.errors import InvalidInput
+from palaver.core.home import Home
+
+from .output import as_json, print_json, renderer
+from .progress import progress_bars
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.archiver.originals import Originals
+
+
+@click.command(short_help="Get the agents' own files back, byte for byte.")
+@click.argument("what", nargs=-1, metavar="[WHAT] [FOLDER]")
+@click.option("--all", "everything", is_flag=True, help="All that is archived, into FOLDER.")
+@as_json
+def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
+    """Get the agents' own files back, byte for byte, whether the agents still have them or not.
+
+    WHAT is a path that `show` printed, the path that the agent had, or the id of a session, which stands for all its
+    files. Without FOLDER a single file goes to standard output. In FOLDER each file lies as it lay below its agent's
+    own folder. Every file is read back and compared; none that is there already is replaced.
+    """
+    from palaver.archiver.originals import Originals
+    from palaver.archiver.raw import RawArchive
+    from palaver.archiver.store import Store
+
+    if len(what) not in ({1} if everything else {1, 2}):
+        raise click.UsageError("Give a FOLDER with --all." if everything else "Give WHAT to export, and a FOLDER.")
+    to_output = not everything and what[1:] in {(), ("-",)}
+    if to_output and as_json:
+        raise click.UsageError("--json tells about files; give a FOLDER for them.")
+    home = Home.find()
+    with Store.open(home.database) as store:
+        originals = Originals(store, RawArchive(home.archive))
+        if to_output:
+            _print(originals, what[0])
+            return
+        sources = store.sources.all() if everything else originals.find(what[0])
+        with progress_bars() as reporter:
+            exported = originals.export(sources, Path(what[-1]), lambda done, total: reporter("Exporting", done, total))
+    if as_json:
+        from palaver.templates.shapes import exported_json
+
+        print_json(exported_json(exported))
+    else:
+        click.echo(renderer().exported(exported), nl=False)
+    if exported.problems:
+        sys.exit(1)
+
+
+def _print(originals: Originals, wanted: str) -> None:
+    sources = originals.find(wanted)
+    if len(sources) > 1:
+        names = ", ".join(source.archived for source in sources[:3])
+        raise InvalidInput(f"{wanted} is {len(sources)} files: {names}", hint="Give a FOLDER, or one of their paths.")
+    originals.write(sources[0], sys.stdout.buffer)
