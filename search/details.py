@@ -7,6 +7,8 @@ from ..archiver.text import one_line
 from ..core import ids, tokens
 from ..core.conversation import Exchange
 from ..core.disclosure import Detail
+from ..core.memory import HeldMemory
+from ..core.memory_types import Family
 from ..core.observation import Evidence, Observation, ObservationType
 
 _TITLE, _QUOTE, _ANSWER = 80, 120, 1_200
@@ -23,6 +25,7 @@ class Details:
         observations = self._store.observations.load(keys)
         parents = {stored.exchange for stored in observations.values()}
         exchanges = self._store.exchanges.load(sorted({*keys, *parents}))
+        memories = self._store.memories.load([key for key in keys if key not in observations.keys() | exchanges.keys()])
         found: list[Detail] = []
         for key in keys:
             if key in observations:
@@ -30,6 +33,8 @@ class Details:
                 found.append(self._of_observation(stored, exchanges[stored.exchange]))
             elif key in exchanges:
                 found.append(self._of_exchange(exchanges[key]))
+            elif key in memories:
+                found.append(self._of_memory(memories[key]))
         return found
 
     def _of_observation(self, stored: StoredObservation, parent: StoredExchange) -> Detail:
@@ -49,6 +54,22 @@ class Details:
             ids.show("exchange", stored.key), "exchange", observation, stored, (span.start_line, span.end_line)
         )
 
+    def _of_memory(self, held: HeldMemory) -> Detail:
+        memory = held.memory
+        return Detail(
+            id=held.id,
+            kind="memory",
+            observation=of_memory(held),
+            project=memory.project or memory.namespace,
+            branch="",
+            session_id=memory.session_id,
+            session_title="",
+            path=memory.path,
+            start_line=0,
+            end_line=0,
+            tokens=tokens.count(memory.content),
+        )
+
     def _detail(
         self, public: str, kind: str, observation: Observation, parent: StoredExchange, lines: tuple[int, int]
     ) -> Detail:
@@ -66,6 +87,30 @@ class Details:
             end_line=lines[1],
             tokens=sum(tokens.count(turn.text) for turn in parent.exchange.turns if lines[0] <= turn.line <= lines[1]),
         )
+
+
+_TYPES = {
+    Family.DECISION: ObservationType.DECISION,
+    Family.PATTERN: ObservationType.PATTERN,
+    Family.ISSUE: ObservationType.BUG_FIX,
+    Family.FACT: ObservationType.LEARNING,
+}
+
+
+def of_memory(held: HeldMemory) -> Observation:
+    """A memory told as an observation, with what it has earned among the facts."""
+    memory, standing = held.memory, held.standing
+    earned = f"confidence {standing.confidence:.2f}: {standing.successes} successes, {standing.failures} failures"
+    return Observation(
+        type=_TYPES.get(held.family, ObservationType.GENERAL),
+        title=memory.title or one_line(memory.content, _TITLE),
+        subtitle=f"{memory.type} held in {memory.namespace}",
+        narrative=memory.content,
+        facts=(earned, f"state: {held.state}", f"importance {memory.importance:.2f}"),
+        concepts=memory.tags,
+        at=held.created,
+        origin=memory.origin,
+    )
 
 
 def of_exchange(exchange: Exchange) -> Observation:

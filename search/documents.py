@@ -7,6 +7,7 @@ from ..archiver.store import Entity, Store, StoredExchange, StoredObservation, S
 from ..archiver.store.vectors import PARTS_MAX
 from ..core.conversation import Exchange, Kind, Session, Speaker, Turn
 from ..core.observation import Observation
+from . import memory_text
 from .analysis import label, path_label
 from .text_index import TextEntry
 
@@ -48,6 +49,7 @@ def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
             # An exchange that another process removes just now takes its observations with it.
             if observation.exchange in parents:
                 yield _observation_entry(observation, parents[observation.exchange], sessions[observation.session])
+        yield from memory_text.entries(store, part)
 
 
 def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
@@ -59,7 +61,7 @@ def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
     found = {key: _exchange_texts(stored.exchange) for key, stored in store.exchanges.load(keys).items()}
     for key, stored in store.observations.load(keys).items():
         found[key] = {0: observation_text(stored.observation)}
-    return found
+    return found | memory_text.texts(store, keys)
 
 
 def moved_vectors(store: Store, seq: int, model: str) -> tuple[set[int], list[StoredVector]]:
@@ -147,6 +149,7 @@ def _observation_entry(stored: StoredObservation, parent: StoredExchange, sessio
         start_line=start,
         end_line=end,
         body="\n".join((observation_text(observation), *observation.facts, " ".join(observation.concepts))),
+        kind="observation",
         types=(str(observation.type),),
         concepts=_labels(observation.concepts),
         files=_paths([*observation.files_read, *observation.files_modified], session.cwd),

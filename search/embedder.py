@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Protocol, cast
 
 from ..core.errors import ModelUnavailable
@@ -36,6 +37,10 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
         """One row of length one per text, in their order: shape (len(texts), dimension). Raises `ModelUnavailable`."""
+        ...
+
+    def prepare(self) -> None:
+        """Begin to load what will be needed, and come back at once. What goes wrong is told when a text is embedded."""
         ...
 
 
@@ -74,6 +79,15 @@ class PackagedEmbedder:
         """See `Embedder.embed`."""
         return self._load().encode([readable(text) for text in texts], self._threads)
 
+    def prepare(self) -> None:
+        """See `Embedder.prepare`. A good part of the loading runs beside Python, which goes on importing meanwhile."""
+        # No daemon: a process that ends while C++ still runs in one is aborted.
+        Thread(target=self._try_to_load).start()
+
+    def _try_to_load(self) -> None:
+        with suppress(ModelUnavailable):
+            self._load()
+
     def _load(self) -> "Encoder":
         with self._lock:
             if self._encoder is None:
@@ -105,6 +119,9 @@ class SentenceTransformerEmbedder:
         with self._lock:  # the tokenizers of transformers may not be used by two threads at once
             model, dimension = self._load()
             return _encode(model, texts).reshape(len(texts), dimension)
+
+    def prepare(self) -> None:
+        """Nothing: these models are loaded by many modules, one after the other."""
 
     def _load(self) -> "tuple[_SentenceTransformer, int]":
         if self._loaded is None:

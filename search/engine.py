@@ -3,14 +3,17 @@
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
+import numpy as np
+
 from ..archiver.store import Store
 from ..core.disclosure import Filters, Mode
 from ..core.errors import ModelUnavailable
 from .embedder import Embedder, load, model_of
+from .findings import Matches, Nears, Numbers
 from .fusion import Event, gather
 from .generation import Generations
+from .segment import Array
 from .snapshot import Snapshot
-from .vector_index import Near
 
 _DEPTH = 400
 """Entries and vectors that each engine brings to the fusion."""
@@ -47,9 +50,9 @@ class Engine:
     def search(self, concept: str, mode: Mode, filters: Filters) -> list[Event]:
         """Events that match, best first."""
         self._snapshot.refresh()
-        texts = self._snapshot.text(concept, filters, _DEPTH) if mode is not Mode.VECTOR else []
-        vectors = self._vectors(concept, {match.event for match in texts}, filters) if mode is not Mode.TEXT else []
-        return gather(texts, vectors)
+        matches = self._snapshot.text(concept, filters, _DEPTH) if mode is not Mode.VECTOR else Matches.none()
+        nears = self._vectors(concept, matches.event, filters) if mode is not Mode.TEXT else Nears.none()
+        return gather(matches, nears)
 
     def search_all(self, concepts: Sequence[str], mode: Mode, filters: Filters) -> list[Event]:
         """For each conversation in which every concept is present, its best event; by mean score."""
@@ -60,26 +63,42 @@ class Engine:
             ranked.append((sum(event.score for event in events), max(events, key=lambda event: event.score)))
         return [event for _, event in sorted(ranked, key=lambda pair: (-pair[0], pair[1].key))]
 
+    def nearest(self, text: str, filters: Filters, limit: int, vector: Array | None = None) -> Nears:
+        """The vectors nearest to a text, best first; none where the model is missing. `vector` is the text's, where the
+        caller has it from `model` already.
+        """
+        self._snapshot.refresh()
+        try:
+            meant = self._model().embed([text])[0, :] if vector is None else vector
+        except ModelUnavailable:
+            return Nears.none()
+        return self._snapshot.nearest(meant, filters, limit)
+
+    @property
+    def model(self) -> str:
+        """The name of the model that made the vectors."""
+        return self._snapshot.model
+
     def _by_session(self, events: Sequence[Event]) -> dict[int, Event]:
         """The best event of each conversation in which the concept is present."""
         present = [event for event in events if event.words >= _PRESENT_WORDS or event.meaning >= _PRESENT_MEANING]
         items = self._store.items.load([event.key for event in present])
         best: dict[int, Event] = {}
         for event in present:
-            if event.key in items:
+            if event.key in items and items[event.key].session:
                 best.setdefault(items[event.key].session, event)
         return best
 
-    def _vectors(self, concept: str, events: AbstractSet[int], filters: Filters) -> list[Near]:
+    def _vectors(self, concept: str, events: Numbers, filters: Filters) -> Nears:
         """The nearest vectors, and all others of the events found so far, so that every event is fully compared."""
         self.unavailable = None
         try:
             [vector] = self._model().embed([concept])
         except ModelUnavailable as problem:
             self.unavailable = problem
-            return []
+            return Nears.none()
         nearest = self._snapshot.nearest(vector, filters, _DEPTH)
-        return self._snapshot.of_events(vector, sorted({*events, *(near.event for near in nearest)}))
+        return self._snapshot.of_events(vector, np.unique(np.concatenate([events, nearest.event])))
 
     def _model(self) -> Embedder:
         """The model that made the vectors, be it another than the one that new ones are made with."""

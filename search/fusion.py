@@ -7,94 +7,102 @@ person asked is the best key to what they half remember, so prompts count apart 
 What was said just before and after helps a short turn that leaves half its words to its neighbours.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import numpy as np
 
 from .documents import PROMPT
-from .text_index import TextMatch
-from .vector_index import Near
+from .findings import Fractions, Matches, Nears, Numbers, TextMatch
 
 WORDS, NEIGHBOURS, PROMPTS, MEANING = 1.0, 0.2, 0.3, 0.4
 """Weights, chosen on the development sets; the table that supports them is in bench/RESULTS.md."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Event:
     """What is known of one event for one query."""
 
     key: int
-    best_match: TextMatch | None = None
-    """The entry whose words match best; None where no word was found."""
-    similarity: float | None = None
-    """The best cosine of any vector; None where none was compared."""
-    prompt: float = 0.0
-    """The similarity of what the person asked; 0 where nothing was compared."""
-    around: float = 0.0
+    score: float
+    """What orders events, 0 to 1."""
+    words: float
+    """The best fraction of any entry, 0 to 1."""
+    around: float
     """The best fraction of the exchanges just before and after."""
-    _words: dict[int, float] = field(default_factory=dict[int, float])
-    _meanings: dict[int, float] = field(default_factory=dict[int, float])
-
-    def add_match(self, match: TextMatch) -> None:
-        """Take an entry into account."""
-        if self.best_match is None or match.fraction > self.best_match.fraction:
-            self.best_match = match
-        if match.fraction > self._words.get(match.key, 0.0):
-            self._words[match.key] = match.fraction
-
-    def add_vector(self, near: Near) -> None:
-        """Take a vector into account."""
-        if self.similarity is None or near.similarity > self.similarity:
-            self.similarity = near.similarity
-        if near.item == self.key and near.part == PROMPT:
-            self.prompt = near.similarity
-        if near.similarity > self._meanings.get(near.item, 0.0):
-            self._meanings[near.item] = near.similarity
+    prompt: float
+    """The similarity of what the person asked; 0 where nothing was compared."""
+    similarity: float | None
+    """The best cosine of any vector; None where none was compared."""
+    _best: int
+    """The row of the best match; -1 where no word was found."""
+    _matches: Matches
+    _nears: Nears
 
     @property
-    def words(self) -> float:
-        """The best fraction of any entry, 0 to 1."""
-        return self.best_match.fraction if self.best_match else 0.0
+    def best_match(self) -> TextMatch | None:
+        """The entry whose words match best; None where no word was found."""
+        return self._matches[self._best] if self._best >= 0 else None
 
     @property
     def meaning(self) -> float:
         """The best cosine as far as it counts: 0 where none was compared or all point away."""
         return max(0.0, self.similarity or 0.0)
 
-    @property
-    def score(self) -> float:
-        """What orders events, 0 to 1."""
-        said = WORDS * self.words + NEIGHBOURS * self.around
-        meant = PROMPTS * max(0.0, self.prompt) + MEANING * self.meaning
-        return (said + meant) / (WORDS + NEIGHBOURS + PROMPTS + MEANING)
-
     def words_of(self, item: int) -> float:
         """The best fraction of one item's own entries."""
-        return self._words.get(item, 0.0)
+        return float(self._matches.fraction[self._matches.key == item].max(initial=0.0))
 
     def own(self, item: int) -> float:
         """How well one item of the event matches by itself."""
-        return self.words_of(item) + self._meanings.get(item, 0.0)
+        return self.words_of(item) + float(self._nears.similarity[self._nears.item == item].max(initial=0.0))
 
 
-def gather(texts: Iterable[TextMatch], vectors: Iterable[Near]) -> list[Event]:
+def gather(matches: Matches, nears: Nears) -> list[Event]:
     """Everything both engines found, by event, best first; equal scores in order of key."""
-    events: dict[int, Event] = {}
-    for match in texts:
-        if (event := events.get(match.event)) is None:
-            event = events[match.event] = Event(match.event)
-        event.add_match(match)
-    for near in vectors:
-        if (event := events.get(near.event)) is None:
-            event = events[near.event] = Event(near.event)
-        event.add_vector(near)
-    _look_around(events.values())
-    return sorted(events.values(), key=lambda event: (-event.score, event.key))
+    keys = np.unique(np.concatenate([matches.event, nears.event]))
+    best = _best_matches(keys, matches)
+    found = best >= 0
+    words = np.zeros(len(keys))
+    words[found] = matches.fraction[best[found]]
+    around = np.zeros(len(keys))
+    around[found] = _around(matches.place[best[found]], words[found])
+    similarity = np.full(len(keys), -np.inf)
+    np.maximum.at(similarity, np.searchsorted(keys, nears.event), nears.similarity)
+    prompt = _prompts(keys, nears)
+    by_words = WORDS * words + NEIGHBOURS * around
+    by_meaning = PROMPTS * np.maximum(prompt, 0) + MEANING * np.maximum(similarity, 0)
+    score = (by_words + by_meaning) / (WORDS + NEIGHBOURS + PROMPTS + MEANING)
+    order = np.lexsort((keys, -score))
+    columns = (column[order].tolist() for column in (keys, score, words, around, prompt, similarity, best))
+    return [
+        Event(key, total, said, beside, asked, cosine if cosine >= -1 else None, row, matches, nears)
+        for key, total, said, beside, asked, cosine, row in zip(*columns, strict=True)
+    ]
 
 
-def _look_around(events: Iterable[Event]) -> None:
-    """What was said just before and after: exchanges whose ordinals follow each other in one source."""
-    words = {(match.source, match.ordinal): match.fraction for event in events if (match := event.best_match)}
-    for event in events:
-        if match := event.best_match:
-            beside = ((match.source, match.ordinal - 1), (match.source, match.ordinal + 1))
-            event.around = max(words.get(place, 0.0) for place in beside)
+def _best_matches(keys: Numbers, matches: Matches) -> Numbers:
+    """The row of each event's best match, the first of equals; -1 where there is none."""
+    order = np.lexsort((-matches.fraction, matches.event))
+    events, first = np.unique(matches.event[order], return_index=True)
+    best = np.full(len(keys), -1)
+    best[np.searchsorted(keys, events)] = order[first]
+    return best
+
+
+def _around(places: Numbers, words: Fractions) -> Fractions:
+    """For each of these places what was said just before or after it, whichever matches better."""
+    order = np.argsort(places)
+    known = places[order]
+    around = np.zeros(len(places))
+    for step in (-1, 1):
+        beside = np.minimum(np.searchsorted(known, places + step), len(known) - 1)
+        around = np.maximum(around, np.where(known[beside] == places + step, words[order[beside]], 0))
+    return around
+
+
+def _prompts(keys: Numbers, nears: Nears) -> Fractions:
+    """The similarity of what the person asked, by event."""
+    asked = (nears.item == nears.event) & (nears.part == PROMPT)
+    prompt = np.zeros(len(keys))
+    prompt[np.searchsorted(keys, nears.event[asked])] = nears.similarity[asked]
+    return prompt

@@ -1,26 +1,32 @@
 """Index generations: built beside, checksummed, published at once, never changed afterwards.
 
 `CURRENT` names the folder that readers open and the digest of its manifest, which in turn has those of all files. A
-reader that has a generation open keeps it even after it was removed.
+reader that has a generation open keeps it even after it was removed. What was verified once is not read again while
+its files are untouched.
 """
 
+import contextlib
 import hashlib
 import json
 import os
 import re
 import shutil
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.errors import IndexDamaged
 from . import analysis
 
-FORMAT = 1
+FORMAT = 3
 _CURRENT, _MANIFEST = "CURRENT", "manifest.json"
+_VERIFIED = "verified.json"
+_SETTLED_NS = 2_000_000_000
+"""A file changed later than this before it was verified can change again without another time: it is not recorded."""
 _NAME = re.compile(r"(gen-\d+) ([0-9a-f]{64})")
-_NOT_DATA = {".tantivy-writer.lock", ".tantivy-meta.lock", _MANIFEST}
+_NOT_DATA = {".tantivy-writer.lock", ".tantivy-meta.lock", _MANIFEST, _VERIFIED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +118,14 @@ class Generations:
             raise IndexDamaged(self.root / _CURRENT, "names no generation")
         folder = self.root / known[1]
         manifest = _read_manifest(folder / _MANIFEST, known[2])
+        started, known_stats = time.time_ns(), _read_verified(folder)
+        stats = {file: _stat(folder / file) for file in manifest.files}
         for file, (size, digest) in manifest.files.items():
-            path = folder / file
-            try:
-                found = _checksum(path)
-            except OSError as error:
-                raise IndexDamaged(path, error.strerror or str(error)) from None
-            if found != (size, digest):
-                raise IndexDamaged(path, "not what the manifest says")
+            if stats[file].size != size or (known_stats.get(file) != stats[file] and _digest(folder / file) != digest):
+                raise IndexDamaged(folder / file, "not what the manifest says")
+        settled = {file: stat for file, stat in stats.items() if stat.mtime < started - _SETTLED_NS}
+        if settled != known_stats:
+            _write_verified(folder, settled)
         return Generation(folder, manifest)
 
     def _point_to(self, name: str) -> None:
@@ -135,16 +141,71 @@ class Generations:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def checksums(folder: Path) -> dict[str, tuple[int, str]]:
-    """Size and SHA-256 of every data file below a folder, by relative path."""
+def checksums(folder: Path, shared: Generation | None = None) -> dict[str, tuple[int, str]]:
+    """Size and SHA-256 of every data file below a folder, by relative path.
+
+    Files that are the very files of another generation, which was verified, are not read again.
+    """
+    known: dict[_Stat, str] = {}
+    if shared is not None:
+        known = {_stat(shared.folder / file): digest for file, (_, digest) in shared.manifest.files.items()}
     files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in _NOT_DATA)
-    return {path.relative_to(folder).as_posix(): _checksum(path) for path in files}
+    return {path.relative_to(folder).as_posix(): _checksum(path, known) for path in files}
 
 
-def _checksum(path: Path) -> tuple[int, str]:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return file.tell(), digest
+def share(source: Path, target: Path) -> None:
+    """The same file under another name, where the file system can; otherwise a copy."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def _checksum(path: Path, known: Mapping["_Stat", str]) -> tuple[int, str]:
+    stat = _stat(path)
+    return stat.size, known.get(stat) or _digest(path)
+
+
+class _Stat(NamedTuple):
+    """What tells an untouched file, without reading it. `mtime` in nanoseconds."""
+
+    device: int
+    inode: int
+    size: int
+    mtime: int
+
+
+def _stat(path: Path) -> _Stat:
+    """Raises `IndexDamaged` for a file that is not there."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise IndexDamaged(path, error.strerror or str(error)) from None
+    return _Stat(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise IndexDamaged(path, error.strerror or str(error)) from None
+
+
+def _read_verified(folder: Path) -> dict[str, _Stat]:
+    """The files that were read and found whole before, as they were then. A record that cannot be read says nothing."""
+    try:
+        return {name: _Stat(*values) for name, values in json.loads((folder / _VERIFIED).read_bytes()).items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _write_verified(folder: Path, stats: Mapping[str, _Stat]) -> None:
+    """Several readers may do so at once, and one that may not write does without."""
+    beside = folder / f"{_VERIFIED}.{os.getpid()}"
+    with contextlib.suppress(OSError):
+        beside.write_text(json.dumps(stats))
+        beside.replace(folder / _VERIFIED)
 
 
 def _read_manifest(path: Path, digest: str) -> Manifest:

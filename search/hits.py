@@ -5,14 +5,17 @@ from dataclasses import dataclass
 from itertools import islice
 
 from ..archiver.store import Store, StoredExchange, StoredObservation
+from ..archiver.store.exchanges import Head
 from ..archiver.text import one_line
 from ..core import ids
+from ..core.clock import now
 from ..core.disclosure import Filters, Hit, Query, Results
+from ..core.memory import HeldMemory
 from ..core.observation import Observation
-from .details import of_exchange
+from .details import of_exchange, of_memory
 from .engine import Engine
+from .findings import TextMatch
 from .fusion import Event
-from .text_index import TextMatch
 
 _SNIPPET = 300
 _RAW_SAYS_MORE = 2.0
@@ -21,10 +24,11 @@ _RAW_SAYS_MORE = 2.0
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """What stands for an event: an observation, or the exchange itself without one."""
+    """What stands for an event: an observation, or the exchange itself without one; or a memory, which is its own."""
 
     event: Event
     learned: StoredObservation | None
+    held: HeldMemory | None = None
 
 
 class Hits:
@@ -52,7 +56,13 @@ class Hits:
             learned = self._store.observations.of_exchanges([event.key for event in part])
             keys = [*(event.key for event in part), *(stored.key for known in learned.values() for stored in known)]
             allowed = self._engine.allowed(filters, keys) if filters else set(keys)
+            memories = self._store.memories.load([event.key for event in part])
+            at = now()
             for event in part:
+                if event.key in memories:
+                    if event.key in allowed and memories[event.key].holds_at(at):
+                        yield _Choice(event, None, memories[event.key])
+                    continue
                 observations = [stored for stored in learned.get(event.key, []) if stored.key in allowed]
                 # The types and concepts of an exchange are those of its observations taken together: where they are
                 # asked for, an observation must have them.
@@ -61,36 +71,75 @@ class Hits:
                     yield _Choice(event, _best(event, observations, itself=itself))
 
     def _shown(self, choices: Sequence[_Choice]) -> Iterator[Hit]:
-        exchanges = self._store.exchanges.load([choice.event.key for choice in choices])
+        heads = self._store.exchanges.heads([choice.event.key for choice in choices])
+        bare = [choice.event.key for choice in choices if choice.learned is None and choice.held is None]
+        whole = self._store.exchanges.load(bare)
         for choice in choices:
             # An exchange may be removed by another process while we look.
-            if choice.event.key in exchanges:
-                yield self._hit(choice.event, choice.learned, exchanges[choice.event.key])
+            if choice.held is not None:
+                yield _of_memory(choice.event, choice.held)
+            elif choice.event.key in heads and (choice.learned or choice.event.key in whole):
+                yield self._hit(choice, heads[choice.event.key], whole.get(choice.event.key))
 
-    def _hit(self, event: Event, learned: StoredObservation | None, stored: StoredExchange) -> Hit:
-        session, match = self._store.sessions.load(stored.session), event.best_match
-        observation = learned.observation if learned else of_exchange(stored.exchange)
-        start, end = (learned.observation.lines if learned else None) or _span(stored)
-        if learned is None and match is not None and match.key == event.key:
-            start, end = match.start_line, match.end_line
+    def _hit(self, choice: _Choice, head: Head, whole: StoredExchange | None) -> Hit:
+        """A hit on an observation, or on an exchange, which alone is needed whole."""
+        event, learned, match = choice.event, choice.learned, choice.event.best_match
+        if learned is not None:
+            observation = learned.observation
+            start, end = observation.lines or (head.start_line, head.end_line)
+        else:
+            assert whole is not None
+            observation = of_exchange(whole.exchange)
+            start, end = head.start_line, head.end_line
+            if match is not None and match.key == event.key:
+                start, end = match.start_line, match.end_line
         kind = "observation" if learned else "exchange"
         return Hit(
             id=ids.show(kind, learned.key if learned else event.key),
             kind=kind,
             type=str(observation.type),
             title=observation.title,
-            project=session.project,
+            project=head.project,
             at=observation.at,
             score=event.score,
             similarity=event.similarity,
-            session_id=session.native_id,
-            path=self._store.sources.load(stored.source).archived,
+            session_id=head.session_id,
+            path=head.path,
             start_line=start,
             end_line=end,
             tokens=learned.price if learned else observation.price,
             facts=observation.facts,
-            snippet=_snippet(stored, match) or one_line(observation.narrative, _SNIPPET),
+            snippet=self._snippet(event) or one_line(observation.narrative, _SNIPPET),
         )
+
+    def _snippet(self, event: Event) -> str:
+        """What was said where the words were found, if they were found in the exchange itself."""
+        match = event.best_match
+        if match is None or match.key != event.key:
+            return ""
+        texts = self._store.exchanges.texts_on(event.key, match.start_line, match.end_line)
+        return one_line(" ".join(texts)[: 2 * _SNIPPET], _SNIPPET)
+
+
+def _of_memory(event: Event, held: HeldMemory) -> Hit:
+    observation, memory = of_memory(held), held.memory
+    return Hit(
+        id=held.id,
+        kind="memory",
+        type=memory.type,
+        title=observation.title,
+        project=memory.project or memory.namespace,
+        at=held.created,
+        score=event.score,
+        similarity=event.similarity,
+        session_id=memory.session_id,
+        path=memory.path,
+        start_line=0,
+        end_line=0,
+        tokens=observation.price,
+        facts=observation.facts,
+        snippet=one_line(memory.content, _SNIPPET),
+    )
 
 
 def _best(event: Event, observations: Sequence[StoredObservation], *, itself: bool) -> StoredObservation | None:
@@ -111,15 +160,3 @@ def _covers(observation: Observation, match: TextMatch) -> bool:
     """Whether the evidence overlaps the words found; what proves nothing in particular is about the whole exchange."""
     lines = observation.lines
     return lines is None or (lines[0] <= match.end_line and match.start_line <= lines[1])
-
-
-def _span(stored: StoredExchange) -> tuple[int, int]:
-    return stored.exchange.span.start_line, stored.exchange.span.end_line
-
-
-def _snippet(stored: StoredExchange, match: TextMatch | None) -> str:
-    """What was said where the words were found."""
-    if match is None or match.key != stored.key:
-        return ""
-    turns = (turn.text for turn in stored.exchange.turns if match.start_line <= turn.line <= match.end_line)
-    return one_line(" ".join(turns)[: 2 * _SNIPPET], _SNIPPET)

@@ -1,15 +1,15 @@
 """Keeping the index up to date: embed what has no vectors yet, publish what changed as a new generation."""
 
-import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from ..archiver.store import Entity, Store
 from ..core.errors import IndexDamaged, LeaseHeld
-from ..core.progress import Progress
+from ..core.progress import Progress, never
 from . import documents
 from .embedder import Embedder
-from .generation import Generation, Generations, Manifest, checksums
+from .generation import Generation, Generations, Manifest, checksums, share
 from .text_index import TextIndex
 
 LEASE = "index"
@@ -29,18 +29,33 @@ class Indexer:
     def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
         self._store, self._generations, self._embedder = store, generations, embedder
 
-    def embed(self, progress: Progress) -> int:
-        """Embed every item that has no vectors of this model, newest first; how many there were."""
+    def embed(self, progress: Progress, enough: Callable[[], bool] = never) -> int:
+        """Embed every item that has no vectors of this model, newest first, until it is `enough`; how many there were.
+
+        An item that another process changes meanwhile is embedded once more.
+        """
         model, done = self._embedder.name, 0
         total = self._store.vectors.count_unembedded(model)
-        while keys := self._store.vectors.unembedded(model, _BATCH):
+        while not enough():
+            before = self._store.changes.last()
+            keys = self._store.vectors.unembedded(model, _BATCH)
+            if not keys:
+                break
             progress(done, total)
             vectors = self._embed(keys)
             with self._store.transaction():
-                self._store.vectors.replace(model, vectors)
-            done += len(keys)
+                changed = self._store.changes.since(before, [Entity.ITEM])
+                fresh = {key: vectors[key] for key in vectors.keys() - changed}
+                self._store.vectors.replace(model, fresh)
+            done += len(fresh)
         progress(done, total)
         return done
+
+    @property
+    def lag(self) -> int:
+        """Changes that the published index does not hold; all of them where there is none that can be built on."""
+        last, usable = self._store.changes.last(), self._usable()
+        return last - usable.manifest.watermark if usable else last
 
     def publish(self) -> Generation | None:
         """Publish everything logged so far; None when there is nothing new or another process is at it."""
@@ -75,7 +90,7 @@ class Indexer:
             dimension=dimension,
             entries=text,
             vectors=count,
-            files=checksums(folder),
+            files=checksums(folder, previous),
         )
 
     def _build_text(self, folder: Path, previous: Generation | None) -> int:
@@ -106,7 +121,7 @@ class Indexer:
             gone, added = documents.moved_vectors(self._store, previous.manifest.watermark, model)
         from .vector_index import VectorIndex
 
-        vectors = (VectorIndex.open(before) if before else VectorIndex.empty()).changed(gone, added)
+        vectors = (VectorIndex.open(before) if before else VectorIndex()).changed(gone, added).settled()
         vectors.save(folder)
         return vectors.dimension, len(vectors), model
 
@@ -124,12 +139,7 @@ def _share(source: Path, target: Path) -> None:
     """A copy of an index folder that shares the files which never change."""
     target.mkdir()
     for path in source.iterdir():
-        if path.name.endswith(".lock"):
-            continue
         if path.name in _REWRITTEN:
             shutil.copy2(path, target / path.name)
-            continue
-        try:
-            os.link(path, target / path.name)
-        except OSError:
-            shutil.copy2(path, target / path.name)
+        elif not path.name.endswith(".lock"):
+            share(path, target / path.name)

@@ -5,7 +5,6 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from ..archiver.store import Store
 from ..core import ids
 from ..core.disclosure import IDS_MAX, Detail, Query, Results, Transcript
 from ..core.errors import TooManyIds, UnknownIds
@@ -23,9 +22,16 @@ class Layers:
     Each layer loads what it needs when it is first asked: reading opens no index, searching no transcript.
     """
 
-    def __init__(self, home: Home, model: str | None = None) -> None:
-        """`model` embeds queries where no index was published yet; otherwise the one that made its vectors does."""
+    def __init__(self, home: Home, model: str | None = None, *, soon: bool = False) -> None:
+        """`model` embeds queries where no index was published yet; otherwise the one that made its vectors does.
+
+        With `soon` it begins to load at once, beside everything else, because a search for meaning comes next.
+        """
         self._home, self._embedder = home, load(model or DEFAULT_MODEL)
+        if soon:
+            self._embedder.prepare()
+        from ..archiver.store import Store
+
         self._store = Store.open(home.database)
 
     def search(self, query: Query) -> Results:

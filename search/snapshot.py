@@ -1,20 +1,28 @@
 """What can be searched right now: the published generation, and the tail of changes that it does not hold yet.
 
 The tail is a small index in memory of the same make, so that what one process stores every other finds at once;
-items that changed since the generation was published are hidden in it and answered from the tail alone.
+items that changed since the generation was published are hidden in it and answered from the tail alone. Vectors need
+no tail of their own: a vector index with changes is the old one and a small segment.
 """
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+
+import numpy as np
 
 from ..archiver.store import Entity, Store
 from ..core.disclosure import Filters
 from ..core.errors import IndexDamaged
 from . import documents
 from .embedder import Embedder
+from .findings import Matches, Nears, Numbers
 from .generation import Generations, Manifest
-from .text_index import TextIndex, TextMatch
-from .vector_index import Array, Near, VectorIndex
+from .segment import Array, Flags
+from .text_index import TextIndex
+from .vector_index import VectorIndex
+
+_FLAGGED = 64
+"""How many filters are remembered with what satisfies them: a byte for every item each."""
 
 
 class Snapshot:
@@ -42,40 +50,75 @@ class Snapshot:
         if last != self._seq:
             self._follow(last)
 
-    def text(self, words: str, filters: Filters, limit: int) -> list[TextMatch]:
+    def text(self, words: str, filters: Filters, limit: int) -> Matches:
         """Entries by words, best first."""
-        found = self._tail.search(words, filters, limit)
-        if self._text is not None:
-            found += self._text.search(words, filters, limit, sorted(self._hidden))
-        return sorted(found, key=lambda match: -match.fraction)[:limit]
+        found = self._read_tail().search(words, filters, limit)
+        if self._text is None:
+            return found
+        published = self._text.search(words, filters, limit, sorted(self._hidden))
+        return published.and_also(found, limit) if len(found) else published
 
-    def nearest(self, vector: Array, filters: Filters, limit: int) -> list[Near]:
+    def nearest(self, vector: Array, filters: Filters, limit: int) -> Nears:
         """Vectors by similarity, best first."""
-        if not len(self._vectors) and not len(self._tail_vectors):
-            return []
-        allowed = self._keys(filters) if filters else None
-        found = self._vectors.nearest(vector, limit, allowed, self._moved)
-        found += self._tail_vectors.nearest(vector, limit, allowed, frozenset())
-        return sorted(found, key=lambda near: -near.similarity)[:limit]
+        return self._vectors.nearest(vector, limit, self._flags(filters) if filters else None)
 
-    def of_events(self, vector: Array, events: Sequence[int]) -> list[Near]:
-        """Every vector of these events, compared exactly."""
-        published = self._vectors.of_events(vector, events, self._moved)
-        return published + self._tail_vectors.of_events(vector, events, frozenset())
+    def near(self, vector: Array, filters: Filters, limit: int) -> Nears:
+        """Vectors by similarity as `nearest` gives them, with those of the tail whether they satisfy the filters or
+        not: for whoever asks again what is found. Reads no text, and so costs no more just after something was stored.
+        """
+        published = self._published_flags(filters)
+        flags = np.zeros(max(len(published), 1 + max(self._hidden, default=0)), dtype=bool)
+        flags[: len(published)] = published
+        flags[list(self._hidden)] = True
+        return self._vectors.nearest(vector, limit, flags)
+
+    def of_events(self, vector: Array, events: Numbers) -> Nears:
+        """Of every item of these events its best vectors, compared exactly."""
+        return self._vectors.of_events(vector, events)
 
     def allowed(self, filters: Filters, among: Sequence[int]) -> AbstractSet[int]:
         """Those of these items that satisfy the filters."""
         published = self._text.allowed(filters, among) - self._hidden if self._text is not None else set[int]()
-        return published | self._tail.allowed(filters, among)
+        return published | self._read_tail().allowed(filters, among)
 
     @property
     def model(self) -> str:
         """The model of the vectors that are searched: queries must be embedded with it."""
         return self._model
 
-    def _keys(self, filters: Filters) -> AbstractSet[int]:
-        published = self._text.keys(filters) - self._hidden if self._text is not None else set[int]()
-        return published | self._tail.keys(filters)
+    def _flags(self, filters: Filters) -> Flags:
+        """By key, whether an item satisfies the filters. Kept, because the same ones are asked again and again."""
+        if filters not in self._flagged:
+            if len(self._flagged) >= _FLAGGED:
+                self._flagged.clear()
+            self._flagged[filters] = self._asked(filters)
+        return self._flagged[filters]
+
+    def _asked(self, filters: Filters) -> Flags:
+        published, tail = self._published_flags(filters), self._read_tail().keys(filters)
+        flags = np.zeros(max(len(published), 1 + max(tail.max(initial=0), *self._hidden, 0)), dtype=bool)
+        flags[: len(published)] = published
+        flags[list(self._hidden)] = False
+        flags[tail] = True
+        return flags
+
+    def _published_flags(self, filters: Filters) -> Flags:
+        """By key, whether an item of the published text satisfies the filters; it does for as long as that is open."""
+        if filters not in self._flagged_published:
+            if len(self._flagged_published) >= _FLAGGED:
+                self._flagged_published.clear()
+            keys = self._text.keys(filters) if self._text is not None else np.empty(0, dtype=np.int64)
+            flags = np.zeros(1 + keys.max(initial=0), dtype=bool)
+            flags[keys] = True
+            self._flagged_published[filters] = flags
+        return self._flagged_published[filters]
+
+    def _read_tail(self) -> TextIndex:
+        """The tail with everything in it that changed."""
+        if self._unread:
+            texts, self._unread = sorted(self._unread), set()
+            self._tail.apply(texts, documents.entries(self._store, texts))
+        return self._tail
 
     def _published(self) -> tuple[Manifest, TextIndex, VectorIndex] | None:
         """The current generation, opened; None where there is none that can be used."""
@@ -90,23 +133,24 @@ class Snapshot:
 
     def _start(self, published: tuple[Manifest, TextIndex, VectorIndex] | None) -> None:
         """Begin with a generation and an empty tail."""
-        manifest, text, vectors = published or (None, None, VectorIndex.empty())
+        manifest, text, vectors = published or (None, None, VectorIndex())
         self._text: TextIndex | None = text
         self._vectors: VectorIndex = vectors
         self._model = manifest.model if manifest else self._embedder.name
         self._watermark = self._seq = manifest.watermark if manifest else 0
         self._tail = TextIndex.make()
-        self._tail_vectors = VectorIndex.empty()
         self._hidden: set[int] = set()
         """Items whose published text is out of date."""
-        self._moved: set[int] = set()
-        """Items whose published vectors are out of date."""
+        self._unread: set[int] = set()
+        """Items that the tail's text does not hold yet: it is made when words are asked for."""
+        self._flagged: dict[Filters, Flags] = {}
+        self._flagged_published: dict[Filters, Flags] = {}
 
     def _follow(self, last: int) -> None:
         texts = self._store.changes.since(self._seq, [Entity.ITEM])
         gone, added = documents.moved_vectors(self._store, self._seq, self._model)
         self._hidden.update(texts)
-        self._moved.update(gone)
-        self._tail.apply(texts, documents.entries(self._store, texts))
-        self._tail_vectors = self._tail_vectors.changed(gone, added)
+        self._unread.update(texts)
+        self._vectors = self._vectors.changed(gone, added)
+        self._flagged.clear()
         self._seq = last

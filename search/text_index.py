@@ -4,12 +4,15 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Self, cast
 
 import tantivy
 
 from ..core.disclosure import Filters
 from .analysis import PROSE, analyzer, expand, label, path_label
+
+if TYPE_CHECKING:
+    from .findings import Matches, Numbers
 
 _HEAP = 32_000_000
 _NUMBERS = ("key", "event", "source", "ordinal", "start_line", "end_line")
@@ -25,7 +28,8 @@ class TextEntry:
     """One findable stretch of an item: what it says, where it stands, and all it can be filtered by.
 
     `event` is the key of the exchange the item belongs to, `ordinal` its place in its source, `at` 0 when undated.
-    `files` are what `path_label` makes of paths, the other filter values what `label` makes of them.
+    `files` are what `path_label` makes of paths, the other filter values what `label` makes of them. `kind` is that of
+    the hit it can become.
     """
 
     key: int
@@ -36,26 +40,11 @@ class TextEntry:
     start_line: int
     end_line: int
     body: str
+    kind: str = "exchange"
     types: tuple[str, ...] = ()
     concepts: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     projects: tuple[str, ...] = ()
-
-
-class TextMatch(NamedTuple):
-    """A matching entry. `fraction`, 0 to 1, is its BM25 score as a share of what the query could score at most.
-
-    Unlike the score it can be compared across queries and indexes: a rare word found counts for much, a query whose
-    rare words are nowhere stays low, and so leaves the decision to the vectors.
-    """
-
-    key: int
-    event: int
-    source: int
-    ordinal: int
-    start_line: int
-    end_line: int
-    fraction: float
 
 
 class TextIndex:
@@ -102,14 +91,14 @@ class TextIndex:
         """The share of entries that were deleted but not merged away yet, 0 to 1."""
         return 1 - len(self) / self._entries if self._entries else 0.0
 
-    def search(self, text: str, filters: Filters, limit: int, hidden: Sequence[int] = ()) -> list[TextMatch]:
+    def search(self, text: str, filters: Filters, limit: int, hidden: Sequence[int] = ()) -> "Matches":
         """The best entries with any of the words, that satisfy the filters and belong to no hidden item."""
         terms = list(dict.fromkeys(self._analyzer.analyze(expand(text))))
         if not terms or not len(self):
-            return []
+            return self._matches([], 1.0)
         wanted = [(tantivy.Occur.Should, tantivy.Query.term_query(self._schema, _BODY, term, "freq")) for term in terms]
         query = self._restricted(tantivy.Query.boolean_query(wanted), filters, hidden)
-        return self._matches(query, limit, sum(map(self._most, terms)))
+        return self._matches(self._hits(query, limit), sum(map(self._most, terms)))
 
     def _most(self, term: str) -> float:
         """The most a term can add to a BM25 score (Robertson and Zaragoza 2009, as Lucene and Tantivy have it)."""
@@ -124,7 +113,7 @@ class TextIndex:
         return tantivy.Query.boolean_query(clauses) if len(clauses) > 1 else query
 
     def _clauses(self, filters: Filters) -> list[tantivy.Query]:
-        named = {"type": filters.types, "concept": filters.concepts, "project": filters.projects}
+        named = {"kind": filters.kinds, "type": filters.types, "concept": filters.concepts, "project": filters.projects}
         clauses = [self._any_of(name, map(label, values)) for name, values in named.items() if values]
         if filters.files:
             clauses.append(self._any_of("file", (term for path in filters.files for term in self._files(path))))
@@ -155,19 +144,29 @@ class TextIndex:
         if not among or not len(self):
             return set()
         query = tantivy.Query.term_set_query(self._schema, "key", list(among))
-        return {match.key for match in self._matches(self._restricted(query, filters, ()), len(self), 1.0)}
+        return set(self._column("key", self._hits(self._restricted(query, filters, ()), len(self))))
 
-    def keys(self, filters: Filters) -> set[int]:
-        """All items that satisfy the filters."""
+    def keys(self, filters: Filters) -> "Numbers":
+        """All items that satisfy the filters, some more than once."""
+        import numpy as np
+
         query = self._restricted(tantivy.Query.all_query(), filters, ())
-        return {match.key for match in self._matches(query, max(1, len(self)), 1.0)}
+        return np.array(self._column("key", self._hits(query, max(1, len(self)))), dtype=np.int64)
 
-    def _matches(self, query: tantivy.Query, limit: int, most: float) -> list[TextMatch]:
-        hits = self._searcher.search(query, limit, count=False).hits
-        places = [place for _, place in hits]
-        columns = [cast("list[int]", self._searcher.fast_field_values(name, places)) for name in _NUMBERS]
-        fractions = [score / most for score, _ in hits]
-        return [TextMatch(*row) for row in zip(*columns, fractions, strict=True)]
+    def _hits(self, query: tantivy.Query, limit: int) -> list[tuple[float, tantivy.DocAddress]]:
+        return self._searcher.search(query, limit, count=False).hits
+
+    def _column(self, name: str, hits: Sequence[tuple[float, tantivy.DocAddress]]) -> list[int]:
+        return cast("list[int]", self._searcher.fast_field_values(name, [place for _, place in hits]))
+
+    def _matches(self, hits: Sequence[tuple[float, tantivy.DocAddress]], most: float) -> "Matches":
+        # Making an index needs no numpy, and so text is searchable sooner.
+        import numpy as np
+
+        from .findings import Matches
+
+        numbers = np.array([self._column(name, hits) for name in _NUMBERS], dtype=np.int64)
+        return Matches(numbers, np.array([score for score, _ in hits]) / most)
 
 
 def _schema() -> tantivy.Schema:
@@ -176,7 +175,7 @@ def _schema() -> tantivy.Schema:
     for name in _NUMBERS[1:]:
         builder.add_unsigned_field(name, fast=True)
     builder.add_integer_field("at", indexed=True, fast=True)
-    for name in (_EVERY, "type", "concept", "file", "project"):
+    for name in (_EVERY, "kind", "type", "concept", "file", "project"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
     builder.add_text_field(_BODY, tokenizer_name=PROSE, index_option="freq")
     return builder.build()
@@ -188,6 +187,7 @@ def _document(entry: TextEntry) -> tantivy.Document:
         document.add_unsigned(name, getattr(entry, name))
     document.add_integer("at", entry.at)
     document.add_text(_EVERY, _EVERY)
+    document.add_text("kind", entry.kind)
     document.add_text(_BODY, expand(entry.body))
     repeated = {"type": entry.types, "concept": entry.concepts, "file": entry.files, "project": entry.projects}
     for name, values in repeated.items():

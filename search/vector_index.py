@@ -1,146 +1,89 @@
-"""The vector index: a matrix that is scanned exactly, and a usearch graph above it once it is too large for that.
+"""The vector index: segments of vectors, small ones scanned exactly, large ones found through a graph.
 
 usearch has no filter predicate, so filters are met in one of two ways: what a narrow filter leaves is scanned
 exactly, and a wide one is sieved out of a longer candidate list.
 """
 
-from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from ..archiver.store import StoredVector
-
-# usearch 2.26 loads its kernels with RTLD_GLOBAL: onnxruntime, when it is loaded after it, crashes the process.
-from . import runtime  # noqa: F401 # pyright: ignore[reportUnusedImport]
-
-# isort: split
-from usearch.compiled import MetricKind
-from usearch.index import Index, search
-
-Array: TypeAlias = npt.NDArray[np.float32]
-Numbers: TypeAlias = npt.NDArray[np.int64]
+from .findings import Nears, Numbers
+from .segment import Array, Flags, Segment
 
 EXACT_UP_TO = 20_000
-"""Up to this many vectors an exact scan of float16 rows takes 4-10 ms on two cores, and misses nothing."""
-_ROWS, _MATRIX, _GRAPH = "rows.npy", "vectors.npy", "graph.usearch"
-_ITEM, _EVENT, _PART = range(3)
-
-
-class Near(NamedTuple):
-    """One vector and its similarity to the query: a true cosine, -1 to 1."""
-
-    item: int
-    event: int
-    part: int
-    similarity: float
+"""Up to this many vectors an exact scan of float16 rows takes 1-2 ms, and misses nothing."""
+_ALWAYS = 1_000
+"""Segments of up to this many vectors are written anew with what is added."""
+_STALE = 0.25
+"""From which share of rows that are gone on a segment is written anew."""
 
 
 class VectorIndex:
-    """Vectors that can be found by nearness. A value: changing it makes another."""
+    """Vectors that can be found by nearness. A value: changing it makes another, which shares what stays."""
 
-    def __init__(self, rows: Numbers, matrix: npt.NDArray[np.float16], graph: Index | None = None) -> None:
-        """`rows` are (item, event, part), shape (n, 3); `matrix` holds their vectors, shape (n, dimension)."""
-        self._rows, self._matrix, self._graph = rows, matrix, graph
-
-    @classmethod
-    def empty(cls) -> "VectorIndex":
-        """An index of no vectors, and so of no dimension."""
-        return cls(np.empty((0, 3), dtype=np.int64), np.empty((0, 0), dtype=np.float16))
+    def __init__(self, segments: Sequence[Segment] = ()) -> None:
+        self._segments = tuple(segments)
 
     @classmethod
     def open(cls, folder: Path) -> "VectorIndex":
-        """Map the files of a folder whose checksums were verified before (usearch itself checks nothing)."""
-        if not (folder / _ROWS).exists():  # a generation published before anything was embedded
-            return cls.empty()
-        rows = np.load(folder / _ROWS, allow_pickle=False)
-        matrix = np.load(folder / _MATRIX, mmap_mode="r", allow_pickle=False)
-        graph = _graph(matrix.shape[1]) if (folder / _GRAPH).exists() else None
-        if graph is not None:
-            graph.view(str(folder / _GRAPH))  # pyright: ignore[reportUnknownMemberType]
-        return cls(rows, matrix, graph)
+        """Map the files of a folder whose checksums were verified before."""
+        return cls([Segment.open(path) for path in sorted(folder.iterdir(), key=lambda path: int(path.name))])
 
     def save(self, folder: Path) -> None:
-        """Write the files. Neither atomic nor synced: only ever into a generation that is still being built."""
-        np.save(folder / _ROWS, self._rows)
-        np.save(folder / _MATRIX, self._matrix)
-        if self._graph is not None:
-            self._graph.save(str(folder / _GRAPH))  # pyright: ignore[reportUnknownMemberType]
+        """Write the files, sharing those of segments that stay. Only ever into a generation that is being built."""
+        for number, segment in enumerate(self._segments):
+            segment.save(folder / str(number))
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return sum(segment.living for segment in self._segments)
 
     @property
     def dimension(self) -> int:
         """Numbers per vector; 0 where there are none."""
-        return int(self._matrix.shape[1])
+        return int(self._segments[0].matrix.shape[1]) if self._segments else 0
 
     def changed(self, gone: Iterable[int], added: Sequence[StoredVector]) -> "VectorIndex":
-        """The index without the vectors of the items `gone` and with these; what is not finite is left out."""
-        kept = ~np.isin(self._rows[:, _ITEM], np.fromiter(gone, dtype=np.int64))
-        rows, matrix = self._rows[kept], self._matrix[kept]
-        if added:
-            new_rows, new_matrix = _stack(added)
-            rows = np.concatenate([rows, new_rows])
-            matrix = np.concatenate([matrix.reshape(len(matrix), new_matrix.shape[1]), new_matrix])
-        graph = None
-        if len(rows) > EXACT_UP_TO:
-            graph = _graph(matrix.shape[1])
-            graph.add(np.arange(len(rows)), matrix)
-        return VectorIndex(rows, matrix, graph)
+        """The index without the vectors of the items `gone` and with these; what is not finite is left out.
 
-    def nearest(
-        self, vector: Array, limit: int, allowed: AbstractSet[int] | None, hidden: AbstractSet[int]
-    ) -> list[Near]:
-        """The vectors nearest to a unit vector, best first; only of allowed items, none of hidden ones."""
-        passed = self._passed(allowed, hidden)
-        places = np.flatnonzero(passed)
-        if len(places) > EXACT_UP_TO and self._graph is not None:
-            share = len(self) / len(places)
-            keys = self._graph.search(vector, min(len(self), round(limit * share))).keys.astype(np.int64)
-            places = keys[passed[keys]][:limit]
-        places, cosines = self._ranked(places, vector)
-        return self._near(places[:limit], cosines[:limit])
+        Costs what is added: segments with a graph only lose rows, and of the others those that are no larger than
+        what is added are written anew with it.
+        """
+        items = np.fromiter(gone, dtype=np.int64)
+        kept = [segment.without(items) for segment in self._segments] if len(items) else self._segments
+        fresh = [Segment.of(added)] if added else []
+        return VectorIndex(_merged([*kept, *fresh], lambda segment: segment.graph is None))
 
-    def of_events(self, vector: Array, events: Iterable[int], hidden: AbstractSet[int]) -> list[Near]:
+    def settled(self) -> "VectorIndex":
+        """The same vectors as they are best kept: few segments, few rows that are gone, graphs on what is large."""
+        segments = _merged(self._segments, lambda _: True)
+        return VectorIndex(
+            [one.with_graph() if one.graph is None and len(one) > EXACT_UP_TO else one for one in segments]
+        )
+
+    def nearest(self, vector: Array, limit: int, allowed: Flags | None = None) -> Nears:
+        """The vectors nearest to a unit vector, best first; only of items whose key is flagged in `allowed`."""
+        found = Nears.together([segment.nearest(vector, limit, allowed) for segment in self._segments])
+        return found if len(self._segments) == 1 else found.best(limit)
+
+    def of_events(self, vector: Array, events: Numbers) -> Nears:
         """Of every item of these events its best vectors, exactly compared: part 0, and the best other part."""
-        passed = np.isin(self._rows[:, _EVENT], np.fromiter(events, dtype=np.int64))
-        places, cosines = self._ranked(np.flatnonzero(passed & self._passed(None, hidden)), vector)
-        kinds = self._rows[places, _ITEM] * 2 + (self._rows[places, _PART] == 0)
-        _, best = np.unique(kinds, return_index=True)
-        return self._near(places[best], cosines[best])
-
-    def _passed(self, allowed: AbstractSet[int] | None, hidden: AbstractSet[int]) -> npt.NDArray[np.bool_]:
-        passed = np.ones(len(self), dtype=bool)
-        if allowed is not None:
-            passed &= np.isin(self._rows[:, _ITEM], np.fromiter(allowed, dtype=np.int64))
-        if hidden:
-            passed &= ~np.isin(self._rows[:, _ITEM], np.fromiter(hidden, dtype=np.int64))
-        return passed
-
-    def _ranked(self, places: Numbers, vector: Array) -> tuple[Numbers, Array]:
-        """These vectors by nearness, exactly compared, with their cosines."""
-        if not len(places):
-            return places, np.empty(0, dtype=np.float32)
-        matrix = np.asarray(self._matrix) if len(places) == len(self) else self._matrix[places]
-        query = vector.astype(np.float16)[None, :]
-        found = search(matrix, query, len(places), MetricKind.Cos, exact=True, threads=1)
-        return places[found.keys.astype(np.int64)], np.clip(1 - found.distances, -1, 1)
-
-    def _near(self, places: Numbers, cosines: Array) -> list[Near]:
-        rows: list[tuple[int, int, int]] = self._rows[places].tolist()
-        return [Near(*row, cosine) for row, cosine in zip(rows, cosines.tolist(), strict=True)]
+        return Nears.together([segment.of_events(vector, events) for segment in self._segments])
 
 
-def _graph(dimension: int) -> Index:
-    return Index(ndim=dimension, metric="cos", dtype="f16", expansion_add=64)
+def _merged(segments: Sequence[Segment], may: Callable[[Segment], bool]) -> list[Segment]:
+    """Fewer segments, none of them empty: one that is no larger than all smaller ones together is merged with them.
 
-
-def _stack(vectors: Sequence[StoredVector]) -> tuple[Numbers, npt.NDArray[np.float16]]:
-    rows = np.array([(v.item, v.event, v.part) for v in vectors], dtype=np.int64)
-    matrix = np.frombuffer(b"".join(v.data for v in vectors), dtype="<f2").reshape(len(vectors), -1)
-    sound = np.isfinite(matrix).all(axis=1) & matrix.any(axis=1)
-    return rows[sound], matrix[sound].astype(np.float16)
+    So there are as many as the index doubled, and a vector is written anew only as often.
+    """
+    ranked = sorted((one for one in segments if may(one) and one.living), key=lambda one: one.living)
+    below = [0, *accumulate(one.living for one in ranked)]
+    upto = max((place + 1 for place, one in enumerate(ranked) if one.living <= max(below[place], _ALWAYS)), default=0)
+    loose = [*ranked[:upto], *(one for one in ranked[upto:] if one.living < (1 - _STALE) * len(one))]
+    kept = [one for one in segments if one.living and one not in loose]
+    if len(loose) == 1 and loose[0].alive is None:
+        return [*kept, *loose]
+    return [*kept, Segment.merged(loose)] if loose else kept

@@ -27,6 +27,9 @@ class FakeEmbedder:
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         return rows
 
+    def prepare(self) -> None:
+        """Nothing has to be loaded."""
+
     def _vector(self, text: str) -> npt.NDArray[np.float64]:
         words = re.findall(r"\w+", text.lower()) or [""]
         total = np.zeros(self.dimension)

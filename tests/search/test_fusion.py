@@ -1,14 +1,25 @@
 """Does a score say no more than what both engines found?"""
 
+from collections.abc import Sequence
 from itertools import permutations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.search.fusion import MEANING, NEIGHBOURS, PROMPTS, WORDS, Event, gather
-from palaver.search.text_index import TextMatch
-from palaver.search.vector_index import Near
+from palaver.search import fusion
+from palaver.search.findings import Matches, Near, Nears, TextMatch
+from palaver.search.fusion import MEANING, NEIGHBOURS, PROMPTS, WORDS, Event
+
+
+def gather(matches: Sequence[TextMatch], nears: Sequence[Near]) -> list[Event]:
+    numbers = np.array([match[:6] for match in matches], dtype=np.int64).reshape(-1, 6).T
+    rows = np.array([near[:3] for near in nears], dtype=np.int64).reshape(-1, 3).T
+    return fusion.gather(
+        Matches(numbers, np.array([match.fraction for match in matches])),
+        Nears(rows, np.array([near.similarity for near in nears])),
+    )
 
 
 def text_match(event: int, own: bool, fraction: float) -> TextMatch:
@@ -100,9 +111,14 @@ def test_nothing_compared_is_not_zero() -> None:
 
 def test_an_item_is_measured_by_what_is_its_own() -> None:
     """The words and the meaning of one item of an event are told from those of the others."""
-    event = Event(1)
-    for fraction, item in ((0.3, 11), (0.6, 1), (0.2, 11)):
-        event.add_match(match(1, fraction, item=item))
-    event.add_vector(Near(11, 1, 0, 0.5))
+    matches = [match(1, fraction, item=item) for fraction, item in ((0.3, 11), (0.6, 1), (0.2, 11))]
+    [event] = gather(matches, [Near(11, 1, 0, 0.5)])
 
     assert (event.words, event.words_of(11), event.own(11), event.own(12)) == (0.6, 0.3, 0.8, 0.0)
+
+
+def test_the_first_of_equal_matches_stands_for_an_event() -> None:
+    """Where two entries match alike, the one that the text engine put first says where the words are."""
+    first, second = TextMatch(7, 7, 1, 0, 5, 6, 0.5), TextMatch(7, 7, 1, 0, 1, 2, 0.5)
+
+    assert [event.best_match for event in gather([first, second, match(7, 0.1)], [])] == [first]

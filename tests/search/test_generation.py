@@ -1,6 +1,7 @@
 """Is a generation published at once, verified before it is opened, and never changed?"""
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -144,6 +145,63 @@ def test_damage_is_noticed(generations: Generations, name: str, damage: Callable
 
     with pytest.raises(IndexDamaged):
         generations.current()
+
+
+def test_what_is_untouched_is_read_once(generations: Generations, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A generation that was found whole is not read again by any reader until one of its files changes."""
+    part = generations.publish(build("one")).text / "part"
+    os.utime(part, (1_000, 1_000))
+    generations.current()
+
+    def refuse(path: Path) -> str:
+        raise AssertionError(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(generation, "_digest", refuse)
+        assert Generations(generations.root).current() is not None
+    part.write_text("eno")
+
+    with pytest.raises(IndexDamaged):
+        generations.current()
+
+
+def test_what_was_just_written_is_read_again(generations: Generations) -> None:
+    """Files changed a moment ago could change once more without another time, so nothing is remembered of them."""
+    part = generations.publish(build("one")).text / "part"
+    generations.current()
+    time = part.stat().st_mtime_ns
+    part.write_text("eno")
+    os.utime(part, ns=(time, time))
+
+    with pytest.raises(IndexDamaged):
+        generations.current()
+
+
+@pytest.mark.parametrize("record", [b"", b"[]", b'{"text/part": 1}', b'{"text/part": [1, 2, 3, 4]}', b"\xff"])
+def test_a_damaged_record_says_nothing(generations: Generations, record: bytes) -> None:
+    """What cannot be read of the record of verified files costs no more than another look."""
+    published = generations.publish(build("one"))
+    (published.folder / "verified.json").write_bytes(record)
+
+    assert generations.current() == published
+    flip(published.text / "part")
+    with pytest.raises(IndexDamaged):
+        generations.current()
+
+
+def test_shared_files_keep_their_checksum(generations: Generations, tmp_path: Path) -> None:
+    """A file shared with another generation keeps the checksum it was published with, so that damage shows."""
+    before = generations.publish(build("one"))
+    folder = tmp_path / "next"
+    folder.mkdir()
+    generation.share(before.text / "part", folder / "shared")
+    (before.text / "part").write_text("two")
+    (folder / "own").write_text("two")
+
+    known = checksums(folder, before)
+
+    assert known["shared"] == before.manifest.files["text/part"]
+    assert known["own"] == checksums(folder)["own"] != known["shared"]
 
 
 def test_every_bit_of_the_manifest_counts(generations: Generations) -> None:

@@ -134,8 +134,8 @@ FILES = [
     "text/meta.json",
     "text/.managed.json",
     *(f"text/*.{kind}" for kind in ("idx", "term", "pos", "fast", "store", "fieldnorm")),
-    "vectors/rows.npy",
-    "vectors/vectors.npy",
+    "vectors/0/rows.npy",
+    "vectors/0/vectors.npy",
 ]
 
 

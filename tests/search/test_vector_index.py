@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.archiver.store import StoredVector
-from palaver.search import vector_index
-from palaver.search.vector_index import Array, Near, VectorIndex
+from palaver.search import segment, vector_index
+from palaver.search.findings import Nears
+from palaver.search.segment import Array, Flags
+from palaver.search.vector_index import VectorIndex
 
 WIDTH = 24
-NONE = frozenset[int]()
 
 
 def unit(seed: int) -> Array:
@@ -29,15 +30,23 @@ def stored(item: int, event: int | None = None, part: int = 0, vector: Array | N
 
 
 def index(*vectors: StoredVector) -> VectorIndex:
-    return VectorIndex.empty().changed([], vectors)
+    return VectorIndex().changed([], vectors).settled()
 
 
 def expected(query: Array, items: Iterable[int]) -> list[int]:
     return sorted(items, key=lambda item: -float(unit(item * 1_000) @ query))
 
 
-def items(found: list[Near]) -> list[int]:
+def items(found: Nears) -> list[int]:
     return [near.item for near in found]
+
+
+def flags(items: Iterable[int]) -> Flags:
+    """Flags by key, no longer than they must be."""
+    wanted = list(items)
+    flagged = np.zeros(max(wanted, default=0) + 1, dtype=bool)
+    flagged[wanted] = True
+    return flagged
 
 
 def test_similarity_is_a_true_cosine() -> None:
@@ -45,24 +54,46 @@ def test_similarity_is_a_true_cosine() -> None:
     query = unit(7)
     made = index(*(stored(item) for item in range(50)), stored(50, vector=query), stored(51, vector=-query))
 
-    found = made.nearest(query, 60, None, NONE)
+    found = made.nearest(query, 60)
 
     assert items(found)[0] == 50
     assert items(found)[-1] == 51
     assert items(found)[1:-1] == expected(query, range(50))
-    for near in found[1:-1]:
-        assert near.similarity == pytest.approx(float(unit(near.item * 1_000) @ query), abs=2e-3)
-    assert -1 <= found[-1].similarity <= -0.999
-    assert 0.999 <= found[0].similarity <= 1
+    for place in range(1, 51):
+        assert found[place].similarity == pytest.approx(float(unit(found[place].item * 1_000) @ query), abs=2e-3)
+    assert -1 <= found.similarity[-1] <= -0.999
+    assert 0.999 <= found.similarity[0] <= 1
 
 
 @given(st.sets(st.integers(0, 39)), st.sets(st.integers(0, 39)), st.integers(1, 40))
 @settings(max_examples=40)
-def test_only_allowed_and_nothing_hidden(allowed: set[int], hidden: set[int], limit: int) -> None:
-    """What is not allowed or hidden is never found; what is left is found completely and in order."""
-    made, query = index(*(stored(item) for item in range(40))), unit(1)
+def test_only_allowed_and_nothing_gone(allowed: set[int], gone: set[int], limit: int) -> None:
+    """What is not allowed or gone is never found; what is left is found completely and in order."""
+    made, query = index(*(stored(item) for item in range(40))).changed(gone, []), unit(1)
 
-    assert items(made.nearest(query, limit, allowed, hidden)) == expected(query, allowed - hidden)[:limit]
+    assert items(made.nearest(query, limit, flags(allowed))) == expected(query, allowed - gone)[:limit]
+    assert items(made.nearest(query, limit)) == expected(query, set(range(40)) - gone)[:limit]
+
+
+changes = st.lists(st.tuples(st.sets(st.integers(0, 30)), st.sets(st.integers(0, 30)), st.booleans()), max_size=8)
+
+
+@given(changes)
+@settings(max_examples=40)
+def test_an_index_is_what_its_changes_made_of_it(changes: list[tuple[set[int], set[int], bool]]) -> None:
+    """Whatever was added, replaced and taken away, in however many segments, what is left is found and nothing else."""
+    made, left, query = VectorIndex(), set[int](), unit(1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vector_index, "_ALWAYS", 1)
+        patch.setattr(vector_index, "EXACT_UP_TO", 12)
+        for gone, added, settle in changes:
+            made = made.changed(gone | added, [stored(item) for item in sorted(added)])
+            made = made.settled() if settle else made
+            left = (left - gone) | added
+
+            assert len(made) == len(left)
+            assert items(made.nearest(query, 50)) == expected(query, left)
+            assert set(items(made.of_events(query, np.arange(31)))) == left
 
 
 def test_the_best_vectors_of_each_item() -> None:
@@ -77,7 +108,8 @@ def test_the_best_vectors_of_each_item() -> None:
         stored(4),
     )
 
-    found = {(near.item, near.event, near.part): near.similarity for near in made.of_events(query, [1, 4], {4})}
+    compared = made.changed([4], []).of_events(query, np.array([1, 4]))
+    found = {near[:3]: near.similarity for near in compared}
 
     assert set(found) == {(1, 1, 0), (1, 1, 1), (2, 1, 0)}
     assert found[1, 1, 1] == pytest.approx(1, abs=1e-3)
@@ -86,11 +118,11 @@ def test_the_best_vectors_of_each_item() -> None:
 
 def test_an_empty_index_finds_nothing(tmp_path: Path) -> None:
     """An index without vectors can be asked, saved and opened."""
-    VectorIndex.empty().save(tmp_path)
+    VectorIndex().save(tmp_path)
     made = VectorIndex.open(tmp_path)
 
     assert (len(made), made.dimension) == (0, 0)
-    assert made.nearest(unit(1), 5, None, NONE) == made.of_events(unit(1), [1], NONE) == []
+    assert len(made.nearest(unit(1), 5)) == len(made.of_events(unit(1), np.array([1]))) == 0
 
 
 def test_an_emptied_index_takes_vectors_again() -> None:
@@ -98,7 +130,7 @@ def test_an_emptied_index_takes_vectors_again() -> None:
     emptied = index(stored(1)).changed([1], [])
 
     assert len(emptied) == 0
-    assert items(emptied.changed([], [stored(2)]).nearest(unit(1), 5, None, NONE)) == [2]
+    assert items(emptied.changed([], [stored(2)]).nearest(unit(1), 5)) == [2]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 0])
@@ -106,7 +138,7 @@ def test_unsound_vectors_are_left_out(value: float) -> None:
     """Vectors that are not finite or have no direction are not indexed."""
     made = index(stored(1, vector=np.full(WIDTH, value, dtype=np.float32)), stored(2))
 
-    assert items(made.nearest(unit(1), 5, None, NONE)) == [2]
+    assert items(made.nearest(unit(1), 5)) == [2]
 
 
 def test_changing_makes_another(tmp_path: Path) -> None:
@@ -116,32 +148,88 @@ def test_changing_makes_another(tmp_path: Path) -> None:
 
     after = before.changed([2], [stored(3)])
 
-    assert sorted(items(before.nearest(unit(1), 5, None, NONE))) == [1, 2, 2]
-    assert sorted(items(after.nearest(unit(1), 5, None, NONE))) == [1, 3]
+    assert sorted(items(before.nearest(unit(1), 5))) == [1, 2, 2]
+    assert sorted(items(after.nearest(unit(1), 5))) == [1, 3]
 
 
-def test_many_vectors_are_found_through_a_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Past the limit of the exact scan a graph answers, nearly as well, under wide and narrow filters alike."""
+@pytest.fixture
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph from 100 vectors on, asked wherever it may be."""
     monkeypatch.setattr(vector_index, "EXACT_UP_TO", 100)
+    monkeypatch.setattr(segment, "_SCAN_OR_WALK", 0.1)
+
+
+@pytest.mark.usefixtures("small_limits")
+def test_many_vectors_are_found_through_a_graph(tmp_path: Path) -> None:
+    """Past the limit of the exact scan a graph answers, nearly as well, under wide and narrow filters alike."""
     index(*(stored(item) for item in range(1_000))).save(tmp_path)
-    made, narrow = VectorIndex.open(tmp_path), set(range(90))
+    made, narrow = VectorIndex.open(tmp_path).changed([1, 2, 3], []), set(range(90))
 
     shares: list[float] = []
     for seed in range(20):
         query = unit(-seed % 9_999)
-        for allowed, hidden in ((set(range(1_000)), set[int]()), (set(range(600)), {1, 2, 3}), (narrow, {5})):
-            found = items(made.nearest(query, 10, allowed, hidden))
-            assert set(found) <= allowed - hidden
-            shares.append(len(set(found) & set(expected(query, allowed - hidden)[:10])) / 10)
+        for allowed in (set(range(1_000)), set(range(600)), narrow):
+            found = items(made.nearest(query, 10, flags(allowed)))
+            left = allowed - {1, 2, 3}
+            assert set(found) <= left
+            shares.append(len(set(found) & set(expected(query, left)[:10])) / 10)
 
-    assert (tmp_path / "graph.usearch").exists()
+    assert (tmp_path / "0" / "graph.usearch").exists()
     assert sum(shares) / len(shares) > 0.95
 
 
+@pytest.mark.usefixtures("small_limits")
+def test_a_filter_that_points_away_from_the_query(tmp_path: Path) -> None:
+    """Where the candidates of the graph are all filtered out, what may be found is found all the same."""
+    query = unit(1)
+    near = [stored(item, vector=(query + unit(item) / 50).astype(np.float32)) for item in range(500)]
+    away = [stored(item, vector=(unit(item) / 50 - query).astype(np.float32)) for item in range(500, 1_000)]
+    index(*near, *away).save(tmp_path)
+
+    found = VectorIndex.open(tmp_path).nearest(query, 10, flags(range(500, 1_000)))
+
+    assert len(found) == 10
+    assert set(items(found)) <= set(range(500, 1_000))
+
+
+@pytest.mark.usefixtures("small_limits")
+def test_what_stays_is_shared_and_not_built_again(tmp_path: Path) -> None:
+    """A few changes write a few rows: the matrix and the graph of the others stay the files they were."""
+    index(*(stored(item) for item in range(2_000))).save(_new(tmp_path / "one"))
+
+    changed = VectorIndex.open(tmp_path / "one").changed([5], [stored(number) for number in range(5_000, 5_010)])
+    changed.settled().save(_new(tmp_path / "two"))
+
+    again = VectorIndex.open(tmp_path / "two")
+    for name in ("vectors.npy", "rows.npy", "graph.usearch"):
+        assert (tmp_path / "two" / "0" / name).samefile(tmp_path / "one" / "0" / name)
+    assert len(again) == 2_009
+    assert 5 not in items(again.nearest(unit(5_000), 2_009))
+    assert items(again.nearest(unit(5_000_000), 1)) == [5_000]
+
+
+@pytest.mark.usefixtures("small_limits")
+def test_what_is_mostly_gone_is_written_anew(tmp_path: Path) -> None:
+    """A segment that lost more than a quarter of its rows is published without them."""
+    index(*(stored(item) for item in range(2_000))).save(_new(tmp_path / "one"))
+
+    VectorIndex.open(tmp_path / "one").changed(range(600), []).settled().save(_new(tmp_path / "two"))
+
+    assert not (tmp_path / "two" / "0" / "alive.npy").exists()
+    assert np.load(tmp_path / "two" / "0" / "rows.npy").shape == (3, 1_400)
+
+
+def _new(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
 def test_a_process_that_searches_can_embed() -> None:
-    """A fresh process that loads the vector index first can run the packaged model afterwards."""
+    """A fresh process that asks a graph first can run the packaged model afterwards."""
     program = (
-        "from palaver.search import vector_index\n"
+        "import numpy\n"
+        "from palaver.search.graph import Graph\n"
+        "Graph.of(numpy.ones((9, 9), dtype='f2')).near(numpy.ones(9, dtype='f2'), 1)\n"
         "from palaver.search.embedder import load\n"
         "print(load().embed(['a text']).shape)"
     )

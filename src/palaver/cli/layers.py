@@ -39,21 +39,22 @@ def search(query: Sequence[str], *, all_of: bool, facts: bool, as_json: bool, **
 
     WORDS are a question or keywords. --project, --type, --concept and --file can be repeated: any of them will do.
     """
-    from palaver.core.disclosure import Query
+    from palaver.core.disclosure import Mode, Query
 
     # The process ends before there is garbage worth collecting; looking for it, at the end too, is slow.
     gc.disable()
     if all_of and not 2 <= len(query) <= 5:
         raise click.UsageError("--all-of takes 2 to 5 concepts, each an argument of its own.")
     wanted = Query.parse(list(query) if all_of else " ".join(query), **options)
-    with open_layers() as layers:
+    with open_layers(soon=wanted.mode is not Mode.TEXT) as layers:
+        page = None if as_json else renderer()
         results = layers.search(wanted)
-    if as_json:
+    if page is None:
         from palaver.templates.shapes import results_json
 
         print_json(results_json(results))
     else:
-        click.echo(renderer().search(results, facts=facts), nl=False)
+        click.echo(page.search(results, facts=facts), nl=False)
     gc.freeze()
 
 
@@ -100,7 +101,7 @@ def read(path: str, lines: str, *, raw: bool, as_json: bool) -> None:
         click.echo(renderer().read(transcript), nl=False)
 
 
-def open_layers() -> Layers:
+def open_layers(*, soon: bool = False) -> Layers:
     from palaver.search.layers import Layers
 
     home = Home.find()
@@ -108,7 +109,7 @@ def open_layers() -> Layers:
     if demo.database.exists() and not home.database.exists():
         hint = f"Search it with: {command_of(demo)} search WORDS"
         raise PalaverError(f"only the made-up history is there, in {demo.root}", hint=hint)
-    return Layers(home, Config.read(home.config).model)
+    return Layers(home, Config.read(home.config).model, soon=soon)
 
 
 def _line_range(text: str) -> tuple[int, int | None]:

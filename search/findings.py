@@ -1,0 +1,132 @@
+"""What the engines find, in columns: hundreds of rows a query are ranked without making an object of each."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
+Fractions: TypeAlias = npt.NDArray[np.float64]
+
+
+class TextMatch(NamedTuple):
+    """A matching entry. `fraction`, 0 to 1, is its BM25 score as a share of what the query could score at most.
+
+    Unlike the score it can be compared across queries and indexes: a rare word found counts for much, a query whose
+    rare words are nowhere stays low, and so leaves the decision to the vectors.
+    """
+
+    key: int
+    event: int
+    source: int
+    ordinal: int
+    start_line: int
+    end_line: int
+    fraction: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matches:
+    """Matching entries. `numbers` are the columns of `TextMatch` but the last, shape (6, n)."""
+
+    numbers: Numbers
+    fraction: Fractions
+
+    @classmethod
+    def none(cls) -> "Matches":
+        """Nothing found."""
+        return cls(np.empty((6, 0), dtype=np.int64), np.empty(0))
+
+    @property
+    def key(self) -> Numbers:
+        """The items whose entries these are."""
+        return self.numbers[0, :]
+
+    @property
+    def event(self) -> Numbers:
+        """The events that the items belong to."""
+        return self.numbers[1, :]
+
+    @property
+    def place(self) -> Numbers:
+        """One number for source and ordinal: exchanges that follow each other in one source differ by 1."""
+        return (self.numbers[2, :] << 32) + self.numbers[3, :]
+
+    def __len__(self) -> int:
+        return len(self.fraction)
+
+    def __getitem__(self, row: int) -> TextMatch:
+        key, event, source, ordinal, start_line, end_line = self.numbers[:, row].tolist()
+        return TextMatch(key, event, source, ordinal, start_line, end_line, float(self.fraction[row]))
+
+    def __iter__(self) -> Iterator[TextMatch]:
+        return map(self.__getitem__, range(len(self)))
+
+    def and_also(self, others: "Matches", limit: int) -> "Matches":
+        """The best of both, best first."""
+        numbers = np.concatenate([self.numbers, others.numbers], axis=1)
+        fraction = np.concatenate([self.fraction, others.fraction])
+        best = np.argsort(-fraction, kind="stable")[:limit]
+        return Matches(numbers[:, best], fraction[best])
+
+
+class Near(NamedTuple):
+    """One vector and its similarity to the query: a true cosine, -1 to 1."""
+
+    item: int
+    event: int
+    part: int
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Nears:
+    """Vectors with their similarities. `rows` are (item, event, part), shape (3, n)."""
+
+    rows: Numbers
+    similarity: Fractions
+
+    @classmethod
+    def none(cls) -> "Nears":
+        """Nothing found."""
+        return cls(np.empty((3, 0), dtype=np.int64), np.empty(0))
+
+    @classmethod
+    def together(cls, parts: Sequence["Nears"]) -> "Nears":
+        """All of several findings, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        rows = [np.empty((3, 0), dtype=np.int64), *(part.rows for part in parts)]
+        return cls(np.concatenate(rows, axis=1), np.concatenate([np.empty(0), *(part.similarity for part in parts)]))
+
+    @property
+    def item(self) -> Numbers:
+        """The items whose vectors these are."""
+        return self.rows[0, :]
+
+    @property
+    def event(self) -> Numbers:
+        """The events that the items belong to."""
+        return self.rows[1, :]
+
+    @property
+    def part(self) -> Numbers:
+        """Which of the item's vectors it is."""
+        return self.rows[2, :]
+
+    def __len__(self) -> int:
+        return len(self.similarity)
+
+    def __getitem__(self, row: int) -> Near:
+        item, event, part = self.rows[:, row].tolist()
+        return Near(item, event, part, float(self.similarity[row]))
+
+    def __iter__(self) -> Iterator[Near]:
+        return map(self.__getitem__, range(len(self)))
+
+    def best(self, limit: int) -> "Nears":
+        """The most similar, best first; equal ones in the order in which they stand."""
+        order = np.argsort(-self.similarity, kind="stable")[:limit]
+        return Nears(self.rows[:, order], self.similarity[order])

@@ -1,0 +1,164 @@
+"""A segment: vectors that were written together and stay as they are, bar those that are marked as gone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TypeAlias
+
+import numkong
+import numpy as np
+import numpy.typing as npt
+
+from ..archiver.store import StoredVector
+from .findings import Fractions, Nears, Numbers
+from .generation import share
+from .graph import Graph
+
+Array: TypeAlias = npt.NDArray[np.float32]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+_ROWS, _MATRIX, _ALIVE, _GRAPH = "rows.npy", "vectors.npy", "alive.npy", "graph.usearch"
+_ITEM, _EVENT, _PART = range(3)
+_SCAN_OR_WALK = 20
+"""A candidate that the graph brings costs as much as scanning so many rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """`rows` are (item, event, part) in order of event, shape (3, n); `matrix` holds their vectors, shape (n, width).
+
+    `alive` is None while no row is gone. `folder` is where the files lie that can be shared, if it was read from some.
+    """
+
+    rows: Numbers
+    matrix: npt.NDArray[np.float16]
+    alive: Flags | None = None
+    folder: Path | None = None
+    graph: Graph | None = None
+
+    @classmethod
+    def of(cls, vectors: Sequence[StoredVector]) -> "Segment":
+        """These vectors, without those that are not finite or have no direction."""
+        rows = np.array([(one.item, one.event, one.part) for one in vectors], dtype=np.int64).reshape(-1, 3).T
+        matrix = np.frombuffer(b"".join(one.data for one in vectors), dtype="<f2").reshape(len(vectors), -1)
+        sound = np.isfinite(matrix).all(axis=1) & matrix.any(axis=1)
+        return cls._sorted(rows[:, sound], matrix[sound].astype(np.float16, copy=False))
+
+    @classmethod
+    def merged(cls, segments: Sequence["Segment"]) -> "Segment":
+        """One segment of what is alive in several, without a graph."""
+        kept = [segment.places() for segment in segments]
+        rows = np.concatenate([one.rows[:, places] for one, places in zip(segments, kept, strict=True)], axis=1)
+        matrix = np.concatenate([one.matrix[places] for one, places in zip(segments, kept, strict=True)])
+        return cls._sorted(rows, matrix)
+
+    @classmethod
+    def _sorted(cls, rows: Numbers, matrix: npt.NDArray[np.float16]) -> "Segment":
+        order = np.lexsort((rows[_PART], rows[_ITEM], rows[_EVENT]))
+        return cls(np.ascontiguousarray(rows[:, order]), matrix[order])
+
+    @classmethod
+    def open(cls, folder: Path) -> "Segment":
+        """Map the files of a folder whose checksums were verified before."""
+        rows, matrix = (np.asarray(np.load(folder / name, mmap_mode="r")) for name in (_ROWS, _MATRIX))
+        alive, graph = folder / _ALIVE, folder / _GRAPH
+        return cls(
+            rows,
+            matrix,
+            np.load(alive) if alive.exists() else None,
+            folder,
+            Graph.at(graph, matrix.shape[1]) if graph.exists() else None,
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write the files, or share those it was read from. Only ever into a generation that is still being built."""
+        folder.mkdir()
+        if self.folder is not None:
+            for name in (_ROWS, _MATRIX, *([_GRAPH] if self.graph else ())):
+                share(self.folder / name, folder / name)
+        else:
+            np.save(folder / _ROWS, self.rows)
+            np.save(folder / _MATRIX, self.matrix)
+            if self.graph is not None:
+                self.graph.save(folder / _GRAPH)
+        if self.alive is not None:
+            np.save(folder / _ALIVE, self.alive)
+
+    @cached_property
+    def living(self) -> int:
+        """How many rows are not gone."""
+        return len(self) if self.alive is None else int(np.count_nonzero(self.alive))
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    def places(self) -> Numbers:
+        """The numbers of the rows that are not gone."""
+        return np.arange(len(self)) if self.alive is None else np.flatnonzero(self.alive)
+
+    def without(self, items: Numbers) -> "Segment":
+        """The segment without the vectors of these items."""
+        gone = np.isin(self.rows[_ITEM], items)
+        if not gone.any():
+            return self
+        return replace(self, alive=~gone if self.alive is None else self.alive & ~gone)
+
+    def with_graph(self) -> "Segment":
+        """The same rows, to be found through a graph."""
+        return replace(self, folder=None, graph=Graph.of(self.matrix))
+
+    def nearest(self, vector: Array, limit: int, allowed: Flags | None) -> Nears:
+        """The vectors nearest to a unit vector; only of items whose key is flagged, when flags are given."""
+        passed = self._passed(allowed)
+        count = len(self) if passed is None else int(np.count_nonzero(passed))
+        if self.graph is not None and count * count > _SCAN_OR_WALK * limit * len(self):
+            found = self.graph.near(_narrow(vector), min(len(self), -(-limit * len(self) // count)))
+            found = found if passed is None else found[passed[found]]
+            if len(found) >= limit:  # else the filter and the query point apart, and only a scan finds all
+                return self._of(np.sort(found), self._cosines(np.sort(found), vector)).best(limit)
+        places = None if passed is None else np.flatnonzero(passed)
+        cosines = self._cosines(places, vector)
+        best = np.arange(len(cosines)) if len(cosines) <= limit else np.sort(np.argpartition(-cosines, limit)[:limit])
+        return self._of(best if places is None else places[best], cosines[best]).best(limit)
+
+    def of_events(self, vector: Array, events: Numbers) -> Nears:
+        """Of every item of these events its best vectors, exactly compared: part 0, and the best other part."""
+        starts, ends = (np.searchsorted(self.rows[_EVENT], events, side) for side in ("left", "right"))
+        counts = ends - starts
+        places: Numbers = np.arange(int(counts.sum())) + np.repeat(starts - np.cumsum(counts) + counts, counts)
+        if self.alive is not None:
+            places = places[self.alive[places]]
+        cosines = self._cosines(places, vector)
+        kinds = self.rows[_ITEM, places] * 2 + (self.rows[_PART, places] == 0)
+        order = np.lexsort((-cosines, kinds))
+        _, first = np.unique(kinds[order], return_index=True)
+        return self._of(places[order[first]], cosines[order[first]])
+
+    def _passed(self, allowed: Flags | None) -> Flags | None:
+        if allowed is None:
+            return self.alive
+        items = self.rows[_ITEM, :]
+        passed: Flags = allowed[np.minimum(items, len(allowed) - 1)] & (items < len(allowed))
+        return passed if self.alive is None else passed & self.alive
+
+    def _cosines(self, places: Numbers | None, vector: Array) -> Fractions:
+        """The similarities of these rows, or of all; a large part is scanned in one piece and then picked from."""
+        if places is not None and 2 * len(places) < len(self):
+            return _cosines(self.matrix[places], vector)
+        cosines = _cosines(self.matrix, vector)
+        return cosines if places is None else cosines[places]
+
+    def _of(self, places: Numbers, cosines: Fractions) -> Nears:
+        return Nears(self.rows[:, places], cosines)
+
+
+def _narrow(vector: Array) -> npt.NDArray[np.float16]:
+    return vector.astype(np.float16)
+
+
+def _cosines(matrix: npt.NDArray[np.float16], vector: Array) -> Fractions:
+    if not len(matrix):
+        return np.empty(0)
+    distances: Fractions = np.asarray(numkong.cdist(_narrow(vector)[None, :], matrix, "angular"))
+    return np.clip(1 - distances[0, :], -1, 1)
