@@ -107,4 +107,6 @@ def _is_jsonl(name: str) -> bool:
 
 def _is_own(record: Record) -> bool:
     content = mapping(record.get("message")).get("content")
-    return record.get("role") in {"user", "assistant"} and "type" not in record and isinstance(content, list | str)
+    return (
+        string(record.get("role")) in {"user", "assistant"} and "type" not in record and isinstance(content, list | str)
+    )
