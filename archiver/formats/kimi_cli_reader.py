@@ -1,15 +1,15 @@
 """Reads a Kimi CLI session into turns and notes: the journal of its events or, of older versions, the context."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from ...core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
-from ..lines import Line, Record, records
+from ...core.conversation import Fact, Kind, Session, SessionKind, Speaker, Turn
+from ..lines import Line, Record
 from ..text import clean
-from .calls import Calls
-from .given import BOOKKEEPING, CONTEXT, EMPTY, REPEATED, Given, of_line, unknown
+from .given import BOOKKEEPING, CONTEXT, EMPTY, REPEATED, Given, unknown
 from .kimi_content import is_envelope, text_of, usage_of
-from .marks import Facts, Mark, identity
+from .marks import Mark, identity
 from .shape import instant, listing, mapping, string
+from .unrolled import RowReader
 
 _SKIPPED = {
     **dict.fromkeys(
@@ -29,15 +29,11 @@ _SKIPPED = {
 }  # fmt: skip
 
 
-class KimiCliReader:
-    """Reads one file. What it remembers of earlier lines never reaches over the start of an exchange, except for facts
-    of the whole session.
-    """
+class KimiCliReader(RowReader):
+    """Reads one file."""
 
     def __init__(self, session: Session, *, shorten: bool) -> None:
-        self._session, self._shorten = session, shorten
-        self._facts = Facts(session)
-        self._calls = Calls(shorten)
+        super().__init__(session, shorten=shorten)
         self._handlers: dict[str, Callable[[Record, Mark], Given]] = {
             "TurnBegin": self._turn,
             "SteerInput": self._turn,
@@ -50,17 +46,6 @@ class KimiCliReader:
             "role/assistant": self._assistant,
             "role/tool": self._result,
         }
-
-    def read(self, lines: Iterable[Line]) -> Iterator[Turn | Note | Skipped]:
-        """The events of the lines, in order."""
-        for line in lines:
-            yield from self._line(line)
-
-    def _line(self, line: Line) -> Sequence[Turn | Note | Skipped]:
-        found = records(line)
-        if isinstance(found, str):
-            return [Skipped(line.number, found)]
-        return of_line(line, [self._record(record, line) for record in found])
 
     def _record(self, record: Record, line: Line) -> Given:
         message = mapping(record.get("message"))

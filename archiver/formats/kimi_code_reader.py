@@ -4,17 +4,17 @@ What a person typed is told twice, when it is sent and when it enters the model'
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 from ...core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
-from ..lines import Line, Record, records
+from ..lines import Line, Record
 from ..text import clean
-from .calls import Calls
-from .given import BOOKKEEPING, CONTEXT, EMPTY, REPEATED, Given, of_line, unknown
+from .given import BOOKKEEPING, CONTEXT, EMPTY, REPEATED, Given, unknown
 from .kimi_content import is_envelope, text_of, usage_of
-from .marks import Facts, Mark, identity
+from .marks import Mark, identity
 from .prompts import Accounts, Prompts
 from .shape import instant, mapping, string, whole
+from .unrolled import RowReader
 
 _SENT, _TOLD = "sent", "told"
 _PERSON = ("user", "")
@@ -33,15 +33,11 @@ _SKIPPED = {
 }  # fmt: skip
 
 
-class KimiCodeReader:
-    """Reads one file. What it remembers of earlier lines never reaches over the start of an exchange, except for facts
-    of the whole session.
-    """
+class KimiCodeReader(RowReader):
+    """Reads one file."""
 
     def __init__(self, session: Session, *, shorten: bool) -> None:
-        self._session, self._shorten = session, shorten
-        self._facts = Facts(session)
-        self._calls = Calls(shorten)
+        super().__init__(session, shorten=shorten)
         self._accounts = Accounts()
         self._prompts = Prompts()
         self._handlers: dict[str, Callable[[Record, Mark], Given]] = {
@@ -60,15 +56,12 @@ class KimiCodeReader:
 
     def read(self, lines: Iterable[Line]) -> Iterator[Turn | Note | Skipped]:
         """The events of the lines, in order."""
+        return super().read(self._watched(lines))
+
+    def _watched(self, lines: Iterable[Line]) -> Iterator[Line]:
         for count, line in enumerate(lines):
             self._prompts.partial = self._prompts.partial or (count == 0 and line.number > 1)
-            yield from self._line(line)
-
-    def _line(self, line: Line) -> Sequence[Turn | Note | Skipped]:
-        found = records(line)
-        if isinstance(found, str):
-            return [Skipped(line.number, found)]
-        return of_line(line, [self._record(record, line) for record in found])
+            yield line
 
     def _record(self, record: Record, line: Line) -> Given:
         kind, content = string(record.get("type")), record

@@ -4,13 +4,14 @@ import re
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 from palaver.archiver import formats
 from palaver.archiver.formats import FORMATS, Format
 from palaver.archiver.lines import Reason
-from palaver.core.conversation import Kind, Skipped
+from palaver.core.conversation import Kind, Skipped, Turn
 from palaver.core.recursion import Own
 
 from .examples import records
@@ -70,16 +71,18 @@ def test_the_format_on_the_page_is_one() -> None:
     try:
         exec(compile(source, "docs/formats.md", "exec"), module.__dict__)
         parrot: Format = module.Parrot()
-        talk = [{"who": "person", "said": "Hello"}, {"who": "parrot", "said": "Hello!"}, {"who": 3}, {"who": "cat"}]
+        talk: list[dict[str, Any]] = [
+            {"who": "person", "said": "Hello"},
+            {"who": "parrot", "said": "Hello!"},
+            {"who": 3},
+            {"who": "cat"},
+        ]
         data = written([*talk, b"", b"not json", *talk])
         found = events(parrot, *talk)
     finally:
         del sys.modules[module.__name__]
 
-    assert [event.kind for event in found if not isinstance(event, Skipped) and hasattr(event, "kind")] == [
-        Kind.PROMPT,
-        Kind.PROSE,
-    ]
+    assert [event.kind for event in found if isinstance(event, Turn)] == [Kind.PROMPT, Kind.PROSE]
     assert parrot.claims(talk)
     assert unaccounted(parrot, data) == {}
     assert changed_by_resuming(parrot, data) == []
