@@ -50,6 +50,11 @@ class Queue:
 
     def fail(self, job: Job, error: ExtractionError) -> bool:
         """Try again later, or give up when that is of no use; whether it was given up."""
+        if isinstance(error, ModelBusy) and not error.unsure:
+            # The provider's trouble is not the request's: however long it lasts, nothing is given up for it.
+            self._store.jobs.postpone(job, self._clock() + self._delay(job, error), str(error), "")
+            self._store.jobs.refund(job)
+            return False
         reply = error.reply if isinstance(error, ReplyInvalid) else ""
         if isinstance(error, RequestRefused) or job.attempts >= ATTEMPTS_MAX:
             self._store.jobs.bury(job, str(error), reply)

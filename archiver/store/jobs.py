@@ -126,6 +126,12 @@ class Jobs:
             (due, reason, reply, *_fence(job)),
         )
 
+    def refund(self, job: Job) -> None:
+        """The attempt does not count."""
+        self._db.run(
+            "UPDATE job SET attempts = attempts - 1 WHERE exchange = ? AND digest = ? AND attempts = ?", _fence(job)
+        )
+
     def bury(self, job: Job, reason: str, reply: str) -> None:
         """It failed for good."""
         self._db.run(

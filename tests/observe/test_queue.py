@@ -108,6 +108,17 @@ def test_a_provider_may_ask_for_more(queue: Queue, clock: Clock) -> None:
     assert [each.exchange for each in queue.claim(3)] == [job.exchange]
 
 
+def test_a_busy_provider_uses_no_attempt(queue: Queue, store: Store, clock: Clock) -> None:
+    """However long it is busy, nothing is given up for that."""
+    for _ in range(3 * ATTEMPTS_MAX):
+        for job in queue.claim(3):
+            assert not queue.fail(job, ModelBusy("busy"))
+        clock.now += 3_600_000
+
+    assert store.jobs.dead() == []
+    assert [job.attempts for job in queue.claim(3)] == [1, 1, 1]
+
+
 def test_a_request_that_can_never_work_is_given_up_at_once(queue: Queue, store: Store) -> None:
     """Trying again would change nothing."""
     [job] = queue.claim(1)

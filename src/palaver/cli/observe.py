@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -63,7 +63,9 @@ def stats(*, as_json: bool) -> None:
     home = Home.find()
     found = stats_of(home, Config.read(home.config))
     if as_json:
-        print_json(asdict(found))
+        from palaver.templates.accounts import stats_json
+
+        print_json(stats_json(found))
     else:
         click.echo(renderer().stats(found), nl=False)
 
@@ -83,9 +85,9 @@ def _run(home: Home, store: Store, config: Config, *, outdated: bool, revive: bo
         if observed or result.learned or result.nothing:
             _publish(home, config, report)
     if as_json:
-        stopped = str(result.stopped) if result.stopped else None
-        told = asdict(replace(result, stopped=None))  # an error cannot be copied
-        print_json({**told, "stopped": stopped, "observed": observed, "off": off or None})
+        from palaver.templates.accounts import extraction_json
+
+        print_json({**extraction_json(result), "observed": observed, "off": off or None})
     else:
         click.echo(renderer().extraction(result, observed, off), nl=False)
     if _broke_off(result):
@@ -113,7 +115,9 @@ def _show_estimate(store: Store, config: Config, *, outdated: bool, as_json: boo
         found = _extractor(store, config).estimate(report, outdated=outdated)
     off = _off(config)
     if as_json:
-        print_json({**asdict(found), "off": off or None})
+        from palaver.templates.accounts import estimate_json
+
+        print_json({**estimate_json(found), "off": off or None})
     else:
         click.echo(renderer().estimate(found, off), nl=False)
 

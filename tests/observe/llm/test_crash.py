@@ -1,0 +1,79 @@
+"""A process that is killed at the worst moments loses nothing and doubles nothing."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from palaver.observe import extraction
+
+from .conftest import SESSIONS, Stage, asked
+
+WORKER = Path(__file__).with_name("worker.py")
+
+
+@pytest.fixture
+def backlog(stage: Stage) -> Iterator[Stage]:
+    """Five sessions with one exchange each, by the clock on the wall: the killed process has no other."""
+    stage.now = round(time.time() * 1000)
+    for number, session in enumerate(SESSIONS):
+        stage.say(session, asked(number + 1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extraction, "NEWEST", 0)
+        yield stage
+
+
+def killed(stage: Stage, moment: str) -> None:
+    """Run the stage in a process that dies at this moment."""
+    command = [sys.executable, str(WORKER), str(stage.history.folder), stage.provider.url, moment]
+    assert subprocess.run(command, check=False, timeout=50).returncode == -signal.SIGKILL
+
+
+def test_killed_between_send_and_save(backlog: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One answer is lost: it counts as spent in full, its exchange is asked again when the lease ends, no other is."""
+    monkeypatch.setattr(extraction, "NEWEST", 3)
+    killed(backlog, "asked")
+    assert len(backlog.provider.calls) == 1
+    assert backlog.extractors() == ["rules-1"] * 5
+    [lost] = backlog.store.ledger.by_model()
+    assert (lost.calls, lost.unanswered) == (1, 1)
+
+    assert backlog.run().learned == 2
+    backlog.later(3_600)
+    assert backlog.run().learned + backlog.run().learned == 3
+
+    assert backlog.extractors() == ["llm"] * 5
+    assert len(backlog.provider.calls) == 6
+    assert sum(row.calls for row in backlog.store.ledger.by_model()) == 6
+    assert backlog.store.ledger.spent_since(0) >= lost.cost
+
+
+def test_killed_between_handing_in_and_hearing_the_name(backlog: Stage) -> None:
+    """The batch is found again by its token: no request is sent a second time."""
+    killed(backlog, "sent")
+    [batch] = backlog.store.jobs.open_batches()
+    assert batch.name is None
+
+    assert backlog.run().learned == 5
+
+    assert backlog.extractors() == ["llm"] * 5
+    assert len(backlog.provider.calls) == 5
+    [row] = backlog.store.ledger.by_model()
+    assert (row.calls, row.unanswered) == (5, 0)
+
+
+def test_killed_while_results_are_taken(backlog: Stage) -> None:
+    """What was saved is not taken twice, what was not is taken now; each is charged once."""
+    assert backlog.run().sent == 5
+    killed(backlog, "taken")
+    assert sorted(backlog.extractors()) == ["llm"] * 2 + ["rules-1"] * 3
+
+    assert backlog.run().learned == 3
+
+    assert backlog.extractors() == ["llm"] * 5
+    [row] = backlog.store.ledger.by_model()
+    assert (row.calls, row.unanswered, row.usage.tokens_out) == (5, 0, 1000)

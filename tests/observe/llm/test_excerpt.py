@@ -1,0 +1,83 @@
+"""What of an exchange is shown, and how much of it?"""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
+from palaver.observe.llm.excerpt import ROOM, excerpt, visible, worth_asking
+
+TURNS = st.builds(
+    Turn,
+    st.integers(1, 50),
+    st.sampled_from(Speaker),
+    st.sampled_from(Kind),
+    st.text(max_size=40).flatmap(lambda text: st.integers(0, 600).map(lambda times: text * times)),
+    failed=st.booleans(),
+    active=st.booleans(),
+)
+
+
+def exchange(*turns: Turn) -> Exchange:
+    return Exchange(0, Span(1, 50, 0, 0), turns, None, None)
+
+
+@given(st.lists(TURNS, max_size=40))
+def test_an_excerpt_always_fits(turns: list[Turn]) -> None:
+    """However long the exchange is; what is left out is counted, and everything shown has its turn."""
+    shown = excerpt(exchange(*turns))
+
+    assert sum(len(passage.text) for passage in shown.passages) <= ROOM
+    assert 0 <= shown.gap <= len(shown.passages)
+    assert all(passage.turn in turns and passage.line == passage.turn.line for passage in shown.passages)
+    assert [passage.turn for passage in shown.passages] == [
+        turn for turn in turns if turn in [passage.turn for passage in shown.passages]
+    ] or len(set(turns)) < len(turns)
+
+
+def test_the_beginning_and_the_end_are_kept() -> None:
+    """What was asked, and what was concluded; the middle is left out and counted."""
+    turns = [Turn(n, Speaker.ASSISTANT, Kind.PROSE, f"{n} " + "x" * 1_000) for n in range(1, 101)]
+
+    shown = excerpt(exchange(*turns))
+
+    lines = [passage.line for passage in shown.passages]
+    assert (lines[0], lines[-1]) == (1, 100)
+    assert shown.left_out == 100 - len(lines) > 0
+    assert lines[shown.gap] - lines[shown.gap - 1] == shown.left_out + 1
+
+
+def test_calls_are_one_line_and_results_are_left_out() -> None:
+    """A call says whether it failed; what a person answered through a tool is theirs."""
+    shown = excerpt(
+        exchange(
+            Turn(1, Speaker.ASSISTANT, Kind.CALL, "Bash: make\n  test" + "y" * 900, tool="Bash", call="a"),
+            Turn(2, Speaker.TOOL, Kind.RESULT, "1 failed", call="a", failed=True),
+            Turn(3, Speaker.HUMAN, Kind.RESULT, "Which port? → 8080", call="b"),
+            Turn(4, Speaker.ASSISTANT, Kind.THINKING, "hm"),
+            Turn(5, Speaker.HOST, Kind.INJECTED, "reminder"),
+            Turn(6, Speaker.HOST, Kind.PROMPT, "Find the port."),
+        )
+    )
+
+    assert [(passage.line, passage.voice) for passage in shown.passages] == [(1, "call"), (3, "human"), (6, "task")]
+    assert shown.passages[0].text.startswith("Bash: make test")
+    assert shown.passages[0].text.endswith("[failed]")
+    assert len(shown.passages[0].text) < 180
+
+
+def test_little_said_is_not_worth_a_call() -> None:
+    """Unless a file changed."""
+    short = exchange(Turn(1, Speaker.HUMAN, Kind.PROMPT, "go on"))
+    wrote = exchange(Turn(1, Speaker.ASSISTANT, Kind.CALL, "Edit", writes=("/a",)))
+
+    assert not worth_asking(short, excerpt(short))
+    assert worth_asking(wrote, excerpt(wrote))
+
+
+@given(st.text())
+def test_visible_text_stays(text: str) -> None:
+    """Only what no reader sees is taken away, and nothing of it is left."""
+    shown = visible(text)
+
+    assert visible(shown) == shown
+    assert all(sign.isprintable() or sign in "\n\t" or sign.isspace() for sign in shown)

@@ -1,0 +1,85 @@
+"""Without a key and a budget nothing reaches for the network, and everything else works."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from palaver.core.home import Home
+
+from ...demo import archived
+
+PROGRAM = """
+import sys
+
+def refuse(event, args):
+    if event.startswith("socket."):
+        raise RuntimeError(f"{event}: a socket was reached for")
+
+sys.addaudithook(refuse)
+from palaver.cli import main
+main(sys.argv[1:], prog_name="palaver", standalone_mode=False)
+assert "anthropic" not in sys.modules
+"""
+BUDGET = "budget_month = 5.0\n"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    return archived(tmp_path_factory.mktemp("demo"))
+
+
+def palaver(home: Home, *arguments: str, key: str = "") -> str:
+    """Run a command where opening a socket fails; what it printed."""
+    environment = {"PALAVER_HOME": str(home.root), "PATH": "/usr/bin:/bin"} | (
+        {"ANTHROPIC_API_KEY": key} if key else {}
+    )
+    command = [sys.executable, "-c", PROGRAM, *arguments]
+    ran = subprocess.run(command, check=False, capture_output=True, text=True, env=environment, timeout=50)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("settings", "key", "missing"),
+    [
+        ("", "", "neither ANTHROPIC_API_KEY nor a budget in config.toml is set"),
+        ("", "key", "config.toml sets no budget"),
+        (BUDGET, "", "ANTHROPIC_API_KEY is not set"),
+    ],
+    ids=["neither", "key alone", "budget alone"],
+)
+def test_no_call_without_key_and_budget(demo: Home, settings: str, key: str, missing: str) -> None:
+    """`palaver observe` runs the rules, says what is missing, and opens no socket."""
+    demo.config.write_text(settings)
+
+    said = palaver(demo, "observe", key=key)
+
+    assert f"No model was asked: {missing}" in said
+    assert "--estimate" in said
+
+
+def test_everything_else_works(demo: Home) -> None:
+    """Estimating, accounts and search need neither key nor network."""
+    demo.config.write_text(BUDGET)
+
+    estimate = json.loads(palaver(demo, "observe", "--estimate", "--json"))
+    assert estimate["exchanges"] > 0
+    assert 0 < estimate["dollars_in_batches"] < estimate["dollars"] < 1
+    assert "Nothing: no model was asked." in palaver(demo, "stats")
+    assert palaver(demo, "observe", "--dead-letters") == "No request was given up.\n"
+    assert "obs-" in palaver(demo, "search", "cache")
+
+
+def test_a_budget_that_cannot_be_read_is_named(demo: Home) -> None:
+    """A typing error in a budget never means that there is none."""
+    demo.config.write_text('budget_month = "5"\n')
+    command = [sys.executable, "-m", "palaver", "observe"]
+    ran = subprocess.run(
+        command, check=False, capture_output=True, text=True, env={"PALAVER_HOME": str(demo.root)}, timeout=50
+    )
+
+    assert ran.returncode == 1
+    assert "budget_month is not an amount in dollars" in ran.stderr
+    assert "Write budget_month = 5.00." in ran.stderr

@@ -1,0 +1,61 @@
+"""A process that asks a provider and kills itself at a chosen moment.
+
+worker.py HOME URL asked      after an answer came, before it is saved
+worker.py HOME URL sent       after a batch was taken, before its name is saved
+worker.py HOME URL taken      after the second result of a batch was handed over
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Generator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from palaver.archiver.store import Store
+from palaver.core.config import Config
+from palaver.observe import extraction
+from palaver.observe.llm.provider import Answer, Anthropic, Outcome
+from palaver.templates.prompts import ExtractionPrompts
+from palaver.templates.render import Renderer
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Mortal(Anthropic):
+    """A provider whose user dies."""
+
+    moment = ""
+
+    def ask(self, params: Mapping[str, Any]) -> Answer:
+        answer = super().ask(params)
+        if self.moment == "asked":
+            die()
+        return answer
+
+    def submit(self, requests: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+        name = super().submit(requests)
+        if self.moment == "sent":
+            die()
+        return name
+
+    def results(self, name: str) -> Generator[Outcome]:
+        for number, outcome in enumerate(super().results(name)):
+            if self.moment == "taken" and number == 2:
+                die()
+            yield outcome
+
+
+def main(home: str, url: str, moment: str) -> None:
+    Mortal.moment = moment
+    if moment != "asked":
+        extraction.NEWEST = 0
+    with Store.open(Path(home) / "palaver.db") as store:
+        config = Config(budget_month=10.0, llm_url=url)
+        extraction.Extractor(store, config, ExtractionPrompts(Renderer()), lambda: Mortal("key", url)).run()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
