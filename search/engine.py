@@ -64,15 +64,16 @@ class Engine:
         return [event for _, event in sorted(ranked, key=lambda pair: (-pair[0], pair[1].key))]
 
     def nearest(self, text: str, filters: Filters, limit: int, vector: Array | None = None) -> Nears:
-        """The vectors nearest to a text, best first; none where the model is missing. `vector` is the text's, where the
-        caller has it from `model` already.
+        """The vectors nearest to a text, best first; none where the model is missing. What changed since the index was
+        published is among them whether it satisfies the filters or not. `vector` is the text's, where the caller has it
+        from `model` already.
         """
         self._snapshot.refresh()
         try:
             meant = self._model().embed([text])[0, :] if vector is None else vector
         except ModelUnavailable:
             return Nears.none()
-        return self._snapshot.nearest(meant, filters, limit)
+        return self._snapshot.near(meant, filters, limit)
 
     @property
     def model(self) -> str:

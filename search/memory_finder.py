@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .segment import Array
 
 _AT_A_TIME = 50
+_SPARE = 64
+"""Vectors beyond those asked for: the newest ones are not filtered before they are found."""
 _LEAST_WORDS, _LEAST_MEANING = 0.05, 0.2
 """Below both a memory has nothing to do with a query: paraphrases have cosines from 0.2 on, strangers up to 0.17."""
 
@@ -78,12 +80,13 @@ class MemoryFinder:
     ) -> list[NearMemory]:
         """The memories nearest in meaning, best first, at least `at_least` similar; none where the model is missing."""
         best: dict[int, float] = {}
-        nears = self._engine.nearest(parts(memory)[0], _filters(wanted), 4 * limit, self._vector(vectors))
+        nears = self._engine.nearest(parts(memory)[0], _filters(wanted), _SPARE + 4 * limit, self._vector(vectors))
         for item, cosine in zip(nears.item.tolist(), nears.similarity.tolist(), strict=True):
-            best[item] = max(cosine, best.get(item, -1.0))
+            if cosine >= at_least:
+                best[item] = max(cosine, best.get(item, -1.0))
         known = self._store.memories.load(list(best))
         found = [NearMemory(known[key], key, cosine) for key, cosine in best.items() if key in known]
-        kept = [each for each in found if each.similarity >= at_least and wanted.admits(each.held)]
+        kept = [each for each in found if wanted.admits(each.held)]
         return sorted(kept, key=lambda each: (-each.similarity, each.key))[:limit]
 
     def embed(self, memory: Memory) -> MemoryVectors | None:
