@@ -7,6 +7,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from ...core.conversation import Note, Session, Skipped, Turn
 from ..lines import Line, Record, head_records
+from .antigravity import Antigravity
 from .chatgpt import ChatGpt
 from .claude_ai import ClaudeAi
 from .claude_code import ClaudeCode
@@ -106,6 +107,7 @@ FORMATS: tuple[Format, ...] = (
     Copilot(),
     Pi(),
     Gemini(),
+    Antigravity(),
     KimiCode(),
     KimiCli(),
     OpenCode(),

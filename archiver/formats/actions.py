@@ -14,10 +14,10 @@ INPUT_LIMIT = 2000
 RESULT_LIMIT = 1500
 """Characters kept of an input or a result when texts are shortened."""
 
-_READERS = {"read", "view", "view_image", "read_file", "readfile"}
+_READERS = {"read", "view", "view_image", "read_file", "readfile", "view_file"}
 _WRITERS = {
     *("write", "edit", "create", "create_file", "edit_file", "write_file", "str_replace", "insert", "multi_edit"),
-    *("replace", "writefile", "strreplacefile"),
+    *("replace", "writefile", "strreplacefile", "write_to_file", "replace_file_content"),
 }
 _PATHS = ("path", "file_path", "filePath", "absolute_path")
 _COMMANDS = ("cmd", "command", "commands")

@@ -7,6 +7,7 @@ import pytest
 
 from palaver.archiver.compression import opened
 from palaver.archiver.formats import Format, recognise
+from palaver.archiver.formats.antigravity import Antigravity
 from palaver.archiver.formats.codex import Codex
 from palaver.archiver.formats.copilot import Copilot
 from palaver.archiver.formats.gemini import Gemini
@@ -33,6 +34,7 @@ PLACES: tuple[tuple[Format, str], ...] = (
     (Gemini(), "jazzyalex+agent-sessions/**/gemini/small.json"),
     (Gemini(), "wesm+agentsview/**/gemini/*.json"),
     (Gemini(), "Sinity+polylogue/**/gemini-cli-session.json"),
+    (Antigravity(), "jazzyalex+agent-sessions/**/antigravity/*.jsonl"),
     (KimiCode(), "jazzyalex+agent-sessions/**/kimi/*.jsonl"),
 )
 FILES = sorted({(known.agent, path): known for known, place in PLACES for path in SAMPLES.glob(place)}.items())
