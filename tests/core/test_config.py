@@ -1,6 +1,7 @@
 """Tests for core/config.py."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -70,3 +71,70 @@ def test_a_wrong_setting_is_refused(tmp_path: Path, text: str, message: str) -> 
 
     with pytest.raises(ConfigInvalid, match=message):
         Config.read(path)
+
+
+SETTINGS = """
+model = "m"
+llm_model = "local"
+llm_url = "http://127.0.0.1:1"
+llm_price = [0, 1.5]
+budget_run = 0
+budget_month = 5
+private_projects = ["secret", "/work/x"]
+"""
+
+
+def test_every_setting_is_read(tmp_path: Path) -> None:
+    """Amounts are dollars; what is not set does not bind."""
+    path = tmp_path / "config.toml"
+    path.write_text(SETTINGS)
+
+    assert Config.read(path) == Config(
+        model="m",
+        llm_model="local",
+        llm_url="http://127.0.0.1:1",
+        llm_price=(0.0, 1.5),
+        budget_run=0.0,
+        budget_month=5.0,
+        private_projects=("secret", "/work/x"),
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'budget_day = "5"',
+        "budget_day = true",
+        "budget_day = -1",
+        "budget_day = nan",
+        "budget_day = inf",
+        "budget_day = 1e10",
+        "llm_price = 1",
+        "llm_price = [1]",
+        "llm_price = [1, 2, 3]",
+        'llm_price = [1, "2"]',
+        'private_projects = "secret"',
+        "private_projects = [1]",
+        "llm_model = 5",
+    ],
+)
+def test_a_setting_that_cannot_be_meant_is_named(tmp_path: Path, line: str) -> None:
+    """It is never taken for the default, which could cost money or send what is private."""
+    path = tmp_path / "config.toml"
+    path.write_text(f"{line}\n")
+
+    with pytest.raises(ConfigInvalid) as caught:
+        Config.read(path)
+    assert line.partition(" ")[0] in str(caught.value)
+    assert f"Write {line.partition(' ')[0]} = " in caught.value.hint
+
+
+def test_writing_the_model_keeps_the_other_settings(tmp_path: Path) -> None:
+    """Only the line of the model is another one."""
+    path = tmp_path / "config.toml"
+    path.write_text(SETTINGS)
+
+    replace(Config.read(path), model="n").write(path)
+
+    assert Config.read(path) == replace(Config.read(path), model="n")
+    assert [line for line in SETTINGS.strip().splitlines()[1:] if line not in path.read_text()] == []

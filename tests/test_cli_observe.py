@@ -1,0 +1,180 @@
+"""`palaver observe` and `palaver stats`: what a person types, sees and pays."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from palaver.cli import main, observe
+from palaver.core.home import Home
+from palaver.core.progress import silent
+
+from . import demo
+from .observe.llm.server import FakeProvider, Sent, failing, honest, learned, message, serving
+
+
+@pytest.fixture
+def provider() -> Iterator[FakeProvider]:
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """The archived demo, which no test writes to."""
+    return demo.archived(tmp_path_factory.mktemp("built"))
+
+
+@pytest.fixture
+def home(built: Home, tmp_path: Path, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A copy of the archived demo, with a key and a budget."""
+    home = Home(shutil.copytree(built.root, tmp_path / "palaver"))
+    home.config.write_text(f'llm_url = "{provider.url}"\nbudget_month = 5.00\n')
+    monkeypatch.setenv("PALAVER_HOME", str(home.root))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "test-key")
+    return home
+
+
+@pytest.fixture
+def unpublished(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index is left as it is, which saves the seconds that embedding takes."""
+    monkeypatch.setattr(observe, "_publish", silent)
+
+
+def palaver(*arguments: str) -> Result:
+    """Run one command in this process."""
+    return CliRunner().invoke(main, arguments)
+
+
+def answer(*arguments: str) -> dict[str, Any]:
+    """The JSON that a command prints."""
+    result = palaver(*arguments, "--json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+@pytest.mark.usefixtures("home")
+def test_observing_from_estimate_to_accounts(provider: FakeProvider) -> None:
+    """What was estimated is asked; what was learned is found, by search too; what was paid is in the accounts."""
+    estimate = answer("observe", "--estimate")
+    assert provider.calls == []
+
+    done = answer("observe")
+    collected = answer("observe")
+
+    assert done["learned"] + collected["learned"] == estimate["exchanges"] == len(provider.calls)
+    assert done["stopped"] is None
+    accounts = answer("stats")
+    assert accounts["requests"] == {"learned": estimate["exchanges"]}
+    assert 0 < sum(row["dollars"] for row in accounts["spent"]) == pytest.approx(5 - accounts["left"]["month"])
+    assert "The model's title" in palaver("search", "model's title").stdout
+    assert palaver("observe").stdout == (
+        "The rules observed 0 exchanges.\n"
+        "The model taught 0 observations from 0 exchanges and found nothing worth keeping in 0; "
+        "$0.00 spent or reserved by this run.\n"
+    )
+
+
+@pytest.mark.usefixtures("unpublished")
+def test_only_what_is_outdated_is_asked_again(home: Home, provider: FakeProvider) -> None:
+    """A template of one's own is another prompt; it costs nothing until one asks for it."""
+    answer("observe")
+    answer("observe")
+    asked = len(provider.calls)
+    home.templates.mkdir()
+    (home.templates / "observe_system.md.j2").write_text("{{ mark }}\nSay what was learned.\n")
+
+    assert answer("observe", "--estimate")["exchanges"] == 0
+    assert answer("observe", "--only-outdated", "--estimate")["exchanges"] == asked
+    answer("observe", "--only-outdated")
+    answer("observe", "--only-outdated")
+
+    assert len(provider.calls) == 2 * asked
+    assert provider.calls[-1]["system"][0]["text"].endswith("Say what was learned.\n")
+    assert answer("observe", "--only-outdated", "--estimate")["exchanges"] == 0
+
+
+@pytest.mark.usefixtures("home", "unpublished")
+def test_dead_letters_are_shown_and_revived(provider: FakeProvider) -> None:
+    """With the place they asked about, the reason, and the reply as data."""
+    provider.usually = lambda _: failing(400, "invalid_request_error")
+    answer("observe")
+    given_up = len(provider.calls)
+    collected = palaver("observe").stdout
+    assert answer("stats")["requests"] == {"dead": given_up}
+    assert "for good; see `palaver observe --dead-letters`." in collected
+
+    shown = palaver("observe", "--dead-letters").stdout
+    assert f"{given_up} requests given up" in shown
+    assert "the provider does not take this request" in shown
+    assert all(letter["path"].endswith(".jsonl") for letter in answer("observe", "--dead-letters")["dead_letters"])
+
+    provider.usually = honest
+    revived = answer("observe", "--revive")["learned"] + answer("observe")["learned"]
+    assert revived == given_up
+    assert palaver("observe", "--dead-letters").stdout == "No request was given up.\n"
+
+
+@pytest.mark.usefixtures("home")
+def test_a_refused_key_is_said(provider: FakeProvider) -> None:
+    """With exit code 1 and what to check; search goes on as before."""
+    provider.usually = lambda _: failing(401, "authentication_error")
+    provider.supports_batches = False
+
+    result = palaver("observe")
+
+    assert result.exit_code == 1
+    assert "Stopped: the provider refused with 401" in result.stdout
+    assert "Check ANTHROPIC_API_KEY" in result.stdout
+    assert palaver("search", "tide").exit_code == 0
+
+
+def test_a_budget_that_is_used_up_is_said(home: Home, provider: FakeProvider) -> None:
+    """It is as planned, so the exit code is 0."""
+    home.config.write_text(f'llm_url = "{provider.url}"\nbudget_hour = 0.000001\n')
+
+    result = palaver("observe")
+
+    assert result.exit_code == 0
+    assert "budget_hour has $0.000001 left" in result.stdout
+    assert "raise budget_hour in config.toml" in result.stdout
+    assert provider.calls == []
+
+
+@pytest.mark.usefixtures("unpublished")
+def test_it_can_be_stopped_at_any_time(home: Home, provider: FakeProvider) -> None:
+    """Ctrl-C in the middle of a call ends it at once; the next run goes on, and nothing is doubled."""
+    process: list[subprocess.Popen[str]] = []
+
+    def interrupt(_: object) -> Sent:
+        process[0].send_signal(signal.SIGINT)
+        process[0].wait(30)
+        return Sent(body=message(learned()))
+
+    provider.script = [interrupt]
+    command = [sys.executable, "-m", "palaver", "observe"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=dict(os.environ)) as running:
+        process.append(running)
+        _, said = running.communicate(timeout=50)
+
+    assert running.returncode == 130
+    assert said == "\npalaver: stopped. Nothing is lost; run the same command to go on.\n"
+    total = answer("observe", "--estimate")["exchanges"]
+    assert answer("observe")["learned"] + answer("observe")["learned"] == total
+    assert sum(row["unanswered"] for row in answer("stats")["spent"]) == 1
+    assert home.database.exists()
+
+
+@pytest.mark.usefixtures("home")
+def test_options_that_exclude_each_other() -> None:
+    """An estimate does nothing else."""
+    assert palaver("observe", "--estimate", "--revive").exit_code == 2
