@@ -1,7 +1,6 @@
 """Copies: two forms of one file, and no moment at which a byte of it is nowhere."""
 
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -17,7 +16,6 @@ from palaver.core.errors import CopyDamaged
 WORKER = Path(__file__).with_name("sealing_worker.py")
 NAME = "agent/shop/one.jsonl"
 DATA = b"".join(b'{"line": %d, "text": "%d"}\n' % (line, line * line) for line in range(30_000))
-KILLS = 10
 
 
 def written(root: Path, data: bytes = DATA) -> Copy:
@@ -128,9 +126,10 @@ def test_a_damaged_form_is_not_unsealed(tmp_path: Path) -> None:
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("work", ["seal", "unseal"])
 def test_killed_at_any_moment_the_copy_is_whole(tmp_path: Path, work: str) -> None:
-    """A process that is killed while it seals or unseals leaves every byte, and the next one completes the work."""
-    calls = int(run(work, tmp_path / "calm", 0).stdout)
-    for point in [*random.Random(2026).sample(range(calls), KILLS), calls - 1]:
+    """Killed before any of the things it does to the disk, a process leaves every byte; the next completes the work."""
+    changes = int(run(work, tmp_path / "calm", 0).stdout)
+    assert changes >= 6
+    for point in range(changes):
         root = tmp_path / str(point)
         assert run(work, root, point + 1).returncode == -signal.SIGKILL
         copy = Copy(root, NAME)

@@ -1,5 +1,10 @@
 """The sealing stage: what is quiet becomes small, and nobody who asks can tell."""
 
+import random
+import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +18,8 @@ from palaver.core.report import Sealing
 
 from .history import FORK, ORIGINAL, History, talk
 
-SECOND = 10**9
+WORKER = Path(__file__).with_name("sealing_worker.py")
+KILLS = 6
 
 
 @pytest.fixture
@@ -157,3 +163,41 @@ def test_what_an_agent_compressed_itself_stays(history: History, monkeypatch: py
     history.ingest()
 
     assert seal(history).sealed == 0
+
+
+@pytest.mark.timeout(240)
+def test_a_pass_that_is_killed_is_completed_by_the_next(tmp_path: Path) -> None:
+    """Killed while sealed sessions go on and quiet ones are sealed, a pass leaves every byte and nothing twice."""
+    with History(tmp_path, "before") as history:
+        for number in range(3):
+            history.write(talk(f"n{number}", session=f"s{number}"), f"s{number}", at=number)
+        history.ingest()
+        assert seal(history).sealed == 3
+        for number in range(2):
+            history.append(talk(f"more{number}", session=f"s{number}"), f"s{number}", at=5 + number)
+        history.write(talk("new", session=FORK), FORK, at=9)
+        files = {path.name: path.read_bytes() for path in history.folder.rglob("*.jsonl")}
+    changes = int(a_pass(tmp_path, "calm", 0).stdout)
+    with History(tmp_path, "calm") as calm:
+        rows = calm.dump()
+
+    for point in random.Random(2026).sample(range(changes), KILLS):
+        killed = a_pass(tmp_path, f"killed-{point}", point + 1)
+        assert killed.returncode == -signal.SIGKILL
+        with History(tmp_path, f"killed-{point}") as history:
+            for source in history.store.sources.all():
+                assert files[source.path.name].startswith(history.copy(source))
+                assert len(history.copy(source)) >= source.size
+            history.ingest()
+            seal(history)
+            assert history.dump() == rows, point
+            for source in history.store.sources.all():
+                assert history.copy(source) == files[source.path.name], point
+            assert set(history.archive_files()) == {f"claude-code/shop/{name}{SEALED}" for name in files}, point
+
+
+def a_pass(root: Path, home: str, fuse: int) -> subprocess.CompletedProcess[bytes]:
+    """A pass over the history in a home that is as `before` was, killed at a call unless that is 0."""
+    shutil.copytree(root / "before", root / home)
+    command = [sys.executable, WORKER, "pass", root / "projects", root / home, str(fuse)]
+    return subprocess.run(command, check=False, capture_output=True)
