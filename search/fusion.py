@@ -18,7 +18,7 @@ WORDS, NEIGHBOURS, PROMPTS, MEANING = 1.0, 0.2, 0.3, 0.4
 """Weights, chosen on the development sets; the table that supports them is in bench/RESULTS.md."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Event:
     """What is known of one event for one query."""
 

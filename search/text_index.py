@@ -93,8 +93,8 @@ class TextIndex:
 
     def search(self, text: str, filters: Filters, limit: int, hidden: Sequence[int] = ()) -> "Matches":
         """The best entries with any of the words, that satisfy the filters and belong to no hidden item."""
-        terms = list(dict.fromkeys(self._analyzer.analyze(expand(text))))
-        if not terms or not len(self):
+        terms = list(dict.fromkeys(self._analyzer.analyze(expand(text)))) if len(self) else []
+        if not terms:
             return self._matches([], 1.0)
         wanted = [(tantivy.Occur.Should, tantivy.Query.term_query(self._schema, _BODY, term, "freq")) for term in terms]
         query = self._restricted(tantivy.Query.boolean_query(wanted), filters, hidden)
@@ -150,8 +150,10 @@ class TextIndex:
         """All items that satisfy the filters, some more than once."""
         import numpy as np
 
+        if not len(self):
+            return np.empty(0, dtype=np.int64)
         query = self._restricted(tantivy.Query.all_query(), filters, ())
-        return np.array(self._column("key", self._hits(query, max(1, len(self)))), dtype=np.int64)
+        return np.array(self._column("key", self._hits(query, len(self))), dtype=np.int64)
 
     def _hits(self, query: tantivy.Query, limit: int) -> list[tuple[float, tantivy.DocAddress]]:
         return self._searcher.search(query, limit, count=False).hits

@@ -1,0 +1,115 @@
+"""Made-up archives of any size: words as rare as in speech, vectors in clusters, everything a filter can ask for."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from palaver.archiver.store import Source, Store
+from palaver.core.conversation import Exchange, Kind, Session, Span, Speaker, Turn
+from palaver.core.disclosure import Filters
+from palaver.core.observation import Evidence, Observation, ObservationType
+from palaver.search.embedder import Embedder
+
+DAY = 86_400_000
+_START = 1_700_000_000_000
+_TYPES = tuple(ObservationType)
+_PER_SESSION = 50
+_PROJECTS, _CONCEPTS, _FILES, _DAYS = 20, 30, 20, 400
+_CENTRES, _SPREAD = 400, 0.7
+_WORDS = 50_000
+
+Vectors: TypeAlias = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question and what it is asked with."""
+
+    words: str
+    filters: Filters
+
+
+class Maker:
+    """Writes items, the same every time: one half exchanges, the other half observations of them, a vector each."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._random = np.random.default_rng(7)
+        self._embedder = embedder
+        self._centres = embedder.embed([self._words(12) for _ in range(_CENTRES)])
+
+    def fill(self, store: Store, items: int, progress: Callable[[int], None]) -> None:
+        """Write so many items."""
+        for number in range(-(-items // (2 * _PER_SESSION))):
+            with store.transaction():
+                self.session(store, number)
+            progress(min(items, (number + 1) * 2 * _PER_SESSION))
+
+    def questions(self, count: int) -> Iterator[Asked]:
+        """Questions of three to nine words, with filters of every kind, no two alike."""
+        for _ in range(count):
+            pick: list[int] = self._random.integers(0, 1 << 30, size=4).tolist()
+            after = int(self._random.integers(0, _DAYS // 2))
+            yield Asked(
+                self._words(int(self._random.integers(3, 10))),
+                Filters(
+                    after=_START + after * DAY,
+                    before=_START + (after + _DAYS // 2) * DAY + pick[0] % 1_000,
+                    projects=(f"project{pick[1] % _PROJECTS}", f"project{pick[1] % _PROJECTS + 1}"),
+                    types=tuple(str(_TYPES[(pick[2] + step) % len(_TYPES)]) for step in range(3)),
+                    concepts=tuple(f"concept{(pick[3] + step) % _CONCEPTS}" for step in range(10)),
+                    files=tuple(f"file{(pick[0] + step) % _FILES}.py" for step in range(5)),
+                ),
+            )
+
+    def session(self, store: Store, number: int) -> None:
+        """Write one session of fifty exchanges with an observation each."""
+        project = f"project{number % _PROJECTS}"
+        session = store.sessions.save(Session("made-up", f"session{number}", project=project, cwd=f"/w/{project}"))
+        name = f"made-up/{number}.jsonl"
+        source = store.sources.save(Source("made-up", Path("/") / name, name, 0, 0, 0, 0, b"", b"", session=session))
+        store.exchanges.replace(session, source, 0, [self._exchange(ordinal) for ordinal in range(_PER_SESSION)])
+        key = max(store.changes.since(store.changes.last() - _PER_SESSION))
+        for exchange in range(key - _PER_SESSION + 1, key + 1):
+            store.observations.replace(exchange, session, [self._observation()], "bench-1")
+            [learned] = store.observations.of_exchange(exchange)
+            vectors = {item: {0: self._vector()} for item in (exchange, learned.key)}
+            store.vectors.replace(self._embedder.name, vectors)
+
+    def _exchange(self, ordinal: int) -> Exchange:
+        line, at = 2 * ordinal + 1, self._day()
+        turns = (
+            Turn(line, Speaker.HUMAN, Kind.PROMPT, self._words(20), at),
+            Turn(line + 1, Speaker.ASSISTANT, Kind.PROSE, self._words(100), at, writes=(self._file(),)),
+        )
+        return Exchange(ordinal, Span(line, line + 1, 0, 0), turns, at, at)
+
+    def _observation(self) -> Observation:
+        return Observation(
+            _TYPES[int(self._random.integers(len(_TYPES)))],
+            self._words(8),
+            narrative=self._words(40),
+            concepts=tuple(f"concept{number}" for number in self._random.integers(0, _CONCEPTS, size=3)),
+            files_modified=(self._file(),),
+            evidence=(Evidence(1, 2, "quote"),),
+            at=self._day(),
+            extractor="bench-1",
+        )
+
+    def _words(self, count: int) -> str:
+        return " ".join(f"w{rank}" for rank in self._random.zipf(1.3, size=count) % _WORDS)
+
+    def _file(self) -> str:
+        return f"/w/src/file{self._random.integers(_FILES)}.py"
+
+    def _day(self) -> int:
+        return _START + int(self._random.integers(_DAYS)) * DAY
+
+    def _vector(self) -> bytes:
+        centre: Vectors = self._centres[int(self._random.integers(_CENTRES)), :]
+        noise = self._random.standard_normal(len(centre)).astype(np.float32)
+        vector = centre + _SPREAD * noise / np.linalg.norm(noise)
+        return (vector / np.linalg.norm(vector)).astype("<f2").tobytes()
