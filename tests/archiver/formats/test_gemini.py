@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 from palaver.archiver.document import unfolded
 from palaver.archiver.formats import FORMATS, Event, recognise
 from palaver.archiver.formats.gemini import Gemini
+from palaver.archiver.ingest import Ingest
+from palaver.archiver.raw import RawArchive
+from palaver.archiver.store import Store
+from palaver.archiver.transcripts import in_paths
 from palaver.core.conversation import Fact, Kind, SessionKind, Speaker
+from palaver.core.home import Home
 
 from . import reading
 from .reading import changed_by_resuming, notes, skipped, unaccounted, written
@@ -196,6 +201,27 @@ def test_a_document_reads_as_its_lines_do() -> None:
 
     assert recognise(older) is not None
     assert reading.exchanges(GEMINI, older) == reading.exchanges(GEMINI, written([HEADER, *talk]))
+
+
+def test_a_conversation_that_grows_and_is_copied_into_lines_is_one(tmp_path: Path) -> None:
+    """The document is written anew with each message, and left for lines when the conversation goes on later."""
+    home, path = Home(tmp_path / "home"), tmp_path / "tmp" / "shop" / "chats" / "session-2026-03-01T10-00-f7633853.json"
+    path.parent.mkdir(parents=True)
+    home.make()
+    talk = [typed(1, "One"), replied(2, "1"), typed(3, "Two"), replied(4, "2")]
+    with Store.create(home.database) as store:
+        ingest = Ingest(store, RawArchive(home.archive))
+        for length in (2, 4):
+            path.write_bytes(document(*talk[:length]))
+            ingest.run(in_paths([tmp_path / "tmp"]))
+        path.unlink()
+        path.with_suffix(".jsonl").write_bytes(written([HEADER, *talk, typed(5, "Three")]))
+        ingest.run(in_paths([tmp_path / "tmp"]))
+        older, newer = store.sources.all()
+        said = [stored.exchange.prompt for stored in store.exchanges.load(store.items.all_keys()).values()]
+
+        assert (older.coverage, newer.coverage) == ({"parsed": 5}, {"parsed": 2, "repeated": 4})
+        assert (said, store.sessions.count()) == (["One", "Two", "Three"], 1)
 
 
 def test_a_conversation_on_one_line_is_read() -> None:
