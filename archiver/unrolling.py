@@ -26,6 +26,8 @@ from .renewal import loses_nothing, rewritten
 from .store import Source, Store
 from .transcripts import Transcript
 
+_Place = tuple[int, int]
+"""The bytes of a line, half-open."""
 _ID = re.compile(rb'\{"id":("(?:[^"\\]|\\.)*")')
 _PIECE = 1 << 20
 _log = logging.getLogger(__name__)
@@ -48,13 +50,13 @@ class Unrolled:
 
 @dataclass(slots=True)
 class _Held:
-    """What a copy holds: the digest of each of its lines, and where the last version of each message stands.
+    """What a copy holds: the digest of each of its lines, and where the last version of each message stands, with its.
 
     `end` is where its last whole line ends; what follows is of a pass that was killed.
     """
 
     lines: set[bytes] = field(default_factory=set[bytes])
-    places: dict[bytes, tuple[int, int]] = field(default_factory=dict[bytes, tuple[int, int]])
+    places: dict[bytes, tuple[_Place, bytes]] = field(default_factory=dict[bytes, "tuple[_Place, bytes]"])
     end: int = 0
 
 
@@ -114,8 +116,15 @@ def unroll(conversation: Conversation, known: Format, copy: Copy) -> tuple[int, 
     Raises `SourceUnreadable`, or `OSError` where there is no room.
     """
     held = _held(copy)
-    fresh = [line for line in conversation.rows() if _digest(line) not in held.lines]
-    changed = {held.places[name]: line for line in fresh if (name := _name(line)) in held.places}
+    said, fresh = set[bytes](), list[bytes]()
+    for line in conversation.rows():
+        digest = _digest(line)
+        if digest not in said and digest not in held.lines:
+            fresh.append(line)
+        said.add(digest)
+    # Two messages may have one id; what is still said is not what another message was before.
+    left = {name: place for name, (place, digest) in held.places.items() if digest not in said}
+    changed = {left[name]: line for line in fresh if (name := _name(line)) in left}
     replaced = _replaced(copy, known, changed) if changed else {}
     taken = set(replaced.values())
     added = [line for line in fresh if line not in taken]
@@ -129,8 +138,9 @@ def _held(copy: Copy) -> _Held:
         with copy.open() as file:
             for line in file:
                 if line.endswith(b"\n"):
-                    held.lines.add(_digest(line))
-                    held.places[_name(line)] = held.end, held.end + len(line)
+                    digest = _digest(line)
+                    held.lines.add(digest)
+                    held.places[_name(line)] = (held.end, held.end + len(line)), digest
                     held.end += len(line)
     except FileNotFoundError:
         return held
@@ -141,10 +151,10 @@ def _held(copy: Copy) -> _Held:
     return held
 
 
-def _replaced(copy: Copy, known: Format, changed: Mapping[tuple[int, int], bytes]) -> dict[tuple[int, int], bytes]:
+def _replaced(copy: Copy, known: Format, changed: Mapping[_Place, bytes]) -> dict[_Place, bytes]:
     """Of the messages that changed, by place, those that say all that they said before."""
     session = Session(known.agent, "")
-    found: dict[tuple[int, int], bytes] = {}
+    found: dict[_Place, bytes] = {}
     with copy.open() as file:
         for (start, end), line in changed.items():
             file.seek(start)
@@ -171,7 +181,7 @@ def _append(copy: Copy, held: _Held, added: Iterable[bytes]) -> int:
     return size
 
 
-def _rewrite(copy: Copy, held: _Held, replaced: Mapping[tuple[int, int], bytes], added: Iterable[bytes]) -> int:
+def _rewrite(copy: Copy, held: _Held, replaced: Mapping[_Place, bytes], added: Iterable[bytes]) -> int:
     with copy.open() as before, rewritten(copy) as file:
         for (start, end), line in sorted(replaced.items()):
             _pass_on(before, start, file)

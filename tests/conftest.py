@@ -29,7 +29,7 @@ HOMES = {
     "XDG_STATE_HOME": ".local/state",
 }
 # Settings and keys of the person who runs the tests; each test starts without them.
-PERSONAL = ("ANTHROPIC_", "CLAUDE", "CODEX_", "COPILOT_", "HF_", "PALAVER_", "PI_")
+PERSONAL = ("ANTHROPIC_", "CLAUDE", "CODEX_", "COPILOT_", "HF_", "OPENCODE_", "PALAVER_", "PI_")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -12,6 +12,10 @@ from .shape import instant, listing, mapping, string, whole
 from .unrolled import TITLE_RANK, RowReader
 
 _QUERY = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
+_ADDED = tuple(
+    f"<{name}>"
+    for name in ("additional_data", "external_links", "project_layout", "rules", "system_reminder", "user_info")
+)
 _USER, _ASSISTANT = 1, 2
 _CALLS, _RESULTS = {"tool_use", "tool_call", "tool-call"}, {"tool_result", "tool-result"}
 _THOUGHTS = {"thinking", "reasoning", "redacted-reasoning"}
@@ -137,5 +141,7 @@ def _text(block: Record) -> str:
 
 def _asked(text: str) -> str:
     """What the person typed, without what the program put around it; empty where only the program speaks."""
-    typed = _QUERY.findall(text)
-    return clean("\n\n".join(typed)) if typed else clean(text)
+    typed, rest = _QUERY.findall(text), clean(text)
+    if typed:
+        return clean("\n\n".join(typed))
+    return "" if rest.startswith(_ADDED) else rest

@@ -1,0 +1,166 @@
+"""From a database or an export to the store: everything once, and only what changed again."""
+
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.formats import by_agent
+from palaver.archiver.ingest import Ingest
+from palaver.archiver.lines import split
+from palaver.archiver.raw import RawArchive
+from palaver.archiver.store import Store
+from palaver.archiver.transcripts import in_paths, of_this_user
+from palaver.core.home import Home
+from palaver.core.report import Pass
+
+from .formats.test_chatgpt import conversation, node
+from .formats.test_opencode import SCHEMA, put
+from .formats.unrolled import database
+
+HEADER = {"sessionId": "s1", "projectHash": "p", "startTime": "2026-01-01T00:00:00Z"}
+
+
+class Archive:
+    """A store that follows some files."""
+
+    def __init__(self, root: Path) -> None:
+        self.home = Home(root / "home")
+        self.home.make()
+        self.raw = RawArchive(self.home.archive)
+        self.store = Store.create(self.home.database)
+
+    def take(self, *paths: Path) -> Pass:
+        found = Ingest(self.store, self.raw).run(in_paths(paths))
+        self.is_whole()
+        return found
+
+    def prompts(self) -> list[str]:
+        return [each.exchange.prompt for each in self.store.exchanges.load(self.store.items.all_keys()).values()]
+
+    def copies(self) -> list[str]:
+        return sorted(self.store.sources.archived_names())
+
+    def is_whole(self) -> None:
+        """Each line of each copy is accounted for, and each exchange stands where it is said to."""
+        for name in self.copies():
+            source = self.store.sources.by_archived(name)
+            assert source is not None
+            with self.raw.open(name) as file:
+                lines = list(split(file))
+            assert source.lines == len(lines) == sum(source.coverage.values())
+            assert source.parsed == (lines[-1].end if lines else 0)
+        for each in self.store.exchanges.load(self.store.items.all_keys()).values():
+            span = each.exchange.span
+            assert span.start_line <= min(turn.line for turn in each.exchange.turns) <= span.end_line
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Iterator[Archive]:
+    made = Archive(tmp_path)
+    yield made
+    made.store.close()
+
+
+def test_a_running_database_is_followed(archive: Archive, tmp_path: Path) -> None:
+    """New messages extend the copy; without any, nothing is looked at."""
+    path = tmp_path / "opencode.db"
+    program = database(path, SCHEMA)
+    put(program)
+
+    assert archive.take(path).exchanges == 1
+    assert archive.take(path).changed == 0
+    more = {"id": "msg_3", "role": "user"}, [{"type": "text", "text": "And now?"}]
+    put(program, messages=[more])
+    assert archive.take(path).changed == 1
+
+    assert archive.prompts() == ["Why?", "And now?"]
+    assert archive.copies() == ["opencode/opencode.db/ses_1.jsonl"]
+    program.close()
+
+
+def test_a_reply_that_grows_is_one_exchange_in_one_copy(archive: Archive, tmp_path: Path) -> None:
+    """While its agent writes it, fifty times."""
+    path = tmp_path / "opencode.db"
+    program = database(path, SCHEMA)
+    put(program)
+    for length in range(1, 51):
+        text = json.dumps({"type": "text", "text": "word " * length})
+        program.execute("UPDATE part SET data = ?, time_updated = ? WHERE id = 'prt_msg_2_3'", (text, length))
+        archive.take(path)
+    program.close()
+
+    (found,) = archive.store.exchanges.load(archive.store.items.all_keys()).values()
+    assert found.exchange.answer == " ".join(["word"] * 50)
+    assert len(archive.copies()) == 1
+    with archive.raw.open(archive.copies()[0]) as file:
+        assert len(file.readlines()) == 3
+
+
+def test_the_next_export_goes_on_where_the_last_one_ended(archive: Archive, tmp_path: Path) -> None:
+    """Whatever it is called, and in a zip or not; an older one brings nothing."""
+    first, second = node("a", "root", "user", "One?"), node("b", "a", "user", "Two?")
+    (tmp_path / "may.json").write_text(json.dumps([conversation(first)]))
+    with zipfile.ZipFile(tmp_path / "june.zip", "w") as pack:
+        pack.writestr("conversations.json", json.dumps([conversation(first, second, title="Renamed")]))
+
+    for name in ("may.json", "june.zip", "may.json"):
+        archive.take(tmp_path / name)
+        archive.store.containers.keep(tmp_path / name, 0)
+
+    assert archive.prompts() == ["One?", "Two?"]
+    assert archive.copies() == ["chatgpt/conversations/c1.jsonl"]
+
+
+def test_a_database_that_cannot_be_read_is_reported_and_the_others_go_on(archive: Archive, tmp_path: Path) -> None:
+    """Until it can be read again."""
+    path = tmp_path / "opencode.db"
+    path.write_bytes(b"SQLite format 3\0" + b"\xff" * 4096)
+    (tmp_path / "a.json").write_text(json.dumps([conversation(node("a", "root", "user", "One?"))]))
+
+    found = archive.take(tmp_path)
+
+    assert [problem.path for problem in found.problems] == [path]
+    assert [where for where, _ in archive.store.sources.problems()] == [path]
+    assert archive.prompts() == ["One?"]
+    path.unlink()
+    database(path, SCHEMA).close()
+    assert archive.take(tmp_path).problems == []
+    assert archive.store.sources.problems() == []
+
+
+def document(*texts: str) -> str:
+    return json.dumps(
+        {**HEADER, "messages": [{"id": f"m{n}", "type": "user", "content": t} for n, t in enumerate(texts)]}
+    )
+
+
+def test_a_document_that_its_agent_writes_anew_has_one_copy(archive: Archive, tmp_path: Path) -> None:
+    """As long as it says all that it said; else both stay."""
+    path = tmp_path / "chats" / "session-2026-01-01T00-00-00000000.json"
+    path.parent.mkdir()
+    for texts in (["One?"], ["One?", "Two?"], ["One?", "Two?", "Three?"]):
+        path.write_text(document(*texts))
+        archive.take(path)
+    copies = archive.copies()
+    assert (archive.home.archive / copies[0]).read_bytes() == path.read_bytes()
+    assert archive.prompts() == ["One?", "Two?", "Three?"]
+
+    path.write_text(document("One?", "Other?"))
+    archive.take(path)
+
+    assert len(copies) == 1
+    assert len(archive.copies()) == 2
+    assert sorted(archive.prompts()) == ["One?", "Other?", "Three?", "Two?"]
+
+
+def test_everything_of_this_user_is_found(home: Path, archive: Archive) -> None:
+    """Without being named."""
+    program = database(home / ".local" / "share" / "opencode" / "opencode.db", SCHEMA)
+    put(program)
+    program.close()
+
+    assert [each.held_by for each in of_this_user()] == [by_agent("opencode")]
+    assert Ingest(archive.store, archive.raw).run(of_this_user()).exchanges == 1
