@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path, PurePath
 
 from ..core.conversation import Exchange, Fact, Kind, Session, SessionKind, Turn
-from ..core.recursion import Own, is_own_command, is_own_prompt, is_own_tool, without_recalled
+from ..core.recursion import Own, is_own_command, is_own_prompt, is_own_tool, is_suspect, without_recalled
 from .parsing import PARSED, Parsed
 
 _SHELLS = {"bash", "shell", "exec_command", "execute", "powershell", "run_shell_command", "terminal", "run_in_terminal"}
@@ -27,7 +27,11 @@ def leave_out(found: Parsed, session: Session, home: Path) -> None:
     place = session.cwd or next((note.value for note in found.notes if note.fact is Fact.CWD), "")
     kept: list[Exchange] = []
     for exchange in found.exchanges:
-        told = list(_told(exchange, session.kind, _is_inside(exchange.cwd or place, homes)))
+        inside = _is_inside(exchange.cwd or place, homes)
+        if not inside and not any(is_suspect(turn.text, turn.tool) for turn in exchange.turns):
+            kept.append(exchange)
+            continue
+        told = list(_told(exchange, session.kind, inside))
         turns = tuple(turn for turn, own in told if own is None)
         for line, group in groupby(told, key=lambda pair: pair[0].line):
             signs = [own for _, own in group]
@@ -72,4 +76,4 @@ def _is_own_call(turn: Turn) -> bool:
 
 def _is_inside(place: str, homes: Collection[Path]) -> bool:
     """Whether a folder, as an agent named it, is our home or lies in it."""
-    return bool(place) and any(PurePath(place).is_relative_to(home) for home in homes)
+    return any(place.startswith(str(home)) and PurePath(place).is_relative_to(home) for home in homes)

@@ -11,7 +11,8 @@ from functools import lru_cache
 OWN_PROMPT_MARK = "[palaver: own prompt]"
 """Every prompt that Palaver itself sends to a model or an agent begins with this."""
 
-_TOOL = re.compile(r"(?:mcp_+)?(?:plugin_)?palaver(?:_palaver)?[_./:-]+\w", re.IGNORECASE)
+_NAME = "palaver"
+_TOOL = re.compile(r"(?:mcp_+)?(?:plugin_)?palaver(?:_palaver)?[_./:-]+\w")
 _ASKING = "search|show|read|ask|recall|memories|context|export"
 _COMMAND = re.compile(
     rf"(?:\S*/)?(?:(?:uvx|uv run|pipx run|python3?(?:\.\d+)? -m) )?(?:\S*/)?palaver (?:{_ASKING})\b(?!.*(?:&&|;|\n))",
@@ -34,6 +35,11 @@ class Own(StrEnum):
     """A call of one of Palaver's tools, or what it answered."""
     RECALLED = "own-recalled"
     """Nothing but text that Palaver gave back, wherever it was put."""
+
+
+def is_suspect(text: str, tool: str) -> bool:
+    """Whether what was said with a tool, or without one, may carry a sign at all. Nearly nothing does."""
+    return _NAME in text or _FENCE_END in text or _NAME in tool
 
 
 def is_own_prompt(text: str) -> bool:
