@@ -116,8 +116,9 @@ class Snapshot:
     def _read_tail(self) -> TextIndex:
         """The tail with everything in it that changed."""
         if self._unread:
-            texts, self._unread = sorted(self._unread), set()
+            texts = sorted(self._unread)
             self._tail.apply(texts, documents.entries(self._store, texts))
+            self._unread.clear()
         return self._tail
 
     def _published(self) -> tuple[Manifest, TextIndex, VectorIndex] | None:

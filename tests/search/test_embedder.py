@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -199,6 +200,21 @@ def test_damaged_manifest_is_told(copied: Path, content: str) -> None:
 
     with pytest.raises(ModelUnavailable):
         PackagedEmbedder(copied).embed(["text"])
+
+
+def test_preparing_is_loading_beside(copied: Path) -> None:
+    """What was prepared needs its files no more; a model that could not be prepared says so when it is used."""
+    prepared, broken = PackagedEmbedder(copied), PackagedEmbedder(copied / "nothing")
+    before = set(threading.enumerate())
+    prepared.prepare()
+    broken.prepare()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(timeout=30)
+    shutil.rmtree(copied)
+
+    assert prepared.embed(["a text"]).shape == (1, 384)
+    with pytest.raises(ModelUnavailable):
+        broken.embed(["a text"])
 
 
 def test_failure_is_not_remembered(copied: Path) -> None:
