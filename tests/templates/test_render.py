@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.core.disclosure import Filters, Query, Results, Transcript
-from palaver.core.errors import TemplateInvalid
-from palaver.core.report import Status
+from palaver.core.errors import CopyDamaged, TemplateInvalid
+from palaver.core.report import Exported, Original, Report, Sealing, Status
 from palaver.core.tokens import count
 from palaver.templates.render import Renderer
 
@@ -380,3 +380,21 @@ def test_a_template_that_is_not_text_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(TemplateInvalid, match=r"search\.md\.j2"):
         Renderer(tmp_path).search(one())
+
+
+def test_sealing_is_told_where_it_matters() -> None:
+    """What became much smaller, or still waits, is news; a few kilobytes are none."""
+    saved = Report(sealing=Sealing(sealed=98, before=55_600_000, after=8_400_000, waiting=2))
+    assert "Sealed 98 quiet copies: 55.6 MB became 8.4 MB; 2 more wait for the next run." in RENDERER.report(saved)
+    assert "Sealed" not in RENDERER.report(Report(sealing=Sealing(sealed=7, before=90_000, after=20_000)))
+
+
+def test_an_export_says_what_was_given_back_and_what_was_not() -> None:
+    """The files that were compared are counted, and each that could not be given back is named with its lines."""
+    one = Original("pi/a.jsonl", Path("/out/pi/a.jsonl"), 2_000_000, "ab")
+    damage = CopyDamaged(Path("/archive/pi/b.jsonl"), "lines 3-9 are damaged")
+    said = RENDERER.exported(Exported(Path("/out"), [one], present=1, problems=[damage]))
+
+    assert said.startswith("1 file, 2.0 MB, below /out: read back and compared")
+    assert "1 of them was there already." in said
+    assert "Not exported: /archive/pi/b.jsonl: lines 3-9 are damaged. All other lines can be read" in said
