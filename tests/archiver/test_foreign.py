@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
@@ -72,6 +74,25 @@ def test_nobody_is_kept_from_writing(tmp_path: Path) -> None:
         rows = connection.execute("SELECT * FROM pair")
         next(rows)
         program.execute("INSERT INTO pair VALUES (1, 'a')")
+    program.close()
+
+
+def test_what_changed_while_it_was_read_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is believed that may be half of one state and half of another."""
+    program = made(tmp_path / "x.db", "delete")
+    opened = Foreign._opened  # pyright: ignore[reportPrivateUsage]
+    writes = ["INSERT INTO pair VALUES (1, 'a')"]
+
+    @contextmanager
+    def disturbed(self: Foreign, *, lone: bool) -> Generator[apsw.Connection]:
+        with opened(self, lone=lone) as connection:
+            yield connection
+        if writes:
+            program.execute(writes.pop())
+
+    monkeypatch.setattr(Foreign, "_opened", disturbed)
+
+    assert Foreign(tmp_path / "x.db").rows("SELECT count(*) FROM pair") == [(3,)]
     program.close()
 
 
