@@ -26,6 +26,7 @@ from ..core.clock import show_day, show_minute
 from ..core.conversation import SessionKind
 from ..core.disclosure import Detail, Filters, Hit, Mode, Results, Transcript
 from ..core.errors import TemplateInvalid
+from ..core.memory import Edge, HeldMemory, MemoryEvent
 from ..core.report import Exported, Report, Status
 from ..core.spending import DeadLetter, Estimate, Extraction, Stats, dollars
 from ..core.tokens import count
@@ -105,6 +106,22 @@ class Renderer:
         return self._render(
             "read", transcript=transcript, about=about, dialogue=dialogue, shortened=shortened, name_room=_NAME
         )
+
+    def memories(self, memories: Sequence[HeldMemory], total: int, scores: Sequence[float] = ()) -> str:
+        """Memories, one line each; `scores` stand beside them where they answer a query."""
+        return self._render("memories", memories=memories, total=total, scores=scores)
+
+    def memory(self, held: HeldMemory, edges: Sequence[Edge] = ()) -> str:
+        """One memory whole, with what it has earned and its edges."""
+        return self._render("memory", held=held, edges=edges)
+
+    def memory_history(self, held: HeldMemory, events: Sequence[MemoryEvent]) -> str:
+        """What happened to a memory, newest first."""
+        return self._render("memory_history", held=held, events=events)
+
+    def memory_context(self, sections: Sequence[tuple[str, Sequence[HeldMemory]]], left_out: int = 0) -> str:
+        """What a new session should know, by heading; empty where there is nothing."""
+        return self._render("memory_context", sections=sections, left_out=left_out) if sections else ""
 
     def status(self, status: Status) -> str:
         """How the archive is, with an account of every line."""

@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from .lexicon import EXCLUSIVE, OPPOSITES, PEOPLE, RIVALS, TURNS
+from .lexicon import EXCLUSIVE, OPPOSITES, PEOPLE, RIVALS, SINGULAR, TURNS
 from .wording import Statement, Word, clauses, normal, sentences, stem_of
 
 _PREFIXES = ("un", "in", "dis", "non", "im", "ir", "a", "non-")
+
+
+_PUNCTUATION = ".,;:!?\"'`’()-_"
 
 
 class Difference(Enum):
@@ -68,7 +71,14 @@ def _same(older: str, newer: str) -> bool:
     def told(text: str) -> set[tuple[tuple[str, ...], bool]]:
         return {(tuple(word.stem for word in statement.words), statement.denied) for statement in sentences(text)}
 
-    return told(older) == told(newer)
+    # What has no words that carry meaning, such as signs alone, says nothing that could be the same.
+    alike = told(older) == told(newer) != set() and _signs(older) == _signs(newer)
+    return older == newer or alike
+
+
+def _signs(text: str) -> list[str]:
+    """The signs of a text that mean something: `a > b` is not `a < b`."""
+    return [sign for sign in text if not sign.isalnum() and not sign.isspace() and sign not in _PUNCTUATION]
 
 
 def _disagree(old: Statement, new: Statement) -> str | None:
@@ -96,7 +106,8 @@ def _clash(old: Statement, new: Statement, only_old: list[Word], only_new: list[
     ]
     if not clashing:
         return _other_holder(old, new, only_old, only_new)
-    if old.denied != new.denied and not any(_opposite(one, other) for one, other in clashing):
+    opposed = any(_opposite(one, other) for one, other in clashing)
+    if not opposed and (old.denied != new.denied or _of_many(old, new, clashing)):
         return None
     gone_old, gone_new = {one.stem for one, _ in clashing}, {other.stem for _, other in clashing}
     rest_old = [word for word in only_old if word.stem not in gone_old and not word.number]
@@ -105,6 +116,19 @@ def _clash(old: Statement, new: Statement, only_old: list[Word], only_new: list[
         return None
     one, other = clashing[0]
     return f"{one.text!r} against {other.text!r}"
+
+
+def _of_many(old: Statement, new: Statement, clashing: list[tuple[Word, Word]]) -> bool:
+    """Whether the words that differ tell things apart: a name and a number at once, two numbers, or one of the many
+    things that are true of a person.
+    """
+    named = {one.stem for one, other in clashing if not one.number and not _rivals(one, other)}
+    numbers = {one.stem for one, _ in clashing if one.number}
+    if len(numbers) > 1 or (named and numbers):
+        return True
+    person = old.words[0].stem in PEOPLE and new.words[0].stem in PEOPLE
+    verbs = {word.stem for word in (*old.words, *new.words)}
+    return person and not SINGULAR & verbs and not old.changes | new.changes
 
 
 def _light(statement: Statement) -> list[Word]:
@@ -139,7 +163,8 @@ def _values(one: Word, other: Word) -> bool:
 
 def _other_holder(old: Statement, new: Statement, only_old: list[Word], only_new: list[Word]) -> str | None:
     """Two names for what only one can be, as in `Ana leads` and `Ben leads`."""
-    if len(only_old) != 1 or len(only_new) != 1 or not EXCLUSIVE.intersection(old.plain, new.plain):
+    one_only = EXCLUSIVE.intersection(old.plain, new.plain) or old.plain[1:3] == new.plain[1:3] == ("is", "the")
+    if len(only_old) != 1 or len(only_new) != 1 or not one_only:
         return None
     one, other = only_old[0], only_new[0]
     return f"{one.text!r} against {other.text!r}" if one.text[:1].isupper() and other.text[:1].isupper() else None

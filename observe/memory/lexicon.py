@@ -30,6 +30,9 @@ TURNS = CHANGES - {"now", "since", "longer", "gone", "instead", "meanwhile", "ex
 PEOPLE = frozenset("user person team we customer everyon peopl compani develop".split())
 """Stems of subjects of whom many things are true at once."""
 
+SINGULAR = frozenset("prefer use want need default".split())
+"""Stems of verbs of which people have one object at a time; they speak, know and visit many things."""
+
 EXCLUSIVE = frozenset("owns leads maintains manages heads chairs".split())
 """What only one is taken to do."""
 
@@ -123,6 +126,10 @@ OPPOSITES = (
     "success failure",
     "alive dead",
     "paid free",
+    "optimistic pessimistic",
+    "pinned unpinned",
+    "serial parallel",
+    "valid invalid",
 )
 
 RIVALS = (
@@ -135,7 +142,7 @@ RIVALS = (
     "cent euro dollar",
     "monday tuesday wednesday thursday friday saturday sunday",
     "january february march april may june july august september october november december",
-    "night hour day week month minute year nightly hourly daily weekly monthly yearly",
+    "second night hour day week month minute year nightly hourly daily weekly monthly yearly",
     "snake_case camelcase pascalcase kebab-case",
     "python go rust java kotlin typescript javascript ruby php c# swift scala elixir",
     "pip poetry uv pipenv conda npm yarn pnpm bun",

@@ -21,6 +21,10 @@ LEAVES: list[PalaverError] = [
     errors.TooManyIds(21, 20),
     errors.PathOutsideArchive("x"),
     errors.InvalidLineRange("x"),
+    errors.InvalidMemoryType("x", hint="Use another."),
+    errors.InvalidNamespace("x"),
+    errors.MemoryNotFound("mem_1"),
+    errors.MemoryProtected("mem_1"),
     errors.StoreMissing(Path("/x")),
     errors.IndexDamaged(Path("/x"), "why"),
 ]

@@ -18,15 +18,22 @@ from .output import complain
 COMMANDS: Final = {
     "up": "archive",
     "archive": "archive",
+    "watch": "watch",
     "search": "layers",
     "show": "layers",
     "read": "layers",
+    "remember": "memories",
+    "recall": "memories",
+    "memories": "memories",
+    "forget": "memories",
+    "context": "memories",
     "observe": "observe",
     "export": "export",
     "status": "status",
     "stats": "observe",
     "model": "model",
     "mcp": "mcp",
+    "setup": "setup",
 }
 """Each command, in the order in which people need them, and the module here that has a function of its name."""
 

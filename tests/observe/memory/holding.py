@@ -1,0 +1,53 @@
+"""A memory core that a test can watch: fake vectors, and a clock that stands still until it is moved."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from palaver.archiver.store import Store
+from palaver.core.memory import HeldMemory, Memory
+from palaver.observe.memory import MemoryCore, Remembered
+from palaver.search.embedder import Embedder
+from palaver.search.generation import Generations
+
+from ...search.fake_embedder import FakeEmbedder
+
+DAY = 86_400_000
+
+
+@dataclass
+class Holding:
+    """A core over an empty store."""
+
+    folder: Path
+    embedder: Embedder = field(default_factory=FakeEmbedder)
+    at: int = 1_000 * DAY
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.store = Store.create(self.folder / "palaver.db")
+        self.core = self.another(self.store)
+
+    def another(self, store: Store | None = None) -> MemoryCore:
+        """A core as another process has it."""
+        opened = store or Store.open(self.folder / "palaver.db")
+        return MemoryCore(opened, Generations(self.folder / "index"), self.embedder, clock=lambda: self.at)
+
+    def remember(self, content: str, kind: str = "preference", **values: object) -> Remembered:
+        """Store something."""
+        return self.core.remembering.remember(Memory(content, kind, **values))  # type: ignore[arg-type]
+
+    def hold(self, content: str, kind: str = "preference", **values: object) -> HeldMemory:
+        """Store something; what is held then."""
+        return self.remember(content, kind, **values).held
+
+    def recall(self, query: str) -> list[str]:
+        """The contents that answer."""
+        return [found.held.memory.content for found in self.core.recalling.recall(query, limit=50)]
+
+    def succeed(self, memory_id: str, times: int = 1) -> HeldMemory:
+        """Report successes; the memory after the last."""
+        return [self.core.learning.outcome(memory_id, success=True).after for _ in range(times)][-1]
+
+    def fail(self, memory_id: str, times: int = 1) -> HeldMemory:
+        """Report failures; the memory after the last."""
+        return [self.core.learning.outcome(memory_id, success=False).after for _ in range(times)][-1]

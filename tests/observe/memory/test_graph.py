@@ -1,0 +1,112 @@
+"""The graph: edges drawn once, what lies around a memory, and a picture that nothing breaks."""
+
+import pytest
+
+from palaver.core.errors import InvalidInput, MemoryNotFound
+from palaver.core.memory import Edge, MemoryState, Relation
+
+from .holding import Holding
+
+
+def three(holding: Holding) -> list[str]:
+    """A chain of three: a -0.5-> b -0.8-> c."""
+    ids = [holding.hold(text, "fact").id for text in ("zebra", "quartz", "violin")]
+    holding.core.graph.relate(ids[0], ids[1], Relation.RELATES_TO, 0.5)
+    holding.core.graph.relate(ids[1], ids[2], Relation.CAUSED_BY, 0.8)
+    return ids
+
+
+def test_an_edge_is_drawn_once(holding: Holding) -> None:
+    """The second time gives back the first; both ends must exist and differ."""
+    one, two, _ = three(holding)
+
+    assert holding.core.graph.relate(one, two, Relation.RELATES_TO).id == 1
+    with pytest.raises(MemoryNotFound):
+        holding.core.graph.relate(one, "mem_99", Relation.RELATES_TO)
+    with pytest.raises(InvalidInput):
+        holding.core.graph.relate(one, one, Relation.RELATES_TO)
+
+
+def test_what_lies_around_has_depth_and_relevance(holding: Holding) -> None:
+    """A path's relevance is its weights times the decay of each hop; direction and relation narrow it."""
+    one, two, three_ = three(holding)
+    around = holding.core.graph.inspect(one, depth=3)
+
+    assert [(node.id, node.depth, node.relevance) for node in around.nodes] == [
+        (one, 0, 1.0),
+        (two, 1, 0.35),
+        (three_, 2, 0.196),
+    ]
+    assert [(path.ids, path.relevance) for path in around.paths] == [((one, two), 0.35), ((one, two, three_), 0.196)]
+    assert around.depth == 2
+    assert len(holding.core.graph.inspect(one, direction="incoming").nodes) == 1
+    assert len(holding.core.graph.inspect(three_, direction="incoming", depth=2).nodes) == 3
+    assert len(holding.core.graph.inspect(two, relations=[Relation.CAUSED_BY]).nodes) == 2
+
+
+def test_edges_are_removed_by_id_memory_or_pair(holding: Holding) -> None:
+    """Exactly those asked for."""
+    one, two, three_ = three(holding)
+    graph = holding.core.graph
+
+    assert graph.forget_edge(99) == []
+    assert graph.forget_edges_between(one, three_) == []
+    assert graph.forget_edges_between(one, two, Relation.CONTRADICTS) == []
+    assert graph.forget_edges_of(two, "outgoing") == [2]
+    assert graph.forget_edges_of(two) == [1]
+
+
+def test_a_picture_survives_hostile_text(holding: Holding) -> None:
+    """Quotes, brackets and line ends stay inside the label."""
+    held = holding.hold('say "hi"]\n--> <b>x</b>', "fact")
+    picture = holding.core.graph.inspect(held.id).mermaid()
+
+    assert picture.splitlines() == ["graph TD", f'    {held.id}["say #quot;hi#quot;] --#gt; #lt;b#gt;x#lt;/b#gt;"]']
+
+
+def test_superseding_by_hand_puts_the_target_away(holding: Holding) -> None:
+    """Unless it is a golden rule."""
+    one, two, _ = three(holding)
+    golden = holding.succeed(holding.hold("Always test").id, 6)
+    holding.core.graph.relate(one, two, Relation.SUPERSEDES)
+    holding.core.graph.relate(one, golden.id, Relation.SUPERSEDES)
+
+    assert holding.core.memories.get(two).state is MemoryState.SUPERSEDED
+    assert holding.core.memories.get(golden.id) == golden
+
+
+def test_backfill_links_orphans_and_never_turns_in_circles(holding: Holding) -> None:
+    """What is near is linked; what nothing is near to is tried once, and the next call goes on after it."""
+    ids = [holding.hold(text, "fact") for text in ("green apple tart", "green apple pie", "quartz")]
+    holding.core.graph.forget_edges_of(ids[0].id)
+    tried = holding.core.graph.backfill(dry_run=True)
+    done = holding.core.graph.backfill(batch_size=1)
+    again = holding.core.graph.backfill(after=done.attempted_to)
+
+    assert (tried.edges_created, tried.remaining_orphans) == (1, 3)
+    assert (done.initial_orphans, done.edges_created, done.remaining_orphans) == (3, 1, 1)
+    assert (again.processed, again.initial_orphans) == (0, 1)
+
+
+def test_health_names_what_should_be_looked_at(holding: Holding) -> None:
+    """Contradictions by their edges, what failed, what nobody used; golden rules are never stale."""
+    one, two, _ = three(holding)
+    golden = holding.succeed(holding.hold("Always test").id, 6)
+    holding.core.graph.relate(one, two, Relation.CONTRADICTS)
+    holding.fail(two, 2)
+    holding.at += 40 * 86_400_000
+    found = holding.core.health.check()
+
+    assert [(a.id, b.id) for a, b, _ in found.contradictions] == [(one, two)]
+    assert [held.id for held in found.low_confidence] == [two]
+    assert golden.id not in {held.id for held, _ in found.stale}
+    assert found.recommendations == (
+        "Resolve 1 contradiction",
+        "Review 1 low-confidence memory",
+        "Validate or archive 3 stale memories",
+    )
+
+
+def test_an_edge_knows_its_public_ends() -> None:
+    """Ids as callers see them."""
+    assert (Edge(1, 2, Relation.RELATES_TO).source_id, Edge(1, 2, Relation.RELATES_TO).target_id) == ("mem_1", "mem_2")

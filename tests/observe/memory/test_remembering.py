@@ -1,0 +1,166 @@
+"""Remembering: once, and compared with what is held."""
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from palaver.core.errors import InvalidInput, InvalidMemoryType, InvalidNamespace
+from palaver.core.memory import Memory, MemoryState, Relation
+from palaver.core.origin import Origin
+from palaver.search.embedder import load
+
+from ...search.fake_embedder import FakeEmbedder
+from .holding import DAY, Holding
+
+
+@pytest.fixture
+def real(tmp_path_factory: pytest.TempPathFactory) -> Holding:
+    """A core whose cosines are those of the packaged model."""
+    return Holding(tmp_path_factory.mktemp("real"), load())
+
+
+def test_the_same_content_is_held_once_for_each_namespace_and_family(holding: Holding) -> None:
+    """A duplicate gives back what is there; another namespace or family is another memory."""
+    first = holding.remember("Use tabs")
+    again = holding.remember("Use tabs", "user-preference", tags=("style",), importance=0.9)
+
+    assert (again.held.id, again.duplicate) == (first.held.id, True)
+    assert (again.held.memory.tags, again.held.memory.importance) == (("style",), 0.9)
+    assert not holding.remember("Use tabs", namespace="project:x").duplicate
+    assert not holding.remember("Use tabs", "decision").duplicate
+    assert holding.core.memories.count() == 3
+
+
+def test_the_same_claim_in_other_punctuation_is_a_duplicate(real: Holding) -> None:
+    """Near in meaning and the same word for word but for grammar."""
+    first = real.remember("User prefers dark mode in the editor")
+    again = real.remember("The user prefers dark mode in the editor.")
+
+    assert again.duplicate
+    assert again.held.id == first.held.id
+    assert again.similarity is not None
+    assert 0.9 <= again.similarity < 1
+
+
+def test_entries_that_differ_in_a_number_are_all_held(holding: Holding) -> None:
+    """Similar memories are not taken for each other, and none puts another away."""
+    done = [holding.remember(f"Memory content {number}", "fact") for number in range(20)]
+
+    assert not any(each.duplicate or each.superseded for each in done)
+    assert holding.core.memories.count() == 20
+
+
+def test_what_is_replaced_is_put_away_and_can_be_had_back(real: Holding) -> None:
+    """Its importance is halved, its confidence at most 0.1, it is found no more; undo gives back all of it."""
+    old = real.hold("CI runs on Jenkins", "fact", importance=0.8)
+    done = real.remember("CI now runs on GitHub Actions instead of Jenkins", "fact")
+
+    assert [held.id for held in done.superseded] == [old.id]
+    fallen = real.core.memories.get(old.id)
+    assert (fallen.state, fallen.memory.importance, fallen.standing.confidence) == (MemoryState.SUPERSEDED, 0.4, 0.1)
+    assert real.recall("Jenkins") == ["CI now runs on GitHub Actions instead of Jenkins"]
+    back = real.core.memories.undo(old.id)
+    assert (back.state, back.memory.importance, back.standing.confidence) == (MemoryState.ACTIVE, 0.8, 0.3)
+    assert real.core.graph.inspect(old.id).edges == ()
+
+
+def test_what_disagrees_is_linked_and_both_stay(real: Holding) -> None:
+    """Without a word for a change nobody is put away; the reply names the judge."""
+    old = real.hold("User prefers dark mode in the editor")
+    done = real.remember("User prefers light mode in the editor")
+
+    assert [each.held.id for each in done.conflicts] == [old.id]
+    assert [edge.relation for edge in done.edges] == [Relation.CONTRADICTS]
+    assert "judged by rules" in done.edges[0].reason
+    assert real.core.memories.count() == 2
+
+
+def test_a_golden_rule_is_not_replaced(real: Holding) -> None:
+    """It is spared, and the new memory is linked to it as contradicting."""
+    old = real.succeed(real.hold("Deploys run on Jenkins", "decision").id, 6)
+    done = real.remember("Deploys now run on GitHub Actions instead of Jenkins", "decision")
+
+    assert [held.id for held in done.spared] == [old.id]
+    assert done.superseded == ()
+    assert real.core.memories.get(old.id) == old
+    assert [edge.relation for edge in done.edges] == [Relation.CONTRADICTS]
+
+
+def test_the_less_trusted_replaces_nothing(real: Holding) -> None:
+    """What a web page says against a person's word stands beside it."""
+    old = real.hold("CI runs on Jenkins", "fact", origin=Origin.HUMAN)
+    done = real.remember("CI now runs on GitHub Actions instead of Jenkins", "fact", origin=Origin.EXTERNAL)
+
+    assert done.superseded == ()
+    assert real.core.memories.get(old.id).state is MemoryState.ACTIVE
+
+
+def test_what_expired_can_be_said_again(holding: Holding) -> None:
+    """An expired memory is not found, not counted, and makes no duplicate of its successor."""
+    old = holding.hold("Working on the parser", "session", valid_until=holding.at + DAY)
+    holding.at += 2 * DAY
+
+    assert (holding.recall("parser"), holding.core.memories.count()) == ([], 0)
+    again = holding.remember("Working on the parser", "session")
+    assert (again.duplicate, again.held.id != old.id) == (False, True)
+    assert holding.recall("parser") == ["Working on the parser"]
+
+
+@pytest.mark.parametrize(
+    ("memory", "error"),
+    [
+        (Memory("  "), InvalidInput),
+        (Memory("x" * 51_201), InvalidInput),
+        (Memory("x", importance=1.1), InvalidInput),
+        (Memory("x", namespace="elsewhere"), InvalidNamespace),
+        (Memory("x", namespace="project:"), InvalidNamespace),
+        (Memory("x", namespace="project:a\nb"), InvalidNamespace),
+        (Memory("x", type="golden_rule"), InvalidMemoryType),
+        (Memory("x", type=""), InvalidMemoryType),
+    ],
+)
+def test_what_cannot_be_stored_says_why(holding: Holding, memory: Memory, error: type[InvalidInput]) -> None:
+    """Nothing is stored, and the message says what to do."""
+    with pytest.raises(error) as caught:
+        holding.core.remembering.remember(memory)
+    assert caught.value.hint
+    assert holding.core.memories.count() == 0
+
+
+def test_without_a_model_memories_are_still_held_and_found(holding: Holding) -> None:
+    """By words alone, and embedded later."""
+    holding.embedder = FakeEmbedder(missing=True)
+    core = holding.another()
+    held = core.remembering.remember(Memory("User prefers dark mode")).held
+
+    assert [found.held.id for found in core.recalling.recall("dark mode")] == [held.id]
+    assert holding.store.vectors.count_unembedded("fake/1") == 1
+
+
+def test_another_process_sees_it_at_once(holding: Holding) -> None:
+    """What one process stores, changes or forgets, a core that was open before finds as it is now."""
+    other = holding.another()
+    assert other.recalling.recall("parser") == []
+    program = (
+        "import sys; from pathlib import Path; from palaver.archiver.store import Store;"
+        "from palaver.core.memory import Memory; store = Store.open(Path(sys.argv[1]));\n"
+        "with store.transaction(): print(store.memories.insert(Memory('The parser is slow'), 1))"
+    )
+    command = [sys.executable, "-c", program, str(holding.folder / "palaver.db")]
+    subprocess.run(command, check=True, capture_output=True)
+
+    [found] = other.recalling.recall("parser")
+    holding.core.memories.forget([found.held.id])
+    assert other.recalling.recall("parser") == []
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=st.text(min_size=1, max_size=200).filter(lambda text: bool(text.strip())))
+def test_any_text_is_read_back_as_it_was(holding: Holding, content: str) -> None:
+    """Quotes, markup, control signs: stored as they are."""
+    held = holding.hold(content, "fact", namespace=f"project:{holding.core.memories.count()}")
+
+    assert holding.core.memories.get(held.id).memory.content == content
