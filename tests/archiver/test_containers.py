@@ -99,6 +99,22 @@ def test_a_reply_that_grows_is_one_exchange_in_one_copy(archive: Archive, tmp_pa
         assert len(file.readlines()) == 3
 
 
+def test_an_earlier_message_that_grows_moves_what_follows(archive: Archive, tmp_path: Path) -> None:
+    """Everything is read again, where it stands now."""
+    path = tmp_path / "opencode.db"
+    program = database(path, SCHEMA)
+    put(program)
+    put(program, messages=[({"id": "msg_3", "role": "user"}, [{"type": "text", "text": "And now?"}])])
+    archive.take(path)
+    grown = json.dumps({"type": "text", "text": "Because. It was late."})
+    program.execute("UPDATE part SET data = ?, time_updated = 2 WHERE id = 'prt_msg_2_3'", (grown,))
+    archive.take(path)
+    program.close()
+
+    found = archive.store.exchanges.load(archive.store.items.all_keys()).values()
+    assert [each.exchange.answer for each in found] == ["Because. It was late.", ""]
+
+
 def test_the_next_export_goes_on_where_the_last_one_ended(archive: Archive, tmp_path: Path) -> None:
     """Whatever it is called, and in a zip or not; an older one brings nothing."""
     first, second = node("a", "root", "user", "One?"), node("b", "a", "user", "Two?")
