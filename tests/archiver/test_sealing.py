@@ -199,5 +199,5 @@ def test_a_pass_that_is_killed_is_completed_by_the_next(tmp_path: Path) -> None:
 def a_pass(root: Path, home: str, fuse: int) -> subprocess.CompletedProcess[bytes]:
     """A pass over the history in a home that is as `before` was, killed at a call unless that is 0."""
     shutil.copytree(root / "before", root / home)
-    command = [sys.executable, WORKER, "pass", root / "projects", root / home, str(fuse)]
+    command = [sys.executable, str(WORKER), "pass", str(root / "projects"), str(root / home), str(fuse)]
     return subprocess.run(command, check=False, capture_output=True)
