@@ -217,15 +217,20 @@ def _earned(standing: Standing) -> tuple[Value, ...]:
 
 
 def _held(row: Row) -> HeldMemory:
-    texts = [str(value) for value in row[1:7]]
-    (importance, tags, metadata), (source, origin, session_id, path) = row[7:10], map(str, row[10:14])
-    confidence, successes, failures, strikes, promoted_from, state, *times = row[17:]
-    created, updated, accessed, accesses, decayed = cast("list[int | None]", times)
+    content, kind, title, namespace, project, level = (str(value) for value in row[1:7])
+    source, origin, session_id, path = (str(value) for value in row[10:14])
+    successes, failures, strikes = (cast(int, value) for value in row[18:21])
+    created, updated, accessed, accesses, decayed = cast("list[int | None]", row[23:28])
     memory = Memory(
-        *texts,
-        importance=cast(float, importance),
-        tags=tuple(orjson.loads(str(tags))),
-        metadata=orjson.loads(str(metadata)),
+        content,
+        kind,
+        title,
+        namespace,
+        project,
+        level,
+        importance=cast(float, row[7]),
+        tags=tuple(orjson.loads(str(row[8]))),
+        metadata=orjson.loads(str(row[9])),
         source=source,
         origin=Origin(origin),
         session_id=session_id,
@@ -234,12 +239,11 @@ def _held(row: Row) -> HeldMemory:
         valid_from=cast("int | None", row[15]),
         valid_until=cast("int | None", row[16]),
     )
-    earned = (cast(float, confidence), *(cast(int, count) for count in (successes, failures, strikes)))
     return HeldMemory(
         key=cast(int, row[0]),
         memory=memory,
-        standing=Standing(*earned, promoted_from=str(promoted_from)),  # type: ignore[arg-type]
-        state=MemoryState(str(state)),
+        standing=Standing(cast(float, row[17]), successes, failures, strikes, str(row[21])),
+        state=MemoryState(str(row[22])),
         created=cast(int, created),
         updated=cast(int, updated),
         accessed=accessed,
