@@ -63,14 +63,24 @@ class Batches:
         """Take over the results of every batch that ended; how many batches are still to come."""
         pending = 0
         for batch in self._store.jobs.open_batches():
-            name = batch.name or self._found_again(batch)
-            if name is None:
-                pending += bool(self._store.jobs.of_batch(batch.id))
-            elif self._provider.ended(name):
-                self._take_all(batch, name, progress)
-            else:
-                pending += 1
+            try:
+                pending += not self._collected(batch, progress)
+            except ModelRefused as error:
+                if error.status not in _UNSUPPORTED:
+                    raise
+                # Another server than the one it was sent to, or results that were kept no longer: asked again, and
+                # counted as paid.
+                self._undo(batch, charged=True)
         return pending
+
+    def _collected(self, batch: Batch, progress: Progress) -> bool:
+        name = batch.name or self._found_again(batch)
+        if name is None:
+            return not self._store.jobs.of_batch(batch.id)
+        if not self._provider.ended(name):
+            return False
+        self._take_all(batch, name, progress)
+        return True
 
     def _intend(
         self, asked: list[tuple[Job, Request]]
@@ -112,9 +122,10 @@ class Batches:
             self._store.jobs.name_batch(batch.id, name)
         return True
 
-    def _undo(self, batch: Batch) -> None:
+    def _undo(self, batch: Batch, *, charged: bool = False) -> None:
         with self._store.transaction():
-            self._store.ledger.release(list(self._store.ledger.of_batch(batch.id).values()))
+            if not charged:
+                self._store.ledger.release(list(self._store.ledger.of_batch(batch.id).values()))
             self._store.jobs.unclaim(self._store.jobs.of_batch(batch.id))
             self._store.jobs.end_batch(batch.id)
 

@@ -111,7 +111,7 @@ class FakeProvider:
 
     def take_batch(self, body: JSON) -> Sent:
         """Keep a batch and work it out at once; a reaction may still lose the answer."""
-        name = f"msgbatch_{len(self.batches) + 1}"
+        name = f"msgbatch_{len(self.results) + 1}"
         counts = dict.fromkeys(("processing", "succeeded", "errored", "canceled", "expired"), 0)
         self.batches[name] = {
             "id": name,
@@ -160,7 +160,8 @@ class _Handler(BaseHTTPRequestHandler):
             lines = [json.dumps(result) for result in self.provider.results[parts[0]]]
             self._send(Sent(body="\n".join(lines).encode() + b"\n"))
         elif parts:
-            self._send(Sent(body=self.provider.show(parts[0])))
+            known = parts[0] in self.provider.batches
+            self._send(Sent(body=self.provider.show(parts[0])) if known else failing(404, "not_found_error"))
         else:
             data = [self.provider.show(name) for name in self.provider.batches]
             self._send(Sent(body={"data": data, "has_more": False, "first_id": None, "last_id": None}))

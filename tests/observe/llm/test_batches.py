@@ -137,6 +137,19 @@ def test_a_batch_that_never_arrived_is_sent_again(backlog: Stage) -> None:
     assert len(backlog.provider.calls) == 5
 
 
+def test_a_batch_that_the_server_does_not_know_is_sent_again(backlog: Stage) -> None:
+    """As after a change of server, or when results are kept no longer. It may have been charged, so it counts."""
+    backlog.run()
+    backlog.provider.batches.clear()
+
+    result = backlog.run()
+
+    assert (result.stopped, result.sent) == (None, 5)
+    assert backlog.run().learned == 5
+    [row] = backlog.store.ledger.by_model()
+    assert (row.calls, row.unanswered) == (10, 5)
+
+
 def test_a_refused_batch_leaves_nothing_behind(backlog: Stage) -> None:
     """No reserve, no attempt, no batch on its way."""
     backlog.provider.on_batch = lambda _: failing(401, "authentication_error")

@@ -250,7 +250,8 @@ def test_an_exchange_that_grew_meanwhile_keeps_its_place(stage: Stage) -> None:
     stage.say("one", asked(1))
 
     def grow(params: dict[str, object]) -> Sent:
-        answer = honest(params)
+        line, _, text = passages(params)[0]
+        answer = Sent(body=message(learned(observation(("Asked.", line, text[:60])))))
         stage.say("one", asked(1, "It was the loader after all, which read the folder before its name was known."))
         return answer
 
@@ -259,6 +260,24 @@ def test_an_exchange_that_grew_meanwhile_keeps_its_place(stage: Stage) -> None:
 
     assert (result.asked, result.learned, result.cost > 0) == (1, 0, True)
     assert "llm" not in stage.extractors()
+
+
+def test_a_late_answer_changes_nothing(stage: Stage) -> None:
+    """When the lease ran out meanwhile and another process answered, the late answer is paid and thrown away."""
+    [key] = stage.say("one", asked(1))
+
+    def late(params: dict[str, object]) -> Sent:
+        stage.later(3_600)
+        assert stage.run().learned == 1
+        answer = honest(params)
+        assert isinstance(answer.body, dict)
+        return Sent(body=message(answer.body["content"][1]["text"].replace("The model's title", "Too late")))
+
+    stage.provider.script = [late]
+    result = stage.run()
+
+    assert (result.asked, result.learned) == (1, 0)
+    assert [stored.observation.title for stored in stage.store.observations.of_exchange(key)] == ["The model's title"]
 
 
 def test_private_projects_are_never_sent(stage: Stage) -> None:
