@@ -44,6 +44,11 @@ class Home:
         return self.root / "index"
 
     @property
+    def log(self) -> Path:
+        """What the background archiver did lately: numbers and problems, never what was said."""
+        return self.root / "watch.log"
+
+    @property
     def config(self) -> Path:
         """The settings; need not exist."""
         return self.root / "config.toml"

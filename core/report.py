@@ -11,14 +11,18 @@ from .errors import ModelUnavailable, SourceUnreadable
 class Pass:
     """What one pass saw and took up. `lines` and `exchanges` were read; old ones that grew are read again.
 
-    `foreign` of the files seen were written by no known agent and left alone.
+    `foreign` of the files seen were written by no known agent and left alone, and `excluded` ones by the settings.
+    `reread` copies were read again by newer rules for secrets, and `outdated` ones wait for that.
     """
 
     seen: int = 0
     foreign: int = 0
+    excluded: int = 0
     changed: int = 0
     lines: int = 0
     exchanges: int = 0
+    reread: int = 0
+    outdated: int = 0
     problems: list[SourceUnreadable] = field(default_factory=list[SourceUnreadable])
 
 
@@ -96,7 +100,8 @@ class Status:
     `pending_bytes` belong to last lines that are still being written. `index_lag` counts changes that the published
     index does not hold yet (they are searched all the same); `index` says in words how it is. `unaccounted` names the
     copies of which that is not true, with their lines and how many are accounted for. `problems` are files that could
-    not be read at the last attempt, and why.
+    not be read at the last attempt, and why. `watcher` is the background archiver where one runs; `stages` tell when
+    each part of the work last succeeded.
     """
 
     home: Path
@@ -116,3 +121,5 @@ class Status:
     index_lag: int
     unaccounted: list[tuple[str, int, int]]
     problems: list[tuple[Path, str]]
+    watcher: Holder | None = None
+    stages: list[StageState] = field(default_factory=list[StageState])

@@ -4,17 +4,17 @@ It stands in `observe`, the last folder that may see the others.
 """
 
 import time
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Self
 
 from ..archiver.ingest import Ingest
 from ..archiver.raw import RawArchive
 from ..archiver.sealing import Sealer
-from ..archiver.store import Store
+from ..archiver.store import ARCHIVER, LEARNER, Store
 from ..archiver.transcripts import Transcript
-from ..core.errors import ModelUnavailable
+from ..core.errors import LeaseHeld, ModelUnavailable, PalaverError
 from ..core.home import Home
 from ..core.progress import Reporter, silent
 from ..core.report import Report
@@ -22,11 +22,11 @@ from ..search.embedder import DEFAULT_MODEL, load
 from ..search.generation import Generations
 from ..search.indexer import Indexer
 
-LEASE = "archiver"
+LEASE = ARCHIVER
 
 
 class Pipeline:
-    """All stages over one home. One runs at a time; a second raises `LeaseHeld`."""
+    """All stages over one home. One process takes up at a time; a second raises `LeaseHeld`."""
 
     def __init__(self, home: Home, model: str | None = None) -> None:
         """Open the archive in this home, making it if there is none; `model` embeds, the packaged one by default."""
@@ -39,25 +39,45 @@ class Pipeline:
             self._indexer = Indexer(self._store, Generations(home.index), embedder)
             self._close = opened.pop_all().close
 
-    def run(self, transcripts: Iterable[Transcript], report: Reporter = silent) -> Report:
-        """Take up what changed in these transcripts, and finish what an earlier pass left undone."""
-        start, result = time.monotonic(), Report()
-        with self._store.leases.hold(LEASE):
-            result.ingested = self._ingest.run(transcripts, lambda done, total: report("Archiving", done, total))
-            self._indexer.publish()
-            result.searchable = time.monotonic() - start
-            # The rules are loaded when they are needed: text is searchable that much sooner.
-            from .stage import observe_pending
+    def run(self, transcripts: Iterable[Transcript], report: Reporter = silent, patience: float = 0.0) -> Report:
+        """Take up what changed in these transcripts, and finish what an earlier pass left undone.
 
-            result.observed = observe_pending(self._store, lambda done, total: report("Observing", done, total))
-            try:
-                result.embedded = self._indexer.embed(lambda done, total: report("Embedding", done, total))
-            except ModelUnavailable as problem:
-                result.model = problem
-            self._indexer.publish()
+        Waits `patience` seconds for another process that takes up; one that observes and embeds is left to it.
+        """
+        start, result = time.monotonic(), Report()
+        with self._store.leases.hold(LEASE, patience):
+            result.ingested = self._ingest.run(transcripts, lambda done, total: report("Archiving", done, total))
+            self._note("archive", result.ingested.problems)
+        self._publish()
+        result.searchable = time.monotonic() - start
+        with suppress(LeaseHeld), self._store.leases.hold(LEARNER):
+            self._learn(result, report)
+        with suppress(LeaseHeld), self._store.leases.hold(LEASE, patience):
             result.sealing = self._sealer.run(lambda done, total: report("Sealing", done, total))
-            result.complete = time.monotonic() - start
+            self._note("seal", result.sealing.problems)
+        result.complete = time.monotonic() - start
         return result
+
+    def _learn(self, result: Report, report: Reporter) -> None:
+        # The rules are loaded when they are needed: text is searchable that much sooner.
+        from .stage import observe_pending
+
+        result.observed = observe_pending(self._store, lambda done, total: report("Observing", done, total))
+        self._note("observe")
+        try:
+            result.embedded = self._indexer.embed(lambda done, total: report("Embedding", done, total))
+        except ModelUnavailable as problem:
+            result.model = problem
+        self._note("embed", [result.model] if result.model else [])
+        self._publish()
+
+    def _publish(self) -> None:
+        self._indexer.publish()
+        self._note("publish")
+
+    def _note(self, stage: str, problems: Sequence[PalaverError] = ()) -> None:
+        with self._store.transaction():
+            self._store.stages.note(stage, problems)
 
     def __enter__(self) -> Self:
         return self

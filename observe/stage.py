@@ -1,25 +1,36 @@
 """The extraction stage: exchanges that were not looked at yet become observations."""
 
-from ..archiver.store import Store, StoredExchange
+from collections.abc import Callable
+
+from ..archiver.store import Entity, Store, StoredExchange
 from ..core.conversation import Session
 from ..core.observation import Observation
-from ..core.progress import Progress
+from ..core.progress import Progress, never
 from . import rules
 
 _BATCH = 200
 
 
-def observe_pending(store: Store, progress: Progress) -> int:
-    """Observe every exchange that is new, grew, or was seen by other rules; how many there were."""
+def observe_pending(store: Store, progress: Progress, enough: Callable[[], bool] = never) -> int:
+    """Observe every exchange that is new, grew, or was seen by other rules, until it is `enough`; how many there were.
+
+    An exchange that another process changes meanwhile is observed once more.
+    """
     done, total = 0, store.exchanges.count_unobserved(rules.VERSION)
     sessions: dict[int, Session] = {}
-    while batch := store.exchanges.unobserved(rules.VERSION, _BATCH):
+    while not enough():
+        before = store.changes.last()
+        batch = store.exchanges.unobserved(rules.VERSION, _BATCH)
+        if not batch:
+            break
         progress(done, total)
         learned = [(stored, _observe(store, stored, sessions)) for stored in batch]
         with store.transaction():
+            changed = set(store.changes.since(before, [Entity.ITEM]))
             for stored, observations in learned:
-                store.observations.replace(stored.key, stored.session, observations, rules.VERSION)
-        done += len(batch)
+                if stored.key not in changed:
+                    store.observations.replace(stored.key, stored.session, observations, rules.VERSION)
+                    done += 1
     progress(done, total)
     return done
 

@@ -1,7 +1,7 @@
 """The state of the archive: what is kept, what became of every line, and how far each stage is."""
 
 from ..archiver.parsing import PARSED, REPEATED
-from ..archiver.store import Store
+from ..archiver.store import WATCHER, Store
 from ..core.errors import IndexDamaged
 from ..core.home import Home
 from ..core.report import Status
@@ -34,6 +34,8 @@ def status_of(home: Home, model: str | None = None) -> Status:
             index_lag=lag,
             unaccounted=store.sources.unaccounted(),
             problems=store.sources.problems(),
+            watcher=store.leases.holder(WATCHER),
+            stages=store.stages.all(),
         )
 
 

@@ -8,7 +8,7 @@ import orjson
 from ..core.clock import show_day, show_minute
 from ..core.conversation import Exchange, Turn
 from ..core.disclosure import Detail, Hit, Results, Transcript
-from ..core.report import Exported, Report, Status
+from ..core.report import Exported, Report
 from ..core.tokens import count
 from .quote import clean
 
@@ -141,36 +141,6 @@ class ProblemJson(TypedDict):
     reason: str
 
 
-class UnaccountedJson(TypedDict):
-    """A copy whose lines do not add up."""
-
-    path: str
-    lines: int
-    accounted: int
-
-
-class StatusJson(TypedDict):
-    """How the archive is. Always `lines == parsed + repeated + sum(skipped.values())`."""
-
-    home: str
-    files: int
-    bytes: int
-    lines: int
-    parsed: int
-    repeated: int
-    skipped: dict[str, int]
-    pending_bytes: int
-    sessions: int
-    exchanges: int
-    unobserved: int
-    observations: dict[str, int]
-    unembedded: int
-    index: str
-    index_lag: int
-    unaccounted: list[UnaccountedJson]
-    problems: list[ProblemJson]
-
-
 class OriginalJson(TypedDict):
     """A file that was given back, and the SHA-256 of its bytes."""
 
@@ -204,31 +174,6 @@ class ReportJson(TypedDict):
     complete: float
     model: str | None
     problems: list[ProblemJson]
-
-
-def status_json(status: Status) -> StatusJson:
-    """The state of the archive as JSON."""
-    return StatusJson(
-        home=str(status.home),
-        files=status.files,
-        bytes=status.size,
-        lines=status.lines,
-        parsed=status.parsed,
-        repeated=status.repeated,
-        skipped=status.skipped,
-        pending_bytes=status.pending_bytes,
-        sessions=status.sessions,
-        exchanges=status.exchanges,
-        unobserved=status.unobserved,
-        observations=status.observations,
-        unembedded=status.unembedded,
-        index=status.index,
-        index_lag=status.index_lag,
-        unaccounted=[
-            UnaccountedJson(path=clean(name), lines=lines, accounted=told) for name, lines, told in status.unaccounted
-        ],
-        problems=[ProblemJson(path=clean(str(path)), reason=reason) for path, reason in status.problems],
-    )
 
 
 def report_json(report: Report) -> ReportJson:

@@ -21,7 +21,7 @@ from palaver.archiver.raw import RawArchive
 from palaver.cli import main
 from palaver.cli.commands import COMMANDS
 from palaver.core.home import Home
-from palaver.templates import shapes
+from palaver.templates import shapes, status_shapes
 
 from . import demo
 
@@ -464,7 +464,7 @@ def test_json_has_the_promised_keys() -> None:
     assert found["results"][0].keys() == shapes.HitJson.__annotations__.keys()
     assert told.keys() == shapes.DetailsJson.__annotations__.keys()
     assert text.keys() == shapes.TranscriptJson.__annotations__.keys()
-    assert state.keys() == shapes.StatusJson.__annotations__.keys()
+    assert state.keys() == status_shapes.StatusJson.__annotations__.keys()
     assert state["lines"] == state["parsed"] + state["repeated"] + sum(state["skipped"].values())
 
 

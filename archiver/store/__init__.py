@@ -11,7 +11,7 @@ from .database import Database
 from .exchanges import Exchanges, StoredExchange
 from .items import Items, StoredItem
 from .jobs import MODEL_PREFIX, Batch, DeadJob, Job, Jobs
-from .leases import Lease, Leases
+from .leases import ARCHIVER, LEARNER, WATCHER, Lease, Leases
 from .ledger import LedgerRows, Planned
 from .memories import Memories
 from .memory_edges import MemoryEdges
@@ -19,10 +19,14 @@ from .memory_events import MemoryEvents
 from .observations import Observations, StoredObservation
 from .sessions import Sessions
 from .sources import Place, Source, Sources
+from .stages import Stages
 from .vectors import StoredVector, Vectors
 
 __all__ = [
+    "ARCHIVER",
+    "LEARNER",
     "MODEL_PREFIX",
+    "WATCHER",
     "Batch",
     "DeadJob",
     "Entity",
@@ -56,6 +60,7 @@ class Store:
         self.memory_events = MemoryEvents(database)
         self.memory_edges = MemoryEdges(database)
         self.leases = Leases(database)
+        self.stages = Stages(database)
         self.jobs = Jobs(database)
         self.ledger = LedgerRows(database)
 

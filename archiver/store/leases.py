@@ -2,14 +2,26 @@
 
 import fcntl
 import os
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from ...core.clock import now
+from ...core.clock import now, show_minute
 from ...core.errors import LeaseHeld
+from ...core.report import Holder
 from .database import Database
+
+ARCHIVER: Final = "archiver"
+"""The lease under which transcripts are taken up and copies sealed."""
+LEARNER: Final = "learner"
+"""The lease under which what was taken up is observed and embedded."""
+WATCHER: Final = "watch"
+"""The lease that the background archiver has for as long as it runs."""
+_AGAIN: Final = 0.05
+"""Seconds between two attempts to get a lease that another process has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +39,49 @@ class Leases:
         self._db = database
 
     @contextmanager
-    def hold(self, name: str) -> Generator[Lease]:
-        """Hold the lease while the block runs; raises `LeaseHeld` at once when another process has it."""
-        path = self._db.path.with_name(f"{name}.lock")
-        with _locked(path, name):
+    def hold(self, name: str, patience: float = 0.0) -> Generator[Lease]:
+        """Hold the lease while the block runs.
+
+        Raises `LeaseHeld` when another process has it and does not give it back within `patience` seconds.
+        """
+        deadline = time.monotonic() + patience
+        descriptor = os.open(self._lock(name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            while not _locked(descriptor, fcntl.LOCK_EX):
+                if time.monotonic() >= deadline:
+                    raise self._held(name)
+                time.sleep(_AGAIN)
             yield self._begin(name)
+        finally:
+            os.close(descriptor)
+
+    def holder(self, name: str) -> Holder | None:
+        """Who holds a lease at this moment; None when nobody does."""
+        try:
+            descriptor = os.open(self._lock(name), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            return None if _locked(descriptor, fcntl.LOCK_SH) else self._last(name)
+        finally:
+            os.close(descriptor)
 
     def check(self, lease: Lease) -> None:
         """Raises `LeaseHeld` when somebody took the lease after us, as can happen where file locks do not work."""
         if self._db.number("SELECT epoch FROM lease WHERE name = ?", (lease.name,)) != lease.epoch:
             raise LeaseHeld(f"another Palaver took the {lease.name} lease", hint="Wait until it is done.")
+
+    def _lock(self, name: str) -> Path:
+        return self._db.path.with_name(f"{name}.lock")
+
+    def _last(self, name: str) -> Holder:
+        row = self._db.one("SELECT holder, at FROM lease WHERE name = ?", (name,))
+        return Holder(str(row[0]), int(str(row[1]))) if row else Holder("another process", now())
+
+    def _held(self, name: str) -> LeaseHeld:
+        holder = self._last(name)
+        since = show_minute(holder.since)
+        return LeaseHeld(f"{holder.who} holds the {name} lease since {since} UTC", hint="Wait until it is done.")
 
     def _begin(self, name: str) -> Lease:
         with self._db.transaction():
@@ -48,14 +93,10 @@ class Leases:
             return Lease(name, self._db.number("SELECT epoch FROM lease WHERE name = ?", (name,)))
 
 
-@contextmanager
-def _locked(path: Path, name: str) -> Generator[None]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _locked(descriptor: int, kind: int) -> bool:
+    """Whether the lock could be taken at once; closing the descriptor gives it back."""
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise LeaseHeld(f"another Palaver holds the {name} lease", hint="Wait until it is done.") from None
-        yield
-    finally:
-        os.close(descriptor)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.archiver.transcripts import Transcript
+
+_PATIENCE: Final = 30.0
+"""Seconds to wait while another process takes transcripts up, as the background archiver does now and then."""
 
 
 @click.command(short_help="Archive this user's agents, and say what to do next.")
@@ -71,7 +74,7 @@ def _archive(home: Home, found: Sequence[Transcript], *, as_json: bool) -> bool:
     from palaver.observe.pipeline import Pipeline
 
     with Pipeline(home, Config.read(home.config).model) as pipeline, progress_bars() as reporter:
-        report = pipeline.run(found, reporter)
+        report = pipeline.run(found, reporter, patience=_PATIENCE)
     if as_json:
         from palaver.templates.shapes import report_json
 

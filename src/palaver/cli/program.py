@@ -29,10 +29,14 @@ def server_of(home: Home) -> str:
 
     Options stand after the name: `-e` takes every word up to the `--` for a setting.
     """
-    called = Path(sys.argv[0]).absolute()
-    program = [sys.executable, "-m", "palaver"] if called.name == "__main__.py" else [str(called)]
     option = ["-e", *_setting(home)] if _setting(home) else []
-    return " ".join((*option, "--", shlex.join([*program, "mcp"])))
+    return " ".join((*option, "--", shlex.join([*program_words(), "mcp"])))
+
+
+def program_words() -> list[str]:
+    """What runs this very program from anywhere."""
+    called = Path(sys.argv[0]).absolute()
+    return [sys.executable, "-m", "palaver"] if called.name == "__main__.py" else [str(called)]
 
 
 def _setting(home: Home) -> list[str]:

@@ -19,7 +19,7 @@ def status(*, as_json: bool) -> None:
     home = Home.find()
     found = status_of(home, Config.read(home.config).model)
     if as_json:
-        from palaver.templates.shapes import status_json
+        from palaver.templates.status_shapes import status_json
 
         print_json(status_json(found))
     else:

@@ -1,0 +1,40 @@
+"""Stages: when each part of the work last succeeded, and what last went wrong."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from ...core.clock import now
+from ...core.errors import PalaverError
+from ...core.report import StageState
+from .database import Database
+
+
+class Stages:
+    """Reads and writes the states of stages."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def note(self, name: str, problems: Sequence[PalaverError] = ()) -> None:
+        """A stage ran, now: without problems it succeeded."""
+        if not problems:
+            self._db.run(
+                """INSERT INTO stage (name, succeeded) VALUES (?, ?)
+                   ON CONFLICT (name) DO UPDATE SET succeeded = excluded.succeeded""",
+                (name, now()),
+            )
+            return
+        first, *others = map(str, problems)
+        self._db.run(
+            """INSERT INTO stage (name, problem, failed) VALUES (?, ?, ?)
+               ON CONFLICT (name) DO UPDATE SET problem = excluded.problem, failed = excluded.failed""",
+            (name, f"{first} (and {len(others)} more)" if others else first, now()),
+        )
+
+    def all(self) -> list[StageState]:
+        """Every stage that ever ran, by name."""
+        rows = self._db.rows("SELECT name, succeeded, problem, failed FROM stage ORDER BY name")
+        return [
+            StageState(str(name), cast("int | None", succeeded), str(problem), cast("int | None", failed))
+            for name, succeeded, problem, failed in rows
+        ]

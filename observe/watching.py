@@ -1,0 +1,119 @@
+"""Watching: the background archiver. What is written is searchable within seconds, and learned from soon after.
+
+Lines are taken up here; observing, embedding and publishing are done by a process beside, so that they never make a new
+line wait.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from ..archiver.events import Events
+from ..archiver.raw import RawArchive
+from ..archiver.scanning import Scan
+from ..archiver.store import WATCHER, Store
+from ..archiver.watching import Clock, SystemClock, Watch
+from ..core.errors import LeaseHeld, PalaverError, StoreMissing
+from ..core.home import Home
+from ..core.report import Pass
+from .catching_up import Caught, Helper
+from .learning import Learning
+
+_SEAL: Final = 3600.0
+"""Seconds between two looks for copies that went quiet."""
+_HEARTBEAT: Final = 60.0
+"""Seconds between two notes that the archiver lives."""
+_BACK_OFF: Final = (1.0, 60.0)
+"""Seconds until the first, and the longest until any other, attempt after a failure."""
+
+Teller = Callable[[str, Mapping[str, object]], None]
+"""Hears what happened: its name and its numbers, and nothing that was said."""
+
+
+class Watcher:
+    """Archives for ever. One at a time for each home; a second raises `LeaseHeld`."""
+
+    def __init__(
+        self,
+        home: Home,
+        events: Events,
+        tell: Teller,
+        model: Callable[[], str | None] = lambda: None,
+        clock: Clock | None = None,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """`model` is asked before each round of embedding; None is the packaged one."""
+        self._home, self._events, self._tell, self._model = home, events, tell, model
+        self._scan, self._helper = Scan(), Helper(home)
+        self._clock, self._wait = clock or SystemClock(), wait
+        self._delay = _BACK_OFF[0]
+        self._heartbeat = self._seal = 0.0
+
+    def run(self) -> None:
+        """Watch until interrupted. A full disk, or a folder that may not be written to, is told and tried again."""
+        try:
+            while True:
+                try:
+                    self._watch()
+                except LeaseHeld:
+                    raise
+                except (PalaverError, OSError) as problem:
+                    self._tell("failed", {"problem": str(problem), "again_in": round(self._delay)})
+                    self._wait(self._delay)
+                    self._delay = min(self._delay * 2, _BACK_OFF[1])
+        finally:
+            self._helper.stop()
+            self._events.close()
+
+    def _watch(self) -> None:
+        self._home.make()
+        self._scan.forget()
+        with Store.create(self._home.database) as store, store.leases.hold(WATCHER, patience=1.0):
+            watch = Watch(store, RawArchive(self._home.archive), self._scan, self._events, self._clock)
+            learning = Learning(store, self._helper, self._model, self._clock)
+            self._tell("watching", {})
+            while True:
+                self._round(store, watch, learning)
+                self._delay = _BACK_OFF[0]
+
+    def _round(self, store: Store, watch: Watch, learning: Learning) -> None:
+        if not self._home.database.exists():
+            raise StoreMissing(self._home.root)
+        taken = watch.round()
+        if taken is not None:
+            self._tell_of_pass(taken)
+        caught = learning.round()
+        if caught is not None:
+            self._tell_of_round(store, caught, learning.again_in)
+        now = self._clock.monotonic()
+        if now >= self._heartbeat:
+            self._heartbeat = now + _HEARTBEAT
+            with store.transaction():
+                store.stages.note("watch")
+        if now >= self._seal and learning.quiet:
+            self._seal_some(store, watch, now)
+
+    def _seal_some(self, store: Store, watch: Watch, now: float) -> None:
+        done = watch.seal()
+        if done is None:
+            return
+        if not done.waiting:
+            self._seal = now + _SEAL
+        if done.sealed or done.problems:
+            self._tell("sealed", {"files": done.sealed, "problems": len(done.problems)})
+        with store.transaction():
+            store.stages.note("seal", done.problems)
+
+    def _tell_of_pass(self, done: Pass) -> None:
+        if done.changed or done.problems:
+            numbers = {"files": done.changed, "lines": done.lines, "exchanges": done.exchanges}
+            self._tell("archived", {**numbers, "problems": len(done.problems)})
+
+    def _tell_of_round(self, store: Store, ended: Caught | PalaverError, again_in: float) -> None:
+        problems = [ended] if isinstance(ended, PalaverError) else []
+        with store.transaction():
+            store.stages.note("learn", problems)
+        if isinstance(ended, PalaverError):
+            self._tell("failed", {"problem": str(ended), "again_in": round(again_in)})
+        elif ended.observed or ended.embedded:
+            self._tell("learned", {"observed": ended.observed, "embedded": ended.embedded, "behind": ended.lag})

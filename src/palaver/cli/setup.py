@@ -1,0 +1,138 @@
+"""`palaver setup`: what starts Palaver by itself."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from palaver.core.errors import PalaverError
+from palaver.core.home import Home
+
+from .output import as_json, print_json
+from .program import program_words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_CARRIED: Final = (
+    "PALAVER_HOME CLAUDE_CONFIG_DIR CODEX_HOME COPILOT_HOME GEMINI_CLI_HOME KIMI_CODE_HOME KIMI_SHARE_DIR OPENCODE_DB "
+    "PI_CODING_AGENT_DIR XDG_CONFIG_HOME XDG_DATA_HOME"
+).split()
+"""Where this shell's settings say that Palaver and the agents keep their data; a service does not see them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Service:
+    """A file that describes the archiver to what starts it, and the commands that start and stop it."""
+
+    path: Path
+    text: str
+    start: tuple[tuple[str, ...], ...]
+    stop: tuple[tuple[str, ...], ...]
+    forget: tuple[tuple[str, ...], ...] = ()
+    """Commands for when the file is gone."""
+
+
+@click.group(short_help="Have Palaver started by itself.")
+def setup() -> None:
+    """Have Palaver started by itself."""
+
+
+@setup.command("service")
+@click.option("--print", "only_print", is_flag=True, help="Print the file and do nothing else.")
+@click.option("--remove", is_flag=True, help="Stop the service and remove its file.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@as_json
+def service(*, only_print: bool, remove: bool, yes: bool, as_json: bool) -> None:
+    """Run `palaver watch` in the background from now on, as a service of this user.
+
+    Shows the systemd unit or the launchd agent first, and asks at a terminal before it is written and started. Your
+    archive stays where it is when the service is removed.
+    """
+    if remove and only_print:
+        raise click.UsageError("--print and --remove exclude each other.")
+    known = _service()
+    if only_print and not as_json:
+        click.echo(known.text, nl=False)
+    elif only_print:
+        print_json({"path": str(known.path), "text": known.text})
+    elif remove:
+        _remove(known, as_json=as_json)
+    else:
+        if not as_json:
+            click.echo(f"{known.path}:\n\n{known.text}")
+        if not yes and not as_json and sys.stdin.isatty():
+            click.confirm("Write this file and start the service?", default=True, abort=True)
+        _install(known, as_json=as_json)
+
+
+def _install(known: _Service, *, as_json: bool) -> None:
+    known.path.parent.mkdir(parents=True, exist_ok=True)
+    beside = known.path.with_name(f"{known.path.name}.new")
+    beside.write_text(known.text, encoding="utf-8")
+    beside.replace(known.path)
+    problem = _run(known.start)
+    if as_json:
+        print_json({"path": str(known.path), "started": not problem, "problem": problem or None})
+    elif problem:
+        commands = "\n".join(map(shlex.join, known.start))
+        raise PalaverError(f"the file is written, but not started: {problem}", hint=f"Start it with:\n{commands}")
+    else:
+        click.echo("Started; it starts again whenever you log in. `palaver status` shows what it does.")
+    if problem:
+        sys.exit(1)
+
+
+def _remove(known: _Service, *, as_json: bool) -> None:
+    there = known.path.exists()
+    if there:
+        _run(known.stop)
+        known.path.unlink()
+        _run(known.forget)
+    if as_json:
+        print_json({"path": str(known.path), "removed": there})
+    else:
+        click.echo(f"Stopped, and removed {known.path}." if there else f"There is no service: {known.path}")
+
+
+def _run(commands: Sequence[tuple[str, ...]]) -> str:
+    """What went wrong; empty where nothing did."""
+    for command in commands:
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        except OSError as error:
+            return f"{command[0]}: {error.strerror}"
+        if done.returncode:
+            return done.stderr.strip() or f"{shlex.join(command)} ended with {done.returncode}"
+    return ""
+
+
+def _service() -> _Service:
+    from palaver.templates.units import NAME, launchd_agent, systemd_unit
+
+    command = [*program_words(), "watch"]
+    environment = {name: os.environ[name] for name in _CARRIED if os.environ.get(name)}
+    Home.find()  # says so where the variable is no absolute path, before anything is written
+    if sys.platform == "darwin":
+        path = Path.home() / "Library" / "LaunchAgents" / f"{NAME}.plist"
+        domain = f"gui/{os.getuid()}"
+        stop = (("launchctl", "bootout", f"{domain}/{NAME}"),)
+        start = (("launchctl", "bootstrap", domain, str(path)),)
+        return _Service(path, launchd_agent(command, environment), start, stop)
+    unit = f"{NAME}.service"
+    settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    reload = ("systemctl", "--user", "daemon-reload")
+    return _Service(
+        settings / "systemd" / "user" / unit,
+        systemd_unit(command, environment),
+        start=(reload, ("systemctl", "--user", "enable", unit), ("systemctl", "--user", "restart", unit)),
+        stop=(("systemctl", "--user", "disable", "--now", unit),),
+        forget=(reload,),
+    )

@@ -1,0 +1,93 @@
+"""`palaver watch`: the background archiver."""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import time
+from logging.handlers import RotatingFileHandler
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from palaver.core.clock import now
+from palaver.core.config import Config
+from palaver.core.errors import ConfigInvalid, LeaseHeld, PalaverError
+from palaver.core.home import Home
+
+from .output import as_json, complain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_LOG_BYTES: Final = 500_000
+_log = logging.getLogger(__name__)
+
+
+@click.command(short_help="Archive what agents write as they write it.")
+@click.option("--poll", is_flag=True, help="Look every second, for folders that tell nothing of their changes.")
+@as_json
+def watch(*, poll: bool, as_json: bool) -> None:
+    """Archive what agents write as they write it, until it is stopped.
+
+    A line is found by `search` two seconds after it was written, and learned from soon after. Only one can run; the
+    other commands work meanwhile. `palaver setup service` has it started for you, and `palaver status` shows what it
+    does. Folders on network file systems are looked at every second, because nothing tells what happens there.
+    """
+    from palaver.archiver.events import FileEvents
+    from palaver.observe.watching import Watcher
+
+    home = Home.find()
+    _open_log(home)
+    # Both ways of being stopped are one; nothing is lost by either, nor by being killed.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        Watcher(home, FileEvents(poll=poll), _teller(home, as_json=as_json), _model(home)).run()
+    except LeaseHeld as held:
+        hint = "`palaver status` shows what it does. It has to end before another can begin."
+        raise PalaverError(f"the background archiver runs already: {held}", hint=hint) from None
+    except KeyboardInterrupt:
+        _teller(home, as_json=as_json)("stopped", {})
+
+
+def _open_log(home: Home) -> None:
+    # A log that cannot be written, as on a full disk, must not be the end of what it tells about.
+    logging.raiseExceptions = False
+    handler = RotatingFileHandler(home.log, maxBytes=_LOG_BYTES, backupCount=1, delay=True, encoding="utf-8")
+    formatter = logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
+    formatter.converter = time.gmtime
+    handler.setFormatter(formatter)
+    _log.addHandler(handler)
+    _log.setLevel(logging.INFO)
+    _log.propagate = False
+
+
+def _teller(home: Home, *, as_json: bool) -> Callable[[str, Mapping[str, object]], None]:
+    def tell(event: str, numbers: Mapping[str, object]) -> None:
+        row = " ".join((event, *(f"{name}={value}" for name, value in numbers.items())))
+        _log.info("%s", row)
+        if as_json:
+            click.echo(json.dumps({"event": event, "at": now(), **numbers}))
+        elif event == "watching":
+            complain(f"Watching your agents' folders; the archive is {home.root}. Ctrl-C stops it, nothing is lost.")
+        elif event == "failed":
+            complain(str(numbers["problem"]), f"Trying again in {numbers['again_in']} s.")
+        else:
+            complain(f"{time.strftime('%H:%M:%S')} {row}")
+
+    return tell
+
+
+def _model(home: Home) -> Callable[[], str | None]:
+    """What the settings say at the moment; what they said last, while they cannot be read."""
+    last = [Config.read(home.config).model]
+
+    def read() -> str | None:
+        try:
+            last[0] = Config.read(home.config).model
+        except ConfigInvalid as problem:
+            complain(str(problem), problem.hint)
+        return last[0]
+
+    return read

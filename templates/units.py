@@ -1,0 +1,58 @@
+"""Units: how the background archiver is described to what starts programs for a user, systemd or launchd."""
+
+import plistlib
+from collections.abc import Mapping, Sequence
+
+NAME = "palaver"
+
+
+def systemd_unit(command: Sequence[str], environment: Mapping[str, str]) -> str:
+    """A unit for `systemctl --user`; see systemd.service(5) and systemd.exec(5)."""
+    program, *arguments = command
+    words = [_quoted(program), *(_quoted(word).replace("$", "$$") for word in arguments)]
+    settings = "".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in environment.items())
+    return f"""[Unit]
+Description=Palaver archives what you and your coding agents say
+
+[Service]
+Type=exec
+ExecStart={" ".join(words)}
+{settings}Restart=on-failure
+RestartSec=10
+TimeoutStopSec=10
+Nice=10
+UMask=0077
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def launchd_agent(command: Sequence[str], environment: Mapping[str, str]) -> str:
+    """A property list for `launchctl`; see launchd.plist(5)."""
+    agent = {
+        "Label": NAME,
+        "ProgramArguments": list(command),
+        "EnvironmentVariables": dict(environment),
+        "RunAtLoad": True,
+        "KeepAlive": {"SuccessfulExit": False},
+        "ThrottleInterval": 10,
+        "ProcessType": "Background",
+        "Umask": 0o077,
+    }
+    return plistlib.dumps(agent, sort_keys=False).decode()
+
+
+def _quoted(word: str) -> str:
+    """A word as systemd reads it back, whatever bytes its name holds."""
+    data = word.encode("utf-8", "surrogateescape")
+    return '"' + "".join(_escaped(byte) for byte in data) + '"'
+
+
+def _escaped(byte: int) -> str:
+    letter = chr(byte)
+    if letter in {'"', "\\"}:
+        return f"\\{letter}"
+    if letter == "%":
+        return "%%"
+    return letter if letter.isprintable() and byte < 0x7F else f"\\x{byte:02x}"
