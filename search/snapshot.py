@@ -78,6 +78,8 @@ class Snapshot:
 
     def allowed(self, filters: Filters, among: Sequence[int]) -> AbstractSet[int]:
         """Those of these items that satisfy the filters."""
+        if (flags := self._flagged.get(filters)) is not None:
+            return {key for key in among if key < len(flags) and flags[key]}
         published = self._text.allowed(filters, among) - self._hidden if self._text is not None else set[int]()
         return published | self._read_tail().allowed(filters, among)
 
