@@ -13,10 +13,12 @@ from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from ..core.conversation import Session
+from .discretion import Discretion
 from .formats import by_agent
 from .lines import head
 from .parsing import Parsed, parse
 from .raw import Copied, RawArchive
+from .redaction import Redactor
 from .resume import Resume
 
 Answer: TypeAlias = tuple[Session, Parsed]
@@ -30,13 +32,16 @@ class Task:
     path: Path
     archive: Path
     archived: str
+    key: bytes
+    """By which placeholders of secrets are told apart."""
 
     def run(self) -> Answer:
         """The file's session, as far as its name and its first lines tell, and all its lines. Raises `OSError`."""
         known = by_agent(self.agent)
         with RawArchive(self.archive).open(self.archived) as file:
-            session = known.identify(self.path, head(file))
-            return session, parse(known, session, Resume(), file)
+            redactor = Redactor(self.key)
+            session = Discretion(redactor).session(known.identify(self.path, head(file)))
+            return session, parse(known, session, Resume(), file, redactor)
 
 
 _Awaited = tuple[Task, Future[Copied]]

@@ -6,21 +6,28 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
-from ..core.conversation import Note, Session
+from ..core.conversation import UNINDEXED, Session
 from ..core.errors import CopyDamaged, SourceUnreadable, ValueRefused
+from ..core.home import Home
 from ..core.progress import Progress, silent
 from ..core.report import Pass
 from . import lines
 from .ahead import Ahead, Answer, Task
 from .compression import DOCUMENT, opened
 from .copies import Copy
+from .discretion import Discretion
+from .exclusion import Exclusion
 from .formats import Format, by_agent
 from .raw import Copied, RawArchive, Stat, unreadable
-from .reading import Reading, entitle
+from .reading import Boundaries, Reading
+from .redaction import Redactor
 from .renewal import loses_nothing, renew
+from .rereading import Rereading
 from .resume import Resume
 from .store import Place, Source, Store
+from .storing import store_reading
 from .transcripts import Transcript
 from .unrolling import Unrolled, Unroller
 
@@ -63,8 +70,11 @@ class _Taken:
 class Ingest:
     """Brings transcripts into the store. Interrupt it at any time: each file is taken up whole or not at all."""
 
-    def __init__(self, store: Store, raw: RawArchive) -> None:
+    def __init__(self, store: Store, raw: RawArchive, exclusion: Exclusion | None = None) -> None:
         self._store, self._raw = store, raw
+        home = Home(raw.root.parent)
+        self._key = home.key()
+        self._boundaries = Boundaries(home.root, Redactor(self._key), exclusion or Exclusion())
         self._waiting: list[_Taken] = []
 
     def run(self, transcripts: Iterable[Transcript], progress: Progress = silent) -> Pass:
@@ -88,6 +98,7 @@ class Ingest:
                 pool.shutdown(wait=True, cancel_futures=True)
                 self._store_waiting(tally)
         progress(len(jobs), len(jobs))
+        Rereading(self._store, self._raw, self._boundaries).run(tally, progress)
         self._forget_gone()
         return tally
 
@@ -96,7 +107,7 @@ class Ingest:
         for portion in _portions(copying):
             worth = sum(job.size for job, _ in portion) >= _WORTH_HELP
             tasks = {
-                job.archived: (Task(job.format.agent, job.path, self._raw.root, job.archived), copy)
+                job.archived: (Task(job.format.agent, job.path, self._raw.root, job.archived, self._key), copy)
                 for job, copy in portion
                 if worth and job.continued is None
             }
@@ -203,19 +214,26 @@ class Ingest:
     def _read(self, job: _Job, source: Source, answer: Answer | None, tally: Pass) -> _Taken:
         """Read first and write later, so that nobody waits for the parser."""
         with self._raw.open(source.archived) as file:
-            session, parsed = answer or (job.format.identify(source.path, lines.head(file)), None)
+            session, parsed = answer or (self._identify(job, file), None)
             session = self._session(session, tally)
             places = partial(self._places, tally=tally)
-            reading = Reading(job.format, session, source, places, self._raw.root.parent)
+            reading = Reading(job.format, session, source, places, self._boundaries)
             reading.run(file, parsed)
         return _Taken(job, source, session, reading)
+
+    def _identify(self, job: _Job, file: BinaryIO) -> Session:
+        told = job.format.identify(job.path, lines.head(file))
+        return Discretion(self._boundaries.redactor).session(told)
 
     def _session(self, told: Session, tally: Pass) -> Session:
         """The session as it is stored, which may need what waits to be stored first."""
         if any((told.agent, told.native_id) == (each.session.agent, each.session.native_id) for each in self._waiting):
             self._store_waiting(tally)
         number = self._store.sessions.find(told.agent, told.native_id)
-        return told if number is None else self._store.sessions.load(number)
+        session = told if number is None else self._store.sessions.load(number)
+        if self._store.sessions.is_unindexed(session.agent, session.parent_id):
+            session.links[UNINDEXED] = "yes"
+        return session
 
     def _places(self, records: Collection[str], tally: Pass) -> Mapping[str, Place]:
         if any(not each.reading.records.keys().isdisjoint(records) for each in self._waiting):
@@ -239,25 +257,11 @@ class Ingest:
                     tally.exchanges += len(taken.reading.exchanges)
 
     def _store_one(self, taken: _Taken) -> None:
-        sources, source, reading = self._store.sources, taken.source, taken.reading
+        sources, source = self._store.sources, taken.source
         if taken.job.replaced is not None:
             sources.supersede(taken.job.replaced)
-        number = source.session = self._store.sessions.save(taken.session)
-        number_of_source = sources.save(source)
-        sources.own(number_of_source, reading.records)
-        self._store.exchanges.replace(number, number_of_source, reading.first, reading.exchanges)
-        self._entitle(reading.titles)
+        store_reading(self._store, source, taken.session, taken.reading)
         sources.report(source.path, None)
-
-    def _entitle(self, titles: Sequence[Note]) -> None:
-        """Give titles to the sessions that hold the records they name; those of unknown records tell nothing."""
-        places = self._store.sources.places({title.about for title in titles})
-        for title in titles:
-            number = self._store.sources.session_of(places[title.about][0]) if title.about in places else None
-            if number is not None:
-                session = self._store.sessions.load(number)
-                entitle(session, title)
-                self._store.sessions.save(session)
 
     def _report(self, problem: SourceUnreadable, tally: Pass) -> None:
         with self._store.transaction():
@@ -315,5 +319,5 @@ def _source(job: _Job, copied: Copied) -> Source:
     )
     if before is not None:
         source.id, source.session = before.id, before.session
-        source.resume = Resume() if job.renewed else before.resume
+        source.resume = Resume() if job.renewed or before.rules != source.rules else before.resume
     return source

@@ -1,13 +1,16 @@
-"""Parsing: what the lines of one archived file say, before anybody asks what of it is new."""
+"""Parsing: what the lines of one archived file say, without its secrets, before anybody asks what of it is new."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from ..core.conversation import Exchange, Fact, Note, Session, Skipped, Turn
+from ..core.conversation import Exchange, Fact, Kind, Note, Session, Skipped, Speaker, Turn
+from .discretion import Discretion
 from .exchanges import group
 from .formats import Event, Format, Reader
 from .lines import Line, decode, split
+from .private import Unindexed, asked_for
+from .redaction import Redactor
 from .resume import Resume
 
 PARSED = "parsed"
@@ -20,12 +23,13 @@ class Parsed:
     """The lines of a file from `start` on.
 
     `outcomes` has one entry a line, `records` maps the ids of its records to lines. `pending` bytes after `end` are a
-    last line that is still being written.
+    last line that is still being written. `unindexed` is true when the person asked to keep the session out.
     """
 
     start: Resume
     end: int
     pending: int = 0
+    unindexed: bool = False
     outcomes: list[str] = field(default_factory=list[str])
     notes: list[Note] = field(default_factory=list[Note])
     exchanges: list[Exchange] = field(default_factory=list[Exchange])
@@ -33,7 +37,12 @@ class Parsed:
 
 
 def parse(
-    known: Format, session: Session, start: Resume, file: BinaryIO, repeated: Collection[str] = frozenset()
+    known: Format,
+    session: Session,
+    start: Resume,
+    file: BinaryIO,
+    redactor: Redactor,
+    repeated: Collection[str] = frozenset(),
 ) -> Parsed:
     """Read to the end. Turns of records that are `repeated`, or come again, are only counted.
 
@@ -49,7 +58,15 @@ def parse(
                 found.notes.append(event)
             case Skipped(line, reason):
                 found.outcomes[line - start.line] = reason
+    _keep_secrets(found, Discretion(redactor))
     return found
+
+
+def _keep_secrets(found: Parsed, discretion: Discretion) -> None:
+    found.exchanges = discretion.exchanges(found.exchanges)
+    found.notes = discretion.notes(found.notes)
+    found.outcomes = discretion.reasons(found.outcomes)
+    found.records = discretion.records(found.records)
 
 
 def _counted(lines: Iterable[Line], found: Parsed) -> Iterator[Line]:
@@ -66,11 +83,13 @@ class _Fresh(Reader):
     """A reader that says of repeated turns only that they are: who repeats a prompt does not go back to it."""
 
     def __init__(self, reader: Reader, found: Parsed, repeated: Collection[str]) -> None:
-        self._reader, self._records, self._elsewhere = reader, found.records, repeated
+        self._reader, self._found, self._elsewhere = reader, found, repeated
 
     def read(self, lines: Iterable[Line]) -> Iterator[Event]:
         repeated = 0
         for event in self._reader.read(lines):
+            if isinstance(event, Turn) and event.speaker is Speaker.HUMAN and event.kind is Kind.PROMPT:
+                self._found.unindexed |= asked_for(event.text) is Unindexed.SESSION
             if isinstance(event, Turn) and self._is_repeated(event):
                 repeated = event.line
                 yield Skipped(event.line, REPEATED)
@@ -81,4 +100,4 @@ class _Fresh(Reader):
         """Whether the turn's record is known from another line, here or elsewhere."""
         if not turn.record:
             return False
-        return turn.record in self._elsewhere or self._records.setdefault(turn.record, turn.line) != turn.line
+        return turn.record in self._elsewhere or self._found.records.setdefault(turn.record, turn.line) != turn.line

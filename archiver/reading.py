@@ -3,17 +3,21 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from ..core.conversation import Exchange, Fact, Kind, Note, Session
+from ..core.conversation import UNINDEXED, Exchange, Fact, Kind, Note, Session
 from .exchanges import left_behind
+from .exclusion import Exclusion
 from .formats import Format
 from .parsing import Parsed, parse
 from .recursion import leave_out
+from .redaction import Redactor
 from .resume import Resume
 from .store import Place, Source
 from .text import heading_of, one_line, plan_in
+from .withholding import withhold, withhold_all
 
 _TITLE_LENGTH = 80
 _PICTURES = ("[image", "[picture")
@@ -24,6 +28,15 @@ Places = Callable[[Collection[str]], Mapping[str, Place]]
 """Where record ids were first seen, as far as they are known."""
 
 
+@dataclass(frozen=True, slots=True)
+class Boundaries:
+    """Where telling ends: our own home, secrets, excluded folders."""
+
+    home: Path
+    redactor: Redactor
+    exclusion: Exclusion = field(default_factory=Exclusion)
+
+
 class Reading:
     """One pass over a source's new lines.
 
@@ -31,9 +44,9 @@ class Reading:
     knows what its notes told, and `records` maps new record ids to lines.
     """
 
-    def __init__(self, known: Format, session: Session, source: Source, places: Places, home: Path) -> None:
+    def __init__(self, known: Format, session: Session, source: Source, places: Places, boundaries: Boundaries) -> None:
         self._format, self._session, self._source, self._places = known, session, source, places
-        self._home = home
+        self._boundaries = boundaries
         self._found = Parsed(source.resume, source.resume.byte)
         self.titles: list[Note] = []
         """Titles that name a record, which may belong to another session."""
@@ -60,18 +73,35 @@ class Reading:
 
     def run(self, file: BinaryIO, parsed: Parsed | None = None) -> None:
         """Read to the end, or take what somebody `parsed` from the source's resume point on."""
-        self._found = parsed or parse(self._format, self._session, self._source.resume, file)
+        self._found = parsed or self._parse(file, self._source.resume)
         elsewhere = self._known_elsewhere()
-        if self._reaches_back(elsewhere):
-            self._found = parse(self._format, self._session, Resume(), file)
+        if self._reaches_back(elsewhere) or (self._is_unindexed and self._found.start != Resume()):
+            self._found = self._parse(file, Resume())
             elsewhere = self._known_elsewhere()
         if elsewhere:
-            self._found = parse(self._format, self._session, self._found.start, file, elsewhere.keys())
-        leave_out(self._found, self._session, self._home)
+            self._found = self._parse(file, self._found.start, elsewhere.keys())
+        self._leave_out()
         for note in self._found.notes:
             self._note(note)
         self._describe()
         self._account()
+
+    def _parse(self, file: BinaryIO, start: Resume, repeated: Collection[str] = frozenset()) -> Parsed:
+        return parse(self._format, self._session, start, file, self._boundaries.redactor, repeated)
+
+    @property
+    def _is_unindexed(self) -> bool:
+        return self._found.unindexed or UNINDEXED in self._session.links
+
+    def _leave_out(self) -> None:
+        """What nobody said, and what nobody else may know."""
+        leave_out(self._found, self._session, self._boundaries.home)
+        withhold(self._found, self._session, self._boundaries.exclusion)
+        if self._is_unindexed:
+            withhold_all(self._found)
+            self._session.links[UNINDEXED] = "yes"
+            self._session.title, self._session.title_rank = "", -1
+            self._source.resume = Resume()
 
     def _known_elsewhere(self) -> dict[str, Place]:
         """Records that stood on another line before. Asked once for all: most files share nothing with others."""

@@ -1,9 +1,16 @@
 """Text as people and indexes want it: without terminal colours and NUL, and no longer than asked for."""
 
 import re
+from typing import Final
 
 from ..core.text import without_ansi
 
+MARGIN: Final = 1000
+"""Characters beyond a cut that stay until it is known whether a secret lies across it."""
+CUT: Final = "\0"
+"""Stands around the number in a text that waits to be trimmed; no other text holds it."""
+
+_CUT = re.compile(rf"{CUT}(\d{{1,15}}){CUT}")
 _PLAN = re.compile(r"\s*implement the following plan:?\s*", re.IGNORECASE)
 _HEADING = re.compile(r"^#{1,3}\s+(.+?)\s*$", re.MULTILINE)
 
@@ -14,11 +21,33 @@ def clean(text: str) -> str:
 
 
 def clip(text: str, limit: int | None) -> str:
-    """The text, or its head and its tail when it has more than `limit` characters; None for no limit."""
+    """The text, or its head and its tail when it has more than `limit` characters; None for no limit.
+
+    What is longer keeps a margin around the cut until `trim` makes it: a secret must not be cut before it is known.
+    """
     if limit is None or len(text) <= limit:
         return text
-    head, tail = limit * 2 // 3, limit // 3
-    return f"{text[:head].rstrip()}\n[… {len(text) - head - tail} characters left out …]\n{text[-tail:].lstrip()}"
+    if len(text) <= limit + 2 * MARGIN:
+        return f"{text}{CUT}{limit}{CUT}"
+    head, tail = limit * 2 // 3 + MARGIN, limit // 3 + MARGIN
+    return f"{text[:head]}{CUT}{len(text) - head - tail}{CUT}{text[-tail:]}"
+
+
+def trim(text: str) -> str:
+    """A clipped text at its final length; every other text as it is."""
+    cut = _CUT.search(text)
+    if cut is None:
+        return text
+    head, tail, number = text[: cut.start()], text[cut.end() :], int(cut[1])
+    if tail:
+        return _gapped(head[:-MARGIN], number + 2 * MARGIN, tail[MARGIN:])
+    limit = number
+    first, last = limit * 2 // 3, limit // 3
+    return head if len(head) <= limit else _gapped(head[:first], len(head) - first - last, head[-last:])
+
+
+def _gapped(head: str, left_out: int, tail: str) -> str:
+    return f"{head.rstrip()}\n[… {left_out} characters left out …]\n{tail.lstrip()}"
 
 
 def one_line(text: str, limit: int | None = None) -> str:

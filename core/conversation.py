@@ -6,7 +6,7 @@ Times are integers, milliseconds since 1970-01-01T00:00Z. Lines are 1-based and 
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 Milliseconds: TypeAlias = int
 
@@ -158,6 +158,10 @@ class SessionKind(StrEnum):
 
     MAIN = "main"
     SUBAGENT = "subagent"
+
+
+UNINDEXED: Final = "unindexed"
+"""The link of a session that its person wants in the copies alone, with its sub-agents and all that goes on from it."""
 
 
 @dataclass(slots=True)

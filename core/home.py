@@ -1,11 +1,16 @@
 """Where everything lies: one folder, moved by one variable."""
 
 import os
+import secrets
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from .errors import ConfigInvalid
+
+_KEY_BYTES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,21 @@ class Home:
         """The user's own templates, each replacing the packaged one of the same name."""
         return self.root / "templates"
 
+    def key(self) -> bytes:
+        """32 random bytes by which placeholders of secrets are told apart, made once for the whole archive.
+
+        Who has them can try guesses on a placeholder. Losing them only gives the same secrets other placeholders.
+        """
+        path = self.root / "redaction.key"
+        try:
+            key = path.read_bytes()
+        except FileNotFoundError:
+            key = b""
+        if len(key) == _KEY_BYTES:
+            return key
+        _write_key(path)
+        return path.read_bytes()
+
     def make(self) -> None:
         """Create the folder, closed to everyone else; raises `ConfigInvalid` where that is impossible."""
         try:
@@ -68,6 +88,22 @@ class Home:
             raise ConfigInvalid(
                 f"{self.root} cannot be made: {reason}", hint="Set PALAVER_HOME to a folder you may write to."
             ) from None
+
+
+def _write_key(path: Path) -> None:
+    descriptor, beside = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(secrets.token_bytes(_KEY_BYTES))
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        if path.exists() and path.stat().st_size != _KEY_BYTES:
+            path.unlink()
+        os.link(beside, path)  # unlike a renaming, it takes nothing from who was faster
+    except FileExistsError:
+        pass
+    finally:
+        Path(beside).unlink()
 
 
 def _data_directory() -> Path:

@@ -49,9 +49,10 @@ class Layers:
     @cached_property
     def _passages(self) -> "Passages":
         from ..archiver.raw import RawArchive
+        from ..archiver.redaction import Redactor
         from .passages import Passages
 
-        return Passages(self._store, RawArchive(self._home.archive))
+        return Passages(self._store, RawArchive(self._home.archive), Redactor(self._home.key()))
 
     def get_observations(self, wanted: Sequence[str]) -> tuple[Detail, ...]:
         """Layer 2: everything known about these hits, in the order asked; raises `TooManyIds` or `UnknownIds`."""

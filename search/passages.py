@@ -2,26 +2,32 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
+from ..archiver.discretion import Discretion
 from ..archiver.exchanges import group
 from ..archiver.formats import by_agent
 from ..archiver.lines import split
 from ..archiver.raw import RawArchive
+from ..archiver.redaction import Redactor
 from ..archiver.store import Source, Store
+from ..archiver.withholding import is_withheld
 from ..core import tokens
-from ..core.conversation import Exchange, Fact, Session
+from ..core.conversation import UNINDEXED, Exchange, Fact, Session
 from ..core.disclosure import Transcript
 from ..core.errors import InvalidLineRange, PathOutsideArchive
 
 BUDGET = 8_000
 """Tokens of conversation in one reply; a longer stretch is cut and goes on at `next_line`."""
+_TELLING = 100_000
+"""Characters of a text that are counted to tell whether it fits: counting a megabyte takes a third of a second."""
 
 
 class Passages:
     """Reads the archive by path and lines. Nothing outside it can be named."""
 
-    def __init__(self, store: Store, raw: RawArchive) -> None:
-        self._store, self._raw = store, raw
+    def __init__(self, store: Store, raw: RawArchive, redactor: Redactor) -> None:
+        self._store, self._raw, self._discretion = store, raw, Discretion(redactor)
 
     def read(self, path: str, start: int, end: int | None) -> Transcript:
         """The conversation on these lines (1-based, inclusive; to the last one without `end`).
@@ -30,9 +36,11 @@ class Passages:
         """
         source, last = self._range(path, start, end)
         session = self._store.sessions.load(source.session) if source.session is not None else Session(source.agent, "")
-        exchanges = list(self._exchanges(source, session, start, last, shorten=False))
-        if _tokens(exchanges) > BUDGET:
+        shown = UNINDEXED not in session.links
+        exchanges = list(self._exchanges(source, session, start, last, shorten=False)) if shown else []
+        if _exceed_budget(exchanges):
             exchanges = list(self._exchanges(source, session, start, last, shorten=True))
+        exchanges = self._discretion.exchanges(exchanges)
         exchanges, next_line = _within_budget(exchanges)
         return Transcript(
             path=source.archived,
@@ -86,13 +94,22 @@ class Passages:
         left = self._store.exchanges.left_behind(source.id or 0, start, last)
         with self._raw.open(source.archived) as file:
             lines = split(file, start_byte=first.start_byte, start_line=first.start_line)
-            wanted = (line for line in lines if line.number <= last)
+            wanted = islice(lines, last - first.start_line + 1)
             for event in group(reader, wanted, first_ordinal=first.ordinal):
-                if isinstance(event, Exchange):
+                if isinstance(event, Exchange) and not is_withheld(event):
                     said = (turn for turn in event.turns if start <= turn.line <= last)
                     turns = tuple(turn._replace(active=False) if turn.line in left else turn for turn in said)
                     if turns:
                         yield replace(event, turns=turns)
+
+
+def _exceed_budget(exchanges: list[Exchange]) -> bool:
+    spent = 0
+    for turn in (turn for exchange in exchanges for turn in exchange.turns):
+        spent += tokens.count(turn.text[:_TELLING])
+        if spent > BUDGET:
+            return True
+    return False
 
 
 def _tokens(exchanges: list[Exchange]) -> int:

@@ -73,7 +73,7 @@ class Format(Protocol):
         ...
 
     def reader(self, session: Session, *, shorten: bool = True) -> Reader:
-        """A reader for one file of that session; `shorten` keeps long inputs and results to their head and tail."""
+        """A reader for one file of that session; `shorten` clips long inputs and results."""
         ...
 
 

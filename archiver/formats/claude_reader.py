@@ -13,7 +13,6 @@ from .claude_queue import QUEUED, Queue
 from .claude_tools import INPUT_LIMIT, Call, block_text, call, content_text, describe, outcome
 from .shape import instant, listing, mapping, string, whole
 
-_TITLE_LENGTH = 100
 _TITLES = {"custom-title": ("customTitle", 4), "agent-name": ("agentName", 3), "ai-title": ("aiTitle", 2)}
 _SUMMARY_RANK = 1
 _SYNTHETIC = "<synthetic>"
@@ -131,7 +130,7 @@ class ClaudeReader:
         if reason is not None:
             return reason
         handler = self._handlers.get(kind)
-        return handler(record, line) if handler is not None else f"unknown-type:{one_line(kind, 40)}"
+        return handler(record, line) if handler is not None else f"unknown-type:{one_line(kind)}"
 
     def _user(self, record: Record, line: int) -> Given:
         content = mapping(record.get("message")).get("content")
@@ -262,7 +261,7 @@ class ClaudeReader:
             return self._say(record, line, Said(Speaker.HOST, Kind.INJECTED, text) if bare else said)
         if subtype in _SKIPPED_SYSTEM or subtype in {"away_summary", "local_command"}:
             return BOOKKEEPING
-        return f"unknown-type:system/{one_line(subtype, 40)}"
+        return f"unknown-type:system/{one_line(subtype)}"
 
     def _attachment(self, record: Record, line: int) -> Given:
         attached = mapping(record.get("attachment"))
@@ -296,7 +295,7 @@ class ClaudeReader:
         return QUEUED
 
     def _summary(self, record: Record, line: int) -> Given:
-        title, about = one_line(clean(string(record.get("summary"))), _TITLE_LENGTH), string(record.get("leafUuid"))
+        title, about = one_line(clean(string(record.get("summary")))), string(record.get("leafUuid"))
         return [Note(line, Fact.TITLE, title, _SUMMARY_RANK, about)] if title else EMPTY
 
     def _title(self, record: Record, line: int) -> Given:
@@ -304,7 +303,7 @@ class ClaudeReader:
         return self._entitle(line, string(record.get(name)), rank) or REPEATED
 
     def _entitle(self, line: int, text: str, rank: int) -> Events:
-        title = one_line(clean(text), _TITLE_LENGTH)
+        title = one_line(clean(text))
         if not title or self._titles.get(rank) == title:
             return []
         self._titles[rank] = title

@@ -171,7 +171,7 @@ class CodexReader:
         ] or REPEATED
 
     def _title(self, payload: Record, mark: Mark) -> Given:
-        name = one_line(string(payload.get("thread_name")), 100)
+        name = one_line(string(payload.get("thread_name")))
         return self._facts.learn(mark.line, Fact.TITLE, name, rank=_TITLE_RANK) or REPEATED
 
     def _usage(self, payload: Record, mark: Mark) -> Given:

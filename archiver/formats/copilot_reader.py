@@ -110,7 +110,7 @@ class CopilotReader:
         return self._facts.learn(mark.line, Fact.MODEL, string(data.get("newModel"))) or REPEATED
 
     def _title(self, data: Record, mark: Mark) -> Given:
-        title = one_line(string(data.get("title")), 100)
+        title = one_line(string(data.get("title")))
         return self._facts.learn(mark.line, Fact.TITLE, title, rank=_TITLE_RANK) or REPEATED
 
     def _compaction(self, data: Record, mark: Mark) -> Given:

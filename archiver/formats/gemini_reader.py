@@ -113,7 +113,7 @@ class GeminiReader:
         events: list[Turn | Note] = [
             *learn(number, Fact.SESSION, string(about.get("sessionId"))),
             *learn(number, Fact.CWD, named[0] if named else ""),
-            *learn(number, Fact.TITLE, one_line(string(about.get("summary")), 100), rank=_TITLE_RANK),
+            *learn(number, Fact.TITLE, one_line(string(about.get("summary"))), rank=_TITLE_RANK),
         ]
         if "messages" not in about:
             return events

@@ -30,4 +30,4 @@ def of_line(line: Line, given: Sequence[Given]) -> Sequence[Turn | Note | Skippe
 
 def unknown(kind: str) -> str:
     """The reason for passing over a record of a kind that no reader knows yet."""
-    return f"unknown-type:{one_line(clean(kind), 40)}"
+    return f"unknown-type:{one_line(clean(kind))}"

@@ -91,7 +91,7 @@ class PiReader:
         ] or REPEATED
 
     def _info(self, record: Record, mark: Mark) -> Given:
-        name = one_line(string(record.get("name")), 100)
+        name = one_line(string(record.get("name")))
         return self._facts.learn(mark.line, Fact.TITLE, name, rank=_TITLE_RANK) or REPEATED
 
     def _model(self, record: Record, mark: Mark) -> Given:

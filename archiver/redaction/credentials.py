@@ -8,6 +8,7 @@ _BETWEEN = r"""(?:[\s"'`+,;|>#*\\]|\\[nrt]|\d{1,6}(?:→|:|\t))"""
 _HEADER = r"(?:[A-Z][A-Za-z-]{2,20}: [^\n\\]{1,100})"
 _BEGIN = rf"(?i:-----BEGIN[ A-Z0-9_-]{{0,100}}PRIVATE KEY(?: BLOCK)?-----)(?:{_BETWEEN}+{_HEADER})*"
 _END = r"(?i:-----END[ A-Z0-9_-]{0,100}KEY(?: BLOCK)?-----)"
+_PRIVATE_END = r"(?i:-----END[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----)"
 _BASE64 = r"[A-Za-z0-9+/=]"
 
 _EXAMPLES = """
@@ -39,6 +40,11 @@ CREDENTIALS: tuple[Rule, ...] = (
         rf"{_BEGIN}(?:{_BETWEEN}+{_BASE64}{{16,}}(?:{_BETWEEN}+{_BASE64}+)*{_BETWEEN}*{_END}"
         rf"|(?:{_BETWEEN}+{_BASE64}{{16,}})+)",
         ("private key",),
+    ),
+    Rule(
+        "private-key",  # the end of a key whose beginning was cut off
+        rf"({_BASE64}{{16,}}(?:{_BETWEEN}+{_BASE64}+)*{_BETWEEN}*{_PRIVATE_END})",
+        ("-----end",),
     ),
     Rule(
         "private-key",

@@ -3,7 +3,7 @@
 import json
 from typing import cast
 
-from ...core.conversation import Session, SessionKind
+from ...core.conversation import UNINDEXED, Session, SessionKind
 from .changes import Changes, Entity
 from .database import Database, Row
 
@@ -22,6 +22,11 @@ class Sessions:
         """The number of the session that an agent calls `native_id`."""
         row = self._db.one("SELECT id FROM session WHERE agent = ? AND native_id = ?", (agent, native_id))
         return cast(int, row[0]) if row else None
+
+    def is_unindexed(self, agent: str, native_id: str) -> bool:
+        """Whether a session is known, and its person wants it in the copies alone."""
+        number = self.find(agent, native_id) if native_id else None
+        return number is not None and UNINDEXED in self.load(number).links
 
     def load(self, number: int) -> Session:
         """The session with this number, which must exist."""

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import cast
 
 from ...core.clock import now
-from ...core.conversation import SessionKind
+from ...core.conversation import UNINDEXED, SessionKind
+from ..redaction import VERSION
 from ..resume import Resume
 from .database import Database, Row
 
@@ -24,6 +25,7 @@ class Source:
     `size` counts bytes of the file, `parsed` and `pending` bytes of its content, which is more where the file is
     compressed. Always `lines == sum(coverage.values())`; the `pending` bytes after `parsed` are a line still being
     written.
+    `rules` is the version of the rules by which secrets were taken out of what it says.
     `head` and `tail` are digests of the first and the last 4 KiB archived, by which an append is told from a rewrite.
     """
 
@@ -42,12 +44,13 @@ class Source:
     lines: int = 0
     coverage: dict[str, int] = field(default_factory=dict[str, int])
     resume: Resume = field(default_factory=Resume)
+    rules: str = VERSION
     id: int | None = None
 
 
 _COLUMNS = (
     "id, agent, path, archived, device, inode, mtime, size, head, tail, session, parsed, pending, lines, coverage, "
-    "resume"
+    "resume, rules"
 )
 
 
@@ -108,6 +111,25 @@ class Sources:
     def supersede(self, source: Source) -> None:
         """Keep a source's copy and rows, but let its path belong to a new source."""
         self._db.run("UPDATE source SET superseded = 1 WHERE id = ?", (source.id,))
+
+    def outdated(self) -> list[Source]:
+        """Sources that older rules read, or that tell of a session which is to be in the copies alone."""
+        rows = self._db.rows(
+            f"""SELECT {_COLUMNS} FROM source WHERE rules <> ? OR (
+                    session IN (
+                        SELECT s.id FROM session s LEFT JOIN session p
+                        ON p.agent = s.agent AND p.native_id = s.parent_id AND s.parent_id <> ''
+                        WHERE coalesce(s.links ->> '$.{UNINDEXED}', p.links ->> '$.{UNINDEXED}') NOT NULL
+                    ) AND EXISTS (SELECT 1 FROM exchange WHERE source = source.id)
+                ) ORDER BY id""",
+            (VERSION,),
+        )
+        return [_source(row) for row in rows]
+
+    def is_first(self, source: Source) -> bool:
+        """Whether no older source belongs to its session."""
+        row = self._db.one("SELECT min(id) FROM source WHERE session = ?", (source.session,))
+        return row is not None and row[0] == source.id
 
     def coverage(self) -> Counter[str]:
         """All archived lines by outcome."""
@@ -185,12 +207,13 @@ def _values(source: Source) -> tuple[str | bytes | int | None, ...]:
         source.lines,
         json.dumps(source.coverage),
         json.dumps([resume.line, resume.byte, resume.ordinal, resume.coverage]),
+        source.rules,
     )
 
 
 def _source(row: Row) -> Source:
     number, agent, path, archived, device, inode, mtime, size, head, tail, session, *read = row
-    parsed, pending, lines, coverage, resume = read
+    parsed, pending, lines, coverage, resume, rules = read
     return Source(
         id=cast(int, number),
         agent=str(agent),
@@ -208,4 +231,5 @@ def _source(row: Row) -> Source:
         lines=cast(int, lines),
         coverage=json.loads(str(coverage)),
         resume=Resume(*json.loads(str(resume))),
+        rules=str(rules),
     )

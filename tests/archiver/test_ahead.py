@@ -19,6 +19,7 @@ from palaver.archiver.raw import Copied, RawArchive
 from .history import History, talk
 
 SESSIONS = 12
+KEY = b"k" * 32
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def _tasks(history: History, copied: bool = True) -> dict[str, tuple[Task, Futur
         copy = Future[Copied]()
         if copied:
             copy.set_result(raw.copy(path, path.name))
-        tasks[path.name] = (Task("claude-code", path, raw.root, path.name), copy)
+        tasks[path.name] = (Task("claude-code", path, raw.root, path.name, KEY), copy)
     return tasks
 
 
@@ -97,7 +98,7 @@ def test_a_process_ends_with_the_one_that_started_it() -> None:
 def test_a_copy_that_is_gone_is_left_to_the_one_who_asks(tmp_path: Path) -> None:
     """Another process that cannot read a copy says so and goes on."""
     helper = ahead._Helper()
-    missing = Task("claude-code", tmp_path / "a.jsonl", tmp_path, "a.jsonl")
+    missing = Task("claude-code", tmp_path / "a.jsonl", tmp_path, "a.jsonl", KEY)
     try:
         assert [helper.ask(missing), helper.ask(missing)] == [None, None]
         assert helper._process.poll() is None

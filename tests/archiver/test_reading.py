@@ -9,7 +9,8 @@ import pytest
 
 from palaver.archiver.formats.claude_code import ClaudeCode
 from palaver.archiver.parsing import PARSED, REPEATED
-from palaver.archiver.reading import Reading, entitle, project_of, title_of
+from palaver.archiver.reading import Boundaries, Reading, entitle, project_of, title_of
+from palaver.archiver.redaction import Redactor
 from palaver.archiver.resume import Resume
 from palaver.archiver.store import Place, Source
 from palaver.core.conversation import Fact, Note, Session, SessionKind
@@ -17,6 +18,7 @@ from palaver.core.conversation import Fact, Note, Session, SessionKind
 from .formats.claude import replied, said, text, written
 from .history import FORK, ORIGINAL, talk
 
+BOUNDARIES = Boundaries(Path("/home/demo/palaver"), Redactor(b"k" * 32))
 MODE = {"type": "mode", "mode": "normal", "sessionId": ORIGINAL}
 
 
@@ -49,7 +51,7 @@ class Read:
         self.source = replace(source)
         self.asked: list[set[str]] = []
         self._places = places or {}
-        self.reading = Reading(ClaudeCode(), self.session, self.source, self._look_up, Path("/home/demo/palaver"))
+        self.reading = Reading(ClaudeCode(), self.session, self.source, self._look_up, BOUNDARIES)
         self.reading.run(io.BytesIO(written(records)))
 
     def _look_up(self, records: Collection[str]) -> Mapping[str, Place]:
@@ -105,9 +107,7 @@ def test_reading_stops_before_a_line_still_being_written() -> None:
     """The place where it stopped is the end of the last whole line."""
     data = written(talk("one"))
     source_, session = source(), Session("claude-code", ORIGINAL)
-    Reading(ClaudeCode(), session, source_, lambda _: {}, Path("/home/demo/palaver")).run(
-        io.BytesIO(data + b'{"type":"user","mess')
-    )
+    Reading(ClaudeCode(), session, source_, lambda _: {}, BOUNDARIES).run(io.BytesIO(data + b'{"type":"user","mess'))
 
     assert (source_.lines, source_.parsed, source_.coverage) == (2, len(data), {PARSED: 2})
 

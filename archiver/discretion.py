@@ -1,0 +1,126 @@
+"""Discretion: everything that was parsed, without secrets and private spans, before anybody else sees it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from ..core.conversation import Exchange, Fact, Note, Session, Speaker, Turn
+from . import private
+from .redaction import Redactor
+from .text import CUT, trim
+
+_NAMES_TOGETHER, _TEXTS_TOGETHER = 256, 8
+"""Turns that are looked through at once: most hold nothing to take out, and asking costs more than looking."""
+_BETWEEN = "\n\0\n"
+"""Between names, so that no rule takes two of them for one."""
+_REASON_LENGTH = 60
+_BARE = {Fact.USAGE, Fact.REWOUND}
+"""Facts that are numbers."""
+
+
+class Discretion:
+    """Takes out secrets and private spans, and makes the cuts that had to wait for that."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._words: dict[str, str] = {}
+
+    def exchanges(self, exchanges: Sequence[Exchange]) -> list[Exchange]:
+        """The exchanges with what may be told of them."""
+        told = self._turns([turn for exchange in exchanges for turn in exchange.turns])
+        return [
+            replace(
+                each,
+                turns=tuple(next(told) for _ in each.turns),
+                cwd=self.word(each.cwd),
+                branch=self.word(each.branch),
+            )
+            for each in exchanges
+        ]
+
+    def notes(self, notes: Sequence[Note]) -> list[Note]:
+        """The notes with what may be told of them."""
+        return [
+            note if note.fact in _BARE else replace(note, value=self.word(note.value), about=self.word(note.about))
+            for note in notes
+        ]
+
+    def session(self, session: Session) -> Session:
+        """The session as far as it is known from names and first lines."""
+        return replace(
+            session,
+            native_id=self.word(session.native_id),
+            parent_id=self.word(session.parent_id),
+            project=self.word(session.project),
+            cwd=self.word(session.cwd),
+            branch=self.word(session.branch),
+            title=self.word(session.title),
+            version=self.word(session.version),
+        )
+
+    def records(self, records: dict[str, int]) -> dict[str, int]:
+        """Ids of records, which an agent may have made from anything."""
+        if not self._names_secrets(records):
+            return records
+        return {self.word(record): line for record, line in records.items()}
+
+    def reasons(self, outcomes: Sequence[str]) -> list[str]:
+        """The outcomes of lines, some of which name what an agent wrote."""
+        told = {outcome: self.word(outcome)[:_REASON_LENGTH] for outcome in set(outcomes)}
+        return [told[outcome] for outcome in outcomes]
+
+    def word(self, text: str) -> str:
+        """A name, a title, a folder: short, and said again and again."""
+        told = self._words.get(text)
+        if told is None:
+            shown, _ = private.typed(text)
+            told = self._words[text] = self._redactor.redact(shown).text
+        return told
+
+    def _turns(self, turns: Sequence[Turn]) -> Iterator[Turn]:
+        named: list[Turn] = []
+        for portion in _portions(turns, _NAMES_TOGETHER):
+            named += map(self._named, portion) if self._names_secrets(_names(portion)) else portion
+        return self._spoken(named)
+
+    def _names_secrets(self, names: Iterable[str]) -> bool:
+        return bool(self._redactor.redact(_BETWEEN.join(names)).findings)
+
+    def _named(self, turn: Turn) -> Turn:
+        tool, call, record, group = map(self.word, (turn.tool, turn.call, turn.record, turn.group))
+        reads, writes = tuple(map(self.word, turn.reads)), tuple(map(self.word, turn.writes))
+        return turn._replace(tool=tool, call=call, record=record, group=group, reads=reads, writes=writes)
+
+    def _spoken(self, turns: Sequence[Turn]) -> Iterator[Turn]:
+        message = depth = 0
+        for portion in _portions(turns, _TEXTS_TOGETHER):
+            together = "\n".join([turn.text for turn in portion])
+            tagged, suspect, cut = private.has_tag(together), self._redactor.may_change(together), CUT in together
+            for turn in portion:
+                depth = depth if turn.line == message else 0
+                text = turn.text
+                if tagged or depth:
+                    text, depth = _shown(turn, depth)
+                    message = turn.line
+                if suspect:
+                    text = self._redactor.redact(text).text
+                if cut:
+                    text = trim(text)
+                yield turn if text is turn.text else turn._replace(text=text)
+
+
+def _portions(turns: Sequence[Turn], size: int) -> Iterator[Sequence[Turn]]:
+    return (turns[start : start + size] for start in range(0, len(turns), size))
+
+
+def _names(turns: Sequence[Turn]) -> Iterable[str]:
+    names: dict[str, None] = {}
+    for turn in turns:
+        names |= dict.fromkeys((turn.tool, turn.call, turn.record, turn.group, *turn.reads, *turn.writes))
+    return names
+
+
+def _shown(turn: Turn, depth: int) -> tuple[str, int]:
+    """A turn's text without private spans, of which `depth` are open before it, and how many are after it."""
+    if turn.speaker is Speaker.HUMAN:
+        return private.typed(turn.text, depth)
+    return private.printed(turn.text), depth
