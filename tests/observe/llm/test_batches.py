@@ -1,7 +1,5 @@
 """Backfill by the provider's batch endpoint."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from palaver.core.errors import BudgetExhausted, ModelBusy
@@ -12,14 +10,13 @@ from .server import Sent, failing, learned, message
 
 
 @pytest.fixture
-def backlog(stage: Stage) -> Iterator[Stage]:
+def backlog(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
     """Five sessions, of which the newest is asked about at once and four can wait."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(extraction, "NEWEST", 0)
-        patch.setattr(batches, "_SIZE", 4)
-        for number, session in enumerate(SESSIONS):
-            stage.say(session, asked(number + 1))
-        yield stage
+    monkeypatch.setattr(extraction, "NEWEST", 0)
+    monkeypatch.setattr(batches, "_SIZE", 4)
+    for number, session in enumerate(SESSIONS):
+        stage.say(session, asked(number + 1))
+    return stage
 
 
 def test_only_the_newest_sessions_are_asked_at_once(stage: Stage) -> None:

@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,14 +16,13 @@ WORKER = Path(__file__).with_name("worker.py")
 
 
 @pytest.fixture
-def backlog(stage: Stage) -> Iterator[Stage]:
+def backlog(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
     """Five sessions with one exchange each, by the clock on the wall: the killed process has no other."""
     stage.now = round(time.time() * 1000)
     for number, session in enumerate(SESSIONS):
         stage.say(session, asked(number + 1))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(extraction, "NEWEST", 0)
-        yield stage
+    monkeypatch.setattr(extraction, "NEWEST", 0)
+    return stage
 
 
 def killed(stage: Stage, moment: str) -> None:
