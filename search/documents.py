@@ -1,9 +1,10 @@
 """Stored items as what can be found: text entries for the text index, texts for the embedder."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..archiver.store import Entity, Store, StoredExchange, StoredObservation, StoredVector
+from ..archiver.store.exchanges import CONTEXT
 from ..archiver.store.vectors import PARTS_MAX
 from ..core.conversation import Exchange, Kind, Session, Speaker, Turn
 from ..core.observation import Observation
@@ -13,6 +14,10 @@ from .text_index import TextEntry
 
 WINDOW = 1_500
 """Characters of conversation in one text entry (bench/RESULTS.md: the window that BM25 was measured with)."""
+_ALONE = 700
+"""An exchange of fewer characters leaves half of what it is about to what was said before it: it can also be found by
+that much of both.
+"""
 _FOUND = {Kind.PROMPT, Kind.PROSE, Kind.THINKING, Kind.RECAP, Kind.CALL}
 _MEANT = {Kind.PROSE, Kind.THINKING, Kind.RECAP}
 _SHORTEST = 40
@@ -41,8 +46,9 @@ def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
         numbers = {one.session for one in exchanges.values()} | {one.session for one in observations.values()}
         for number in numbers - sessions.keys():
             sessions[number] = store.sessions.load(number)
+        told = _Told(store, exchanges.values())
         for stored in exchanges.values():
-            yield from _exchange_entries(stored, learned.get(stored.key, []), sessions[stored.session])
+            yield from _exchange_entries(stored, learned.get(stored.key, []), sessions[stored.session], told)
         elsewhere = {one.exchange for one in observations.values()} - exchanges.keys()
         parents = exchanges | store.exchanges.load(sorted(elsewhere))
         for observation in observations.values():
@@ -89,6 +95,35 @@ def windows(exchange: Exchange) -> Iterator[Window]:
         yield Window(text, start, end)
 
 
+class _Told:
+    """What exchanges say, and what was said before them."""
+
+    def __init__(self, store: Store, exchanges: Iterable[StoredExchange]) -> None:
+        self._store = store
+        self._known: dict[tuple[int, int], StoredExchange | None] = {
+            (each.source, each.exchange.ordinal): each for each in exchanges
+        }
+
+    def windows(self, stored: StoredExchange) -> list[Window]:
+        """The exchange's windows and, when it is short, one more with what was said before it."""
+        own = list(windows(stored.exchange))
+        if len(own) != 1 or len(own[0].text) >= _ALONE:
+            return own
+        text = own[0].text
+        for back in range(1, CONTEXT + 1):
+            before = self._at(stored.source, stored.exchange.ordinal - back)
+            if before is None or len(text) >= _ALONE:
+                break
+            said = "\n".join(window.text for window in windows(before.exchange))
+            text = f"{said[len(text) - _ALONE :]}\n{text}" if said else text
+        return [*own, replace(own[0], text=text)] if text != own[0].text else own
+
+    def _at(self, source: int, ordinal: int) -> StoredExchange | None:
+        if (source, ordinal) not in self._known:
+            self._known[source, ordinal] = self._store.exchanges.at(source, ordinal)
+        return self._known[source, ordinal]
+
+
 def observation_text(observation: Observation) -> str:
     """What an observation says, without its facts: title, subtitle, narrative."""
     return "\n".join(part for part in (observation.title, observation.subtitle, observation.narrative) if part)
@@ -112,7 +147,7 @@ def _exchange_texts(exchange: Exchange) -> dict[int, str]:
 
 
 def _exchange_entries(
-    stored: StoredExchange, learned: Sequence[StoredObservation], session: Session
+    stored: StoredExchange, learned: Sequence[StoredObservation], session: Session, told: _Told
 ) -> Iterator[TextEntry]:
     exchange = stored.exchange
     observations = [entry.observation for entry in learned]
@@ -120,7 +155,7 @@ def _exchange_entries(
     concepts = _labels(concept for observation in observations for concept in observation.concepts)
     files = _paths([*exchange.reads, *exchange.writes], exchange.cwd or session.cwd)
     projects = _labels((session.project, session.cwd))
-    for window in windows(exchange):
+    for window in told.windows(stored):
         yield TextEntry(
             key=stored.key,
             event=stored.key,

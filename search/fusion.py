@@ -4,7 +4,7 @@ An event is an exchange with everything learned from it. Words count as the frac
 most, meaning as cosines; both are absolute, so no engine is stretched to look sure when it is not. A query of rare
 words that stand somewhere is decided by them; a paraphrase, whose words are nowhere, is decided by the vectors. What a
 person asked is the best key to what they half remember, so prompts count apart from everything else that was said.
-What was said just before and after helps a short turn that leaves half its words to its neighbours.
+What was said just before and after counts a little: work on one thing goes on from one exchange to the next.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,8 @@ import numpy as np
 from .documents import PROMPT
 from .findings import Fractions, Matches, Nears, Numbers, TextMatch
 
-WORDS, NEIGHBOURS, PROMPTS, MEANING = 1.0, 0.2, 0.3, 0.4
+WORDS, WORDS_AROUND, PROMPTS, MEANING, MEANING_AROUND = 1.0, 0.2, 0.4, 0.4, 0.1
+_ALL = WORDS + WORDS_AROUND + PROMPTS + MEANING + MEANING_AROUND
 """Weights, chosen on the development sets; the table that supports them is in bench/RESULTS.md."""
 
 
@@ -27,12 +28,14 @@ class Event:
     """What orders events, 0 to 1."""
     words: float
     """The best fraction of any entry, 0 to 1."""
-    around: float
+    words_around: float
     """The best fraction of the exchanges just before and after."""
     prompt: float
     """The similarity of what the person asked; 0 where nothing was compared."""
     similarity: float | None
     """The best cosine of any vector; None where none was compared."""
+    meaning_around: float
+    """The best cosine of the exchanges just before and after."""
     _best: int
     """The row of the best match; -1 where no word was found."""
     _matches: Matches
@@ -64,19 +67,23 @@ def gather(matches: Matches, nears: Nears) -> list[Event]:
     found = best >= 0
     words = np.zeros(len(keys))
     words[found] = matches.fraction[best[found]]
-    around = np.zeros(len(keys))
-    around[found] = _around(matches.place[best[found]], words[found])
     similarity = np.full(len(keys), -np.inf)
     np.maximum.at(similarity, np.searchsorted(keys, nears.event), nears.similarity)
-    prompt = _prompts(keys, nears)
-    by_words = WORDS * words + NEIGHBOURS * around
-    by_meaning = PROMPTS * np.maximum(prompt, 0) + MEANING * np.maximum(similarity, 0)
-    score = (by_words + by_meaning) / (WORDS + NEIGHBOURS + PROMPTS + MEANING)
+    prompt, meaning = _prompts(keys, nears), np.maximum(similarity, 0)
+    places = matches.place[best[found]]
+    words_around, meaning_around = np.zeros(len(keys)), np.zeros(len(keys))
+    words_around[found] = _around(places, words[found])
+    meaning_around[found] = _around(places, meaning[found])
+    by_words = WORDS * words + WORDS_AROUND * words_around
+    by_meaning = PROMPTS * np.maximum(prompt, 0) + MEANING * meaning + MEANING_AROUND * meaning_around
+    score = (by_words + by_meaning) / _ALL
     order = np.lexsort((keys, -score))
-    columns = (column[order].tolist() for column in (keys, score, words, around, prompt, similarity, best))
+    columns = (keys, score, words, words_around, prompt, similarity, meaning_around, best)
     return [
-        Event(key, total, said, beside, asked, cosine if cosine >= -1 else None, row, matches, nears)
-        for key, total, said, beside, asked, cosine, row in zip(*columns, strict=True)
+        Event(key, total, said, beside, asked, cosine if cosine >= -1 else None, meant_beside, row, matches, nears)
+        for key, total, said, beside, asked, cosine, meant_beside, row in zip(
+            *(column[order].tolist() for column in columns), strict=True
+        )
     ]
 
 
@@ -89,14 +96,14 @@ def _best_matches(keys: Numbers, matches: Matches) -> Numbers:
     return best
 
 
-def _around(places: Numbers, words: Fractions) -> Fractions:
-    """For each of these places what was said just before or after it, whichever matches better."""
+def _around(places: Numbers, values: Fractions) -> Fractions:
+    """For each of these places the value of the one just before or after it, whichever is higher."""
     order = np.argsort(places)
     known = places[order]
     around = np.zeros(len(places))
     for step in (-1, 1):
         beside = np.minimum(np.searchsorted(known, places + step), len(known) - 1)
-        around = np.maximum(around, np.where(known[beside] == places + step, words[order[beside]], 0))
+        around = np.maximum(around, np.where(known[beside] == places + step, values[order[beside]], 0))
     return around
 
 

@@ -1,6 +1,7 @@
 """Exchanges: what was said, parsed once and kept, so that rules and indexes never need the raw lines again."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -10,6 +11,9 @@ from ...core.conversation import Exchange, Kind, Span, Speaker, Turn
 from .changes import Changes, Entity
 from .database import Database, Row
 from .jobs import MODEL_PREFIX
+
+CONTEXT = 4
+"""So many exchanges before a short one may lend it their words: when one changes, the entries of those after it do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +59,16 @@ class Exchanges:
     def replace(self, session: int, source: int, first: int, exchanges: Sequence[Exchange]) -> None:
         """Make these the exchanges of a source from ordinal `first` on."""
         known = self._known(source, first)
+        before = len(known)
         changed = [self._put(session, source, exchange, known.pop(exchange.ordinal, None)) for exchange in exchanges]
         gone = [key for key, _ in known.values()]
         self.delete(gone)
-        self._changes.log(Entity.ITEM, [key for key in changed if key is not None])
+        keys = [key for key in changed if key is not None]
+        self._changes.log(Entity.ITEM, sorted({*keys, *self._after(keys)}) if before else keys)
 
     def delete(self, keys: Sequence[int]) -> None:
         """Remove exchanges with their observations and vectors."""
+        self._changes.log(Entity.ITEM, self._after(keys))
         for key in keys:
             dependent = self._db.rows("SELECT item FROM observation WHERE exchange = ?", (key,))
             doomed = [cast(int, row[0]) for row in dependent] + [key]
@@ -90,6 +97,11 @@ class Exchanges:
         turns: list[list[Any]] = orjson.loads(cast(bytes, row[0])) if row else []
         return [text for line, _, _, text, *_ in turns if start <= line <= end]
 
+    def at(self, source: int, ordinal: int) -> StoredExchange | None:
+        """The exchange at this place of a source, if there is one."""
+        rows = self._db.rows(f"SELECT {_COLUMNS} {_FROM} WHERE e.source = ? AND e.ordinal = ?", (source, ordinal))
+        return _stored(rows[0]) if rows else None
+
     def before(self, source: int, line: int) -> Start:
         """Where the exchange that holds a line begins; the start of the file when none does."""
         row = self._db.one(
@@ -106,6 +118,13 @@ class Exchanges:
         )
         return {turn.line for (turns,) in rows for turn in _unpack(cast(bytes, turns)) if not turn.active}
 
+    def holding(self, text: str) -> Iterator[tuple[int, Exchange]]:
+        """The exchanges in whose turns a text stands, which needs no escaping in JSON, with the ids of their sources."""
+        rows = self._db.rows("SELECT item FROM exchange WHERE instr(turns, ?) ORDER BY item", (text.encode(),))
+        for (key,) in rows:
+            for stored in self.load([cast(int, key)]).values():
+                yield stored.source, stored.exchange
+
     def unobserved(self, extractor: str, limit: int) -> list[StoredExchange]:
         """Exchanges that this version of the rules has not seen yet and no language model either, oldest key first."""
         rows = self._db.rows(
@@ -120,6 +139,16 @@ class Exchanges:
     def count(self) -> int:
         """How many exchanges there are."""
         return self._db.number("SELECT count(*) FROM exchange")
+
+    def _after(self, keys: Sequence[int]) -> list[int]:
+        """The exchanges that can be found by what these say."""
+        rows = self._db.rows(
+            """SELECT DISTINCT later.item FROM exchange this JOIN exchange later ON later.source = this.source
+                   AND later.ordinal BETWEEN this.ordinal + 1 AND this.ordinal + ?
+               WHERE this.item IN (SELECT value FROM json_each(?))""",
+            (CONTEXT, json.dumps(list(keys))),
+        )
+        return [cast(int, row[0]) for row in rows]
 
     def _known(self, source: int, first: int) -> dict[int, tuple[int, bytes]]:
         rows = self._db.rows(

@@ -132,7 +132,7 @@ def test_many_items_at_once(history: History) -> None:
     """More items than fit one look-up are all indexed."""
     made = history.say("one", *(Said(f"question {n}") for n in range(1_100)))
 
-    assert sorted(entry.key for entry in entries(history.store, made)) == made
+    assert sorted({entry.key for entry in entries(history.store, made)}) == made
 
 
 def test_an_exchange_that_vanishes_takes_its_observations_along(
@@ -151,3 +151,17 @@ def test_an_exchange_that_vanishes_takes_its_observations_along(
     monkeypatch.setattr(history.store.observations, "load", load_late)
 
     assert list(entries(history.store, [insight])) == []
+
+
+def test_a_short_exchange_is_found_by_what_was_said_before_it(history: History) -> None:
+    """A short exchange has one more entry, on its own lines, that holds the end of those before it; a long one none."""
+    long = "flood " * 300
+    keys = history.say("one", *map(Said, (long, "the dyke", "yes", "ok")))
+
+    bodies = {key: [entry.body for entry in entries(history.store, [key])] for key in keys}
+
+    assert [len(bodies[key]) for key in keys] == [2, 2, 2, 2]
+    assert bodies[keys[3]][0] == "ok"
+    assert bodies[keys[3]][1].endswith("flood flood \nthe dyke\nyes\nok")
+    assert len(bodies[keys[3]][1]) <= 703
+    assert bodies == {key: [entry.body for entry in entries(history.store, keys) if entry.key == key] for key in keys}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from palaver.search import fusion
 from palaver.search.findings import Matches, Near, Nears, TextMatch
-from palaver.search.fusion import MEANING, NEIGHBOURS, PROMPTS, WORDS, Event
+from palaver.search.fusion import MEANING, MEANING_AROUND, PROMPTS, WORDS, WORDS_AROUND, Event
 
 
 def gather(matches: Sequence[TextMatch], nears: Sequence[Near]) -> list[Event]:
@@ -57,13 +57,18 @@ def test_a_score_is_the_sum_of_its_parts(matches: list[TextMatch], nears: list[N
         prompt = max((near.similarity for near in nears if (near.item, near.part) == (event.key, 0)), default=0.0)
         beside = [one.fraction for one in matches if abs(one.event - event.key) == 1]
         around = max(beside, default=0.0) if any(one.event == event.key for one in matches) else 0.0
+        worded = {one.event for one in matches}
+        near_by = worded.intersection((event.key - 1, event.key + 1)) if event.key in worded else set[int]()
+        meant = [near.similarity for near in nears if near.event in near_by]
         parts = (
             WORDS * words,
-            NEIGHBOURS * around,
+            WORDS_AROUND * around,
             PROMPTS * max(0.0, prompt),
             MEANING * max(0.0, max(cosines, default=0.0)),
+            MEANING_AROUND * max(0.0, max(meant, default=0.0)),
         )
-        assert event.score == pytest.approx(sum(parts) / (WORDS + NEIGHBOURS + PROMPTS + MEANING))
+        weights = WORDS + WORDS_AROUND + PROMPTS + MEANING + MEANING_AROUND
+        assert event.score == pytest.approx(sum(parts) / weights)
         assert 0 <= event.score <= 1
         assert event.similarity == max(cosines, default=None)
     assert {event.key for event in found} == {*(one.event for one in matches), *(near.event for near in nears)}
@@ -92,7 +97,7 @@ def test_neighbours_help_across_an_exchange_without_words() -> None:
     """What stands just before or after counts, what is further away or in another source does not."""
     before, after, far = match(1, 0.8), match(2, 0.2), match(4, 0.9)
     elsewhere = TextMatch(9, 9, 2, 3, 1, 2, 0.7)
-    around = {event.key: event.around for event in gather([before, after, far, elsewhere], [])}
+    around = {event.key: event.words_around for event in gather([before, after, far, elsewhere], [])}
 
     assert around == {1: 0.2, 2: 0.8, 4: 0.0, 9: 0.0}
 

@@ -1,8 +1,11 @@
 """Does the index grow into what a new one would be?"""
 
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -59,6 +62,25 @@ def test_every_item_is_embedded_once(history: History) -> None:
     assert history.embed() == 0
     vectors = history.store.vectors.all(history.embedder.name)
     assert [(vector.event, vector.part) for vector in vectors] == [(key, 0), (key, 1), (key, 0)]
+
+
+def test_what_changes_meanwhile_is_embedded_once_more(history: History) -> None:
+    """An item that another process changes while it is embedded keeps no vector of what it said before."""
+
+    class Slow(FakeEmbedder):
+        def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+            if texts == ["a question"]:
+                history.say("one", Said("quite another question"))
+            return super().embed(texts)
+
+    history.embedder = Slow()
+    history.say("one", Said("a question"))
+
+    assert history.embed() == 1
+
+    [vector] = history.store.vectors.all(history.embedder.name)
+    [row] = FakeEmbedder().embed(["quite another question"]).astype("<f2")
+    assert vector.data == row.tobytes()
 
 
 def test_items_without_text_are_embedded_too(history: History) -> None:
@@ -177,7 +199,7 @@ def test_deleted_entries_do_not_pile_up(history: History) -> None:
     """However many small changes there were, at most a quarter of the entries is left over from the past."""
     stale: list[float] = []
     for number in range(12):
-        history.say("one", *(Said(f"kettle {n} {number if n == number else ''}") for n in range(20)))
+        history.say("one", *(Said(f"kettle {n} {number if n == number else ''}") for n in range(60)))
         generation = history.publish()
         assert generation is not None
         stale.append(TextIndex.open(generation.text).stale)

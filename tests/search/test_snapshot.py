@@ -77,7 +77,7 @@ def test_changes_replace_what_was_published(published: History) -> None:
     first, _ = published.say("one", Said("iron pot"), Said("silver spoon"))
 
     assert found(engine, "kettle", Mode.TEXT) == []
-    assert found(engine, "iron", Mode.TEXT) == [first]
+    assert found(engine, "iron", Mode.TEXT)[0] == first
     assert similarity(engine, "brass kettle", first) == pytest.approx(1, abs=1e-3)
     published.embed()
     assert similarity(engine, "brass kettle", first) < 0.9
@@ -117,7 +117,7 @@ def test_publishing_takes_nothing_from_readers(published: History) -> None:
     [vector] = published.embedder.embed(["brass kettle"])
 
     assert not (published.folder / "index" / "gen-1").exists()
-    assert len(view.text("kettle", NO_FILTERS, 5)) == 1
+    assert set(view.text("kettle", NO_FILTERS, 5).key) == {1, 2}
     assert view.nearest(vector, NO_FILTERS, 1)[0].similarity == pytest.approx(1, abs=1e-3)
 
 
