@@ -20,6 +20,7 @@ from .copies import Copy
 from .discretion import Discretion
 from .exclusion import Exclusion
 from .formats import Format, by_agent
+from .parsing import place_in
 from .raw import Copied, RawArchive, Stat, unreadable
 from .reading import Boundaries, Reading
 from .redaction import Redactor
@@ -82,7 +83,7 @@ class Ingest:
 
         What is known already is not looked into again to tell whose it is.
         """
-        tally = Pass()
+        tally = Pass(still_archived=self._excluded_sessions())
         found = list(transcripts)
         jobs = self._jobs((each for each in found if each.held_by is None), tally)
         self._waiting = []
@@ -101,6 +102,11 @@ class Ingest:
         Rereading(self._store, self._raw, self._boundaries).run(tally, progress)
         self._forget_gone()
         return tally
+
+    def _excluded_sessions(self) -> int:
+        """How many sessions were archived before the settings excluded them."""
+        exclusion = self._boundaries.exclusion
+        return sum(map(exclusion.covers, self._store.sessions.places())) if exclusion else 0
 
     def _parsed_ahead(self, copying: Sequence[_Copying]) -> Generator[tuple[_Job, Future[Copied], Answer | None]]:
         """Each transcript in order, with what another process found in it, if one did."""
@@ -138,21 +144,34 @@ class Ingest:
         self, transcript: Transcript, size: int, known: Source | None, taken: set[str], tally: Pass
     ) -> _Job | None:
         path = transcript.path
-        if known is not None and self._raw.is_continued(known):
-            return _Job(path, by_agent(known.agent), known.archived, size, continued=known)
+        continued = known if known is not None and self._raw.is_continued(known) else None
         try:
-            found = transcript.recognise()
+            found = by_agent(continued.agent) if continued else transcript.recognise()
+            excluded = found is not None and self._is_excluded(transcript, found)
         except OSError as error:
             self._report(unreadable(path, error), tally)
             return None
-        if found is None:
-            tally.foreign += 1
+        if found is None or excluded:
+            tally.excluded += excluded
+            tally.foreign += not excluded
             return None
+        if continued is not None:
+            return _Job(path, found, continued.archived, size, continued=continued)
         if known is not None and self._says_all(known, found, path):
             return _Job(path, found, known.archived, size, continued=known, renewed=True)
         archived = self._raw.free_name(transcript.archived(found), taken, path)
         taken.add(archived)
         return _Job(path, found, archived, size, replaced=known)
+
+    def _is_excluded(self, transcript: Transcript, found: Format) -> bool:
+        """Whether the settings keep the transcript out, by its own folder or by the one that its first lines name."""
+        exclusion = self._boundaries.exclusion
+        if not exclusion:
+            return False
+        if exclusion.covers(str(transcript.found.parent)):
+            return True
+        with opened(transcript.path) as file:
+            return exclusion.covers(place_in(found, transcript.path, lines.head(file)))
 
     def _says_all(self, known: Source, found: Format, path: Path) -> bool:
         """Whether a document that its agent wrote anew still says all that its copy says."""

@@ -1,7 +1,9 @@
 """Parsing: what the lines of one archived file say, without its secrets, before anybody asks what of it is new."""
 
+import io
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import BinaryIO
 
 from ..core.conversation import Exchange, Fact, Kind, Note, Session, Skipped, Speaker, Turn
@@ -60,6 +62,15 @@ def parse(
                 found.outcomes[line - start.line] = reason
     _keep_secrets(found, Discretion(redactor))
     return found
+
+
+def place_in(known: Format, path: Path, head: bytes) -> str:
+    """The folder in which a file that begins like this says that it was said; empty where these lines do not tell."""
+    session = known.identify(path, head)
+    events = known.reader(session).read(split(io.BytesIO(head)))
+    return session.cwd or next(
+        (event.value for event in events if isinstance(event, Note) and event.fact is Fact.CWD), ""
+    )
 
 
 def _keep_secrets(found: Parsed, discretion: Discretion) -> None:

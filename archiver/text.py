@@ -10,7 +10,8 @@ MARGIN: Final = 1000
 CUT: Final = "\0"
 """Stands around the number in a text that waits to be trimmed; no other text holds it."""
 
-_CUT = re.compile(rf"{CUT}(\d{{1,15}}){CUT}")
+# Line ends on both sides, because many secrets are known by what stands behind them.
+_CUT = re.compile(rf"\n{CUT}(\d{{1,15}}){CUT}\n?")
 _PLAN = re.compile(r"\s*implement the following plan:?\s*", re.IGNORECASE)
 _HEADING = re.compile(r"^#{1,3}\s+(.+?)\s*$", re.MULTILINE)
 
@@ -28,9 +29,9 @@ def clip(text: str, limit: int | None) -> str:
     if limit is None or len(text) <= limit:
         return text
     if len(text) <= limit + 2 * MARGIN:
-        return f"{text}{CUT}{limit}{CUT}"
+        return f"{text}\n{CUT}{limit}{CUT}"
     head, tail = limit * 2 // 3 + MARGIN, limit // 3 + MARGIN
-    return f"{text[:head]}{CUT}{len(text) - head - tail}{CUT}{text[-tail:]}"
+    return f"{text[:head]}\n{CUT}{len(text) - head - tail}{CUT}\n{text[-tail:]}"
 
 
 def trim(text: str) -> str:

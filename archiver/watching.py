@@ -6,6 +6,7 @@ from typing import Final, Protocol
 from ..core.errors import LeaseHeld
 from ..core.report import Pass, Sealing
 from .events import Events, Heard
+from .exclusion import Exclusion
 from .ingest import Ingest
 from .raw import RawArchive
 from .scanning import Folder, Scan, Seen
@@ -54,9 +55,17 @@ class SystemClock:
 class Watch:
     """Follows the transcripts of this user into one store."""
 
-    def __init__(self, store: Store, raw: RawArchive, scan: Scan, events: Events, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        raw: RawArchive,
+        scan: Scan,
+        events: Events,
+        clock: Clock,
+        exclusion: Exclusion | None = None,
+    ) -> None:
         self._store, self._scan, self._events, self._clock = store, scan, events, clock
-        self._ingest, self._sealer = Ingest(store, raw), Sealer(store, raw)
+        self._ingest, self._sealer = Ingest(store, raw, exclusion), Sealer(store, raw)
         self._roots = self._folders = frozenset[Folder]()
         self._failed = list[Seen]()
         self._next = self._earliest = self._retry = 0.0

@@ -35,6 +35,8 @@ class Config:
     """Dollars within any 24 hours."""
     budget_month: float | None = None
     """Dollars within a calendar month in UTC, as bills are made."""
+    exclude: tuple[str, ...] = ()
+    """Folders that are not archived: shell patterns for whole paths, or for bare names at any depth."""
     private_projects: tuple[str, ...] = ()
     """Projects, by name or folder, of which nothing is ever sent to a language model."""
 
@@ -118,6 +120,7 @@ _READERS: Final[Mapping[str, tuple[Callable[[object], object], str, str]]] = {
     "budget_hour": _DOLLARS,
     "budget_day": _DOLLARS,
     "budget_month": _DOLLARS,
+    "exclude": (_texts, "a list of texts", '["secret-*", "/a/folder"]'),
     "private_projects": (_texts, "a list of texts", '["NAME", "/a/folder"]'),
 }
 """For each setting what reads it, what it must be, and an example."""

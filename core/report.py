@@ -12,12 +12,14 @@ class Pass:
     """What one pass saw and took up. `lines` and `exchanges` were read; old ones that grew are read again.
 
     `foreign` of the files seen were written by no known agent and left alone, and `excluded` ones by the settings.
+    `still_archived` sessions were archived before the settings excluded them.
     `reread` copies were read again by newer rules for secrets, and `outdated` ones wait for that.
     """
 
     seen: int = 0
     foreign: int = 0
     excluded: int = 0
+    still_archived: int = 0
     changed: int = 0
     lines: int = 0
     exchanges: int = 0
@@ -123,3 +125,27 @@ class Status:
     problems: list[tuple[Path, str]]
     watcher: Holder | None = None
     stages: list[StageState] = field(default_factory=list[StageState])
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSecrets:
+    """The secrets that were taken out of one copy: how often each kind stood there. Never the secrets themselves."""
+
+    session_id: str
+    project: str
+    path: str
+    kinds: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """The secrets that were taken out of the whole archive.
+
+    `kinds` says for each kind how many different secrets there are, and how often they stood somewhere. `outdated`
+    copies were read by older rules; the next pass reads them again.
+    """
+
+    version: str
+    kinds: dict[str, tuple[int, int]]
+    sessions: list[SessionSecrets]
+    outdated: int

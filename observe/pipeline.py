@@ -9,6 +9,7 @@ from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Self
 
+from ..archiver.exclusion import Exclusion
 from ..archiver.ingest import Ingest
 from ..archiver.raw import RawArchive
 from ..archiver.sealing import Sealer
@@ -28,14 +29,18 @@ LEASE = ARCHIVER
 class Pipeline:
     """All stages over one home. One process takes up at a time; a second raises `LeaseHeld`."""
 
-    def __init__(self, home: Home, model: str | None = None) -> None:
-        """Open the archive in this home, making it if there is none; `model` embeds, the packaged one by default."""
+    def __init__(self, home: Home, model: str | None = None, exclude: Sequence[str] = ()) -> None:
+        """Open the archive in this home, making it if there is none; `model` embeds, the packaged one by default.
+
+        Folders that match one of the patterns in `exclude` are left alone; raises `ConfigInvalid` for a bad pattern.
+        """
+        exclusion = Exclusion(exclude)
         embedder = load(model or DEFAULT_MODEL)
         home.make()
         with ExitStack() as opened:
             self._store = opened.enter_context(Store.create(home.database))
             raw = RawArchive(home.archive)
-            self._ingest, self._sealer = Ingest(self._store, raw), Sealer(self._store, raw)
+            self._ingest, self._sealer = Ingest(self._store, raw, exclusion), Sealer(self._store, raw)
             self._indexer = Indexer(self._store, Generations(home.index), embedder)
             self._close = opened.pop_all().close
 

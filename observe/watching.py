@@ -5,10 +5,11 @@ line wait.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ..archiver.events import Events
+from ..archiver.exclusion import Exclusion
 from ..archiver.raw import RawArchive
 from ..archiver.scanning import Scan
 from ..archiver.store import WATCHER, Store
@@ -41,8 +42,13 @@ class Watcher:
         model: Callable[[], str | None] = lambda: None,
         clock: Clock | None = None,
         wait: Callable[[float], None] = time.sleep,
+        exclude: Sequence[str] = (),
     ) -> None:
-        """`model` is asked before each round of embedding; None is the packaged one."""
+        """`model` is asked before each round of embedding; None is the packaged one.
+
+        Folders that match a pattern in `exclude` are left alone; raises `ConfigInvalid` for a bad pattern.
+        """
+        self._exclusion = Exclusion(exclude)
         self._home, self._events, self._tell, self._model = home, events, tell, model
         self._scan, self._helper = Scan(), Helper(home)
         self._clock, self._wait = clock or SystemClock(), wait
@@ -69,7 +75,8 @@ class Watcher:
         self._home.make()
         self._scan.forget()
         with Store.create(self._home.database) as store, store.leases.hold(WATCHER, patience=1.0):
-            watch = Watch(store, RawArchive(self._home.archive), self._scan, self._events, self._clock)
+            raw = RawArchive(self._home.archive)
+            watch = Watch(store, raw, self._scan, self._events, self._clock, self._exclusion)
             learning = Learning(store, self._helper, self._model, self._clock)
             self._tell("watching", {})
             while True:

@@ -27,7 +27,7 @@ from ..core.conversation import SessionKind
 from ..core.disclosure import Detail, Filters, Hit, Mode, Results, Transcript
 from ..core.errors import TemplateInvalid
 from ..core.memory import Edge, HeldMemory, MemoryEvent
-from ..core.report import Exported, Report, Status
+from ..core.report import Exported, Report, Secrets, Status
 from ..core.spending import DeadLetter, Estimate, Extraction, Stats, dollars
 from ..core.tokens import count
 from . import quote
@@ -134,6 +134,10 @@ class Renderer:
     def exported(self, exported: Exported) -> str:
         """Which files were given back, and which could not be."""
         return self._render("exported", exported=exported)
+
+    def secrets(self, found: Secrets) -> str:
+        """Which kinds of secrets were taken out, and where."""
+        return self._render("secrets", found=found)
 
     def next_steps(self, command: str, server: str, own: str = "") -> str:
         """What to do once an archive is there.

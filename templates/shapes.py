@@ -164,9 +164,13 @@ class ReportJson(TypedDict):
 
     seen: int
     foreign: int
+    excluded: int
+    still_archived: int
     changed: int
     lines: int
     exchanges: int
+    reread: int
+    outdated: int
     observed: int
     embedded: int
     sealed: int
@@ -182,9 +186,13 @@ def report_json(report: Report) -> ReportJson:
     return ReportJson(
         seen=done.seen,
         foreign=done.foreign,
+        excluded=done.excluded,
+        still_archived=done.still_archived,
         changed=done.changed,
         lines=done.lines,
         exchanges=done.exchanges,
+        reread=done.reread,
+        outdated=done.outdated,
         observed=report.observed,
         embedded=report.embedded,
         sealed=report.sealing.sealed,

@@ -99,12 +99,12 @@ def test_commands_are_listed_in_the_order_they_are_needed() -> None:
 
 @pytest.mark.parametrize("command", sorted(main.commands))
 def test_each_command_explains_itself(command: str) -> None:
-    """Every command has a help text; all but `mcp` can print JSON."""
+    """Every command has a help text; all but `mcp` can print JSON, and so can those that `setup` holds."""
     shown = palaver(command, "--help")
 
     assert shown.exit_code == 0
     assert main.commands[command].help
-    assert ("--json" in shown.stdout) == (command != "mcp")
+    assert ("--json" in shown.stdout) == (command not in {"mcp", "setup"})
 
 
 EXPLAINED_BY_THEIR_VALUES = {"mode"}
@@ -587,3 +587,21 @@ def test_what_to_export_and_where_to_is_asked_for(words: tuple[str, ...]) -> Non
     result = palaver("export", *words)
     assert result.exit_code == 2
     assert "FOLDER" in result.stderr
+
+
+def test_redact_tells_kinds_and_never_secrets(home: Path) -> None:
+    """What was taken out is listed by kind and place, for people and for programs."""
+    secret = "gh" + "p_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+    folder = home.parent / "told"
+    folder.mkdir()
+    path = folder / "11111111-0000-4000-8000-000000000001.jsonl"
+    place = {"sessionId": path.stem, "cwd": "/home/demo/shop", "type": "user", "uuid": "u1"}
+    path.write_text(json.dumps({**place, "message": {"role": "user", "content": f"use {secret}"}}) + "\n")
+    assert palaver("archive", str(folder)).exit_code == 0
+
+    said = palaver("redact", "--report").stdout
+    told = json.loads(palaver("redact", "--json").stdout)
+    assert "github-pat: 1 different, 1 place" in said
+    assert told["kinds"] == {"github-pat": {"different": 1, "times": 1}}
+    assert told["sessions"][0]["session_id"] == path.stem
+    assert secret not in said + json.dumps(told)

@@ -10,7 +10,7 @@ PASSES = 8
 """A text that shows new secrets after so many is made to: it becomes one placeholder."""
 KEY_BYTES = 16
 
-_PLACEHOLDER = re.compile(rb"\[secret:[a-z0-9-]{1,64}:[0-9a-f]{6}\]")
+_PLACEHOLDER = re.compile(rb"\[secret:([a-z0-9-]{1,64}):([0-9a-f]{6})\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,12 @@ class Finding:
     def __str__(self) -> str:
         """What stands in the secret's place."""
         return f"[secret:{self.kind}:{self.tag}]"
+
+
+def placed(text: str) -> list[Finding]:
+    """The findings whose placeholders stand in a text, in order."""
+    found = _PLACEHOLDER.finditer(text.encode(errors="replace"))
+    return [Finding(kind.decode(), tag.decode()) for kind, tag in (match.groups() for match in found)]
 
 
 @dataclass(frozen=True, slots=True)

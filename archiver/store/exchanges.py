@@ -119,7 +119,7 @@ class Exchanges:
         return {turn.line for (turns,) in rows for turn in _unpack(cast(bytes, turns)) if not turn.active}
 
     def holding(self, text: str) -> Iterator[tuple[int, Exchange]]:
-        """The exchanges in whose turns a text stands, which needs no escaping in JSON, with the ids of their sources."""
+        """The exchanges in whose turns a text stands that JSON need not escape, with the ids of their sources."""
         rows = self._db.rows("SELECT item FROM exchange WHERE instr(turns, ?) ORDER BY item", (text.encode(),))
         for (key,) in rows:
             for stored in self.load([cast(int, key)]).values():

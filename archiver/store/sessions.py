@@ -23,6 +23,11 @@ class Sessions:
         row = self._db.one("SELECT id FROM session WHERE agent = ? AND native_id = ?", (agent, native_id))
         return cast(int, row[0]) if row else None
 
+    def places(self) -> list[str]:
+        """The folder of every session that has exchanges."""
+        rows = self._db.rows("SELECT cwd FROM session WHERE id IN (SELECT session FROM item)")
+        return [str(row[0]) for row in rows]
+
     def is_unindexed(self, agent: str, native_id: str) -> bool:
         """Whether a session is known, and its person wants it in the copies alone."""
         number = self.find(agent, native_id) if native_id else None

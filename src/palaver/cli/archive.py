@@ -73,7 +73,8 @@ def _archive(home: Home, found: Sequence[Transcript], *, as_json: bool) -> bool:
     """Run all stages and say what they did; whether every file could be read and every stage ran."""
     from palaver.observe.pipeline import Pipeline
 
-    with Pipeline(home, Config.read(home.config).model) as pipeline, progress_bars() as reporter:
+    config = Config.read(home.config)
+    with Pipeline(home, config.model, config.exclude) as pipeline, progress_bars() as reporter:
         report = pipeline.run(found, reporter, patience=_PATIENCE)
     if as_json:
         from palaver.templates.shapes import report_json

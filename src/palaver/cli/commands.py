@@ -18,7 +18,6 @@ from .output import complain
 COMMANDS: Final = {
     "up": "archive",
     "archive": "archive",
-    "watch": "watch",
     "search": "layers",
     "show": "layers",
     "read": "layers",
@@ -28,7 +27,9 @@ COMMANDS: Final = {
     "forget": "memories",
     "context": "memories",
     "observe": "observe",
+    "redact": "redact",
     "export": "export",
+    "watch": "watch",
     "status": "status",
     "stats": "observe",
     "model": "model",

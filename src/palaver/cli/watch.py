@@ -43,7 +43,8 @@ def watch(*, poll: bool, as_json: bool) -> None:
     # Both ways of being stopped are one; nothing is lost by either, nor by being killed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        Watcher(home, FileEvents(poll=poll), _teller(home, as_json=as_json), _model(home)).run()
+        exclude = Config.read(home.config).exclude
+        Watcher(home, FileEvents(poll=poll), _teller(home, as_json=as_json), _model(home), exclude=exclude).run()
     except LeaseHeld as held:
         hint = "`palaver status` shows what it does. It has to end before another can begin."
         raise PalaverError(f"the background archiver runs already: {held}", hint=hint) from None

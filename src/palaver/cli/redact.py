@@ -1,0 +1,32 @@
+"""`palaver redact`: which secrets were taken out of what is archived."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from palaver.core.home import Home
+
+from .output import as_json, print_json, renderer
+
+
+@click.command(short_help="Which kinds of secrets were taken out, and where.")
+@click.option("--report", is_flag=True, help="Say what was taken out; this is what the command does anyway.")
+@as_json
+def redact(*, report: bool, as_json: bool) -> None:  # noqa: ARG001 - spelled out in scripts
+    """Say which kinds of secrets stood where, never the secrets themselves.
+
+    Every text is redacted before it is stored; equal secrets have equal placeholders. When newer rules come with an
+    update, `palaver archive` reads everything again by them.
+    """
+    from palaver.archiver.disclosures import secrets_in
+    from palaver.archiver.store import Store
+
+    with Store.open(Home.find().database) as store:
+        found = secrets_in(store)
+    if as_json:
+        kinds = {kind: {"different": different, "times": times} for kind, (different, times) in found.kinds.items()}
+        print_json({**asdict(found), "kinds": kinds})
+    else:
+        click.echo(renderer().secrets(found), nl=False)

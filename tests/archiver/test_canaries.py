@@ -1,0 +1,141 @@
+"""A secret planted anywhere in a transcript of any format is in no file of the home but the copies."""
+
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+import pytest
+
+from palaver.archiver.formats import FORMATS, Format
+from palaver.archiver.ingest import Ingest
+from palaver.archiver.raw import RawArchive
+from palaver.archiver.store import Store
+from palaver.archiver.transcripts import Transcript
+from palaver.core.disclosure import Query
+from palaver.core.home import Home
+from palaver.observe.pipeline import Pipeline
+from palaver.search.layers import Layers
+
+from .formats.claude import replied, result, said, tool
+from .formats.examples import records
+from .history import History, talk
+from .redaction.planted import TOKENS, pem
+
+CANARY = TOKENS["github-pat"](random.Random(3))
+SEARCH = """
+import sys; from pathlib import Path
+home, needles = Path(sys.argv[1]), [needle.encode() for needle in sys.argv[2:]]
+for path in home.rglob("*"):
+    if path.is_file() and home / "archive" not in path.parents and any(each in path.read_bytes() for each in needles):
+        print(path)
+"""
+Plant = Callable[[str], str]
+
+
+def leaves(value: Any, path: str = "") -> Iterator[str]:
+    """Where texts stand in a record; all elements of a list stand in one place."""
+    if isinstance(value, str):
+        yield path
+    for name, held in _parts(value):
+        yield from leaves(held, f"{path}/{name}")
+
+
+def planted(value: Any, plant: Plant, where: Callable[[str, str], bool], path: str = "") -> Any:
+    """The record with something planted in the texts that `where` chooses by place and content."""
+    if isinstance(value, str):
+        return plant(value) if where(path, value) else value
+    held = [(name, planted(part, plant, where, f"{path}/{name}")) for name, part in _parts(value)]
+    return dict(held) if isinstance(value, dict) else [part for _, part in held] if isinstance(value, list) else value
+
+
+def _parts(value: Any) -> list[tuple[str, Any]]:
+    if isinstance(value, dict):
+        return list(cast("dict[str, Any]", value).items())
+    listed: list[Any] = value if isinstance(value, list) else []
+    return [("*", held) for held in listed]
+
+
+def alone(_: str) -> str:
+    return CANARY
+
+
+def _is_at(leaf: str, path: str, _: str) -> bool:
+    return path == leaf
+
+
+def within(text: str) -> str:
+    return f"{text} {CANARY} {text}"
+
+
+def write(folder: Path, number: int, known: Format, made: list[Any]) -> Transcript:
+    path = folder / f"{number:08}-0000-4000-8000-000000000000.jsonl"
+    path.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in made))
+    return Transcript(path, path, folder, known)
+
+
+def files_with(home: Home, *needles: str) -> list[str]:
+    """The files of the home outside the copies that hold any of these, as another process sees them."""
+    command = [sys.executable, "-c", SEARCH, str(home.root), *needles]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+@pytest.mark.parametrize("known", FORMATS, ids=lambda known: known.agent)
+def test_no_field_lets_a_secret_through(known: Format, tmp_path: Path) -> None:
+    """Whatever field of whatever record holds a secret, as all of it or in the middle, the database does not."""
+    made, transcripts = records(known), list[Transcript]()
+    for number, leaf in enumerate(sorted({leaf for record in made for leaf in leaves(record)})):
+        plant = alone if number % 2 else within
+        chosen = [planted(record, plant, partial(_is_at, leaf)) for record in made]
+        transcripts.append(write(tmp_path, number, known, chosen))
+    home = Home(tmp_path / "home")
+    home.make()
+    with Store.create(home.database) as store:
+        tally = Ingest(store, RawArchive(home.archive)).run(transcripts)
+
+        assert tally.changed == len(transcripts) > 5
+        assert files_with(home, CANARY, CANARY[4:]) == []
+
+
+def test_nothing_that_is_derived_knows_a_secret(tmp_path: Path) -> None:
+    """Secrets of every kind, planted in everything said, are in no index, vector, observation, log or answer."""
+    source = random.Random(5)
+    secrets = {kind: make(source) for kind, make in TOKENS.items()}
+    whole = " and ".join(secrets.values())
+    home = Home(tmp_path / "home")
+    transcripts = [
+        write(tmp_path, number, known, [planted(r, lambda text: f"{text} {whole}", _is_said) for r in records(known)])
+        for number, known in enumerate(FORMATS)
+    ]
+    with Pipeline(home) as pipeline:
+        assert pipeline.run(transcripts).ingested.changed == len(FORMATS)
+
+    lines = [line for secret in secrets.values() for line in secret.splitlines() if not line.startswith("-")]
+    assert files_with(home, *lines) == []
+    with Layers(home) as layers:
+        for secret in secrets.values():
+            words = re.findall(r"\w{12,}", secret)
+            assert not [hit for hit in layers.search(Query.parse(words[0])).hits if words[0] in str(hit)]
+
+
+def _is_said(_: str, text: str) -> bool:
+    return " " in text
+
+
+@pytest.mark.parametrize("before", range(1280, 1360, 7))
+def test_a_cut_never_shows_half_a_secret(before: int, tmp_path: Path) -> None:
+    """Where a long result is cut, a secret that lies across the cut is known and taken out whole."""
+    secret = pem(random.Random(1)) if before % 2 else CANARY
+    output = "o" * before + " " + secret + " " + "x " * 9000 + secret + " " + "o" * (before - 900)
+    with History(tmp_path) as history:
+        history.write([*talk("one"), said("go"), replied(tool("Bash", {"command": f"cat {output}"})), result(output)])
+        history.ingest()
+        text = "".join(turn.text for turn in history.stored()[-1].exchange.turns)
+
+    assert not [part for part in re.findall(r"\w{8,}", secret) if part in text]
+    assert "characters left out" in text
