@@ -64,7 +64,8 @@ class Scan:
 
     def folders(self) -> frozenset[Folder]:
         """Every folder in which a transcript may appear or change."""
-        around = {folder.path for folder in self.roots()} | {each.root.resolve() for each in self._found.values()}
+        roots = {each.root for each in self._found.values()}
+        around = {folder.path for folder in self.roots()} | {root.resolve() for root in roots}
         # A link leads out of its root, and whoever listens at the root hears nothing of what lies there.
         away = {path.parent for path in self._found if not around.intersection(path.parents)}
         return _folders(around | away)

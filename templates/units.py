@@ -2,14 +2,19 @@
 
 import plistlib
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 NAME = "palaver"
+_REFUSED: Final = frozenset("\"'\\$")
+"""What systemd takes in an argument, but not in the name of the program it starts."""
+_BY_SHELL: Final = ("/bin/sh", "-c", 'exec "$0" "$@"')
 
 
 def systemd_unit(command: Sequence[str], environment: Mapping[str, str]) -> str:
     """A unit for `systemctl --user`; see systemd.service(5) and systemd.exec(5)."""
-    program, *arguments = command
-    words = [_quoted(program), *(_quoted(word).replace("$", "$$") for word in arguments)]
+    if _REFUSED.intersection(command[0]):
+        command = [*_BY_SHELL, *command]
+    words = [_quoted(word).replace("$", "$$") for word in command]
     settings = "".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in environment.items())
     return f"""[Unit]
 Description=Palaver archives what you and your coding agents say

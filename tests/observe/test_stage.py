@@ -2,6 +2,8 @@
 
 import pytest
 
+from palaver.core.conversation import Exchange, Session
+from palaver.core.observation import Observation
 from palaver.observe import rules, stage
 from palaver.observe.stage import observe_pending
 
@@ -66,3 +68,30 @@ def test_other_observations_are_replaced(told: History) -> None:
 
     assert told.store.observations.load([old]) == {}
     assert told.store.observations.of_exchange(1) != []
+
+
+def test_what_changes_meanwhile_is_observed_once_more(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another process adds to an exchange while it is looked at is not lost on the way."""
+    observe = rules.observe
+    said = [Said(f"Fix the cache bug {n}", ANSWER, writes=(f"/code/app/{n}.py",)) for n in range(4)]
+
+    def slow(exchange: Exchange, session: Session) -> tuple[Observation, ...]:
+        if exchange.ordinal == 4 and "other.py" not in str(exchange):
+            told.say("one", *said, Said("Fix the cache bug 4", ANSWER, writes=("/code/app/4.py", "/code/app/other.py")))
+        return tuple(observe(exchange, session))
+
+    monkeypatch.setattr(rules, "observe", slow)
+    observe_pending(told.store, silent)
+
+    [*_, last] = told.store.observations.of_exchange(5)
+    assert "/code/app/other.py" in last.observation.files_modified
+    assert told.store.exchanges.count_unobserved(rules.VERSION) == 0
+
+
+def test_it_can_be_enough(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Told that it is enough, it ends with the batch in hand, and goes on there the next time."""
+    monkeypatch.setattr(stage, "_BATCH", 2)
+    answers = iter([False, True])
+
+    assert observe_pending(told.store, silent, lambda: next(answers)) == 2
+    assert observe_pending(told.store, silent) == 3

@@ -3,17 +3,21 @@
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from palaver.archiver.store import Store
+from palaver.core.clock import now
 from palaver.core.errors import LeaseHeld
 
 HOLDER = """
 import sys
+import threading
 from pathlib import Path
 from palaver.archiver.store import Store
+from palaver.core.clock import now
 with Store.open(Path(sys.argv[1])) as store, store.leases.hold("archiver") as lease:
     print(lease.epoch, flush=True)
     sys.stdin.read()
@@ -79,3 +83,34 @@ def test_an_error_inside_gives_the_lease_back(store: Store) -> None:
         raise ZeroDivisionError
     with store.leases.hold("archiver") as lease:
         assert lease.epoch == 2
+
+
+def test_a_patient_one_waits(store: Store, path: Path) -> None:
+    """Who has patience gets the lease when it is given back, and is refused when it is not given back in time."""
+    holder = held(path)
+    with pytest.raises(LeaseHeld), store.leases.hold("archiver", patience=0.2):
+        raise AssertionError
+    end = threading.Timer(0.3, holder.communicate)
+    end.start()
+
+    with store.leases.hold("archiver", patience=20) as lease:
+        assert lease.epoch == 2
+    end.join()
+
+
+def test_who_holds_a_lease(store: Store, path: Path) -> None:
+    """A lease has a holder while it is held and at no other time; to ask does not take it."""
+    assert store.leases.holder("archiver") is None
+    holder = held(path)
+
+    found = store.leases.holder("archiver")
+    assert found
+    assert found.who == f"process {holder.pid}"
+    assert abs(found.since - now()) < 60_000
+    with pytest.raises(LeaseHeld, match=f"process {holder.pid} holds the archiver lease since "):
+        store.leases.hold("archiver").__enter__()
+
+    holder.communicate()
+    assert store.leases.holder("archiver") is None
+    with store.leases.hold("archiver"):
+        assert store.leases.holder("archiver")

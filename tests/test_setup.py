@@ -1,0 +1,112 @@
+"""Tests for `palaver setup service`: what is shown, written, started and removed."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from palaver.cli import main
+
+pytestmark = pytest.mark.skipif(sys.platform == "darwin", reason="these services are systemd's")
+
+RECORDER = '#!/bin/sh\necho "$*" >> "{log}"\nexit {status}\n'
+
+
+def service(*options: str) -> Result:
+    return CliRunner().invoke(main, ["setup", "service", *options])
+
+
+@pytest.fixture
+def unit(home: Path) -> Path:
+    return home / ".config" / "systemd" / "user" / "palaver.service"
+
+
+@pytest.fixture
+def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What `systemctl` is asked to do, a line each."""
+    return recorded(tmp_path, monkeypatch, 0)
+
+
+def recorded(folder: Path, monkeypatch: pytest.MonkeyPatch, status: int) -> Path:
+    log, program = folder / "calls", folder / "bin" / "systemctl"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(RECORDER.format(log=log, status=status))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    return log
+
+
+def test_printing_does_nothing(unit: Path, calls: Path) -> None:
+    """`--print` shows the unit, and nothing is written or started."""
+    shown = service("--print")
+    told = json.loads(service("--print", "--json").stdout)
+
+    assert shown.exit_code == 0
+    assert "ExecStart=" in shown.stdout
+    assert told == {"path": str(unit), "text": shown.stdout}
+    assert not unit.exists()
+    assert not calls.exists()
+
+
+def test_where_data_lies_is_carried_along(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service does not see this shell's settings: those that lead to data stand in the unit, and no others."""
+    monkeypatch.setenv("CODEX_HOME", "/with space/codex")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
+
+    shown = service("--print").stdout
+
+    assert 'Environment="CODEX_HOME=/with space/codex"\n' in shown
+    assert f'Environment="PALAVER_HOME={home}/palaver"\n' in shown
+    assert "secret" not in shown
+
+
+def test_installing(unit: Path, calls: Path) -> None:
+    """Without a terminal nothing is asked: the unit is shown, written, and started; doing it twice is fine."""
+    shown = service()
+
+    assert shown.exit_code == 0
+    assert unit.read_text() == service("--print").stdout
+    assert unit.read_text() in shown.stdout
+    assert "Started" in shown.stdout
+    wanted = ["--user daemon-reload", "--user enable palaver.service", "--user restart palaver.service"]
+    assert calls.read_text().splitlines() == wanted
+    told = json.loads(service("--json").stdout)
+    assert told == {"path": str(unit), "started": True, "problem": None}
+
+
+def test_what_cannot_be_started(unit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where systemd refuses, the unit stays written and the person learns what to type."""
+    recorded(tmp_path, monkeypatch, 1)
+    shown = service()
+
+    assert shown.exit_code == 1
+    assert "written, but not started: systemctl --user daemon-reload ended with 1" in shown.stderr
+    assert "systemctl --user enable palaver.service" in shown.stderr
+    assert unit.exists()
+    assert json.loads(service("--json").stdout)["started"] is False
+
+
+def test_removing(unit: Path, calls: Path) -> None:
+    """`--remove` stops the service and takes its file away; where there is none it says so."""
+    service()
+    calls.unlink()
+
+    removed, again = service("--remove"), service("--remove")
+
+    assert (removed.exit_code, again.exit_code) == (0, 0)
+    assert not unit.exists()
+    assert calls.read_text().splitlines() == ["--user disable --now palaver.service", "--user daemon-reload"]
+    assert "removed" in removed.stdout
+    assert "no service" in again.stdout
+    assert json.loads(service("--remove", "--json").stdout) == {"path": str(unit), "removed": False}
+
+
+def test_a_home_that_is_no_place(monkeypatch: pytest.MonkeyPatch, unit: Path) -> None:
+    """A service is not written for a home that no service could find."""
+    monkeypatch.setenv("PALAVER_HOME", "relative")
+
+    assert "not an absolute path" in service().stderr
+    assert not unit.exists()
