@@ -8,7 +8,7 @@ from . import private
 from .redaction import Redactor
 from .text import CUT, trim
 
-_NAMES_TOGETHER, _TEXTS_TOGETHER = 256, 8
+_NAMES_TOGETHER, _TEXTS_TOGETHER = 256, 16
 """Turns that are looked through at once: most hold nothing to take out, and asking costs more than looking."""
 _BETWEEN = "\n\0\n"
 """Between names, so that no rule takes two of them for one."""
@@ -112,10 +112,10 @@ def _portions(turns: Sequence[Turn], size: int) -> Iterator[Sequence[Turn]]:
     return (turns[start : start + size] for start in range(0, len(turns), size))
 
 
-def _names(turns: Sequence[Turn]) -> Iterable[str]:
-    names: dict[str, None] = {}
+def _names(turns: Sequence[Turn]) -> set[str]:
+    names: set[str] = set()
     for turn in turns:
-        names |= dict.fromkeys((turn.tool, turn.call, turn.record, turn.group, *turn.reads, *turn.writes))
+        names.update((turn.tool, turn.call, turn.record, turn.group), turn.reads, turn.writes)
     return names
 
 

@@ -57,8 +57,7 @@ def planted(value: Any, plant: Plant, where: Callable[[str, str], bool], path: s
 def _parts(value: Any) -> list[tuple[str, Any]]:
     if isinstance(value, dict):
         return list(cast("dict[str, Any]", value).items())
-    listed: list[Any] = value if isinstance(value, list) else []
-    return [("*", held) for held in listed]
+    return [("*", held) for held in cast("list[object]", value)] if isinstance(value, list) else []
 
 
 def alone(_: str) -> str:
