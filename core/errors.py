@@ -18,9 +18,13 @@
     │   ├── InvalidMemoryType
     │   ├── InvalidNamespace
     │   ├── MemoryNotFound
-    │   └── MemoryProtected    a golden rule, which only `force` removes
+    │   ├── MemoryProtected    a golden rule, which only `force` removes
+    │   ├── DocumentNotFound
+    │   ├── UnsupportedDocument
+    │   └── DocumentOutsideRoots
     ├── SourceUnreadable        a transcript could not be read; the others go on
     │   └── CopyDamaged         a part of an archived copy is not what was written
+    ├── DocumentUnreadable      a file that was to be indexed could not be read; the others go on
     ├── ConfigInvalid           config.toml or the environment says something impossible
     ├── StoreError              the database said no
     │   ├── StoreMissing
@@ -204,6 +208,44 @@ class MemoryProtected(InvalidInput):
     def __init__(self, memory_id: str) -> None:
         self.memory_id = memory_id
         super().__init__(f"Golden rule is protected: {memory_id}")
+
+
+class DocumentNotFound(InvalidInput):
+    """A file or folder to index that is not there."""
+
+    hint = "Check the path; a relative one starts in the folder that Palaver was started in."
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        super().__init__(f"File not found: {path}")
+
+
+class UnsupportedDocument(InvalidInput):
+    """A file of a kind that is not taken up."""
+
+    def __init__(self, path: Path, known: Sequence[str]) -> None:
+        self.path = path
+        super().__init__(f"Unsupported file type: {path.suffix or path.name}", hint=f"Use {', '.join(known)}.")
+
+
+class DocumentOutsideRoots(InvalidInput):
+    """A path that leads out of the folders from which documents may be taken up, itself or through a link."""
+
+    hint = "Index it with `palaver index PATH`, or name its folder in document_roots in config.toml."
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        super().__init__(f"Path not allowed: {path}")
+
+
+class DocumentUnreadable(PalaverError):
+    """A document that cannot be read: its rights, its encoding, its size, or what is in it."""
+
+    hint = "See whether another program can open it."
+
+    def __init__(self, path: Path, reason: str, *, hint: str = "") -> None:
+        self.path, self.reason = path, reason
+        super().__init__(f"Failed to read file: {reason}", hint=hint)
 
 
 class SourceUnreadable(PalaverError):

@@ -4,7 +4,7 @@ Decimal keys because they are the cheapest to read for a language model: about o
 Ids are opaque to callers and are always resolved by look-up, never by their shape.
 """
 
-PREFIXES = {"observation": "obs-", "exchange": "ex-", "memory": "mem_"}
+PREFIXES = {"observation": "obs-", "exchange": "ex-", "memory": "mem_", "chunk": "chunk_"}
 
 
 def show(kind: str, key: int) -> str:

@@ -7,9 +7,11 @@ from ..archiver.text import one_line
 from ..core import ids, tokens
 from ..core.conversation import Exchange
 from ..core.disclosure import Detail
+from ..core.document import Chunk, HeldChunk
 from ..core.memory import HeldMemory
 from ..core.memory_types import Family
 from ..core.observation import Evidence, Observation, ObservationType
+from ..core.origin import Origin
 
 _TITLE, _QUOTE, _ANSWER = 80, 120, 1_200
 
@@ -26,6 +28,7 @@ class Details:
         parents = {stored.exchange for stored in observations.values()}
         exchanges = self._store.exchanges.load(sorted({*keys, *parents}))
         memories = self._store.memories.load([key for key in keys if key not in observations.keys() | exchanges.keys()])
+        chunks = self._store.documents.load(keys)
         found: list[Detail] = []
         for key in keys:
             if key in observations:
@@ -35,6 +38,8 @@ class Details:
                 found.append(self._of_exchange(exchanges[key]))
             elif key in memories:
                 found.append(self._of_memory(memories[key]))
+            elif key in chunks:
+                found.append(_of_chunk(chunks[key]))
         return found
 
     def _of_observation(self, stored: StoredObservation, parent: StoredExchange) -> Detail:
@@ -110,6 +115,44 @@ def of_memory(held: HeldMemory) -> Observation:
         concepts=memory.tags,
         at=held.created,
         origin=memory.origin,
+    )
+
+
+def of_chunk(held: HeldChunk) -> Observation:
+    """A chunk told as an observation: what it says, and where it stands."""
+    chunk = held.chunk
+    place = f"page {chunk.page}" if chunk.page else chunk.header_path
+    facts = (f"{chunk.unit}: {chunk.signature}",) if chunk.signature else ()
+    return Observation(
+        type=ObservationType.GENERAL,
+        title=title_of(chunk),
+        subtitle=place,
+        narrative=chunk.text,
+        facts=facts,
+        at=held.at,
+        origin=Origin.DOCUMENT,
+    )
+
+
+def title_of(chunk: Chunk) -> str:
+    """What a chunk is called: its name in code, the headings above it, or how it begins."""
+    return one_line(chunk.signature or chunk.header_path or chunk.text, _TITLE)
+
+
+def _of_chunk(held: HeldChunk) -> Detail:
+    chunk = held.chunk
+    return Detail(
+        id=held.id,
+        kind=chunk.kind,
+        observation=of_chunk(held),
+        project=held.namespace,
+        branch="",
+        session_id="",
+        session_title="",
+        path=str(held.source_file),
+        start_line=chunk.start_line,
+        end_line=chunk.end_line,
+        tokens=tokens.count(chunk.text),
     )
 
 

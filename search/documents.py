@@ -8,7 +8,7 @@ from ..archiver.store.exchanges import CONTEXT
 from ..archiver.store.vectors import PARTS_MAX
 from ..core.conversation import Exchange, Kind, Session, Speaker, Turn
 from ..core.observation import Observation
-from . import memory_text
+from . import document_text, memory_text
 from .analysis import label, path_label
 from .text_index import TextEntry
 
@@ -56,6 +56,7 @@ def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
             if observation.exchange in parents:
                 yield _observation_entry(observation, parents[observation.exchange], sessions[observation.session])
         yield from memory_text.entries(store, part)
+        yield from document_text.entries(store, part)
 
 
 def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
@@ -67,7 +68,7 @@ def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
     found = {key: _exchange_texts(stored.exchange) for key, stored in store.exchanges.load(keys).items()}
     for key, stored in store.observations.load(keys).items():
         found[key] = {0: observation_text(stored.observation)}
-    return found | memory_text.texts(store, keys)
+    return found | memory_text.texts(store, keys) | document_text.texts(store, keys)
 
 
 def moved_vectors(store: Store, seq: int, model: str) -> tuple[set[int], list[StoredVector]]:

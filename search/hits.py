@@ -10,9 +10,10 @@ from ..archiver.text import one_line
 from ..core import ids
 from ..core.clock import now
 from ..core.disclosure import Filters, Hit, Query, Results
+from ..core.document import HeldChunk
 from ..core.memory import HeldMemory
 from ..core.observation import Observation
-from .details import of_exchange, of_memory
+from .details import of_chunk, of_exchange, of_memory
 from .engine import Engine
 from .findings import TextMatch
 from .fusion import Event
@@ -24,11 +25,13 @@ _RAW_SAYS_MORE = 2.0
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """What stands for an event: an observation, or the exchange itself without one; or a memory, which is its own."""
+    """What stands for an event: an observation, or the exchange itself without one; or a memory or a chunk of a
+    document, which is its own.
+    """
 
     event: Event
     learned: StoredObservation | None
-    held: HeldMemory | None = None
+    held: HeldMemory | HeldChunk | None = None
 
 
 class Hits:
@@ -57,8 +60,13 @@ class Hits:
             keys = [*(event.key for event in part), *(stored.key for known in learned.values() for stored in known)]
             allowed = self._engine.allowed(filters, keys) if filters else set(keys)
             memories = self._store.memories.load([event.key for event in part])
+            chunks = self._store.documents.load([event.key for event in part])
             at = now()
             for event in part:
+                if event.key in chunks:
+                    if event.key in allowed:
+                        yield _Choice(event, None, chunks[event.key])
+                    continue
                 if event.key in memories:
                     if event.key in allowed and memories[event.key].holds_at(at):
                         yield _Choice(event, None, memories[event.key])
@@ -76,7 +84,9 @@ class Hits:
         whole = self._store.exchanges.load(bare)
         for choice in choices:
             # An exchange may be removed by another process while we look.
-            if choice.held is not None:
+            if isinstance(choice.held, HeldChunk):
+                yield _of_chunk(choice.event, choice.held)
+            elif choice.held is not None:
                 yield _of_memory(choice.event, choice.held)
             elif choice.event.key in heads and (choice.learned or choice.event.key in whole):
                 yield self._hit(choice, heads[choice.event.key], whole.get(choice.event.key))
@@ -139,6 +149,27 @@ def _of_memory(event: Event, held: HeldMemory) -> Hit:
         tokens=observation.price,
         facts=observation.facts,
         snippet=one_line(memory.content, _SNIPPET),
+    )
+
+
+def _of_chunk(event: Event, held: HeldChunk) -> Hit:
+    observation, chunk = of_chunk(held), held.chunk
+    return Hit(
+        id=held.id,
+        kind=chunk.kind,
+        type=chunk.unit or chunk.kind,
+        title=observation.title,
+        project=held.namespace,
+        at=held.at,
+        score=event.score,
+        similarity=event.similarity,
+        session_id="",
+        path=str(held.source_file),
+        start_line=chunk.start_line,
+        end_line=chunk.end_line,
+        tokens=observation.price,
+        facts=observation.facts,
+        snippet=one_line(chunk.text, _SNIPPET),
     )
 
 

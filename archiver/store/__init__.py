@@ -8,6 +8,7 @@ from typing import Self
 from .changes import Changes, Entity
 from .containers import Containers
 from .database import Database
+from .documents import Document, Documents, Queued
 from .exchanges import Exchanges, StoredExchange
 from .items import Items, StoredItem
 from .jobs import MODEL_PREFIX, Batch, DeadJob, Job, Jobs
@@ -29,11 +30,13 @@ __all__ = [
     "WATCHER",
     "Batch",
     "DeadJob",
+    "Document",
     "Entity",
     "Job",
     "Lease",
     "Place",
     "Planned",
+    "Queued",
     "Source",
     "Store",
     "StoredExchange",
@@ -59,6 +62,7 @@ class Store:
         self.memories = Memories(database, self.changes)
         self.memory_events = MemoryEvents(database)
         self.memory_edges = MemoryEdges(database)
+        self.documents = Documents(database, self.changes)
         self.leases = Leases(database)
         self.stages = Stages(database)
         self.jobs = Jobs(database)

@@ -25,6 +25,10 @@ LEAVES: list[PalaverError] = [
     errors.InvalidNamespace("x"),
     errors.MemoryNotFound("mem_1"),
     errors.MemoryProtected("mem_1"),
+    errors.DocumentNotFound(Path("/x")),
+    errors.UnsupportedDocument(Path("/x.exe"), [".md"]),
+    errors.DocumentOutsideRoots(Path("/x")),
+    errors.DocumentUnreadable(Path("/x"), "why"),
     errors.StoreMissing(Path("/x")),
     errors.IndexDamaged(Path("/x"), "why"),
 ]

@@ -1,0 +1,233 @@
+"""The library: documents taken up, found, told of and deleted, over one home. What every surface calls."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from ..archiver.documents import Intake, Roots
+from ..archiver.redaction import Redactor
+from ..archiver.store import Store
+from ..core import ids, tokens
+from ..core.disclosure import Mode
+from ..core.document import (
+    DEFAULT_NAMESPACE,
+    DocumentFilter,
+    DocumentStats,
+    HeldChunk,
+    IndexedDirectory,
+    IndexedFile,
+    checked_namespace,
+)
+from ..core.errors import InvalidInput, ModelUnavailable
+from ..core.home import Home
+from ..core.progress import Progress, Reporter, never, silent
+from .document_finder import DocumentFinder, FoundChunk
+from .embedder import DEFAULT_MODEL, Embedder, load
+from .generation import Generations
+from .indexer import Indexer
+
+_CANDIDATES: Final = 50
+"""How many chunks compete for a budget of tokens."""
+_PATIENCE: Final = 5.0
+"""Seconds that `async_mode` reads before it queues the rest: most folders are read whole by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budgeted:
+    """What fits into a budget of tokens, best first. `left_out` candidates did not."""
+
+    found: tuple[FoundChunk, ...]
+    tokens_used: int
+    budget_remaining: int
+    left_out: int
+
+
+class Documents:
+    """Not for several threads at once; several processes may have one each. What one stores every other finds at once.
+
+    Raises `InvalidInput` for what the caller can correct, among them `DocumentNotFound`, `UnsupportedDocument` and
+    `DocumentOutsideRoots`, and `DocumentUnreadable` for a file that cannot be read.
+    """
+
+    def __init__(
+        self, store: Store, generations: Generations, embedder: Embedder, redactor: Redactor, roots: Roots
+    ) -> None:
+        self._store, self._roots = store, roots
+        self._intake = Intake(store, redactor)
+        self._finder = DocumentFinder(store, generations, embedder)
+        self._indexer, self._model = Indexer(store, generations, embedder), embedder.name
+        self._close = ExitStack()
+
+    @classmethod
+    def open(cls, home: Home, roots: Sequence[Path] = (), model: str | None = None) -> Self:
+        """The documents of this home, which is made if there is none; close it, or use it in `with`.
+
+        Files are taken up from `roots` alone: where none is named, from the folder this process was started in and
+        from the user's home. Nothing is ever taken up from Palaver's own home.
+        """
+        home.make()
+        allowed = Roots(roots or (Path.cwd(), Path.home()), without=(home.root,))
+        store = Store.create(home.database)
+        embedder = load(model or DEFAULT_MODEL)
+        documents = cls(store, Generations(home.index), embedder, Redactor(home.key()), allowed)
+        documents._close.callback(store.close)
+        return documents
+
+    def index_file(self, path: str | Path, namespace: str = DEFAULT_NAMESPACE) -> IndexedFile:
+        """Take one file up: its chunks replace those of before, and are found by words and by meaning at once.
+
+        A file that is known as it is keeps its chunks. A chunk that says the same as before keeps its id.
+        """
+        done = self._intake.index_file(Path(path), checked_namespace(namespace), self._roots)
+        self._embed(silent)
+        return done
+
+    def index_directory(
+        self,
+        path: str | Path,
+        namespace: str = DEFAULT_NAMESPACE,
+        *,
+        recursive: bool = True,
+        async_mode: bool = True,
+        report: Reporter = silent,
+    ) -> IndexedDirectory:
+        """Take up all files of a folder that are of a known kind; one that cannot be read is told of and stops nothing.
+
+        Links and what is hidden are passed over. With `async_mode` it reads for some seconds and queues the rest, and
+        leaves embedding to the background archiver or the next `palaver archive`; both are in the database, so nothing
+        is lost. Without it everything is read, embedded and published before it returns.
+        """
+        end = time.monotonic() + _PATIENCE
+        enough: Callable[[], bool] = (lambda: time.monotonic() > end) if async_mode else never
+        done = self._intake.index_directory(
+            Path(path),
+            checked_namespace(namespace),
+            self._roots,
+            recursive=recursive,
+            progress=_of_stage(report, "Reading"),
+            enough=enough,
+        )
+        if not async_mode:
+            self._finish(report)
+        done.unembedded = self._store.documents.count_unembedded(self._model)
+        return done
+
+    def work_off(self, report: Reporter = silent) -> IndexedDirectory:
+        """Read what was queued, whoever queued it, embed it and publish."""
+        done = self._intake.work_off(_of_stage(report, "Reading"))
+        self._finish(report)
+        done.unembedded = self._store.documents.count_unembedded(self._model)
+        return done
+
+    def search(
+        self, query: str, wanted: DocumentFilter | None = None, *, limit: int = 5, mode: Mode = Mode.BOTH
+    ) -> list[FoundChunk]:
+        """The chunks that answer a query, best first; none where nothing has to do with it. Raises `InvalidInput`."""
+        if not query.strip():
+            raise InvalidInput("Query cannot be empty", hint="Say what to find.")
+        if limit < 1:
+            raise InvalidInput(f"Invalid limit: {limit}", hint="Ask for 1 or more.")
+        return list(islice(self._finder.find(query, wanted or DocumentFilter(), mode), limit))
+
+    def search_with_budget(self, query: str, max_tokens: int, wanted: DocumentFilter | None = None) -> Budgeted:
+        """The best chunks that fit into a number of tokens. One that does not fit is left out."""
+        if max_tokens <= 0:
+            raise InvalidInput(f"Invalid budget: {max_tokens}", hint="Give 1 token or more.")
+        found: list[FoundChunk] = []
+        used = 0
+        candidates = self.search(query, wanted, limit=_CANDIDATES)
+        for candidate in candidates:
+            price = tokens.count(candidate.held.chunk.text)
+            if used + price <= max_tokens:
+                found.append(candidate)
+                used += price
+        return Budgeted(tuple(found), used, max_tokens - used, len(candidates) - len(found))
+
+    def get(self, wanted: Sequence[str]) -> list[HeldChunk]:
+        """The chunks with these ids, in their order; unknown ones are left out."""
+        keys = [key for public in wanted if (key := ids.key(public)) is not None]
+        known = self._store.documents.load(keys)
+        return [known[key] for key in dict.fromkeys(keys) if key in known]
+
+    def page(self, wanted: DocumentFilter | None = None, *, limit: int = 50, offset: int = 0) -> list[HeldChunk]:
+        """Chunks by file and place, whatever they say."""
+        return self._store.documents.select(wanted or DocumentFilter(), limit, offset)
+
+    def delete(self, wanted: Sequence[str]) -> tuple[str, ...]:
+        """Delete these chunks; the ids of those that were there. Indexing their file again brings them back."""
+        keys = [key for public in wanted if (key := ids.key(public)) is not None]
+        with self._store.transaction():
+            gone = self._store.documents.delete_chunks(keys)
+        return tuple(public for public in dict.fromkeys(wanted) if ids.key(public) in gone)
+
+    def delete_file(self, path: str | Path, namespace: str | None = None) -> int:
+        """Delete all chunks of a file, be it still there or not, in one namespace or in all; how many there were."""
+        return self._delete(DocumentFilter(namespaces=_one(namespace), source_files=(_plain(path),)))
+
+    def delete_directory(self, path: str | Path, namespace: str | None = None) -> int:
+        """Delete all chunks of all files below a folder; how many there were."""
+        return self._delete(DocumentFilter(namespaces=_one(namespace), under=_plain(path)))
+
+    def delete_namespace(self, namespace: str) -> int:
+        """Delete all chunks of a namespace; how many there were."""
+        return self._delete(DocumentFilter(namespaces=(namespace,)))
+
+    def clear(self) -> int:
+        """Delete all documents, and nothing else: memories and conversations stay. How many chunks there were."""
+        return self._delete(DocumentFilter())
+
+    def stats(self) -> DocumentStats:
+        """What is held, and what waits."""
+        documents = self._store.documents
+        namespaces = documents.count_by("namespace")
+        return DocumentStats(
+            chunks=sum(namespaces.values()),
+            source_files=tuple(dict.fromkeys(path for path, _ in documents.files())),
+            namespaces=namespaces,
+            kinds=documents.count_by("kind"),
+            queued=documents.count_queued(),
+            failed=tuple(documents.failed()),
+        )
+
+    def _delete(self, wanted: DocumentFilter) -> int:
+        with self._store.transaction():
+            return self._store.documents.delete(wanted)
+
+    def _embed(self, progress: Progress) -> None:
+        """Embed all chunks. Where the model is missing they are found by words, and embedded when it is there."""
+        with suppress(ModelUnavailable):
+            self._indexer.embed(progress, lambda: not self._store.documents.count_unembedded(self._model))
+
+    def _finish(self, report: Reporter) -> None:
+        self._embed(_of_stage(report, "Embedding"))
+        self._indexer.publish()
+
+    def close(self) -> None:
+        """Let go of the file, where `open` opened it."""
+        self._close.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _of_stage(report: Reporter, stage: str) -> Progress:
+    return lambda done, total: report(stage, done, total)
+
+
+def _plain(path: str | Path) -> Path:
+    """A path as it is stored: without links, as far as it is still there."""
+    return Path(path).expanduser().resolve()
+
+
+def _one(namespace: str | None) -> tuple[str, ...]:
+    return () if namespace is None else (namespace,)
