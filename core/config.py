@@ -37,6 +37,8 @@ class Config:
     """Dollars within a calendar month in UTC, as bills are made."""
     exclude: tuple[str, ...] = ()
     """Folders that are not archived: shell patterns for whole paths, or for bare names at any depth."""
+    document_roots: tuple[str, ...] = ()
+    """Folders from which agents may have documents indexed, beside the one they work in and the user's home."""
     private_projects: tuple[str, ...] = ()
     """Projects, by name or folder, of which nothing is ever sent to a language model."""
 
@@ -121,6 +123,7 @@ _READERS: Final[Mapping[str, tuple[Callable[[object], object], str, str]]] = {
     "budget_day": _DOLLARS,
     "budget_month": _DOLLARS,
     "exclude": (_texts, "a list of texts", '["secret-*", "/a/folder"]'),
+    "document_roots": (_texts, "a list of texts", '["/a/folder"]'),
     "private_projects": (_texts, "a list of texts", '["NAME", "/a/folder"]'),
 }
 """For each setting what reads it, what it must be, and an example."""

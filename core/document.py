@@ -101,6 +101,17 @@ class FailedFile:
     hint: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class HeldFile:
+    """A file as it is held: its chunks, and when it was last changed."""
+
+    source_file: Path
+    namespace: str
+    language: str
+    chunks: int
+    at: Milliseconds
+
+
 @dataclass(slots=True)
 class IndexedDirectory:
     """What became of a folder. `indexed` files were new or changed and have `chunks` chunks now, `unchanged` ones were
@@ -119,15 +130,26 @@ class IndexedDirectory:
 
 @dataclass(frozen=True, slots=True)
 class DocumentStats:
-    """What is held. `queued` files wait to be read; `failed` ones could not be, when the queue was worked off."""
+    """What is held. `queued` files wait to be read; `failed` ones could not be, when the queue was worked off.
 
-    chunks: int
-    source_files: tuple[Path, ...]
+    `namespaces` and `kinds` count chunks, the most first.
+    """
+
+    files: tuple[HeldFile, ...]
     namespaces: Mapping[str, int]
-    """Chunks by namespace, most first."""
     kinds: Mapping[str, int]
     queued: int
     failed: tuple[FailedFile, ...]
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks there are."""
+        return sum(self.namespaces.values())
+
+    @property
+    def source_files(self) -> tuple[Path, ...]:
+        """Every file once, whatever its namespaces."""
+        return tuple(dict.fromkeys(file.source_file for file in self.files))
 
 
 def checked_namespace(namespace: str) -> str:

@@ -235,7 +235,7 @@ class DocumentOutsideRoots(InvalidInput):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        super().__init__(f"Path not allowed: {path}")
+        super().__init__(f"Path not allowed: {path}", hint=hint)
 
 
 class DocumentUnreadable(PalaverError):

@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from ..archiver.documents import Intake
+from ..archiver.redaction import Redactor
 from ..archiver.store import LEARNER, Store
 from ..core.errors import LeaseHeld, ModelUnavailable, PalaverError
 from ..core.home import Home
@@ -51,6 +53,7 @@ def catch_up(home: Home, model: str | None, *, settle: bool) -> Caught:
     end = time.monotonic() + _ROUND
     with Store.open(home.database) as store, store.leases.hold(LEARNER):
         indexer = Indexer(store, Generations(home.index), load(model or DEFAULT_MODEL))
+        Intake(store, Redactor(home.key())).work_off(enough=lambda: time.monotonic() > end)
         _publish(store, indexer, _BEHIND)
         observed = observe_pending(store, silent, lambda: time.monotonic() > end)
         _note(store, "observe")

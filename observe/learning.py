@@ -51,7 +51,7 @@ class Learning:
             self._take_note(ended, now)
         self._follow(now)
         if not self._helper.busy and now >= self._again:
-            if self._last > self._done and self._is_due(now):
+            if (self._last > self._done and self._is_due(now)) or self._store.documents.count_queued():
                 self._begin(settle=False)
             elif self._last == self._done and self._lag and now - self._moved >= _SETTLED:
                 self._again = now + _SETTLED

@@ -9,9 +9,11 @@ from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Self
 
+from ..archiver.documents import Intake
 from ..archiver.exclusion import Exclusion
 from ..archiver.ingest import Ingest
 from ..archiver.raw import RawArchive
+from ..archiver.redaction import Redactor
 from ..archiver.sealing import Sealer
 from ..archiver.store import ARCHIVER, LEARNER, Store
 from ..archiver.transcripts import Transcript
@@ -42,6 +44,7 @@ class Pipeline:
             raw = RawArchive(home.archive)
             self._ingest, self._sealer = Ingest(self._store, raw, exclusion), Sealer(self._store, raw)
             self._indexer = Indexer(self._store, Generations(home.index), embedder)
+            self._intake = Intake(self._store, Redactor(home.key()))
             self._close = opened.pop_all().close
 
     def run(self, transcripts: Iterable[Transcript], report: Reporter = silent, patience: float = 0.0) -> Report:
@@ -78,6 +81,7 @@ class Pipeline:
 
     def _publish(self) -> None:
         self._indexer.publish()
+        self._intake.work_off(lambda done, total: report("Reading", done, total))
         self._note("publish")
 
     def _note(self, stage: str, problems: Sequence[PalaverError] = ()) -> None:

@@ -7,7 +7,7 @@ from ..archiver.text import one_line
 from ..core import ids, tokens
 from ..core.conversation import Exchange
 from ..core.disclosure import Detail
-from ..core.document import Chunk, HeldChunk
+from ..core.document import HeldChunk
 from ..core.memory import HeldMemory
 from ..core.memory_types import Family
 from ..core.observation import Evidence, Observation, ObservationType
@@ -125,7 +125,7 @@ def of_chunk(held: HeldChunk) -> Observation:
     facts = (f"{chunk.unit}: {chunk.signature}",) if chunk.signature else ()
     return Observation(
         type=ObservationType.GENERAL,
-        title=title_of(chunk),
+        title=_title(held),
         subtitle=place,
         narrative=chunk.text,
         facts=facts,
@@ -134,9 +134,12 @@ def of_chunk(held: HeldChunk) -> Observation:
     )
 
 
-def title_of(chunk: Chunk) -> str:
-    """What a chunk is called: its name in code, the headings above it, or how it begins."""
-    return one_line(chunk.signature or chunk.header_path or chunk.text, _TITLE)
+def _title(held: HeldChunk) -> str:
+    """What a chunk is called: its name in code or its heading, and its file; without a name, how it begins."""
+    chunk, file = held.chunk, held.source_file.name
+    if name := chunk.name or chunk.header_path.rpartition(" > ")[2]:
+        return one_line(f"{name}, {file}", _TITLE)
+    return one_line(f"{file}, page {chunk.page}: {chunk.text}" if chunk.page else f"{file}: {chunk.text}", _TITLE)
 
 
 def _of_chunk(held: HeldChunk) -> Detail:

@@ -64,14 +64,14 @@ class Documents:
         self._close = ExitStack()
 
     @classmethod
-    def open(cls, home: Home, roots: Sequence[Path] = (), model: str | None = None) -> Self:
+    def open(cls, home: Home, roots: Sequence[Path], model: str | None = None) -> Self:
         """The documents of this home, which is made if there is none; close it, or use it in `with`.
 
-        Files are taken up from `roots` alone: where none is named, from the folder this process was started in and
-        from the user's home. Nothing is ever taken up from Palaver's own home.
+        Files are taken up from below `roots` alone (`usual_roots` where the caller is no person), and never from
+        Palaver's own home.
         """
         home.make()
-        allowed = Roots(roots or (Path.cwd(), Path.home()), without=(home.root,))
+        allowed = Roots(roots, without=(home.root,))
         store = Store.create(home.database)
         embedder = load(model or DEFAULT_MODEL)
         documents = cls(store, Generations(home.index), embedder, Redactor(home.key()), allowed)
@@ -184,11 +184,9 @@ class Documents:
     def stats(self) -> DocumentStats:
         """What is held, and what waits."""
         documents = self._store.documents
-        namespaces = documents.count_by("namespace")
         return DocumentStats(
-            chunks=sum(namespaces.values()),
-            source_files=tuple(dict.fromkeys(path for path, _ in documents.files())),
-            namespaces=namespaces,
+            files=tuple(documents.files()),
+            namespaces=documents.count_by("namespace"),
             kinds=documents.count_by("kind"),
             queued=documents.count_queued(),
             failed=tuple(documents.failed()),
@@ -218,6 +216,14 @@ class Documents:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def usual_roots(named: Sequence[str] = ()) -> tuple[Path, ...]:
+    """Where an agent may take documents up from: the folder it works in, its user's home, and those that the setting
+    `document_roots` names. The whole disk is nobody's folder.
+    """
+    folders = (Path.cwd(), Path.home(), *(Path(folder).expanduser() for folder in named))
+    return tuple(folder for folder in folders if folder.is_absolute() and folder != Path(folder.anchor))
 
 
 def _of_stage(report: Reporter, stage: str) -> Progress:

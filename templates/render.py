@@ -25,6 +25,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from ..core.clock import show_day, show_minute
 from ..core.conversation import SessionKind
 from ..core.disclosure import Detail, Filters, Hit, Mode, Results, Transcript
+from ..core.document import DocumentStats, IndexedDirectory
 from ..core.errors import TemplateInvalid
 from ..core.memory import Edge, HeldMemory, MemoryEvent
 from ..core.report import Exported, Report, Secrets, Status
@@ -130,6 +131,14 @@ class Renderer:
     def report(self, report: Report) -> str:
         """What a pass over the transcripts did, and what it could not read."""
         return self._render("report", report=report)
+
+    def indexed(self, indexed: IndexedDirectory, namespace: str) -> str:
+        """What became of the files that were to be indexed."""
+        return self._render("indexed", indexed=indexed, namespace=namespace)
+
+    def documents(self, stats: DocumentStats) -> str:
+        """The files that are held, and those that wait or could not be read."""
+        return self._render("documents", stats=stats)
 
     def exported(self, exported: Exported) -> str:
         """Which files were given back, and which could not be."""

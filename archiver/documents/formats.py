@@ -52,7 +52,8 @@ def _text(data: bytes, encoding: str, path: Path) -> str:
     try:
         text = data.decode(encoding)
     except (UnicodeDecodeError, LookupError) as error:
-        raise DocumentUnreadable(path, f"it is not {encoding} text", hint="Save it as UTF-8.") from error
+        name = encoding.removesuffix("-sig").upper()
+        raise DocumentUnreadable(path, f"it is not {name} text", hint="Save it as UTF-8.") from error
     if "\0" in text:
         raise DocumentUnreadable(path, "it is not text", hint="Only its name says that it is.")
     return text.replace("\r\n", "\n").replace("\r", "\n")

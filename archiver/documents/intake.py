@@ -130,9 +130,9 @@ class Intake:
     def _forget_gone(self, folder: Path, namespace: str, *, recursive: bool) -> int:
         wanted = DocumentFilter(namespaces=(namespace,), under=folder)
         gone = [
-            path
-            for path, _ in self._store.documents.files(wanted)
-            if (recursive or path.parent == folder) and _is_gone(path)
+            held.source_file
+            for held in self._store.documents.files(wanted)
+            if (recursive or held.source_file.parent == folder) and _is_gone(held.source_file)
         ]
         if gone:
             with self._store.transaction():

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from markdown_it import MarkdownIt
-
 from ...core.document import Chunk
 from ..text import one_line
 from .windows import windows
@@ -45,6 +43,9 @@ def _section(text: str, first_line: int, header_path: str) -> Iterator[Chunk]:
 
 def _headings(rows: list[str]) -> Iterator[_Heading]:
     """The headings that structure the text, as CommonMark has them: none in code, quotes or lists."""
+    # Loaded where it is needed: most commands read no document.
+    from markdown_it import MarkdownIt
+
     parser = MarkdownIt("commonmark").disable(["inline"])
     tokens = parser.parse("\n".join(_without_front_matter(rows)))
     for token, inside in pairwise(tokens):

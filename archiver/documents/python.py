@@ -72,7 +72,7 @@ def _guessed(rows: Sequence[str]) -> list[_Unit]:
     ends = [*(place for place, _ in found[1:]), len(rows)]
     return [
         _Unit(place, end, "class" if row[0].startswith("class") else "function", row[1], _signature(rows[place:end]))
-        for (place, row), end in zip(found, ends, strict=True)
+        for (place, row), end in zip(found, ends, strict=False)
     ]
 
 
@@ -82,7 +82,8 @@ def _filled(units: Sequence[_Unit], start: int, end: int, unit: str, name: str, 
     for one in units:
         if one.start > start:
             found.append(_Unit(start, one.start, unit, name, signature))
-        found.append(one)
+        # What looks like its comment may be the end of a text that the unit before ends with.
+        found.append(one._replace(start=max(one.start, start)))
         start = max(start, one.end)
     if start < end:
         found.append(_Unit(start, end, unit, name, signature))

@@ -72,9 +72,10 @@ class Roots:
             plain = path.expanduser().resolve()
         except (OSError, RuntimeError, ValueError):
             raise DocumentNotFound(path) from None
-        forbidden = any(plain.is_relative_to(folder) for folder in (*self.without, *_SYSTEM))
+        if any(plain.is_relative_to(folder) for folder in (*self.without, *_SYSTEM)):
+            raise DocumentOutsideRoots(path, hint="Nothing is taken up from the system's folders or Palaver's own.")
         inside = [folder for folder in self._folders if plain.is_relative_to(folder)]
-        if forbidden or not inside:
+        if not inside:
             raise DocumentOutsideRoots(path)
         try:
             plain.lstat()

@@ -9,7 +9,7 @@ from typing import cast
 import orjson
 
 from ...core.conversation import Milliseconds
-from ...core.document import Chunk, ChunkKind, DocumentFilter, FailedFile, HeldChunk
+from ...core.document import Chunk, ChunkKind, DocumentFilter, FailedFile, HeldChunk, HeldFile
 from .changes import Changes, Entity
 from .database import Database, Row, Value
 
@@ -108,11 +108,18 @@ class Documents:
             "SELECT count(*) FROM chunk JOIN item ON item.key = chunk.item WHERE item.embedded IS NOT ?", (model,)
         )
 
-    def files(self, wanted: DocumentFilter | None = None) -> list[tuple[Path, str]]:
-        """Every file with a namespace that it is held in, in order."""
+    def files(self, wanted: DocumentFilter | None = None) -> list[HeldFile]:
+        """Every file in each namespace that it is held in, in order."""
         where, values = _where(wanted or DocumentFilter())
-        rows = self._db.rows(f"SELECT path, namespace FROM document d WHERE {where} ORDER BY path, namespace", values)
-        return [(_path(path), str(namespace)) for path, namespace in rows]
+        rows = self._db.rows(
+            f"""SELECT path, namespace, language, (SELECT count(*) FROM chunk WHERE document = d.id), at
+                FROM document d WHERE {where} ORDER BY path, namespace""",
+            values,
+        )
+        return [
+            HeldFile(_path(path), str(namespace), str(language), cast(int, count), cast(int, at))
+            for path, namespace, language, count, at in rows
+        ]
 
     def delete_chunks(self, keys: Sequence[int]) -> list[int]:
         """Delete those of these that are chunks; their keys. Their files are read anew when they are indexed again."""

@@ -21,6 +21,8 @@ COMMANDS: Final = {
     "search": "layers",
     "show": "layers",
     "read": "layers",
+    "index": "documents",
+    "documents": "documents",
     "remember": "memories",
     "recall": "memories",
     "memories": "memories",

@@ -1,0 +1,145 @@
+"""`palaver index` and `palaver documents`: files that a person has taken up, beside what agents wrote."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from palaver.core.config import Config
+from palaver.core.document import DEFAULT_NAMESPACE
+from palaver.core.errors import (
+    DocumentNotFound,
+    DocumentOutsideRoots,
+    DocumentUnreadable,
+    StoreMissing,
+    UnsupportedDocument,
+)
+from palaver.core.home import Home
+
+from .output import as_json, print_json, renderer
+from .progress import progress_bars
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.core.document import IndexedDirectory, IndexedFile
+    from palaver.search.library import Documents
+
+namespaced = click.option("--namespace", metavar="NAME", help="Under which name they are kept.")
+
+
+@click.command(short_help="Make documents and code searchable.")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option(
+    "--namespace", default=DEFAULT_NAMESPACE, show_default=True, metavar="NAME", help="A name to keep them under."
+)
+@click.option("--flat", is_flag=True, help="Leave the folders inside a folder alone.")
+@as_json
+def index(paths: Sequence[str], *, namespace: str, flat: bool, as_json: bool) -> None:
+    """Make files, or all files of folders, searchable: Markdown, text, Python and PDF.
+
+    `palaver search` finds them among everything else; --project NAME keeps to a namespace. A file that did not change
+    is passed over, one that did replaces what it said before, and one that is gone from its folder goes. Links, hidden
+    files and installed packages are left alone. Secrets are taken out first. It can be stopped at any time.
+    """
+    from palaver.core.document import FailedFile, IndexedDirectory
+
+    done, places = IndexedDirectory(), [Path(path).expanduser() for path in paths]
+    with _documents(places) as documents, progress_bars() as report:
+        for place in places:
+            try:
+                if place.is_dir():
+                    found = documents.index_directory(
+                        place, namespace, recursive=not flat, async_mode=False, report=report
+                    )
+                    _add(done, found)
+                else:
+                    _add_file(done, documents.index_file(place, namespace))
+            except DocumentUnreadable as problem:
+                done.failed.append(FailedFile(place, problem.reason, problem.hint))
+            except (DocumentNotFound, DocumentOutsideRoots, UnsupportedDocument) as problem:
+                done.failed.append(FailedFile(place, str(problem), problem.hint))
+        _add(done, documents.work_off(report))
+    if as_json:
+        from palaver.templates.document_shapes import indexed_json
+
+        print_json(indexed_json(done, namespace))
+    else:
+        click.echo(renderer().indexed(done, namespace), nl=False)
+    if done.failed:
+        sys.exit(1)
+
+
+@click.group(short_help="List and forget indexed documents.")
+def documents() -> None:
+    """Look after what `palaver index` took up: `list`, `forget`."""
+
+
+@documents.command(name="list", short_help="Every file that is held.")
+@as_json
+def list_(*, as_json: bool) -> None:
+    """Every file that is held, with its chunks; those that wait to be read, and those that could not be."""
+    with _held() as held:
+        stats = held.stats()
+    if as_json:
+        from palaver.templates.document_shapes import documents_json
+
+        print_json(documents_json(stats))
+    else:
+        click.echo(renderer().documents(stats), nl=False)
+
+
+@documents.command(short_help="Take files out again.")
+@click.argument("paths", nargs=-1, metavar="[PATH...]")
+@namespaced
+@as_json
+def forget(paths: Sequence[str], *, namespace: str | None, as_json: bool) -> None:
+    """Take files, folders or a whole namespace out again. The files themselves are not touched."""
+    if not paths and namespace is None:
+        raise click.UsageError("Name files or folders, or a --namespace.")
+    with _held() as held:
+        if paths:
+            gone = sum(held.delete_file(path, namespace) + held.delete_directory(path, namespace) for path in paths)
+        else:
+            gone = held.delete_namespace(str(namespace))
+    if as_json:
+        print_json({"deleted_chunks": gone})
+    elif gone:
+        click.echo(f"Removed {gone} chunk{'' if gone == 1 else 's'}; the files themselves were not touched.")
+    else:
+        click.echo("Nothing of that was indexed. See `palaver documents list`.")
+        sys.exit(1)
+
+
+def _add_file(done: IndexedDirectory, indexed: IndexedFile) -> None:
+    done.unchanged += indexed.unchanged
+    done.indexed += not indexed.unchanged
+    done.chunks += 0 if indexed.unchanged else len(indexed.chunk_ids)
+
+
+def _add(done: IndexedDirectory, more: IndexedDirectory) -> None:
+    done.indexed += more.indexed
+    done.chunks += more.chunks
+    done.unchanged += more.unchanged
+    done.gone += more.gone
+    done.queued, done.unembedded = more.queued, more.unembedded
+    done.failed += more.failed
+
+
+def _documents(places: Sequence[Path]) -> Documents:
+    """The documents of this home. Whoever names a path at a shell may have it read: it is a root of its own."""
+    from palaver.search.library import Documents
+
+    home = Home.find()
+    roots = [place if place.is_dir() else place.absolute().resolve().parent for place in places]
+    return Documents.open(home, roots, Config.read(home.config).model)
+
+
+def _held() -> Documents:
+    home = Home.find()
+    if not home.database.exists():
+        raise StoreMissing(home.root)
+    return _documents([])

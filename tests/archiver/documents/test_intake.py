@@ -1,0 +1,205 @@
+"""Intake: files become chunks in the store."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.documents import Intake, Roots
+from palaver.archiver.store import Store
+from palaver.core.document import DocumentFilter
+from palaver.core.errors import DocumentNotFound, DocumentUnreadable, UnsupportedDocument
+from palaver.core.progress import never
+
+TOKEN = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.create(tmp_path / "palaver.db") as store:
+        yield store
+
+
+@pytest.fixture
+def intake(store: Store) -> Intake:
+    from palaver.archiver.redaction import Redactor
+
+    return Intake(store, Redactor(b"k" * 32))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three good documents, and one that is none."""
+    folder = tmp_path / "docs"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "a.md").write_text("# A\nAlpha.\n\n# B\nBeta.\n")
+    (folder / "b.py").write_text("def find():\n    return 1\n")
+    (folder / "sub" / "c.TXT").write_text("Gamma.\n")
+    (folder / "bad.pdf").write_bytes(b"%PDF-1.4")
+    (folder / "image.png").write_bytes(b"\x89PNG")
+    return folder
+
+
+def said(store: Store) -> list[str]:
+    """What all chunks say, by file and place."""
+    return [held.chunk.text for held in store.documents.select(DocumentFilter())]
+
+
+def test_a_folder_is_taken_up(store: Store, intake: Intake, folder: Path) -> None:
+    """Every file of a known kind, whatever the case of its suffix; one failure stops nothing."""
+    done = intake.index_directory(folder, "docs", Roots([folder]))
+
+    assert (done.indexed, done.chunks, done.unchanged, done.queued) == (3, 4, 0, 0)
+    assert [(failed.file, failed.error) for failed in done.failed] == [(folder / "bad.pdf", "it is damaged, or no PDF")]
+    assert said(store) == ["# A\nAlpha.", "# B\nBeta.", "def find():\n    return 1", "Gamma."]
+    assert store.documents.count_by("kind") == {"document": 3, "code": 1}
+
+
+def test_without_recursion_only_the_folder_itself_is(intake: Intake, folder: Path) -> None:
+    """Its folders are left alone."""
+    assert intake.index_directory(folder, "docs", Roots([folder]), recursive=False).indexed == 2
+
+
+def test_what_did_not_change_is_passed_over(store: Store, intake: Intake, folder: Path) -> None:
+    """Told by the bytes, not by the date, and nothing is logged for an index."""
+    intake.index_directory(folder, "docs", Roots([folder]))
+    (folder / "a.md").touch()
+    before = store.changes.last()
+
+    done = intake.index_directory(folder, "docs", Roots([folder]))
+
+    assert (done.indexed, done.unchanged, store.changes.last()) == (0, 3, before)
+
+
+def test_a_changed_file_replaces_its_chunks(store: Store, intake: Intake, folder: Path) -> None:
+    """A chunk that says the same as before keeps its id, where it stands now."""
+    roots = Roots([folder])
+    first = intake.index_file(folder / "a.md", "docs", roots)
+    (folder / "a.md").write_text("New.\n\n# B\nBeta.\n")
+
+    second = intake.index_file(folder / "a.md", "docs", roots)
+
+    assert said(store) == ["New.", "# B\nBeta."]
+    assert second.chunk_ids[1] == first.chunk_ids[1]
+    assert first.chunk_ids[0] not in second.chunk_ids
+    assert [held.chunk.start_line for held in store.documents.select(DocumentFilter())] == [1, 3]
+
+
+def test_equal_chunks_of_one_file_all_stand(intake: Intake, folder: Path) -> None:
+    """Also after one of them is gone."""
+    roots = Roots([folder])
+    (folder / "a.md").write_text("# A\nsame\n# A\nsame\n# A\nsame\n")
+    three = intake.index_file(folder / "a.md", "docs", roots)
+    (folder / "a.md").write_text("# A\nsame\n# A\nsame\n")
+
+    two = intake.index_file(folder / "a.md", "docs", roots)
+
+    assert len(set(three.chunk_ids)) == 3
+    assert two.chunk_ids == three.chunk_ids[:2]
+
+
+def test_one_file_may_be_kept_under_two_namespaces(store: Store, intake: Intake, folder: Path) -> None:
+    """Neither disturbs the other."""
+    for namespace in ("one", "two"):
+        intake.index_file(folder / "b.py", namespace, Roots([folder]))
+
+    assert store.documents.count_by("namespace") == {"one": 1, "two": 1}
+
+
+def test_a_file_that_is_gone_from_its_folder_goes(store: Store, intake: Intake, folder: Path) -> None:
+    """When the folder is indexed again, under that namespace alone."""
+    roots = Roots([folder])
+    for namespace in ("one", "two"):
+        intake.index_directory(folder, namespace, roots)
+    (folder / "sub" / "c.TXT").unlink()
+
+    kept, gone = (intake.index_directory(folder, "one", roots, recursive=deep).gone for deep in (False, True))
+
+    assert (kept, gone) == (0, 1)
+    assert store.documents.count_by("namespace") == {"two": 4, "one": 3}
+
+
+def test_secrets_are_taken_out_before_anything_is_cut(store: Store, intake: Intake, folder: Path) -> None:
+    """A token across the place of a cut is in no chunk, not even in part."""
+    for place in range(960, 1_010, 7):
+        (folder / "a.md").write_text(f"{'x ' * (place // 2)}\nexport GITHUB_TOKEN={TOKEN}\n{'y ' * 300}")
+        intake.index_file(folder / "a.md", "docs", Roots([folder]))
+
+        assert TOKEN[:16] not in "".join(said(store))
+        assert "[secret:github" in "".join(said(store))
+
+
+def test_what_was_queued_is_worked_off_by_whoever_comes(store: Store, intake: Intake, folder: Path) -> None:
+    """The queue lies in the database; what cannot be read stands there with its reason until it can."""
+    queued = intake.index_directory(folder, "docs", Roots([folder]), enough=lambda: True)
+    assert (queued.indexed, queued.queued, said(store)) == (0, 4, [])
+
+    begun = intake.work_off(enough=iter([False, True]).__next__)
+    assert (begun.indexed, begun.queued) == (1, 3)
+
+    done = intake.work_off(enough=never)
+    assert (done.indexed, done.queued, len(done.failed)) == (2, 0, 1)
+    assert [failed.error for failed in store.documents.failed()] == ["it is damaged, or no PDF"]
+
+    (folder / "bad.pdf").unlink()
+    (folder / "bad.pdf").with_suffix(".txt").write_text("whole")
+    assert intake.index_directory(folder, "docs", Roots([folder]), enough=lambda: True).queued == 4
+    assert intake.work_off().unchanged == 3
+
+
+def test_a_queued_file_is_opened_as_carefully_as_any(store: Store, intake: Intake, folder: Path) -> None:
+    """A link that takes its place meanwhile leads nowhere."""
+    (folder.parent / "secret.md").write_text("canary")
+    intake.index_directory(folder, "docs", Roots([folder]), enough=lambda: True)
+    (folder / "a.md").unlink()
+    (folder / "a.md").symlink_to(folder.parent / "secret.md")
+
+    done = intake.work_off()
+
+    assert [failed.file.name for failed in done.failed] == ["a.md", "bad.pdf"]
+    assert "canary" not in "".join(said(store))
+
+
+def test_encodings_are_told_by_their_marks(store: Store, intake: Intake, folder: Path) -> None:
+    """UTF-8 with and without a mark, UTF-16 with one, and what Python says of itself."""
+    roots = Roots([folder])
+    (folder / "a.md").write_bytes("é\r\nzwei".encode("utf-8-sig"))
+    (folder / "sub" / "c.TXT").write_bytes("ü".encode("utf-16"))
+    (folder / "b.py").write_bytes("# coding: latin-1\nx = 'é'\n".encode("latin-1"))
+    for name in ("a.md", "b.py", "sub/c.TXT"):
+        intake.index_file(folder / name, "docs", roots)
+
+    assert said(store) == ["é\nzwei", "# coding: latin-1\nx = 'é'", "ü"]
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe\xff", b"caf\xe9", b"a\0b"])
+def test_what_is_no_text_is_told(intake: Intake, folder: Path, data: bytes) -> None:
+    """Not guessed at."""
+    (folder / "a.md").write_bytes(data)
+
+    with pytest.raises(DocumentUnreadable, match="text"):
+        intake.index_file(folder / "a.md", "docs", Roots([folder]))
+
+
+def test_each_mistake_has_its_own_error(intake: Intake, folder: Path) -> None:
+    """A kind that is not taken up, a file that is not there, a folder where a file is wanted and the reverse."""
+    roots = Roots([folder])
+    with pytest.raises(UnsupportedDocument, match=r"Unsupported file type: \.png"):
+        intake.index_file(folder / "image.png", "docs", roots)
+    with pytest.raises(DocumentNotFound, match="File not found: "):
+        intake.index_file(folder / "none.md", "docs", roots)
+    with pytest.raises(DocumentNotFound):
+        intake.index_directory(folder / "a.md", "docs", roots)
+    (folder / "folder.md").mkdir()
+    with pytest.raises(DocumentUnreadable, match="it is a folder"):
+        intake.index_file(folder / "folder.md", "docs", roots)
+
+
+def test_names_may_be_any_bytes(store: Store, intake: Intake, folder: Path) -> None:
+    """Such as those of another encoding."""
+    path = folder / "caf\udce9.md"
+    path.write_text("Coffee.")
+
+    intake.index_directory(folder, "docs", Roots([folder]))
+
+    assert path in [file.source_file for file in store.documents.files()]

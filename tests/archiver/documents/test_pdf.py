@@ -1,0 +1,122 @@
+"""PDF, by pages, in another process."""
+
+import tarfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.documents import pdf
+from palaver.core.errors import DocumentUnreadable
+
+from ...shared import SHARED
+
+SAMPLES = SHARED / "hostile" / "pdf-samples.tar.gz"
+HERE = Path("/here.pdf")
+
+
+def made(contents: Sequence[bytes], extra: bytes = b"") -> bytes:
+    """A PDF with a page for each stream of instructions."""
+    objects = [b"<</Type/Catalog/Pages 2 0 R>>", b"", b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"]
+    kids: list[bytes] = []
+    for content in contents:
+        number = len(objects) + 1
+        kids.append(b"%d 0 R" % number)
+        page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Resources<</Font<</F 3 0 R>>>>/Contents %d 0 R>>"
+        objects += [page % (number + 1), b"<</Length %d%s>>stream\n%s\nendstream" % (len(content), extra, content)]
+    objects[1] = b"<</Type/Pages/Kids[%s]/Count %d>>" % (b" ".join(kids), len(kids))
+    data, places = b"%PDF-1.4\n", list[int]()
+    for number, body in enumerate(objects, 1):
+        places.append(len(data))
+        data += b"%d 0 obj%s\nendobj\n" % (number, body)
+    rows = b"".join(b"%010d 00000 n \n" % place for place in places)
+    table = b"xref\n0 %d\n0000000000 65535 f \n%s" % (len(places) + 1, rows)
+    return data + table + b"trailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n" % (len(places) + 1, len(data))
+
+
+def saying(*pages: str) -> bytes:
+    """A PDF that says one line on each page."""
+    return made([b"BT /F 12 Tf 72 720 Td (%s) Tj ET" % page.encode() for page in pages])
+
+
+def test_each_page_is_a_chunk() -> None:
+    """Numbered from 1; an empty page has none."""
+    found = pdf.chunks(pdf.texts(saying("First things", "", "Third things"), HERE))
+
+    assert [(one.page, one.text) for one in found] == [(1, "First things"), (3, "Third things")]
+
+
+@pytest.mark.parametrize("data", [b"", b"%PDF-1.4", b"no pdf at all", saying("x")[:200]], ids=len)
+def test_damage_is_told(data: bytes) -> None:
+    """It is an error of this file, with what to do."""
+    with pytest.raises(DocumentUnreadable, match="it is damaged, or no PDF") as error:
+        pdf.texts(data, HERE)
+
+    assert error.value.hint
+
+
+def test_a_pdf_without_text_is_told() -> None:
+    """A scan is not silently an empty document."""
+    with pytest.raises(DocumentUnreadable, match="no text") as error:
+        pdf.texts(saying(""), HERE)
+
+    assert "scanned" in error.value.hint
+
+
+def test_a_bomb_costs_little() -> None:
+    """A page of a few kilobytes that would be gigabytes is not unpacked."""
+    packer = zlib.compressobj(9)
+    bomb = b"".join(packer.compress(b" " * (1 << 24)) for _ in range(24)) + packer.flush()
+
+    with pytest.raises(DocumentUnreadable):
+        pdf.texts(made([bomb], b"/Filter/FlateDecode"), HERE)
+
+
+def test_a_parser_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """After its time is up."""
+    forever = tmp_path / "forever.py"
+    forever.write_text("while True: pass")
+    monkeypatch.setattr(pdf, "_CHILD", forever)
+    monkeypatch.setattr(pdf, "_SECONDS", 0.3)
+
+    with pytest.raises(DocumentUnreadable, match="too much time"):
+        pdf.texts(b"", HERE)
+
+
+def test_a_parser_that_dies_is_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Be it by the limit of its own time."""
+    dying = tmp_path / "dying.py"
+    dying.write_text("import os, signal; os.kill(os.getpid(), signal.SIGXCPU)")
+    monkeypatch.setattr(pdf, "_CHILD", dying)
+
+    with pytest.raises(DocumentUnreadable, match="too much time"):
+        pdf.texts(b"", HERE)
+
+
+@pytest.mark.skipif(not SAMPLES.exists(), reason="no samples")
+@pytest.mark.parametrize(
+    ("name", "outcome"),
+    [
+        ("minimal-document.pdf", "Lorem ipsum"),
+        ("pdflatex-4-pages.pdf", "some text without a meaning"),
+        ("aes-256.pdf", "it is encrypted"),
+        ("libreoffice-writer-password.pdf", "it is encrypted"),
+        ("zen_of_python_corrupted.pdf", "Beautiful"),
+        ("issue-1113-evil-xobjects.pdf", "damaged"),
+        ("imagemagick-lzw.pdf", "no text"),
+    ],
+)
+def test_real_files(name: str, outcome: str) -> None:
+    """Text, or one clear reason."""
+    with tarfile.open(SAMPLES) as tar:
+        member = next(one for one in tar if one.name.endswith(f"/{name}"))
+        file = tar.extractfile(member)
+        assert file is not None
+        data = file.read()
+
+    try:
+        told = "\n".join(pdf.texts(data, HERE))
+    except DocumentUnreadable as problem:
+        told = problem.reason
+    assert outcome in told

@@ -1,0 +1,102 @@
+"""Python, by functions and classes."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.archiver.documents.python import chunks
+from palaver.core import tokens
+from palaver.core.document import Chunk, ChunkKind
+
+MODULE = '''"""What it is for."""
+
+import os
+
+LIMIT = 3
+
+
+# Why it is there.
+@cached
+def find(name: str, *, deep: bool = False,
+         limit: dict[str, int] = {"a": 1}) -> str:
+    """Find it."""
+    return name
+
+
+class Shelf:
+    """Holds books."""
+
+    size = 2
+
+    def add(self, book: str) -> None:
+        """Add one."""
+'''
+
+
+def named(found: list[Chunk]) -> list[tuple[str, str, int, int]]:
+    """Each chunk's unit, name and lines."""
+    return [(one.unit, one.name, one.start_line, one.end_line) for one in found]
+
+
+def test_functions_and_classes_are_chunks() -> None:
+    """With decorators and the comment above; what stands between belongs to the module."""
+    found = chunks(MODULE)
+
+    assert named(found) == [("module", "", 1, 5), ("function", "find", 8, 13), ("class", "Shelf", 16, 22)]
+    assert {one.kind for one in found} == {ChunkKind.CODE}
+    assert found[1].text.startswith("# Why it is there.\n@cached\ndef find")
+
+
+def test_a_signature_is_one_line() -> None:
+    """Up to the colon that ends it, not one inside it."""
+    assert chunks(MODULE)[1].signature == (
+        'def find(name: str, *, deep: bool = False, limit: dict[str, int] = {"a": 1}) -> str'
+    )
+
+
+def test_a_large_class_is_taken_apart() -> None:
+    """Into its methods, which carry its name, and the rest of it."""
+    body = "\n".join(f"        value_{number} = compute(value_{number})" for number in range(60))
+    found = chunks(
+        f"class Large:\n    size = 1\n\n    def one(self):\n{body}\n\n    async def two(self):\n        pass\n"
+    )
+
+    assert [(one.unit, one.name) for one in found if one.name != "Large.one"] == [
+        ("class", "Large"),
+        ("method", "Large.two"),
+    ]
+    assert len([one for one in found if one.name == "Large.one"]) > 1
+
+
+def test_a_large_function_is_cut_into_blocks() -> None:
+    """Of at most 512 tokens and 100 lines."""
+    found = chunks("def long():\n" + "    x = 1\n" * 400)
+
+    assert {one.name for one in found} == {"long"}
+    assert max(one.end_line - one.start_line + 1 for one in found) <= 100
+    assert max(tokens.count(one.text) for one in found) <= 512
+    assert [found[0].start_line, found[-1].end_line] == [1, 401]
+
+
+def test_code_that_python_no_longer_understands_is_cut_at_the_margin() -> None:
+    """Python 2 is still written about."""
+    found = chunks("import os\n\ndef old(x):\n    print x\n\nclass Older:\n    def inner(self):\n        print self\n")
+
+    assert named(found) == [("module", "", 1, 1), ("function", "old", 3, 4), ("class", "Older", 6, 8)]
+
+
+def test_data_on_one_line_is_cut() -> None:
+    """No chunk is a megabyte."""
+    found = chunks(f"DATA = '{'x' * 20_000}'\n")
+
+    assert max(len(one.text) for one in found) <= 4_000
+    assert sum(len(one.text) for one in found) > 20_000
+
+
+@given(
+    st.lists(st.sampled_from([*MODULE.split("\n"), "    def x(self): pass", ")", "'''"]), max_size=30).map("\n".join)
+)
+def test_every_line_of_code_is_told_once(text: str) -> None:
+    """Whatever stands in a file, all of it is in its chunks, in order."""
+    rows = [row.strip() for one in chunks(text) for row in one.text.split("\n") if row.strip()]
+
+    assert rows == [row.strip() for row in text.split("\n") if row.strip()]
