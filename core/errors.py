@@ -273,7 +273,7 @@ class StoreError(PalaverError):
 class StoreMissing(StoreError):
     """There is no archive in this home yet."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, hint: str = "") -> None:
         self.path = path
         super().__init__(f"no archive at {path}", hint="Run `palaver up` to make one.")
 
