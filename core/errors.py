@@ -233,7 +233,7 @@ class DocumentOutsideRoots(InvalidInput):
 
     hint = "Index it with `palaver index PATH`, or name its folder in document_roots in config.toml."
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, hint: str = "") -> None:
         self.path = path
         super().__init__(f"Path not allowed: {path}", hint=hint)
 
@@ -273,7 +273,7 @@ class StoreError(PalaverError):
 class StoreMissing(StoreError):
     """There is no archive in this home yet."""
 
-    def __init__(self, path: Path, *, hint: str = "") -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         super().__init__(f"no archive at {path}", hint="Run `palaver up` to make one.")
 
