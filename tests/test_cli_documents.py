@@ -1,0 +1,119 @@
+"""`palaver index` and `palaver documents`: what a person types and sees."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from palaver.cli import main
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the person is: two documents, and one that is damaged."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "guide.md").write_text("# Kiln\nHeat the kiln slowly.\n")
+    (tmp_path / "docs" / "kiln.py").write_text("def heat(kiln):\n    return kiln\n")
+    (tmp_path / "docs" / "bad.pdf").write_bytes(b"%PDF-1.4")
+    return tmp_path / "docs"
+
+
+def palaver(*arguments: str, code: int = 0) -> Result:
+    """Run one command in this process."""
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == code, result.output
+    return result
+
+
+def answer(*arguments: str, code: int = 0) -> dict[str, Any]:
+    """The JSON that a command prints."""
+    told = json.loads(palaver(*arguments, "--json", code=code).stdout)
+    assert isinstance(told, dict)
+    return told
+
+
+def test_a_folder_is_indexed_found_listed_and_forgotten(folder: Path) -> None:
+    """Every step says what it did; a file that cannot be read makes the exit status 1 and stops nothing."""
+    told = palaver("index", "docs", "--namespace", "pots", code=1).stdout
+    assert told.splitlines() == [
+        "Indexed 2 files in 2 chunks under the namespace pots.",
+        f"Not indexed: {folder / 'bad.pdf'}: it is damaged, or no PDF. Open it in a viewer and save it anew.",
+    ]
+    (folder / "bad.pdf").unlink()
+    assert palaver("index", "docs", "--namespace", "pots").stdout == (
+        "Indexed 0 files in 0 chunks under the namespace pots; 2 unchanged.\n"
+    )
+
+    [first, *_] = answer("search", "heat the kiln slowly", "--project", "pots")["results"]
+    assert (first["kind"], first["path"]) == ("document", str(folder / "guide.md"))
+    assert "Heat the kiln slowly." in palaver("show", first["id"]).stdout
+
+    listed = palaver("documents", "list").stdout
+    assert listed.startswith("2 files in 2 chunks:\n\n[pots] 2 chunks\n")
+    assert str(folder / "guide.md") in listed
+
+    assert palaver("documents", "forget", "docs/guide.md").stdout.startswith("Removed 1 chunk;")
+    assert palaver("documents", "forget", "--namespace", "pots").stdout.startswith("Removed 1 chunk;")
+    assert palaver("documents", "list").stdout == "No documents. Take some up with `palaver index PATH`.\n"
+    assert (folder / "guide.md").exists()
+
+
+def test_json_carries_the_numbers(folder: Path) -> None:
+    """Of each of the commands."""
+    assert answer("index", str(folder), code=1) == {
+        "namespace": "default",
+        "files_indexed": 2,
+        "total_chunks": 2,
+        "unchanged": 0,
+        "queued": 0,
+        "gone": 0,
+        "unembedded": 0,
+        "failed_files": [
+            {
+                "file": str(folder / "bad.pdf"),
+                "error": "it is damaged, or no PDF",
+                "hint": "Open it in a viewer and save it anew.",
+            }
+        ],
+    }
+    held = answer("documents", "list")
+    assert [file["language"] for file in held["files"]] == ["markdown", "python"]
+    assert held["kinds"] == {"code": 1, "document": 1}
+    assert answer("documents", "forget", str(folder)) == {"deleted_chunks": 2}
+
+
+def test_each_path_is_answered_for(folder: Path) -> None:
+    """What cannot be indexed is named with what to do; the others are."""
+    (folder / "image.png").touch()
+    told = palaver("index", "docs/guide.md", "docs/image.png", "nowhere.md", "/proc/self", code=1).stdout.splitlines()
+
+    assert told[0] == "Indexed 1 file in 1 chunk under the namespace default."
+    assert [row.partition(": ")[2].partition(": ")[0] for row in told[1:]] == [
+        "docs/image.png",
+        "nowhere.md",
+        "/proc/self",
+    ]
+    assert "Unsupported file type: .png. Use .md, .markdown, .txt, .py, .pdf." in told[1]
+    assert "File not found: nowhere.md" in told[2]
+
+
+def test_flat_leaves_folders_alone(folder: Path) -> None:
+    """Only what lies in the folder itself is indexed."""
+    (folder / "bad.pdf").unlink()
+
+    assert answer("index", ".", "--flat")["files_indexed"] == 0
+    assert palaver("index", ".", "--flat").stdout.startswith("No document to index")
+
+
+def test_what_is_not_there_is_said(folder: Path) -> None:
+    """Before there is an archive, and when nothing was indexed by that name."""
+    assert "no archive at" in palaver("documents", "list", code=1).stderr
+    palaver("index", str(folder / "guide.md"))
+
+    assert palaver("documents", "forget", "elsewhere", code=1).stdout == (
+        "Nothing of that was indexed. See `palaver documents list`.\n"
+    )
+    assert "Name files or folders" in palaver("documents", "forget", code=2).stderr
