@@ -1,4 +1,4 @@
-"""A toolset over the Model Context Protocol: standard input and output, both eras of the protocol.
+"""A surface over the Model Context Protocol: standard input and output, both eras of the protocol.
 
 Importing this module costs about a second, nearly all of it the SDK, so only serving processes do.
 """
@@ -7,7 +7,6 @@ import faulthandler
 import logging
 import signal
 import sys
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -31,32 +30,29 @@ from mcp_types import Tool as ListedTool
 from mcp_types.version import is_version_at_least
 
 from ..core.errors import PalaverError
-from ..templates.render import Renderer
-from .toolset import Desk, Layers, Reply, Tool, Toolset
+from .surface import Surface
+from .toolset import Effect, Place, Reply, Tool, Toolset
 
 STRUCTURED_SINCE = "2025-06-18"
 """The first protocol version whose clients know structured content."""
 
 
-def serve(toolset: Toolset, open_layers: Callable[[], Layers], renderer: Renderer, version: str = "") -> None:
-    """Serve on stdin and stdout until the client closes them. Logs and stack dumps go to stderr.
-
-    `open_layers` is called at the first tool call, so that connecting stays fast.
-    """
+def serve(surface: Surface, place: Place, version: str = "") -> None:
+    """Serve on stdin and stdout until the client closes them. Logs and stack dumps go to stderr."""
     faulthandler.enable(sys.stderr)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     # The thread that waits for stdin cannot be interrupted, so Ctrl-C ends the process outright. That loses nothing:
     # whatever was stored was stored in a transaction.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        anyio.run(_serve, build(toolset, open_layers, renderer, version))
+        anyio.run(_serve, build(surface, place, version))
     except* BrokenPipeError:
         logging.getLogger(__name__).info("the client has gone")
 
 
-def build(toolset: Toolset, open_layers: Callable[[], Layers], renderer: Renderer, version: str = "") -> Server[Any]:
+def build(surface: Surface, place: Place, version: str = "") -> Server[Any]:
     """The server, not yet connected to anything."""
-    return _Surface(toolset, open_layers, renderer).server(version)
+    return _Served(surface, place).server(version)
 
 
 async def _serve(server: Server[Any]) -> None:
@@ -64,22 +60,19 @@ async def _serve(server: Server[Any]) -> None:
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-class _Surface:
-    """A toolset being served: lists its tools, and runs one call at a time beside the event loop."""
+class _Served:
+    """A surface being served: lists its tools, and runs one call at a time beside the event loop."""
 
-    def __init__(self, toolset: Toolset, open_layers: Callable[[], Layers], renderer: Renderer) -> None:
-        self._toolset = toolset
-        self._tools = {tool.name: tool for tool in toolset.tools}
-        self._open_layers = open_layers
-        self._renderer = renderer
-        self._desk: Desk | None = None
+    def __init__(self, surface: Surface, place: Place) -> None:
+        self._surface, self._place = surface, place
+        self._desks: dict[str, object] = {}
         self._one_at_a_time = anyio.CapacityLimiter(1)
 
     def server(self, version: str) -> Server[Any]:
         return Server(
             "palaver",
             version=version,
-            instructions=self._toolset.instructions,
+            instructions=self._surface.instructions,
             on_list_tools=self._list,
             on_call_tool=self._call,
         )
@@ -87,41 +80,44 @@ class _Surface:
     async def _list(
         self, _context: ServerRequestContext[Any, Any], _params: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        return ListToolsResult(tools=[_listed(tool) for tool in self._toolset.tools])
+        return ListToolsResult(tools=[_listed(name, tool) for name, (_, tool) in self._surface.tools.items()])
 
     async def _call(self, context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
-        tool = self._tools.get(params.name)
-        if tool is None:
-            raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}. Tools: {', '.join(self._tools)}.")
+        if params.name not in self._surface.tools:
+            raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}. Tools: {', '.join(self._surface.tools)}.")
+        toolset, tool = self._surface.tools[params.name]
         try:
-            run = partial(self._run, tool, params.arguments or {})
+            run = partial(self._run, toolset, tool, params.arguments or {})
             reply = await anyio.to_thread.run_sync(run, limiter=self._one_at_a_time)
         except PalaverError as error:
-            return CallToolResult(content=[_text(self._toolset.wording(error))], is_error=True)
+            return _result(toolset.refusal(error), context.protocol_version, refused=True)
         return _result(reply, context.protocol_version)
 
-    def _run(self, tool: Tool, arguments: dict[str, object]) -> Reply:
-        if self._desk is None:
-            self._desk = Desk(self._open_layers(), self._renderer)
-        return tool.call(self._desk, arguments)
+    def _run(self, toolset: Toolset, tool: Tool, arguments: dict[str, object]) -> Reply:
+        if toolset.name not in self._desks:
+            self._desks[toolset.name] = toolset.open(self._place)
+        return tool.call(self._desks[toolset.name], arguments)
 
 
-def _listed(tool: Tool) -> ListedTool:
+def _listed(name: str, tool: Tool) -> ListedTool:
+    reads, destroys = tool.effect is Effect.READS, tool.effect is Effect.DESTROYS
     return ListedTool(
-        name=tool.name,
+        name=name,
         description=tool.description,
         input_schema=tool.schema,
-        annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
+        annotations=ToolAnnotations(
+            read_only_hint=reads, destructive_hint=None if reads else destroys, open_world_hint=False
+        ),
     )
 
 
-def _result(reply: Reply, protocol: str) -> CallToolResult:
-    """The reply, paid for once: JSON as structured content, or as the text where the client knows no better."""
+def _result(reply: Reply, protocol: str, *, refused: bool = False) -> CallToolResult:
+    """The reply: JSON as structured content, or as the text where the client knows no better."""
     if reply.data is None:
-        return CallToolResult(content=[_text(reply.text)])
+        return CallToolResult(content=[_text(reply.text)], is_error=refused)
     if is_version_at_least(protocol, STRUCTURED_SINCE):
-        return CallToolResult(content=[_text(reply.text)], structured_content=dict(reply.data))
-    return CallToolResult(content=[_text(orjson.dumps(dict(reply.data)).decode())])
+        return CallToolResult(content=[_text(reply.text)], structured_content=dict(reply.data), is_error=refused)
+    return CallToolResult(content=[_text(orjson.dumps(dict(reply.data)).decode())], is_error=refused)
 
 
 def _text(text: str) -> TextContent:

@@ -3,6 +3,8 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
+from pathlib import Path
 from typing import Annotated, Any, Protocol
 
 import orjson
@@ -12,6 +14,7 @@ from pydantic_core import ErrorDetails, core_schema
 
 from ..core.disclosure import Detail, Query, Results, Transcript
 from ..core.errors import InvalidInput, PalaverError
+from ..core.home import Home
 from ..core.tokens import count
 from ..templates.quote import brief
 from ..templates.render import Renderer
@@ -29,18 +32,41 @@ class Layers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What every tool works with."""
+    """What the three layers' tools work with; other surfaces have desks of their own."""
 
     layers: Layers
     renderer: Renderer
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """What a surface needs to open its desk: where everything lies, the model that embeds, and who renders.
+
+    Documents are taken up from below `roots` alone.
+    """
+
+    home: Home
+    model: str | None
+    renderer: Renderer
+    roots: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
-    """What a tool answers. `data` is given only where the caller asked for JSON; `text` then only announces it."""
+    """What a tool answers. `data` is given only where the reply is JSON; `text` then announces it, or says it whole on
+    surfaces whose page promises nothing but JSON.
+    """
 
     text: str
     data: Mapping[str, Any] | None = None
+
+
+class Effect(Enum):
+    """What a call does to what is stored."""
+
+    READS = auto()
+    WRITES = auto()
+    DESTROYS = auto()
 
 
 WholeNumber = Annotated[int, BeforeValidator(lambda value: int(value) if _is_whole(value) else value)]
@@ -51,7 +77,7 @@ WholeNumber = Annotated[int, BeforeValidator(lambda value: int(value) if _is_who
 class Tool:
     """One tool: the name, the prompt, the arguments and what to do, all taken from one function.
 
-    The function's first parameter is the `Desk`; the others are the tool's. Their types are checked here; limits that
+    The function's first parameter is the desk; the others are the tool's. Their types are checked here; limits that
     only stand in the schema are checked by the layers, which have the words for them.
     """
 
@@ -59,9 +85,10 @@ class Tool:
     description: str
     arguments: type[BaseModel]
     function: Callable[..., Reply]
+    effect: Effect = Effect.READS
 
     @classmethod
-    def of(cls, function: Callable[..., Reply]) -> "Tool":
+    def of(cls, function: Callable[..., Reply], effect: Effect = Effect.READS) -> "Tool":
         """The tool that `function` describes."""
         parameters = [*inspect.signature(function, eval_str=True).parameters.values()][1:]
         fields: dict[str, Any] = {
@@ -69,7 +96,7 @@ class Tool:
         }
         closed = ConfigDict(extra="forbid", strict=True)
         arguments: type[BaseModel] = create_model(function.__name__, __config__=closed, **fields)
-        return cls(function.__name__, inspect.cleandoc(function.__doc__ or ""), arguments, function)
+        return cls(function.__name__, inspect.cleandoc(function.__doc__ or ""), arguments, function, effect)
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -78,7 +105,7 @@ class Tool:
         schema.pop("title", None)
         return schema
 
-    def call(self, desk: Desk, arguments: Mapping[str, object]) -> Reply:
+    def call(self, desk: object, arguments: Mapping[str, object]) -> Reply:
         """Run the tool; raises `InvalidInput` for wrong arguments. null means the same as leaving a parameter out."""
         required = {field.alias or name for name, field in self.arguments.model_fields.items() if field.is_required()}
         present = {name: value for name, value in arguments.items() if value is not None or name in required}
@@ -93,15 +120,17 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Toolset:
-    """One surface: its tools in the order they are listed, and its words for errors.
+    """One surface: its tools in the order they are listed, its words for errors, and how its desk is opened.
 
-    `wording` turns an error into what the caller reads. `instructions` tells a model what the tools are for together.
+    `refusal` turns an error into what the caller reads. `instructions` tells a model what the tools are for together.
+    `open` is called at the first tool call, so that connecting stays fast.
     """
 
     name: str
     instructions: str
     tools: tuple[Tool, ...]
-    wording: Callable[[PalaverError], str]
+    refusal: Callable[[PalaverError], Reply]
+    open: Callable[[Place], object]
 
     @property
     def tokens(self) -> int:
@@ -129,6 +158,9 @@ class _LeanSchema(GenerateJsonSchema):
 _EXPECTED = {
     "string_type": "must be a string",
     "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "bool_type": "must be true or false",
+    "dict_type": "must be an object",
     "list_type": "must be an array of strings",
     "missing": "is required",
     "extra_forbidden": "is not a parameter",

@@ -55,6 +55,15 @@ def show_minute(at: Milliseconds | None) -> str:
     return moment.isoformat(" ", "minutes")[:16] if moment else "undated"
 
 
+def show_instant(at: Milliseconds) -> str:
+    """YYYY-MM-DDTHH:MM:SSZ, or `undated` outside the calendar."""
+    try:
+        moment = _EPOCH + timedelta(milliseconds=at)
+    except OverflowError:
+        return "undated"
+    return f"{moment.replace(tzinfo=None).isoformat('T', 'seconds')}Z"
+
+
 def _day(text: str) -> date:
     if not _DAY.match(text):
         raise InvalidDate(text)

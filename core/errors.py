@@ -42,6 +42,7 @@
     │   ├── ModelBusy           limited, overloaded or unreachable: the same call may work later
     │   ├── RequestRefused      this one request will never work
     │   └── ReplyInvalid        a reply that is cut, no JSON, of another shape, or proves nothing
+    ├── ServerNotReady          a surface cannot open what its tools work with
     └── TemplateInvalid         a template of the user does not render
 
 Context rides on the exception as attributes; each surface words it for its own readers.
@@ -359,6 +360,14 @@ class ReplyInvalid(ExtractionError):
     def __init__(self, message: str, reply: str) -> None:
         self.reply = reply
         super().__init__(message, hint="See it with `palaver observe --dead-letters`.")
+
+
+class ServerNotReady(PalaverError):
+    """What a surface's tools work with cannot be opened; `reason` is why. The next call tries again."""
+
+    def __init__(self, reason: PalaverError) -> None:
+        self.reason = reason
+        super().__init__("Server not initialized", hint=f"{reason}. {reason.hint}".strip())
 
 
 class TemplateInvalid(PalaverError):

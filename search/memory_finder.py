@@ -1,6 +1,6 @@
 """Finding memories: the same engines, asked for memories alone."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -98,6 +98,17 @@ class MemoryFinder:
             return None
         stored = [row.tobytes() for row in rows.astype("<f2")]
         return MemoryVectors(self._embedder.name, dict(zip(told, stored, strict=True)))
+
+    def cosines(self, pairs: Sequence[tuple[int, int]]) -> list[float | None]:
+        """How near the memories of each pair, given by key, are in meaning; None where one has no vector yet."""
+        import numpy as np
+
+        held = self._store.vectors.of_items(self._embedder.name, sorted({key for pair in pairs for key in pair}))
+        means = {each.item: np.frombuffer(each.data, "<f2").astype(np.float32) for each in held if each.part == 0}
+        return [
+            round(float(means[one] @ means[other]), 4) if one in means and other in means else None
+            for one, other in pairs
+        ]
 
     def _vector(self, vectors: MemoryVectors | None) -> "Array | None":
         """The first part's vector, where the model that searches made it."""

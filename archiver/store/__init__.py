@@ -9,6 +9,7 @@ from .changes import Changes, Entity
 from .containers import Containers
 from .database import Database
 from .documents import Document, Documents, Queued
+from .edits import Edit, Edits
 from .exchanges import Exchanges, StoredExchange
 from .items import Items, StoredItem
 from .jobs import MODEL_PREFIX, Batch, DeadJob, Job, Jobs
@@ -31,6 +32,7 @@ __all__ = [
     "Batch",
     "DeadJob",
     "Document",
+    "Edit",
     "Entity",
     "Job",
     "Lease",
@@ -57,6 +59,7 @@ class Store:
         self.sessions = Sessions(database, self.changes)
         self.items = Items(database)
         self.exchanges = Exchanges(database, self.changes)
+        self.edits = Edits(database)
         self.observations = Observations(database, self.changes)
         self.vectors = Vectors(database, self.changes)
         self.memories = Memories(database, self.changes)

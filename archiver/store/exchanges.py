@@ -10,6 +10,7 @@ import orjson
 from ...core.conversation import Exchange, Kind, Span, Speaker, Turn
 from .changes import Changes, Entity
 from .database import Database, Row
+from .edits import Edits
 from .jobs import MODEL_PREFIX
 
 CONTEXT = 4
@@ -55,6 +56,7 @@ class Exchanges:
 
     def __init__(self, database: Database, changes: Changes) -> None:
         self._db, self._changes = database, changes
+        self._edits = Edits(database)
 
     def replace(self, session: int, source: int, first: int, exchanges: Sequence[Exchange]) -> None:
         """Make these the exchanges of a source from ordinal `first` on."""
@@ -164,12 +166,14 @@ class Exchanges:
                 "INSERT INTO item (kind, session, at) VALUES ('exchange', ?, ?)", (session, exchange.started)
             )
             self._write(key, source, exchange, turns)
+            self._edits.replace(key, exchange.writes)
             return key
         key, before = known
         self._db.run("UPDATE item SET at = ? WHERE key = ?", (exchange.started, key))
         self._write(key, source, exchange, turns)
         if before == turns:
             return None
+        self._edits.replace(key, exchange.writes)
         self._db.run("UPDATE item SET embedded = NULL WHERE key = ?", (key,))
         self._db.run("UPDATE exchange SET observed = NULL WHERE item = ?", (key,))
         return key

@@ -287,6 +287,18 @@ CREATE TABLE waiting_file (
 );
 """
 
+# The twelfth value of a turn are the files it wrote.
+_EDITED: Final = """
+CREATE TABLE edited (
+    exchange INTEGER NOT NULL REFERENCES exchange ON DELETE CASCADE,
+    path TEXT NOT NULL,
+    PRIMARY KEY (exchange, path)
+) WITHOUT ROWID;
+INSERT OR IGNORE INTO edited (exchange, path)
+    SELECT exchange.item, written.value
+    FROM exchange, json_each(CAST(exchange.turns AS TEXT)) AS turn, json_each(turn.value, '$[11]') AS written;
+"""
+
 MIGRATIONS: Final = (
     _M001_ARCHIVE_AND_OBSERVATIONS,
     _JOBS_AND_LEDGER,
@@ -295,4 +307,5 @@ MIGRATIONS: Final = (
     _STAGES,
     _RULES,
     _DOCUMENTS,
+    _EDITED,
 )

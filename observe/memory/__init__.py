@@ -5,15 +5,17 @@ from .comparing import Compared
 from .conflicts import Conflict, Conflicts
 from .context import Context, Contexts, ContextSection
 from .core import MemoryCore
-from .graph import Backfilled, Graph, GraphNode, GraphPath, Neighbourhood
-from .health import Health, HealthCheck
+from .expanding import Expanded, Expanding
+from .graph import Backfilled, Graph, GraphNode, GraphPath, Neighbourhood, relation_of
+from .health import Contradiction, Health, HealthCheck
 from .judging import Judge, Judgement, OfflineJudge, Verdict
 from .learning import Learning, Outcome, Validation
-from .memories import Forgotten, Memories
+from .memories import LIST_MAX, Forgotten, Memories
 from .recalling import Recalled, Recalling
 from .remembering import Remembered, Remembering
 
 __all__ = [
+    "LIST_MAX",
     "Backfilled",
     "Compared",
     "Conflict",
@@ -21,6 +23,9 @@ __all__ = [
     "Context",
     "ContextSection",
     "Contexts",
+    "Contradiction",
+    "Expanded",
+    "Expanding",
     "Forgotten",
     "Graph",
     "GraphNode",
@@ -42,4 +47,5 @@ __all__ = [
     "Revision",
     "Validation",
     "Verdict",
+    "relation_of",
 ]

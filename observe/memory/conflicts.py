@@ -9,7 +9,7 @@ from ...core.errors import InvalidInput
 from ...core.memory import Edge, HeldMemory, MemoryState, Relation
 from ...search.memory_finder import MemoryFinder
 from .comparing import JUDGED_FROM, Compared, Comparing, explained
-from .judging import Judge, Verdict
+from .judging import Judge, Judgement, Verdict
 from .lookup import held_memory
 from .superseding import supersede
 
@@ -34,10 +34,10 @@ class Conflict:
 
 
 class Conflicts:
-    """Looks for disagreement among what is near in meaning."""
+    """Looks for disagreement among what is near in meaning. `judge` names who judges."""
 
     def __init__(self, store: Store, finder: MemoryFinder, judge: Judge, clock: Callable[[], Milliseconds]) -> None:
-        self._store, self._clock = store, clock
+        self._store, self._clock, self.judge = store, clock, judge.name
         self._comparing = Comparing(finder, judge, clock)
 
     def detect(self, memory_id: str, *, at_least: float = JUDGED_FROM, draw: bool = True) -> list[Conflict]:
@@ -52,9 +52,10 @@ class Conflicts:
         with self._store.transaction():
             return [self._conflict(held, each, draw=draw) for each in found]
 
-    def overtaken_by(self, memory_id: str, *, draw: bool = True) -> HeldMemory | None:
+    def overtaken_by(self, memory_id: str, *, draw: bool = True) -> Conflict | None:
         """The first memory that this one supersedes by its record: it has two successes or more, the other is older,
-        trusted less and failed more, and both disagree. With `draw` it is put away. Raises `MemoryNotFound`.
+        trusted less and failed more, and both disagree or say the same. With `draw` it is put away. Raises
+        `MemoryNotFound`.
         """
         held = held_memory(self._store, memory_id)
         if held.standing.successes < _PROVEN or held.state is not MemoryState.ACTIVE:
@@ -63,14 +64,16 @@ class Conflicts:
             if each.judgement is None or each.held.golden or not _worse(each.held, held):
                 continue
             if each.conflict or each.judgement.verdict is Verdict.SAME:
-                if draw:
-                    edge = Edge(
-                        held.key, each.held.key, Relation.SUPERSEDES, 1.0, explained(each.judgement), inferred=True
-                    )
-                    with self._store.transaction():
-                        supersede(self._store, held, held_memory(self._store, each.held.id), edge, self._clock())
-                return each.held
+                edge = self._overtake(held, each, each.judgement) if draw else None
+                return Conflict(
+                    each.held, each.similarity, each.judgement.reason, each.judgement.judge, edge, edge is not None
+                )
         return None
+
+    def _overtake(self, held: HeldMemory, each: Compared, judgement: Judgement) -> Edge:
+        edge = Edge(held.key, each.held.key, Relation.SUPERSEDES, 1.0, explained(judgement), inferred=True)
+        with self._store.transaction():
+            return supersede(self._store, held, held_memory(self._store, each.held.id), edge, self._clock())
 
     def _near(self, held: HeldMemory, limit: int, at_least: float) -> list[Compared]:
         """What is near, each pair judged in the order in which it was said."""

@@ -14,6 +14,7 @@ from ...search.generation import Generations
 from ...search.memory_finder import MemoryFinder
 from .conflicts import Conflicts
 from .context import Contexts
+from .expanding import Expanding
 from .graph import Graph
 from .health import HealthCheck
 from .judging import Judge, OfflineJudge
@@ -26,9 +27,10 @@ from .remembering import Remembering
 class MemoryCore:
     """What every surface calls. Not for several threads at once; several processes may have one each.
 
-    `remembering` stores, `recalling` finds, `memories` lists, edits, forgets and restores, `learning` earns confidence,
-    `graph` relates, `conflicts` finds what disagrees, `health` what should be looked at, `contexts` chooses what a new
-    session should know. All of them raise `InvalidInput` for what the caller can correct.
+    `remembering` stores, `recalling` finds, `expanding` adds what edges lead to, `memories` lists, edits, forgets and
+    restores, `learning` earns confidence, `graph` relates, `conflicts` finds what disagrees, `health` what should be
+    looked at, `contexts` chooses what a new session should know. All of them raise `InvalidInput` for what the caller
+    can correct.
     """
 
     def __init__(
@@ -45,10 +47,11 @@ class MemoryCore:
         self.memories = Memories(store, finder, clock)
         self.remembering = Remembering(store, finder, judging, clock)
         self.recalling = Recalling(store, finder, clock)
+        self.expanding = Expanding(store, clock)
         self.learning = Learning(store, clock)
         self.graph = Graph(store, finder, judging, clock)
         self.conflicts = Conflicts(store, finder, judging, clock)
-        self.health = HealthCheck(store, clock)
+        self.health = HealthCheck(store, finder, clock)
         self.contexts = Contexts(store, self.recalling, clock)
         self._close = ExitStack()
 

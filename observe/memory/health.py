@@ -7,6 +7,7 @@ from ...archiver.store import Store
 from ...core.conversation import Milliseconds
 from ...core.memory import HeldMemory, Relation
 from ...core.memory_filter import MemoryFilter
+from ...search.memory_finder import MemoryFinder
 
 LOW_CONFIDENCE = 0.3
 """Below what every memory starts with: only what failed, or was not used for long, is."""
@@ -14,12 +15,19 @@ _DAY = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
-    """What was found. A contradiction is a pair with its edge's weight; `stale` has when each was last validated, or
-    None. `recommendations` are sentences with counts.
-    """
+class Contradiction:
+    """Two memories that an edge says contradict. `similarity` is a true cosine, None where a vector is missing."""
 
-    contradictions: tuple[tuple[HeldMemory, HeldMemory, float], ...]
+    one: HeldMemory
+    other: HeldMemory
+    similarity: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What was found. `stale` has when each was last validated, or None; `recommendations` are sentences."""
+
+    contradictions: tuple[Contradiction, ...]
     low_confidence: tuple[HeldMemory, ...]
     stale: tuple[tuple[HeldMemory, Milliseconds | None], ...]
     recommendations: tuple[str, ...]
@@ -28,11 +36,21 @@ class Health:
 class HealthCheck:
     """Looks at the memories of a store, at most so many of them."""
 
-    def __init__(self, store: Store, clock: Callable[[], Milliseconds]) -> None:
-        self._store, self._clock = store, clock
+    def __init__(self, store: Store, finder: MemoryFinder, clock: Callable[[], Milliseconds]) -> None:
+        self._store, self._finder, self._clock = store, finder, clock
 
-    def check(self, namespace: str | None = None, *, stale_days: int = 30, limit: int = 1_000) -> Health:
-        """What contradicts, what is little trusted, and what was neither used nor validated for `stale_days` days.
+    def check(
+        self,
+        namespace: str | None = None,
+        *,
+        stale_days: int = 30,
+        limit: int = 1_000,
+        contradictions: bool = True,
+        low_confidence: bool = True,
+        stale: bool = True,
+    ) -> Health:
+        """What contradicts, what is little trusted, and what was neither used nor validated for `stale_days` days; each
+        unless it is switched off.
 
         Contradictions are those that edges tell of; golden rules are never stale.
         """
@@ -40,12 +58,12 @@ class HealthCheck:
         wanted = MemoryFilter(namespaces=(namespace,) if namespace else (), valid_at=at)
         memories = self._store.memories.select(wanted, limit=limit)
         weak = sorted(
-            (held for held in memories if held.standing.confidence < LOW_CONFIDENCE),
+            (held for held in memories if low_confidence and held.standing.confidence < LOW_CONFIDENCE),
             key=lambda held: held.standing.confidence,
         )
-        stale = self._stale(memories, at - stale_days * _DAY)
-        pairs = self._contradictions(wanted)
-        return Health(tuple(pairs), tuple(weak), tuple(stale), _recommendations(len(pairs), len(weak), len(stale)))
+        idle = self._stale(memories, at - stale_days * _DAY) if stale else []
+        pairs = self._contradictions(wanted) if contradictions else []
+        return Health(tuple(pairs), tuple(weak), tuple(idle), _recommendations(len(pairs), len(weak), len(idle)))
 
     def _stale(self, memories: list[HeldMemory], before: Milliseconds) -> list[tuple[HeldMemory, Milliseconds | None]]:
         validated = self._store.memory_events.last_validated([held.key for held in memories])
@@ -55,14 +73,15 @@ class HealthCheck:
             if not held.golden and max(held.created, held.accessed or 0, validated.get(held.key, 0)) <= before
         ]
 
-    def _contradictions(self, wanted: MemoryFilter) -> list[tuple[HeldMemory, HeldMemory, float]]:
+    def _contradictions(self, wanted: MemoryFilter) -> list[Contradiction]:
         edges = self._store.memory_edges.of_relation(Relation.CONTRADICTS)
         held = self._store.memories.load([key for edge in edges for key in (edge.source, edge.target)])
         admitted = {key: one for key, one in held.items() if wanted.admits(one)}
+        pairs = [(edge.source, edge.target) for edge in edges if edge.source in admitted and edge.target in admitted]
+        cosines = self._finder.cosines(pairs)
         return [
-            (admitted[edge.source], admitted[edge.target], edge.weight)
-            for edge in edges
-            if edge.source in admitted and edge.target in admitted
+            Contradiction(admitted[one], admitted[other], cosine)
+            for (one, other), cosine in zip(pairs, cosines, strict=True)
         ]
 
 

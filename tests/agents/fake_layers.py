@@ -1,10 +1,16 @@
 """Layers that need no archive. Run as a module, it is an MCP server over them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from palaver.agents.conversation import CONVERSATION
+from palaver.agents.surface import Surface
+from palaver.agents.toolset import Desk, Place
 from palaver.core.disclosure import IDS_MAX, Detail, Query, Results, Transcript
 from palaver.core.errors import InvalidLineRange, PathOutsideArchive, TooManyIds, UnknownIds
+from palaver.core.home import Home
+from palaver.templates.render import Renderer
 
 from ..templates.samples import detail, hit, results, transcript
 
@@ -42,9 +48,16 @@ class FakeLayers:
         return transcript()
 
 
-if __name__ == "__main__":
-    from palaver.agents.conversation import CONVERSATION
-    from palaver.agents.server import serve
-    from palaver.templates.render import Renderer
+def over(open_layers: Callable[[], FakeLayers]) -> tuple[Surface, Place]:
+    """The three layers' surface over these layers, and a place that is never looked at."""
 
-    serve(CONVERSATION, FakeLayers, Renderer(), version="1.2.3")
+    def opened(place: Place) -> Desk:
+        return Desk(open_layers(), place.renderer)
+
+    return Surface.of([replace(CONVERSATION, open=opened)]), Place(Home(Path("/nowhere")), None, Renderer())
+
+
+if __name__ == "__main__":
+    from palaver.agents.server import serve
+
+    serve(*over(FakeLayers), version="1.2.3")

@@ -20,10 +20,9 @@ from palaver.agents.conversation import CONVERSATION
 from palaver.agents.server import build
 from palaver.core.errors import StoreMissing
 from palaver.core.home import Home
-from palaver.templates.render import Renderer
 
 from ..templates.samples import transcript
-from .fake_layers import FakeLayers
+from .fake_layers import FakeLayers, over
 
 ROOT = Path(__file__).parents[2]
 MODULE = "tests.agents.fake_layers"
@@ -47,7 +46,7 @@ def in_process(talk: Talk, open_layers: Callable[[], FakeLayers] = FakeLayers) -
     """Runs `talk` against a server in this process."""
 
     async def run() -> None:
-        async with Client(build(CONVERSATION, open_layers, Renderer()), mode="2026-07-28") as client:
+        async with Client(build(*over(open_layers)), mode="2026-07-28") as client:
             await talk(client)
 
     anyio.run(run)

@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "stats": "observe",
     "model": "model",
     "mcp": "mcp",
+    "toolsets": "mcp",
     "setup": "setup",
 }
 """Each command, in the order in which people need them, and the module here that has a function of its name."""

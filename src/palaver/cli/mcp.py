@@ -1,27 +1,63 @@
-"""`palaver mcp`: the layers for an agent."""
+"""`palaver mcp` and `palaver toolsets`: tools for an agent."""
 
 from __future__ import annotations
 
 import sys
+import textwrap
 
 import click
 
 from palaver import __version__
+from palaver.core.config import Config
 from palaver.core.home import Home
 
-from .layers import open_layers
+from .output import as_json, print_json
 
 
-@click.command(short_help="Serve the three layers to an agent.")
-def mcp() -> None:
-    """Serve the three layers to an agent over MCP, on standard input and output.
+@click.command(short_help="Serve tools to an agent.")
+@click.option(
+    "--toolset",
+    default="conversation",
+    show_default=True,
+    metavar="NAME[,NAME...]",
+    help="Which tools; `palaver toolsets` lists them.",
+)
+@click.option("--prefix", is_flag=True, help="Begin each tool's name with its toolset's, as in theo_search.")
+def mcp(*, toolset: str, prefix: bool) -> None:
+    """Serve the three layers, or other tools, to an agent over MCP, on standard input and output.
 
     Agents start this themselves once they were told to; `palaver up` prints the command for Claude Code.
     """
-    from palaver.agents.conversation import CONVERSATION
+    from palaver.agents.surface import Surface, toolset_of
+
+    names = dict.fromkeys(name.strip() for name in toolset.split(","))
+    surface = Surface.of([toolset_of(name) for name in names], prefix=prefix)
     from palaver.agents.server import serve
+    from palaver.agents.toolset import Place
+    from palaver.search.library import usual_roots
     from palaver.templates.render import Renderer
 
     if sys.stdin.isatty():
         click.echo("This talks to agents, not to people: it waits for MCP on standard input. Ctrl-C ends it.", err=True)
-    serve(CONVERSATION, open_layers, Renderer(Home.find().templates), __version__)
+    home = Home.find()
+    config = Config.read(home.config)
+    roots = usual_roots(config.document_roots)
+    serve(surface, Place(home, config.model, Renderer(home.templates), roots), __version__)
+
+
+@click.command(short_help="List what `mcp --toolset` can serve.")
+@as_json
+def toolsets(*, as_json: bool) -> None:
+    """List the toolsets that `palaver mcp --toolset` can serve: their tools, and what they cost every session."""
+    from palaver.agents.surface import TOOLSETS, toolset_of
+
+    found = [toolset_of(name) for name in TOOLSETS]
+    if as_json:
+        named = ((each, [tool.name for tool in each.tools]) for each in found)
+        print_json({"toolsets": [{"name": each.name, "tokens": each.tokens, "tools": names} for each, names in named]})
+        return
+    for each in found:
+        names = ", ".join(tool.name for tool in each.tools)
+        click.echo(f"{each.name}: {len(each.tools)} tools, {each.tokens:,} tokens")
+        click.echo(textwrap.fill(names, 100, initial_indent="  ", subsequent_indent="  "))
+    click.echo("Serve one or more to an agent: palaver mcp --toolset NAME[,NAME...]")

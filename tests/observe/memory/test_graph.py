@@ -97,7 +97,7 @@ def test_health_names_what_should_be_looked_at(holding: Holding) -> None:
     holding.at += 40 * 86_400_000
     found = holding.core.health.check()
 
-    assert [(a.id, b.id) for a, b, _ in found.contradictions] == [(one, two)]
+    assert [(each.one.id, each.other.id) for each in found.contradictions] == [(one, two)]
     assert [held.id for held in found.low_confidence] == [two]
     assert golden.id not in {held.id for held, _ in found.stale}
     assert found.recommendations == (

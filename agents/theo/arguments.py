@@ -1,0 +1,55 @@
+"""Parameters that several of Theo's tools share, and the words for those that are wrong."""
+
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import Field
+
+from ...core.errors import InvalidInput, InvalidMemoryType
+from ...core.memory_filter import MemoryFilter
+from ...core.memory_types import GOLDEN_RULE, MEMORY_TYPES
+from ...observe.memory import MemoryCore
+from ..toolset import WholeNumber
+
+RESULTS_MAX = 50
+TYPES = ("preference", "decision", "pattern", "session", "fact")
+RELATIONS = ("relates_to", "supersedes", "caused_by", "contradicts")
+
+Count: TypeAlias = Annotated[WholeNumber, Field(json_schema_extra={"minimum": 1, "maximum": RESULTS_MAX})]
+Direction: TypeAlias = Annotated[str, Field(json_schema_extra={"enum": ["outgoing", "incoming", "both"]})]
+MemoryKind: TypeAlias = Annotated[
+    str, Field(json_schema_extra={"enum": [*TYPES]}, description="What kind of thing it is")
+]
+Object: TypeAlias = dict[str, Any]
+
+
+def checked_count(value: int, maximum: int = RESULTS_MAX) -> int:
+    """A number of results; raises `InvalidInput` outside 1 to `maximum`."""
+    if not 1 <= value <= maximum:
+        raise InvalidInput(f"Invalid number of results: {value}", hint=f"Ask for 1 to {maximum}.")
+    return value
+
+
+def checked_share(name: str, value: float) -> float:
+    """A number from 0 to 1; raises `InvalidInput`."""
+    if not 0 <= value <= 1:
+        raise InvalidInput(f"Invalid {name}: {value}", hint="Give a number from 0.0 to 1.0.")
+    return value
+
+
+def wanted(
+    core: MemoryCore,
+    namespace: str | None,
+    memory_type: str | None,
+    min_importance: float | None = None,
+    min_confidence: float | None = None,
+) -> MemoryFilter:
+    """The filter that a call describes; raises `InvalidMemoryType` for a type that nothing has."""
+    known = {each.name for each in MEMORY_TYPES} | {GOLDEN_RULE}
+    if memory_type is not None and memory_type not in known and memory_type not in core.memories.count_by("type"):
+        raise InvalidMemoryType(memory_type, hint=f"Use one of: {', '.join((*TYPES, GOLDEN_RULE))}.")
+    return MemoryFilter(
+        namespaces=(namespace,) if namespace else (),
+        types=(memory_type,) if memory_type else (),
+        min_importance=checked_share("min_importance", min_importance or 0.0),
+        min_confidence=checked_share("min_confidence", min_confidence or 0.0),
+    )

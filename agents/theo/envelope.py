@@ -1,0 +1,51 @@
+"""Theo's envelope: every reply is one JSON object that says whether the call succeeded."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from ...core.clock import show_instant
+from ...core.conversation import Milliseconds
+from ...core.errors import PalaverError
+from ...core.memory import HeldMemory
+from ...templates.quote import clean, line
+from ..toolset import Reply
+
+
+def done(data: Mapping[str, Any]) -> Reply:
+    """A success: `{"success": true, "data": {…}}`."""
+    return plain({"data": data})
+
+
+def plain(fields: Mapping[str, Any]) -> Reply:
+    """A success whose fields stand beside `success`."""
+    return _reply({"success": True, **fields})
+
+
+def refused(error: PalaverError) -> Reply:
+    """A failure in the page's words: `{"success": false, "error": "…"}`, with a hint where there is one."""
+    hint = {"hint": line(error.hint)} if error.hint else {}
+    return _reply({"success": False, "error": line(str(error)), **hint})
+
+
+def instant(at: Milliseconds | None) -> str | None:
+    """A time as the page writes it, such as 2026-01-26T12:00:00Z."""
+    return None if at is None else show_instant(at)
+
+
+def memory_fields(held: HeldMemory) -> dict[str, Any]:
+    """What every list of memories tells of one."""
+    return {
+        "id": held.id,
+        "content": clean(held.memory.content),
+        "memory_type": held.memory.type,
+        "namespace": held.memory.namespace,
+        "confidence": held.standing.confidence,
+        "importance": held.memory.importance,
+    }
+
+
+def _reply(envelope: dict[str, Any]) -> Reply:
+    # The page's replies are the JSON itself, so the text says it whole: a client that shows only text misses nothing.
+    return Reply(orjson.dumps(envelope).decode(), envelope)

@@ -1,0 +1,53 @@
+"""Theo's inspection: memories counted and listed."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from ...core.memory_filter import MemoryOrder, order_of
+from ...observe.memory import LIST_MAX
+from ..toolset import Reply, WholeNumber
+from .arguments import wanted
+from .desk import TheoDesk
+from .envelope import done, instant, memory_fields
+
+
+def memory_count(desk: TheoDesk, namespace: str | None = None, memory_type: str | None = None) -> Reply:
+    """Count memories."""
+    count = desk.core.memories.count(wanted(desk.core, namespace, memory_type))
+    return done({"count": count, "filters": {"namespace": namespace, "memory_type": memory_type}})
+
+
+def memory_list(
+    desk: TheoDesk,
+    namespace: str | None = None,
+    memory_type: str | None = None,
+    limit: Annotated[WholeNumber, Field(description="Up to 1000")] = 100,
+    offset: WholeNumber = 0,
+    order_by: Annotated[str, Field(description=", ".join(MemoryOrder))] = "created_at",
+    descending: bool = True,
+) -> Reply:
+    """List memories, the newest first, a page at a time."""
+    core, chosen = desk.core, wanted(desk.core, namespace, memory_type)
+    order = order_of(order_by)
+    found = core.memories.page(chosen, order=order, descending=descending, limit=limit, offset=offset)
+    total = core.memories.count(chosen)
+    rows = [
+        {
+            **memory_fields(held),
+            "created_at": instant(held.created),
+            "updated_at": instant(held.updated),
+            "accessed_at": instant(held.accessed),
+            "metadata": held.memory.metadata,
+        }
+        for held in found
+    ]
+    more = offset + len(rows) < total
+    return done({"memories": rows, "total": total, "limit": min(limit, LIST_MAX), "offset": offset, "has_more": more})
+
+
+def memory_list_namespaces(desk: TheoDesk) -> Reply:
+    """List the namespaces with how many memories each has."""
+    counted = desk.core.memories.count_by("namespace")
+    rows = [{"namespace": name, "count": count} for name, count in counted.items()]
+    return done({"namespaces": rows, "total_namespaces": len(rows), "total_memories": sum(counted.values())})

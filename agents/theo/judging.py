@@ -1,0 +1,81 @@
+"""Theo's validation: what contradicts, what has been overtaken, and what somebody should look at."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from ...core.errors import InvalidInput
+from ...templates.quote import clean
+from ..toolset import Reply, WholeNumber
+from .desk import TheoDesk
+from .envelope import done, instant
+
+
+def memory_detect_contradictions(
+    desk: TheoDesk,
+    memory_id: str,
+    similarity_threshold: Annotated[float, Field(description="Cosine from which memories are looked at")] = 0.7,
+    create_edges: bool = True,
+) -> Reply:
+    """Find memories of the same namespace that contradict this one. `judged_by` says who judged."""
+    conflicts = desk.core.conflicts
+    found = conflicts.detect(memory_id, at_least=similarity_threshold, draw=create_edges)
+    rows = [
+        {
+            "memory_id": each.held.id,
+            "content": clean(each.held.memory.content),
+            "similarity": round(each.similarity, 4),
+            "contradiction_reason": clean(each.reason),
+            "judged_by": each.judge,
+        }
+        for each in found
+    ]
+    created = sum(each.new for each in found)
+    return done({"contradictions": rows, "edges_created": created, "judged_by": conflicts.judge})
+
+
+def memory_check_supersedes(desk: TheoDesk, memory_id: str, create_edge: bool = True) -> Reply:
+    """Whether this memory, proven by two successes, overtakes an older one that failed; with create_edge it does."""
+    conflicts = desk.core.conflicts
+    found = conflicts.overtaken_by(memory_id, draw=create_edge)
+    return done(
+        {
+            "superseded_id": None if found is None else found.held.id,
+            "edge_created": found is not None and found.new,
+            "reason": None if found is None else clean(found.reason),
+            "judged_by": conflicts.judge if found is None else found.judge,
+        }
+    )
+
+
+def memory_analyze_health(
+    desk: TheoDesk,
+    namespace: str | None = None,
+    include_contradictions: bool = True,
+    include_low_confidence: bool = True,
+    include_stale: bool = True,
+    stale_days: Annotated[WholeNumber, Field(description="Days neither used nor validated")] = 30,
+) -> Reply:
+    """What should be looked at: contradictions, memories that failed, memories that nobody used."""
+    if stale_days < 0:
+        raise InvalidInput(f"Invalid stale_days: {stale_days}", hint="Give 0 or more days.")
+    health = desk.core.health.check(
+        namespace,
+        stale_days=stale_days,
+        contradictions=include_contradictions,
+        low_confidence=include_low_confidence,
+        stale=include_stale,
+    )
+    return done(
+        {
+            "contradictions": [
+                {"id1": each.one.id, "id2": each.other.id, "similarity": each.similarity}
+                for each in health.contradictions
+            ],
+            "low_confidence": [
+                {"id": held.id, "confidence": held.standing.confidence} for held in health.low_confidence
+            ],
+            "stale": [{"id": held.id, "last_validated": instant(at)} for held, at in health.stale],
+            "recommendations": list(health.recommendations),
+        }
+    )

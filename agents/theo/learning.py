@@ -1,0 +1,79 @@
+"""Theo's cycle of trying and learning: what was applied, how it went, and the history of both."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from ...core.errors import InvalidInput
+from ...core.memory import VALIDATION, EventKind
+from ...templates.quote import clean
+from ..toolset import Reply, WholeNumber
+from .arguments import checked_count
+from .desk import TheoDesk
+from .envelope import done, instant
+
+
+def memory_apply(
+    desk: TheoDesk,
+    memory_id: str,
+    context: Annotated[str, Field(description="Where and how it is applied")],
+    session_id: str | None = None,
+) -> Reply:
+    """Note that a memory is being tried. Next: memory_outcome."""
+    return done({"memory_id": memory_id, "event_id": desk.core.learning.apply(memory_id, context, session_id or "")})
+
+
+def memory_outcome(
+    desk: TheoDesk,
+    memory_id: str,
+    success: bool,
+    error_msg: str | None = None,
+    session_id: Annotated[str | None, Field(description="Counts once for success and once for failure")] = None,
+) -> Reply:
+    """Report how a tried memory went: confidence +0.1 or -0.15; from 0.9 on it becomes a golden rule."""
+    outcome = desk.core.learning.outcome(memory_id, success=success, error=error_msg or "", session_id=session_id or "")
+    return done(
+        {
+            "memory_id": memory_id,
+            "outcome_success": success,
+            "old_confidence": outcome.before.standing.confidence,
+            "new_confidence": outcome.after.standing.confidence,
+            "promoted": outcome.promoted,
+            "demoted": outcome.demoted,
+            "counted": outcome.counted,
+        }
+    )
+
+
+def validation_history(
+    desk: TheoDesk,
+    memory_id: str,
+    event_type: Annotated[str | None, Field(description="applied, succeeded or failed")] = None,
+    limit: WholeNumber = 50,
+) -> Reply:
+    """What was tried with a memory and how it went, newest first, with counts of all times."""
+    kinds = VALIDATION if event_type is None else (_kind(event_type),)
+    found = desk.core.learning.validation(memory_id, kinds, checked_count(limit, 1_000))
+    events = [
+        {
+            "id": event.id,
+            "event_type": event.kind,
+            "context": clean(event.context),
+            "timestamp": instant(event.at),
+            "session_id": event.session_id or None,
+        }
+        for event in found.events
+    ]
+    summary = {
+        "total_applications": found.applications,
+        "success_count": found.successes,
+        "failure_count": found.failures,
+        "success_rate": None if found.success_rate is None else round(found.success_rate, 4),
+    }
+    return done({"events": events, "summary": summary})
+
+
+def _kind(name: str) -> EventKind:
+    if name not in VALIDATION:
+        raise InvalidInput(f"Invalid event type: {name}", hint=f"Use one of: {', '.join(VALIDATION)}.")
+    return EventKind(name)

@@ -1,0 +1,143 @@
+"""Theo's graph of memories: edges drawn, removed, looked at, and drawn for what has none."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from ...core.errors import InvalidInput
+from ...core.memory import Edge
+from ...observe.memory import Neighbourhood, relation_of
+from ...templates.quote import clean
+from ..toolset import Reply, WholeNumber
+from .arguments import RELATIONS, Direction
+from .desk import TheoDesk
+from .envelope import done, plain
+
+
+def memory_relate(
+    desk: TheoDesk,
+    source_id: str,
+    target_id: str,
+    relation: Annotated[str, Field(json_schema_extra={"enum": [*RELATIONS]})],
+    weight: Annotated[float, Field(description="0.0-1.0")] = 1.0,
+) -> Reply:
+    """Draw an edge between two memories. `supersedes` puts the target away, unless it is a golden rule."""
+    edge = desk.core.graph.relate(source_id, target_id, relation_of(relation), weight, "drawn by hand")
+    return done({"edge_id": edge.id})
+
+
+def memory_edge_forget(
+    desk: TheoDesk,
+    edge_id: WholeNumber | None = None,
+    memory_id: Annotated[str | None, Field(description="Every edge of this memory")] = None,
+    source_id: Annotated[str | None, Field(description="With target_id: the edges from one to the other")] = None,
+    target_id: str | None = None,
+    relation: Annotated[str | None, Field(description="Only this relation")] = None,
+    direction: Annotated[Direction, Field(description="With memory_id")] = "both",
+) -> Reply:
+    """Remove edges: one by edge_id, those of memory_id, or those from source_id to target_id. Memories stay."""
+    given = (edge_id is not None, memory_id is not None, source_id is not None, target_id is not None)
+    graph, only = desk.core.graph, relation_of(relation) if relation is not None else None
+    match given:
+        case (True, False, False, False):
+            assert edge_id is not None
+            deleted = graph.forget_edge(edge_id)
+        case (False, True, False, False):
+            assert memory_id is not None
+            deleted = graph.forget_edges_of(memory_id, direction, only)
+        case (False, False, True, True):
+            assert source_id is not None
+            assert target_id is not None
+            deleted = graph.forget_edges_between(source_id, target_id, only)
+        case _:
+            raise InvalidInput(
+                "Give edge_id, or memory_id, or source_id and target_id",
+                hint="Exactly one of the three; memory_inspect_graph shows edge IDs.",
+            )
+    return done({"deleted_ids": deleted, "deleted_count": len(deleted)})
+
+
+def memory_inspect_graph(
+    desk: TheoDesk,
+    memory_id: str,
+    max_depth: Annotated[WholeNumber, Field(description="Edges away, up to 10")] = 2,
+    direction: Direction = "both",
+    edge_types: Annotated[list[str] | None, Field(description="Only these relations")] = None,
+    include_scores: bool = True,
+    decay_factor: Annotated[float, Field(description="Relevance left after each edge")] = 0.7,
+    output_format: Annotated[str, Field(json_schema_extra={"enum": ["json", "mermaid"]})] = "json",
+) -> Reply:
+    """Show what lies around a memory: nodes, edges, and the best path to each; or a Mermaid graph."""
+    if output_format not in {"json", "mermaid"}:
+        raise InvalidInput(f"Invalid output format: {output_format}", hint="Use one of: json, mermaid.")
+    around = desk.core.graph.inspect(
+        memory_id,
+        depth=max_depth,
+        direction=direction,
+        relations=[relation_of(name) for name in edge_types or ()],
+        decay=decay_factor,
+    )
+    if output_format == "mermaid":
+        return plain({"origin_id": around.origin, "mermaid": around.mermaid(), "stats": _stats(around)})
+    return plain(_drawn(around, scored=include_scores))
+
+
+def memory_backfill_edges(
+    desk: TheoDesk,
+    namespace: Annotated[str | None, Field(description="Only there")] = None,
+    batch_size: WholeNumber = 50,
+    max_memories: Annotated[WholeNumber, Field(description="At most so many in this call")] = 500,
+    dry_run: Annotated[bool, Field(description="Count, but draw nothing")] = False,
+) -> Reply:
+    """Link memories that no edge touches to what is near in meaning. Each call goes on where the last one ended."""
+    if batch_size < 1 or max_memories < 1:
+        raise InvalidInput(f"Invalid batch_size or max_memories: {batch_size}, {max_memories}", hint="Give 1 or more.")
+    after = desk.linked_to.get(namespace, 0)
+    filled = desk.core.graph.backfill(
+        namespace, batch_size=batch_size, limit=max_memories, after=after, dry_run=dry_run
+    )
+    if not dry_run:
+        # Once all were tried the next call begins anew: what is near to an orphan may have come since.
+        desk.linked_to[namespace] = filled.attempted_to if filled.processed == max_memories else 0
+    return done(
+        {
+            "initial_orphan_count": filled.initial_orphans,
+            "processed": filled.processed,
+            "edges_created": filled.edges_created,
+            "remaining_orphans": filled.remaining_orphans,
+            "errors": [],
+            "dry_run": dry_run,
+        }
+    )
+
+
+def _drawn(around: Neighbourhood, *, scored: bool) -> dict[str, Any]:
+    nodes = [
+        {"id": node.id, "content": clean(node.content), "memory_type": node.type, "depth": node.depth}
+        | ({"relevance": node.relevance} if scored else {})
+        for node in around.nodes
+    ]
+    paths = [
+        {"path": list(path.ids)} | ({"total_relevance": path.relevance} if scored else {}) for path in around.paths
+    ]
+    edges = [_edge(edge) for edge in around.edges]
+    return {"origin_id": around.origin, "nodes": nodes, "edges": edges, "paths": paths, "stats": _stats(around)}
+
+
+def _edge(edge: Edge) -> dict[str, Any]:
+    return {
+        "id": edge.id,
+        "source": edge.source_id,
+        "target": edge.target_id,
+        "relation": edge.relation,
+        "weight": edge.weight,
+        "reason": clean(edge.reason),
+    }
+
+
+def _stats(around: Neighbourhood) -> dict[str, int]:
+    return {
+        "total_nodes": len(around.nodes),
+        "total_edges": len(around.edges),
+        "max_depth_reached": around.depth,
+    }

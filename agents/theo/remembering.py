@@ -1,0 +1,168 @@
+"""Theo's core tools: store, recall, forget, and what a session should know."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from ...core.errors import InvalidInput, InvalidMemoryType, MemoryNotFound
+from ...core.memory import HeldMemory, Memory
+from ...core.memory_filter import MemoryFilter
+from ...observe.memory import Expanded, MemoryCore, Recalled, Remembered
+from ...templates.quote import clean
+from ..toolset import Reply, WholeNumber
+from .arguments import TYPES, MemoryKind, Object, checked_count, wanted
+from .desk import TheoDesk
+from .envelope import done, memory_fields
+
+_RELATED = 0.5
+"""What a query forgets is at least half as near as the best match: deleting takes less in than finding."""
+
+
+def memory_store(
+    desk: TheoDesk,
+    content: Annotated[str, Field(description="One claim, in a sentence")],
+    memory_type: MemoryKind = "session",
+    namespace: Annotated[str, Field(description="global, default or project:NAME")] = "global",
+    importance: Annotated[float, Field(description="0.0-1.0")] = 0.5,
+    metadata: Object | None = None,
+) -> Reply:
+    """Remember a preference, decision, pattern or fact; the same content is held once.
+
+    Confidence starts at 0.3 and is earned with memory_apply and memory_outcome. The reply names what it superseded or
+    contradicts, and who judged.
+    """
+    if memory_type not in TYPES:
+        raise InvalidMemoryType(memory_type, hint=f"Use one of: {', '.join(TYPES)}. Golden rules must be earned.")
+    memory = Memory(
+        content, memory_type, namespace=namespace, importance=importance, metadata=metadata or {}, source="theo"
+    )
+    return done(_stored(desk.core.remembering.remember(memory)))
+
+
+def memory_recall(
+    desk: TheoDesk,
+    query: str,
+    n_results: WholeNumber = 5,
+    namespace: str | None = None,
+    memory_type: str | None = None,
+    min_importance: float | None = None,
+    min_confidence: float | None = None,
+) -> Reply:
+    """Find what is held about something, best first. `expanded` are memories that edges lead to from those found."""
+    core, count = desk.core, checked_count(n_results, 1_000)
+    chosen = wanted(core, namespace, memory_type, min_importance, min_confidence)
+    found = core.recalling.recall(query, chosen, limit=count)
+    expanded = core.expanding.expand(found, chosen, limit=count)
+    filters = {"namespace": namespace, "memory_type": memory_type}
+    return done(
+        {
+            "memories": [_recalled(each) for each in found],
+            "expanded": [_expanded(each) for each in expanded],
+            "total": len(found),
+            "query": query,
+            "filters": filters | {"min_importance": min_importance, "min_confidence": min_confidence},
+        }
+    )
+
+
+def memory_forget(
+    desk: TheoDesk,
+    memory_id: str | None = None,
+    query: Annotated[str | None, Field(description="Forgets what answers it best")] = None,
+    input_value: Annotated[str | None, Field(description="An ID or a query")] = None,
+    namespace: Annotated[str | None, Field(description="Forget only there")] = None,
+    n_results: Annotated[WholeNumber, Field(description="At most so many in query mode")] = 5,
+    force: Annotated[bool, Field(description="Golden rules too")] = False,
+) -> Reply:
+    """Forget memories, by one of memory_id, query or input_value. Only deleted_ids are gone; they can be restored."""
+    core, count = desk.core, checked_count(n_results)
+    given = [value for value in (memory_id, query, input_value) if value is not None]
+    if len(given) != 1:
+        raise InvalidInput("Give exactly one of memory_id, query and input_value", hint="Find IDs with memory_recall.")
+    if memory_id is not None:
+        found = [core.memories.get(memory_id)]
+    else:
+        found = _meant(core, given[0], namespace, count, by_id=query is None)
+    if namespace and any(held.memory.namespace != namespace for held in found):
+        raise InvalidInput(f"{found[0].id} is in {found[0].memory.namespace}, not in {namespace}")
+    gone = core.memories.forget([held.id for held in found], force=force, reason="memory_forget")
+    deleted = [held.id for held in gone.forgotten]
+    undo = {"undo": f"palaver memories undo {deleted[0]}"} if deleted else {}
+    return done(
+        {
+            "deleted_ids": deleted,
+            "deleted_count": len(deleted),
+            "protected_ids": [held.id for held in gone.protected],
+            "deleted": [{"id": held.id, "content": clean(held.memory.content)} for held in gone.forgotten],
+            **undo,
+        }
+    )
+
+
+def memory_context(
+    desk: TheoDesk,
+    query: Annotated[str | None, Field(description="What the session is about")] = None,
+    namespace: Annotated[str | None, Field(description="project:NAME")] = None,
+    token_budget: WholeNumber = 4000,
+) -> Reply:
+    """What a session should know, as markdown within a hard budget: golden rules, preferences, decisions, patterns."""
+    chosen = desk.core.contexts.choose(namespace, query or "", token_budget)
+    sections = [(section.title, section.memories) for section in chosen.sections]
+    return done(
+        {
+            "context": desk.place.renderer.memory_context(sections, chosen.left_out),
+            "token_estimate": chosen.tokens,
+            "memory_count": chosen.memories,
+            "golden_rule_count": chosen.golden,
+            "left_out": chosen.left_out,
+        }
+    )
+
+
+def _stored(remembered: Remembered) -> dict[str, Any]:
+    held = remembered.held
+    conflicts = [
+        {"memory_id": each.held.id, "reason": clean(each.judgement.reason), "judged_by": each.judgement.judge}
+        for each in remembered.conflicts
+        if each.judgement is not None
+    ]
+    return {
+        "id": held.id,
+        "content_hash": f"sha256_{held.memory.content_hash}",
+        "namespace": held.memory.namespace,
+        "memory_type": held.memory.type,
+        "duplicate": remembered.duplicate,
+        "confidence": held.standing.confidence,
+        "superseded_ids": [old.id for old in remembered.superseded],
+        "contradicts": conflicts,
+        "relations": [
+            {
+                "edge_id": edge.id,
+                "target_id": edge.target_id,
+                "relation": edge.relation,
+                "weight": edge.weight,
+                "reason": clean(edge.reason),
+            }
+            for edge in remembered.edges
+        ],
+    }
+
+
+def _recalled(found: Recalled) -> dict[str, Any]:
+    return {**memory_fields(found.held), "score": round(found.score, 4), "similarity": found.similarity}
+
+
+def _expanded(found: Expanded) -> dict[str, Any]:
+    return {**memory_fields(found.held), "score": found.score, "hops": found.hops, "explanation": found.explanation}
+
+
+def _meant(core: MemoryCore, text: str, namespace: str | None, count: int, *, by_id: bool) -> list[HeldMemory]:
+    """The memory of this id, where there is one and an id may be meant, else what answers the text."""
+    if by_id:
+        try:
+            return [core.memories.get(text)]
+        except MemoryNotFound:
+            pass
+    where = MemoryFilter(namespaces=(namespace,) if namespace else ())
+    found = core.recalling.recall(text, where, limit=count, count_access=False)
+    return [each.held for each in found if each.score >= _RELATED * found[0].score]

@@ -1,0 +1,86 @@
+"""Theo's traces: who wrote a line, from git's blame and from what the archive knows about edits."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from ...observe.traces import Attributed, Certainty, CommitShare
+from ..toolset import Reply, WholeNumber
+from .arguments import checked_count
+from .desk import TheoDesk
+from .envelope import done, instant
+
+_COMMITS_SHOWN = 50
+
+
+def trace_query(
+    desk: TheoDesk,
+    file: Annotated[str, Field(description="Path, absolute or from here")],
+    line: Annotated[WholeNumber | None, Field(description="One line, from 1; all without it")] = None,
+) -> Reply:
+    """Which lines of a file agents wrote, by commit, with the conversation and how certain that is.
+
+    certain: the line stands in the agent's edit; likely: but for formatting; possible: the agent changed the file
+    meanwhile. Uncommitted lines are told apart. Works for lines older than the archive's installation.
+    """
+    found = desk.traces.of_file(Path(file), line)
+    main = max((share for share in found.shares if share.trace), key=_weight, default=None)
+    shown = main or (found.shares[0] if found.shares else None)
+    data = {
+        "file": found.path,
+        "line": line,
+        "commit": None if shown is None or shown.commit.uncommitted else shown.commit.sha,
+        "trace": None if main is None or main.trace is None else main.trace.as_json(),
+        "certainty": _certainty(main),
+        "message": _message(found),
+        "lines": {
+            "total": found.total,
+            "uncommitted": sum(sum(share.certainties.values()) for share in found.shares if share.commit.uncommitted),
+            **{str(certainty): found.count(certainty) for certainty in Certainty},
+        },
+        "commits": [_share(share) for share in found.shares[:_COMMITS_SHOWN]],
+    }
+    return done(data)
+
+
+def trace_list(
+    desk: TheoDesk,
+    conversation_url: Annotated[str | None, Field(description="session:ID")] = None,
+    limit: WholeNumber = 20,
+) -> Reply:
+    """What agents wrote lately: one record for each commit, or conversation where no commit is known; newest first."""
+    traces = desk.traces.latest(conversation_url, checked_count(limit, 1_000))
+    return done({"traces": [trace.as_json() for trace in traces], "total": len(traces)})
+
+
+def _weight(share: CommitShare) -> int:
+    return share.certainties.get(Certainty.CERTAIN, 0) + share.certainties.get(Certainty.LIKELY, 0)
+
+
+def _certainty(share: CommitShare | None) -> str:
+    if share is None:
+        return Certainty.NONE
+    return Certainty.CERTAIN if share.certainties.get(Certainty.CERTAIN) else Certainty.LIKELY
+
+
+def _share(share: CommitShare) -> dict[str, Any]:
+    return {
+        "commit": None if share.commit.uncommitted else share.commit.sha,
+        "committed": not share.commit.uncommitted,
+        "timestamp": instant(share.commit.at),
+        "ranges": [{"start_line": first, "end_line": last} for first, last in share.lines],
+        "lines": {str(certainty): count for certainty, count in share.certainties.items()},
+        "trace": None if share.trace is None else share.trace.as_json(),
+    }
+
+
+def _message(found: Attributed) -> str:
+    if not found.total:
+        return "The file is empty"
+    where = "" if found.versioned else "; git does not know the file, so all its lines count as uncommitted"
+    if found.written:
+        return f"Agents wrote {found.written} of {found.total} lines{where}"
+    if possible := found.count(Certainty.POSSIBLE):
+        return f"No AI attribution found, but an agent changed the file while {possible} of its lines came about{where}"
+    return f"No AI attribution found{where}"

@@ -1,0 +1,93 @@
+"""Committed: in which commit each edit ended up, as far as its repository is still where it was."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...archiver.store import Edit
+from ...core.conversation import Milliseconds
+from .edited import edited_at, whole_path
+from .git import Repository
+
+_COMMITS_MAX = 5_000
+_SLACK = 60_000
+_COMMIT, _HUNK = re.compile(r"\0([0-9a-f]{40,64}) (\d+)"), re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
+
+
+@dataclass(slots=True)
+class Group:
+    """Edits that one commit holds, or, without a `revision`, those of one conversation that no commit is known to hold.
+
+    `edits` have the path as it is within the repository, or the whole one; newest first.
+    """
+
+    revision: str
+    at: Milliseconds | None
+    repository: Repository | None
+    edits: list[tuple[str, Edit]] = field(default_factory=list[tuple[str, Edit]])
+
+    def added(self) -> dict[str, tuple[tuple[int, int], ...]]:
+        """The lines that the commit added to each of its files, as it numbers them."""
+        if not self.revision or self.repository is None:
+            return {}
+        options = ("--unified=0", "--format=", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames")
+        paths = tuple(dict.fromkeys(path for path, _ in self.edits))
+        told = {path: self.repository.ask("show", *options, self.revision, paths=(path,)) for path in paths}
+        return {path: _hunks(diff) for path, diff in told.items()}
+
+
+class Committed:
+    """Looks edits up in the histories of the repositories they lie in."""
+
+    def __init__(self, edits: Sequence[Edit]) -> None:
+        """`edits` are given newest first."""
+        self._edits = edits
+        self._repositories: dict[Path, Repository | None] = {}
+        self._histories: dict[Path, dict[str, list[tuple[Milliseconds, str]]]] = {}
+
+    def groups(self) -> list[Group]:
+        """The edits by commit, or by conversation; newest first."""
+        found: dict[object, Group] = {}
+        for edit in self._edits:
+            file, at = Path(whole_path(edit)), edited_at(edit)
+            repository = self._repository(file.parent)
+            path = repository.name_of(file) if repository else str(file)
+            commit = self._commit(repository, path, at) if repository and at is not None else None
+            key = commit[1] if commit else edit.session
+            made = Group(commit[1], commit[0], repository) if commit else Group("", at, None)
+            found.setdefault(key, made).edits.append((path, edit))
+        return sorted(found.values(), key=lambda group: -(group.at or 0))
+
+    def _repository(self, folder: Path) -> Repository | None:
+        if folder not in self._repositories:
+            found = Repository.of(folder) if folder.is_absolute() else None
+            self._repositories[folder] = found if found and folder.is_relative_to(found.root) else None
+        return self._repositories[folder]
+
+    def _commit(self, repository: Repository, path: str, at: Milliseconds) -> tuple[Milliseconds, str] | None:
+        """The first commit of a file that was made after an edit of it."""
+        if repository.root not in self._histories:
+            self._histories[repository.root] = self._history(repository)
+        commits = self._histories[repository.root].get(path, [])
+        place = bisect_left(commits, (at - _SLACK, ""))
+        return commits[place] if place < len(commits) else None
+
+    def _history(self, repository: Repository) -> dict[str, list[tuple[Milliseconds, str]]]:
+        """The commits of each file, oldest first."""
+        options = (f"--max-count={_COMMITS_MAX}", "--name-only", "--no-renames", "--format=%x00%H %ct")
+        found: dict[str, list[tuple[Milliseconds, str]]] = {}
+        commit = (0, "")
+        for row in repository.ask("log", *options).splitlines():
+            if match := _COMMIT.fullmatch(row):
+                commit = (int(match[2]) * 1000, match[1])
+            elif row:
+                found.setdefault(row, []).append(commit)
+        return {path: sorted(commits) for path, commits in found.items()}
+
+
+def _hunks(diff: str) -> tuple[tuple[int, int], ...]:
+    found = (_HUNK.match(row) for row in diff.splitlines())
+    spans = ((int(match[1]), int(match[2] or 1)) for match in found if match)
+    return tuple((start, start + count - 1) for start, count in spans if count)

@@ -1,0 +1,172 @@
+"""Traces over one archive: who wrote a file or a line, and what agents wrote lately."""
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from ...archiver.raw import RawArchive
+from ...archiver.store import Store
+from ...core.errors import DocumentNotFound, InvalidInput
+from ...core.home import Home
+from .attribution import SURE, Attribution, Certainty, Writings, Written
+from .blame import BlamedLine, Commit, blame, unversioned
+from .committed import Committed, Group
+from .edited import whole_path
+from .git import Repository
+from .record import Conversation, Trace, TracedFile, ranges
+
+_EDITS_MAX = 1_000
+"""The newest edits of one file that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitShare:
+    """What one commit brought to the lines asked about, and how much of it agents wrote.
+
+    `lines` are all of them, `certainties` how many there are of each. `trace` has those that agents wrote, with the
+    ranges of the lines as they are numbered now; None where they wrote none.
+    """
+
+    commit: Commit
+    lines: tuple[tuple[int, int], ...]
+    certainties: dict[Certainty, int]
+    trace: Trace | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attributed:
+    """Who wrote a file or a line. `shares` are by commit, the largest first; `versioned` says whether git knows it."""
+
+    path: str
+    versioned: bool
+    total: int
+    shares: tuple[CommitShare, ...]
+
+    def count(self, certainty: Certainty) -> int:
+        """How many lines there are of this certainty."""
+        return sum(share.certainties.get(certainty, 0) for share in self.shares)
+
+    @property
+    def written(self) -> int:
+        """Lines that agents wrote, for certain or likely."""
+        return sum(map(self.count, SURE))
+
+
+class Traces:
+    """Asks git and the archive. Writes nothing."""
+
+    def __init__(self, store: Store, raw: RawArchive) -> None:
+        self._store, self._writings = store, Writings(store, raw)
+
+    @classmethod
+    def open(cls, home: Home) -> Self:
+        """The traces of the archive in this home, which is made if there is none."""
+        home.make()
+        return cls(Store.create(home.database), RawArchive(home.archive))
+
+    def of_file(self, path: Path, line: int | None = None) -> Attributed:
+        """Who wrote the lines of a file, or one line (from 1); raises `DocumentNotFound` or `InvalidInput`."""
+        file = path.expanduser().resolve()
+        if not file.is_file():
+            raise DocumentNotFound(path)
+        repository = Repository.of(file.parent)
+        lines = blame(repository, file, line) if repository else []
+        versioned = bool(lines)
+        if not versioned:
+            lines = unversioned(file.read_text("utf-8", "replace"), line)
+        if line is not None and not lines:
+            raise InvalidInput(f"No such line: {line}", hint="Lines are counted from 1; ask without a line for all.")
+        found = Attribution(self._written(file, repository, lines)).of_all(lines)
+        name = repository.name_of(file) if repository and versioned else str(file)
+        return Attributed(name, versioned, len(lines), self._shares(name, lines, found))
+
+    def latest(self, conversation_url: str | None = None, limit: int = 20) -> list[Trace]:
+        """What agents wrote lately, by commit where one is known, newest first; of one conversation where it is named.
+
+        A conversation is named by its session's id, or by `session:ID` as in the records.
+        """
+        if limit < 1:
+            raise InvalidInput(f"Invalid limit: {limit}", hint="Ask for 1 or more.")
+        native = conversation_url.removeprefix("session:") if conversation_url is not None else None
+        edits = self._store.edits.newest(native, _EDITS_MAX)
+        return [self._trace(group) for group in Committed(edits).groups()[:limit]]
+
+    def _written(self, file: Path, repository: Repository | None, lines: Sequence[BlamedLine]) -> list[Written]:
+        """What agents wrote into this file, whatever it was called then, or into its copies; oldest first."""
+        tails = {line.commit.name for line in lines if line.commit.name}
+        tails |= {repository.name_of(file)} if repository else set()
+        found = self._store.edits.of_names(sorted({file.name, *(Path(tail).name for tail in tails)}), _EDITS_MAX)
+        here = {str(file), *(str(repository.root / tail) for tail in tails if repository)}
+        kept: list[Written] = []
+        for edit in reversed(found):
+            place = whole_path(edit)
+            same = place in here or os.path.realpath(place) in here
+            if same or any(place.replace("\\", "/").endswith(f"/{tail}") for tail in tails):
+                kept.append(self._writings.of(edit, here=same))
+        return kept
+
+    def _shares(
+        self, name: str, lines: Sequence[BlamedLine], found: Sequence[tuple[Certainty, Written | None]]
+    ) -> tuple[CommitShare, ...]:
+        by_commit: dict[Commit, list[tuple[BlamedLine, Certainty, Written | None]]] = {}
+        for line, (certainty, written) in zip(lines, found, strict=True):
+            by_commit.setdefault(line.commit, []).append((line, certainty, written))
+        shares = [
+            CommitShare(
+                commit,
+                ranges(line.number for line, _, _ in rows),
+                dict(Counter(certainty for _, certainty, _ in rows)),
+                self._recorded(name, commit, rows),
+            )
+            for commit, rows in by_commit.items()
+        ]
+        return tuple(sorted(shares, key=lambda share: -sum(share.certainties.values())))
+
+    def _recorded(
+        self, name: str, commit: Commit, rows: Sequence[tuple[BlamedLine, Certainty, Written | None]]
+    ) -> Trace | None:
+        by_session: dict[int, list[int]] = {}
+        at = commit.at
+        for line, certainty, written in rows:
+            if certainty in SURE and written is not None:
+                by_session.setdefault(written.edit.session, []).append(line.number)
+                at = at if commit.at is not None else max(at or 0, written.at or 0) or None
+        if not by_session:
+            return None
+        conversations = tuple(self._conversation(number, lines) for number, lines in by_session.items())
+        main = self._store.sessions.load(max(by_session, key=lambda number: len(by_session[number])))
+        revision = "" if commit.uncommitted else commit.sha
+        return Trace(revision, at, main.agent, main.version, (TracedFile(name, conversations),))
+
+    def _conversation(self, number: int, lines: Sequence[int]) -> Conversation:
+        session = self._store.sessions.load(number)
+        return Conversation(f"session:{session.native_id}", session.models[-1] if session.models else "", ranges(lines))
+
+    def _trace(self, group: Group) -> Trace:
+        by_path: dict[str, list[int]] = {}
+        for path, edit in group.edits:
+            sessions = by_path.setdefault(path, [])
+            if edit.session not in sessions:
+                sessions.append(edit.session)
+        added = group.added()
+        files = tuple(
+            TracedFile(
+                path,
+                tuple(replace(self._conversation(number, ()), ranges=added.get(path, ())) for number in sessions),
+            )
+            for path, sessions in by_path.items()
+        )
+        newest = self._store.sessions.load(group.edits[0][1].session)
+        return Trace(group.revision, group.at, newest.agent, newest.version, files)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._store.close()

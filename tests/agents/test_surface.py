@@ -1,0 +1,97 @@
+"""Tests for agents/surface.py: toolsets served alone and together."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+from click.testing import CliRunner
+from mcp.client.client import Client
+
+from palaver.agents.conversation import CONVERSATION
+from palaver.agents.server import build
+from palaver.agents.surface import TOOLSETS, Surface, toolset_of
+from palaver.agents.theo import THEO
+from palaver.agents.toolset import Place
+from palaver.cli import main
+from palaver.core.errors import InvalidInput
+from palaver.core.home import Home
+from palaver.templates.render import Renderer
+
+from .theo.talking import envelope
+
+
+def test_every_toolset_is_loaded_by_its_name() -> None:
+    """What is not asked for is not loaded; what does not exist is refused with what does."""
+    assert [toolset_of(name).name for name in TOOLSETS] == list(TOOLSETS)
+    with pytest.raises(InvalidInput, match="No toolset of that name: nothing") as caught:
+        toolset_of("nothing")
+    assert caught.value.hint == f"Use one or more of: {', '.join(TOOLSETS)}."
+
+
+def test_two_tools_of_one_name_need_a_prefix() -> None:
+    """Which toolsets clash over which name, and what to do about it; with the prefix both are listed."""
+    with pytest.raises(InvalidInput, match="conversation and theo both define the tool search") as caught:
+        Surface.of([CONVERSATION, THEO])
+    both = Surface.of([CONVERSATION, THEO], prefix=True)
+
+    assert "--prefix" in caught.value.hint
+    assert list(both.tools)[:4] == [
+        "conversation_search",
+        "conversation_get_observations",
+        "conversation_read",
+        "theo_index_file",
+    ]
+    assert len(both.tools) == 31
+    assert both.instructions == f"{CONVERSATION.instructions}\n\n{THEO.instructions}"
+    assert list(Surface.of([THEO]).tools) == [tool.name for tool in THEO.tools]
+
+
+def test_each_toolset_keeps_its_own_words(tmp_path: Path) -> None:
+    """Served together, every tool answers and refuses as its own page says."""
+
+    async def run() -> None:
+        place = Place(Home(tmp_path), None, Renderer())
+        server = build(Surface.of([CONVERSATION, THEO], prefix=True), place)
+        async with Client(server, mode="2026-07-28") as client:
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            hints = tools["theo_clear_index"].annotations, tools["conversation_read"].annotations
+            assert [hint and (hint.read_only_hint, hint.destructive_hint) for hint in hints] == [
+                (False, True),
+                (True, None),
+            ]
+            count = await client.call_tool("theo_memory_count", {})
+            assert envelope(count)["data"]["count"] == 0
+            refused = await client.call_tool("conversation_search", {"query": "x"})
+            assert refused.is_error
+            assert refused.structured_content is None
+
+    anyio.run(run)
+
+
+def test_the_command_tells_what_each_toolset_costs() -> None:
+    """Names, tools and tokens, for people and as JSON."""
+    shown = CliRunner().invoke(main, ["toolsets"])
+    told = CliRunner().invoke(main, ["toolsets", "--json"])
+
+    assert (shown.exit_code, told.exit_code) == (0, 0)
+    for name in TOOLSETS:
+        toolset = toolset_of(name)
+        assert f"{name}: {len(toolset.tools)} tools, {toolset.tokens:,} tokens\n" in shown.stdout
+        assert f'"name": "{name}", "tokens": {toolset.tokens}' in told.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--toolset", "theo,conversation"], "theo and conversation both define the tool search"),
+        (["--toolset", "nothing"], "No toolset of that name: nothing"),
+        (["--toolset", ""], "No toolset of that name: "),
+    ],
+)
+def test_what_cannot_be_served_is_refused_before_anything_starts(arguments: list[str], said: str) -> None:
+    """With the way out."""
+    ran = CliRunner().invoke(main, ["mcp", *arguments])
+
+    assert ran.exit_code == 1
+    assert said.strip() in ran.output
+    assert "--prefix" in ran.output or "Use one or more of: " in ran.output

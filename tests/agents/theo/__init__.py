@@ -1,0 +1,1 @@
+"""Are Theo's tools as its page has them?"""

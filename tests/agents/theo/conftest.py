@@ -1,0 +1,13 @@
+"""What does every test of Theo's tools get?"""
+
+from pathlib import Path
+
+import pytest
+
+from .talking import Talk
+
+
+@pytest.fixture
+def theo(tmp_path: Path) -> Talk:
+    """A client of a server over an empty home."""
+    return Talk(tmp_path / "palaver")

@@ -1,0 +1,21 @@
+"""One call of one of Theo's tools in a process of its own: `python -m … HOME TOOL ARGUMENTS`; prints the envelope."""
+
+import sys
+from pathlib import Path
+
+import orjson
+
+from palaver.agents.theo import THEO
+from palaver.agents.toolset import Place
+from palaver.core.errors import PalaverError
+from palaver.core.home import Home
+from palaver.templates.render import Renderer
+
+if __name__ == "__main__":
+    home, name, arguments = sys.argv[1:]
+    [tool] = [tool for tool in THEO.tools if tool.name == name]
+    try:
+        reply = tool.call(THEO.open(Place(Home(Path(home)), None, Renderer())), orjson.loads(arguments))
+    except PalaverError as error:
+        reply = THEO.refusal(error)
+    print(reply.text)

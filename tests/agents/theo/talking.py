@@ -1,0 +1,78 @@
+"""The SDK's own client over a Theo server in this process, with a home of its own."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import anyio
+import orjson
+from mcp.client.client import Client
+from mcp_types import CallToolResult, TextContent
+
+from palaver.agents.server import build
+from palaver.agents.surface import Surface
+from palaver.agents.theo import THEO
+from palaver.agents.theo.desk import TheoDesk
+from palaver.agents.toolset import Place
+from palaver.core.home import Home
+from palaver.templates.render import Renderer
+
+
+@dataclass
+class Talk:
+    """Calls tools, each over a connection of its own; the desk stays open between them."""
+
+    home: Path
+
+    @cached_property
+    def surface(self) -> Surface:
+        """Theo's, opened once. Documents lie beside its home."""
+        desk = TheoDesk(self.place)
+
+        def opened(_: Place) -> TheoDesk:
+            return desk
+
+        return Surface.of([replace(THEO, open=opened)])
+
+    @property
+    def place(self) -> Place:
+        """Where the server looks."""
+        return Place(Home(self.home), None, Renderer(), (self.home.parent,))
+
+    def call(self, name: str, **arguments: object) -> dict[str, Any]:
+        """One call on a connection of its own; its envelope."""
+        [envelope] = self.calls((name, arguments))
+        return envelope
+
+    def calls(self, *calls: tuple[str, Mapping[str, object]]) -> list[dict[str, Any]]:
+        """Calls on one connection; their envelopes."""
+        found: list[dict[str, Any]] = []
+
+        async def run() -> None:
+            async with Client(build(self.surface, self.place), mode="2026-07-28") as client:
+                found.extend([envelope(await client.call_tool(name, dict(given))) for name, given in calls])
+
+        anyio.run(run)
+        return found
+
+    def data(self, name: str, **arguments: object) -> dict[str, Any]:
+        """What a successful call tells."""
+        reply = self.call(name, **arguments)
+        assert reply["success"] is True, reply
+        return reply["data"]  # type: ignore[no-any-return]
+
+    def store(self, content: str, kind: str = "preference", **more: object) -> str:
+        """The id of a new memory."""
+        return str(self.data("memory_store", content=content, memory_type=kind, **more)["id"])
+
+
+def envelope(result: CallToolResult) -> dict[str, Any]:
+    """The object that a reply is: the same as structured content and as the only text."""
+    [content] = result.content
+    assert isinstance(content, TextContent)
+    told: dict[str, Any] = orjson.loads(content.text)
+    assert told == result.structured_content
+    assert told["success"] is not result.is_error
+    return told

@@ -1,0 +1,63 @@
+"""Theo's page against the schemas that are derived from the tools."""
+
+from typing import Any
+
+import pytest
+
+from palaver.agents.theo import THEO
+
+from .page import FILTERS, PARAMETERS
+
+TOOLS = {tool.name: tool for tool in THEO.tools}
+FACTS = ("type", "default", "enum", "items", "minimum", "maximum")
+
+
+def parameters(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What a schema says of each parameter, as far as the page says it."""
+    required = schema.get("required", [])
+    return {
+        name: {fact: shown[fact] for fact in FACTS if fact in shown} | {"required": name in required}
+        for name, shown in schema.get("properties", {}).items()
+    }
+
+
+def test_the_surface_has_the_tools_of_the_page_in_its_order() -> None:
+    """Twenty-six of the overview, and the two more that its body defines."""
+    assert [tool.name for tool in THEO.tools] == list(PARAMETERS)
+    assert len(PARAMETERS) == 28
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_every_parameter_is_as_the_page_has_it(name: str) -> None:
+    """Names, types, which are required, defaults and enumerations; none is missing, none is extra."""
+    schema = TOOLS[name].schema
+
+    assert parameters(schema) == PARAMETERS[name]
+    assert schema["additionalProperties"] is False
+
+
+def test_the_filters_of_a_search_are_those_of_the_page() -> None:
+    """namespace, doc_type and source_file, and no other."""
+    filters = TOOLS["search_with_filters"].schema["properties"]["filters"]
+
+    assert {name: shown["type"] for name, shown in filters["properties"].items()} == FILTERS
+    assert filters["additionalProperties"] is False
+
+
+def test_the_surface_costs_no_more_than_it_must() -> None:
+    """What every session pays that has the 28 tools at hand."""
+    assert 2_000 < THEO.tokens <= 3_300
+
+
+def test_what_destroys_is_said_to() -> None:
+    """A client can ask before it deletes anything, and need not ask before it looks."""
+    effects = {tool.name: tool.effect.name for tool in THEO.tools}
+
+    assert {name for name, effect in effects.items() if effect == "DESTROYS"} == {
+        "memory_forget",
+        "memory_edge_forget",
+        "delete_chunks",
+        "delete_file",
+        "clear_index",
+    }
+    assert effects["memory_list"] == effects["search"] == effects["trace_query"] == "READS"

@@ -1,0 +1,248 @@
+"""The example requests of Theo's page, sent as an agent sends them; every field of the example replies is there."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .page import GRAPH, PARAMETERS, REPLIES, misses
+from .talking import Talk
+
+README = "# Configuration\n\nHow it is set up.\n\n## Authentication\n\nTokens are signed with RS256 and last an hour.\n"
+CODE = (
+    '"""Tokens."""\n\n\ndef sign(token: str) -> str:\n    """Sign a token with the private key."""\n    return token\n'
+)
+DATED = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    """A folder with a document of each kind but PDF, and one that cannot be read."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "config.md").write_text(README)
+    (folder / "sign.py").write_text(CODE)
+    (folder / "notes.txt").write_text("The staging server is restarted on Mondays.\n")
+    (folder / "bad.pdf").write_bytes(b"%PDF-1.4 no more than this")
+    return folder
+
+
+def whole(name: str, data: dict[str, Any]) -> None:
+    """Asserts that a reply has every field of the page's example, of the right type."""
+    assert misses(REPLIES[name], data) == []
+
+
+def test_a_folder_is_indexed_found_and_deleted(theo: Talk, docs: Path) -> None:
+    """Each of the tools for documents answers as on its page."""
+    folder = theo.data("index_directory", dir_path=str(docs), recursive=True, namespace="docs", async_mode=False)
+    whole("index_directory", folder)
+    assert (folder["files_indexed"], [Path(each["file"]).name for each in folder["failed_files"]]) == (3, ["bad.pdf"])
+    again = theo.data("index_directory", dir_path=str(docs), namespace="docs")
+    assert (again["files_indexed"], again["skipped_duplicates"]) == (0, 3)
+    (docs / "config.md").write_text(f"{README}\nThey are renewed in the background.\n")
+    file = theo.data("index_file", file_path=str(docs / "config.md"), namespace="docs")
+    whole("index_file", file)
+
+    found = theo.data("search", query="how are authentication tokens signed", n_results=5)
+    whole("search", {**found, "results": found["results"][:1]})
+    assert found["results"][0]["metadata"]["header_path"] == "Configuration > Authentication"
+    assert found["total_tokens"] > 0
+    stats = theo.data("get_index_stats")
+    whole("get_index_stats", stats)
+    assert (stats["unique_sources"], stats["namespaces"]) == (3, ["docs"])
+
+    chunk = found["results"][0]["id"]
+    gone = theo.data("delete_chunks", ids=[chunk, "chunk_999", chunk.replace("chunk", "mem")])
+    whole("delete_chunks", gone)
+    assert gone["deleted_ids"] == [chunk]
+    whole("delete_file", theo.data("delete_file", source_file=str(docs / "sign.py")))
+    assert theo.data("get_index_stats")["unique_sources"] == 2
+
+
+def test_filters_and_budgets_hold(theo: Talk, docs: Path) -> None:
+    """Documents and memories are found together, and apart where that is asked for; a budget is never exceeded."""
+    theo.data("index_directory", dir_path=str(docs), namespace="docs", async_mode=False)
+    theo.store("Authentication tokens are signed with RS256", "decision", namespace="project:myapp")
+    question = "authentication tokens signed"
+
+    def kinds(**filters: str) -> set[tuple[str, str]]:
+        found = theo.data("search_with_filters", query=question, filters=filters, n_results=10)
+        return {(each["doc_type"], each["namespace"]) for each in found["results"]}
+
+    assert {kind for kind, _ in kinds()} == {"document", "memory"}
+    assert kinds(namespace="project:myapp") == kinds(doc_type="memory") == {("memory", "project:myapp")}
+    assert kinds(doc_type="document") == kinds(namespace="docs", doc_type="document") == {("document", "docs")}
+    whole(
+        "search_with_filters",
+        theo.data("search_with_filters", query=question, filters={"source_file": str(docs / "config.md")}),
+    )
+
+    small = theo.data("search_with_budget", query=question, max_tokens=25)
+    assert small["tokens_used"] <= 25
+    assert small["truncated"] == (small["truncated_count"] > 0) == True  # noqa: E712 - the very value
+    roomy = theo.data("search_with_budget", query=question, max_tokens=3000)
+    assert misses({**REPLIES["search_with_budget"], "results": list}, roomy) == []
+    assert roomy["tokens_used"] + roomy["budget_remaining"] == 3000
+
+
+def test_clearing_takes_documents_and_nothing_else(theo: Talk, docs: Path) -> None:
+    """As many as the stats told before; memories stay, and the reply says so."""
+    kept = theo.store("Prefer tabs")
+    theo.data("index_directory", dir_path=str(docs), async_mode=False)
+    before = theo.data("get_index_stats")
+    cleared = theo.data("clear_index", confirm=True)
+
+    whole("clear_index", cleared)
+    assert cleared == {"deleted_count": before["total_documents"], "memories_kept": 1}
+    assert theo.data("get_index_stats") | {"total_documents": 0} == {
+        **before,
+        "total_documents": 0,
+        "unique_sources": 0,
+        "source_files": [],
+        "namespaces": ["global"],
+    }
+    assert [each["id"] for each in theo.data("memory_list")["memories"]] == [kept]
+    assert (docs / "config.md").exists()
+
+
+def test_a_memory_is_stored_recalled_and_told(theo: Talk) -> None:
+    """store, its duplicate, recall, list, count, namespaces and context."""
+    arguments = {"content": "User prefers dark mode for their IDE", "memory_type": "preference", "importance": 0.8}
+    stored = theo.data("memory_store", **arguments, metadata={"seen": 1})
+    whole("memory_store", stored)
+    assert (stored["confidence"], stored["duplicate"]) == (0.3, False)
+    assert stored["content_hash"].startswith("sha256_")
+    again = theo.data("memory_store", **arguments)
+    assert (again["id"], again["duplicate"]) == (stored["id"], True)
+
+    recalled = theo.data("memory_recall", query="dark mode preferences")
+    whole("memory_recall", recalled)
+    assert [each["id"] for each in recalled["memories"]] == [stored["id"]]
+    whole("memory_count", theo.data("memory_count", namespace="global"))
+    whole("memory_list", theo.data("memory_list", limit=100, offset=0, order_by="created_at", descending=True))
+    whole("memory_list_namespaces", theo.data("memory_list_namespaces"))
+    context = theo.data("memory_context", query="dark mode", token_budget=400)
+    whole("memory_context", context)
+    assert context["context"].startswith("## Relevant Memories\n")
+    assert "### Preferences\n" in context["context"]
+    assert "- User prefers dark mode for their IDE [confidence: 0.30]" in context["context"]
+    assert context["token_estimate"] <= 400
+
+
+def test_what_is_tried_is_learned_from(theo: Talk) -> None:
+    """apply, outcome and their history."""
+    memory = theo.store("Always use type hints in Python code", "pattern")
+    whole("memory_apply", theo.data("memory_apply", memory_id=memory, context="Applying to authentication flow"))
+    outcome = theo.data("memory_outcome", memory_id=memory, success=True, session_id="s1")
+    whole("memory_outcome", outcome)
+    assert (outcome["old_confidence"], outcome["new_confidence"], outcome["promoted"]) == (0.3, 0.4, False)
+    failed = theo.data("memory_outcome", memory_id=memory, success=False, error_msg="mypy disagreed")
+    assert failed["new_confidence"] == 0.25
+    history = theo.data("validation_history", memory_id=memory)
+    whole("validation_history", history)
+    assert [each["event_type"] for each in history["events"]] == ["failed", "succeeded", "applied"]
+    assert history["events"][0]["context"] == "mypy disagreed"
+    assert history["summary"] == {
+        "total_applications": 1,
+        "success_count": 1,
+        "failure_count": 1,
+        "success_rate": 0.5,
+    }
+    only = theo.data("validation_history", memory_id=memory, event_type="applied", limit=1)
+    assert [each["event_type"] for each in only["events"]] == ["applied"]
+    assert theo.data("validation_history", memory_id=theo.store("x y z"))["summary"]["success_rate"] is None
+
+
+def test_memories_are_related_and_drawn(theo: Talk) -> None:
+    """relate, recall along edges, the graph in both forms, and edges removed in each of the three ways."""
+    one, two, three = (theo.store(text, "fact") for text in ("Redis is the cache", "Deploys are slow", "Moss is green"))
+    whole("memory_relate", theo.data("memory_relate", source_id=one, target_id=two, relation="caused_by"))
+    theo.data("memory_relate", source_id=two, target_id=three, relation="relates_to", weight=0.5)
+    graph = theo.call("memory_inspect_graph", memory_id=one, max_depth=2)
+    assert misses(GRAPH, graph, "reply") == []
+    assert "data" not in graph
+    assert [(each["id"], each["depth"], each["relevance"]) for each in graph["nodes"]] == [
+        (one, 0, 1.0),
+        (two, 1, 0.7),
+        (three, 2, 0.245),
+    ]
+    picture = theo.call("memory_inspect_graph", memory_id=one, output_format="mermaid")
+    assert picture["mermaid"].startswith("graph TD\n")
+    assert "relevance" not in theo.call("memory_inspect_graph", memory_id=one, include_scores=False)["nodes"][0]
+
+    found = theo.data("memory_recall", query="what is the cache", n_results=1)
+    assert [each["id"] for each in found["memories"]] == [one]
+    assert [(each["id"], each["score"]) for each in found["expanded"]] == [(two, 0.63)]
+    assert found["expanded"][0]["explanation"] == f"{one} was caused by {two}."
+
+    whole("memory_edge_forget", theo.data("memory_edge_forget", edge_id=1))
+    assert theo.data("memory_edge_forget", source_id=two, target_id=three, relation="caused_by")["deleted_ids"] == []
+    assert theo.data("memory_edge_forget", source_id=two, target_id=three)["deleted_ids"] == [2]
+    assert theo.data("memory_edge_forget", memory_id=three, direction="both")["deleted_count"] == 0
+
+
+def test_what_disagrees_is_found_and_the_judge_named(theo: Talk) -> None:
+    """Contradictions are linked once, what was overtaken is put away, and health tells what is left."""
+    first = theo.store("Deploys go out on Friday", "decision")
+    other = theo.data("memory_store", content="Deploys never go out on Friday", memory_type="decision")
+    assert other["contradicts"][0] == {
+        "memory_id": first,
+        "reason": other["contradicts"][0]["reason"],
+        "judged_by": "rules",
+    }
+    theo.data("memory_edge_forget", memory_id=first)
+    conflicts = theo.data("memory_detect_contradictions", memory_id=other["id"], similarity_threshold=0.6)
+    whole("memory_detect_contradictions", conflicts)
+    assert (conflicts["edges_created"], conflicts["judged_by"]) == (1, "rules")
+    assert theo.data("memory_detect_contradictions", memory_id=first, similarity_threshold=0.6)["edges_created"] == 0
+
+    theo.data("memory_outcome", memory_id=first, success=False)
+    health = theo.data("memory_analyze_health", stale_days=0)
+    whole("memory_analyze_health", {**health, "stale": [each for each in health["stale"] if each["last_validated"]]})
+    assert health["recommendations"][0] == "Resolve 1 contradiction"
+    assert theo.data("memory_analyze_health", include_contradictions=False, include_stale=False)["stale"] == []
+
+    undecided = theo.data("memory_check_supersedes", memory_id=other["id"])
+    assert undecided == {"superseded_id": None, "edge_created": False, "reason": None, "judged_by": "rules"}
+    theo.calls(*[("memory_outcome", {"memory_id": other["id"], "success": True})] * 2)
+    overtaken = theo.data("memory_check_supersedes", memory_id=other["id"])
+    whole("memory_check_supersedes", overtaken)
+    assert (overtaken["superseded_id"], overtaken["judged_by"]) == (first, "rules")
+    assert [each["id"] for each in theo.data("memory_list")["memories"]] == [other["id"]]
+
+
+def test_what_no_edge_touches_is_linked(theo: Talk) -> None:
+    """Backfilling finds what is near, tells before it does, and does not try the same for ever."""
+    one = theo.store("The green apple tart needs butter", "fact")
+    theo.store("The green apple tart needs cold butter and sugar", "fact")
+    theo.data("memory_edge_forget", memory_id=one)
+    tried = theo.data("memory_backfill_edges", dry_run=True)
+    whole("memory_backfill_edges", tried)
+    done = theo.data("memory_backfill_edges", batch_size=1, max_memories=500)
+
+    assert (tried["edges_created"], tried["remaining_orphans"]) == (1, 2)
+    assert (done["initial_orphan_count"], done["edges_created"], done["remaining_orphans"]) == (2, 1, 0)
+
+
+def test_forgetting_takes_what_it_tells_and_nothing_else(theo: Talk) -> None:
+    """By id, by query, and by a value that may be either; golden rules only by force."""
+    dark, light, tea = (theo.store(text) for text in ("Use dark mode", "Use light mode at noon", "Serve oolong tea"))
+
+    by_id = theo.data("memory_forget", memory_id=dark)
+    whole("memory_forget", by_id)
+    assert by_id["deleted_ids"] == [dark]
+    assert by_id["undo"] == f"palaver memories undo {dark}"
+    assert theo.data("memory_forget", memory_id=dark)["deleted_ids"] == []
+    assert theo.data("memory_forget", query="light mode", n_results=5)["deleted_ids"] == [light]
+    assert theo.data("memory_forget", query="light mode", namespace="project:other")["deleted_ids"] == []
+    assert [each["id"] for each in theo.data("memory_list")["memories"]] == [tea]
+    theo.calls(*[("memory_outcome", {"memory_id": tea, "success": True})] * 6)
+    spared = theo.data("memory_forget", input_value=tea)
+    assert (spared["deleted_ids"], spared["protected_ids"]) == ([], [tea])
+    assert theo.data("memory_forget", input_value="oolong tea", force=True)["deleted_ids"] == [tea]
+    assert theo.data("memory_count")["count"] == 0
+
+
+def test_every_tool_has_an_example() -> None:
+    """The graph and the traces are shown elsewhere."""
+    assert {*REPLIES, "memory_inspect_graph", "trace_query", "trace_list"} == set(PARAMETERS)

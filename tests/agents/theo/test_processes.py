@@ -1,0 +1,76 @@
+"""Theo's tools, each call in a process of its own: what one process does, the next one knows."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from .talking import Talk
+
+ROOT = Path(__file__).parents[3]
+
+
+class Apart:
+    """Calls every tool in a new process."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def __call__(self, name: str, **arguments: object) -> dict[str, Any]:
+        """What the tool tells."""
+        command = [
+            sys.executable,
+            "-m",
+            "tests.agents.theo.once",
+            str(self.home),
+            name,
+            orjson.dumps(arguments).decode(),
+        ]
+        ran = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+        reply: dict[str, Any] = orjson.loads(ran.stdout)
+        assert reply["success"] is True, reply
+        data: dict[str, Any] = reply["data"]
+        return data
+
+    def outcome(self, memory: str, *, success: bool) -> tuple[float, bool, bool]:
+        """The confidence after an outcome, and whether it was promoted or demoted."""
+        told = self("memory_outcome", memory_id=memory, success=success)
+        return told["new_confidence"], told["promoted"], told["demoted"]
+
+
+def test_six_successes_promote_and_three_failures_demote(theo: Talk) -> None:
+    """0.3 becomes 0.9 and a golden rule; the third failure since makes it 0.7 and what it was."""
+    memory, apart = theo.store("Run the tests before a commit"), Apart(theo.home)
+
+    rising = [apart.outcome(memory, success=True) for _ in range(6)]
+    assert rising == [(share, share == 0.9, False) for share in (0.4, 0.5, 0.6, 0.7, 0.8, 0.9)]
+    assert theo.data("memory_list", memory_type="golden_rule")["memories"][0]["id"] == memory
+    assert theo.data("memory_forget", memory_id=memory)["protected_ids"] == [memory]
+
+    falling = [apart.outcome(memory, success=False) for _ in range(3)]
+    assert falling == [(0.75, False, False), (0.6, False, False), (0.7, False, True)]
+    assert theo.data("memory_list", memory_type="preference")["memories"][0]["id"] == memory
+    summary = theo.data("validation_history", memory_id=memory)["summary"]
+    assert (summary["success_count"], summary["failure_count"], summary["success_rate"]) == (6, 3, 0.6667)
+
+
+def test_a_fact_is_never_promoted(theo: Talk) -> None:
+    """However often it proves right; it is protected by its confidence all the same."""
+    fact = theo.store("The project uses PostgreSQL 15", "fact")
+    told = theo.calls(*[("memory_outcome", {"memory_id": fact, "success": True})] * 8)
+
+    assert (told[-1]["data"]["new_confidence"], told[-1]["data"]["promoted"]) == (1.0, False)
+    assert theo.data("memory_count", memory_type="golden_rule")["count"] == 0
+    assert theo.data("memory_forget", query="PostgreSQL")["protected_ids"] == [fact]
+
+
+def test_what_one_process_stores_another_supersedes(theo: Talk) -> None:
+    """The newer decision says that something changed, so the older one is found no more."""
+    older = theo.store("We use Redis for the cache", "decision")
+    newer = Apart(theo.home)("memory_store", content="We no longer use Redis for the cache", memory_type="decision")
+
+    assert newer["superseded_ids"] == [older]
+    assert newer["relations"][0]["reason"].endswith("(judged by rules)")
+    assert [each["id"] for each in theo.data("memory_recall", query="Redis cache")["memories"]] == [newer["id"]]

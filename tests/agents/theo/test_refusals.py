@@ -1,0 +1,152 @@
+"""Every row of the error tables of Theo's page, provoked over the client, and what else is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palaver.core.home import Home
+
+from .talking import Talk
+
+
+def refusal(theo: Talk, name: str, **arguments: object) -> str:
+    """The error of a call that must fail."""
+    reply = theo.call(name, **arguments)
+    assert reply["success"] is False, reply
+    return str(reply["error"])
+
+
+def test_files_that_cannot_be_indexed_say_why(theo: Talk, tmp_path: Path) -> None:
+    """Not there, of an unknown kind, not readable."""
+    (tmp_path / "notes.docx").write_text("x")
+    (tmp_path / "bad.pdf").write_bytes(b"no pdf")
+    missing = str(tmp_path / "none.md")
+
+    assert refusal(theo, "index_file", file_path=missing) == f"File not found: {missing}"
+    assert refusal(theo, "index_directory", dir_path=str(tmp_path / "none")) == f"File not found: {tmp_path / 'none'}"
+    assert refusal(theo, "index_file", file_path=str(tmp_path / "notes.docx")) == "Unsupported file type: .docx"
+    assert refusal(theo, "index_file", file_path=str(tmp_path / "bad.pdf")).startswith("Failed to read file: ")
+    assert refusal(theo, "trace_query", file=missing) == f"File not found: {missing}"
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("search", {}),
+        ("search_with_filters", {"filters": {}}),
+        ("search_with_budget", {"max_tokens": 10}),
+        ("memory_recall", {}),
+        ("memory_forget", {}),
+    ],
+)
+def test_a_query_says_something(theo: Talk, name: str, more: dict[str, Any]) -> None:
+    """Blanks are no query."""
+    for query in ("", "  \n"):
+        assert refusal(theo, name, query=query, **more) == "Query cannot be empty"
+
+
+def test_a_memory_has_a_known_type(theo: Talk) -> None:
+    """A golden rule must be earned; a filter by a type that nothing has is a slip of the pen."""
+    for kind in ("opinion", "golden_rule", "document"):
+        assert refusal(theo, "memory_store", content="x", memory_type=kind) == f"Invalid memory type: {kind}"
+    for name in ("memory_recall", "memory_count", "memory_list"):
+        more = {"query": "x"} if name == "memory_recall" else {}
+        assert refusal(theo, name, memory_type="opinion", **more) == "Invalid memory type: opinion"
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("memory_forget", {}),
+        ("memory_apply", {"context": "x"}),
+        ("memory_outcome", {"success": True}),
+        ("memory_inspect_graph", {}),
+        ("validation_history", {}),
+        ("memory_detect_contradictions", {}),
+        ("memory_check_supersedes", {}),
+        ("memory_edge_forget", {}),
+    ],
+)
+def test_an_unknown_memory_is_named(theo: Talk, name: str, more: dict[str, Any]) -> None:
+    """Ids are looked up, whatever their shape."""
+    for memory in ("mem_404", "obs-1", "chunk_1", "mem_1; DROP TABLE memory"):
+        assert refusal(theo, name, memory_id=memory, **more) == f"Memory not found: {memory}"
+
+
+def test_clearing_needs_a_confirmation(theo: Talk) -> None:
+    """Without it nothing is deleted."""
+    said = refusal(theo, "clear_index", confirm=False)
+
+    assert said == "Safety check: Set confirm=True to delete all documents"
+    assert refusal(theo, "clear_index") == "Invalid parameter: confirm is required"
+
+
+def test_a_server_that_cannot_open_its_archive_says_so(theo: Talk) -> None:
+    """The page's words, with the reason as a hint; once that is repaired, the next call works."""
+    theo.home.mkdir()
+    Home(theo.home).database.write_bytes(b"this is no database" * 100)
+    reply = theo.call("memory_count")
+
+    assert reply["error"] == "Server not initialized"
+    assert reply["hint"]
+    Home(theo.home).database.unlink()
+    assert theo.data("memory_count")["count"] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("search", {"query": "x", "n_results": 51}, "Invalid number of results: 51"),
+        ("search", {"query": "x", "n_results": "5"}, "Invalid parameter: n_results must be a whole number"),
+        ("search", {"query": "x", "top": 5}, "Invalid parameter: top is not a parameter"),
+        ("search_with_filters", {"query": "x", "filters": {"tag": "y"}}, "Invalid filters: tag"),
+        ("search_with_filters", {"query": "x", "filters": {"namespace": 1}}, "Invalid filters: namespace"),
+        ("search_with_filters", {"query": "x", "filters": {"doc_type": "y"}}, "Invalid doc_type: y"),
+        ("search_with_budget", {"query": "x", "max_tokens": 0}, "Invalid max_tokens: 0"),
+        ("memory_store", {"content": " "}, "Content cannot be empty"),
+        ("memory_store", {"content": "x", "namespace": "team"}, "Invalid namespace: team"),
+        ("memory_store", {"content": "x", "importance": 1.5}, "Importance out of range: 1.5"),
+        ("memory_store", {"content": "x", "importance": "high"}, "Invalid parameter: importance must be a number"),
+        ("memory_store", {"content": "x", "metadata": []}, "Invalid parameter: metadata must be an object"),
+        ("memory_recall", {"query": "x", "min_confidence": 2}, "Invalid min_confidence: 2.0"),
+        ("memory_forget", {}, "Give exactly one of memory_id, query and input_value"),
+        ("memory_forget", {"query": "x", "input_value": "y"}, "Give exactly one of memory_id, query and input_value"),
+        ("memory_context", {"token_budget": 0}, "Invalid token budget: 0"),
+        ("memory_edge_forget", {}, "Give edge_id, or memory_id, or source_id and target_id"),
+        ("memory_edge_forget", {"source_id": "mem_1"}, "Give edge_id, or memory_id, or source_id and target_id"),
+        ("memory_edge_forget", {"edge_id": 1, "relation": "hates"}, "Invalid relation: hates"),
+        ("memory_list", {"order_by": "created; DROP TABLE memory"}, "Invalid order: created; DROP TABLE memory"),
+        ("memory_list", {"limit": 0}, "Invalid limit or offset: 0, 0"),
+        ("memory_analyze_health", {"stale_days": -1}, "Invalid stale_days: -1"),
+        ("memory_backfill_edges", {"batch_size": 0}, "Invalid batch_size or max_memories: 0, 500"),
+        ("trace_list", {"limit": 0}, "Invalid number of results: 0"),
+        ("trace_query", {"file": "--help"}, "File not found: --help"),
+    ],
+)
+def test_what_else_is_wrong_is_named(theo: Talk, name: str, arguments: dict[str, Any], said: str) -> None:
+    """Each message says which value was wrong."""
+    assert refusal(theo, name, **arguments) == said
+
+
+def test_edges_have_two_different_known_ends(theo: Talk) -> None:
+    """A memory is not related to itself, nor to what does not exist, nor in ways that nobody knows."""
+    one, two = theo.store("Use tabs"), theo.store("Moss grows slowly")
+
+    assert refusal(theo, "memory_relate", source_id=one, target_id="mem_9", relation="relates_to") == (
+        "Memory not found: mem_9"
+    )
+    assert refusal(theo, "memory_relate", source_id=one, target_id=one, relation="relates_to") == (
+        f"A memory cannot be related to itself: {one}"
+    )
+    assert refusal(theo, "memory_relate", source_id=one, target_id=two, relation="hates") == "Invalid relation: hates"
+    assert refusal(theo, "memory_relate", source_id=one, target_id=two, relation="relates_to", weight=2) == (
+        "Invalid weight: 2.0"
+    )
+    assert refusal(theo, "memory_inspect_graph", memory_id=one, direction="up") == "Invalid direction: up"
+    assert refusal(theo, "memory_inspect_graph", memory_id=one, output_format="svg") == "Invalid output format: svg"
+    assert refusal(theo, "memory_inspect_graph", memory_id=one, edge_types=["hates"]) == "Invalid relation: hates"
+    assert refusal(theo, "validation_history", memory_id=one, event_type="edited") == "Invalid event type: edited"
+    assert refusal(theo, "memory_forget", memory_id=one, namespace="project:x") == (
+        f"{one} is in global, not in project:x"
+    )

@@ -1,0 +1,1 @@
+"""Who wrote which line?"""

@@ -1,0 +1,242 @@
+"""Tests for observe/traces: who wrote which line, with a real git."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from palaver.core.errors import DocumentNotFound, InvalidInput
+from palaver.observe.traces import Attributed, Certainty
+
+from .working import Working
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
+
+PRICE = "def price(net: float) -> float:\n    return net * 1.19\n"
+ONE, TWO = "one-session", "two-session"
+
+
+@pytest.fixture
+def working(tmp_path: Path) -> Working:
+    """An empty repository and no history."""
+    return Working(tmp_path)
+
+
+def certainties(found: Attributed) -> dict[str, int]:
+    """How many lines there are of each certainty."""
+    return {str(each): found.count(each) for each in Certainty if found.count(each)}
+
+
+def urls(found: Attributed) -> dict[str, list[tuple[int, int]]]:
+    """The ranges that each conversation wrote."""
+    traces = [share.trace for share in found.shares if share.trace]
+    conversations = [each for trace in traces for file in trace.files for each in file.conversations]
+    return {each.url: list(each.ranges) for each in conversations}
+
+
+def test_every_line_goes_to_its_own_commit(working: Working) -> None:
+    """A person's lines, those of two conversations, and those in no commit yet: all are told apart."""
+    file = working.type("shop/price.py", "# By hand.\nimport math\n")
+    first = working.commit()
+    working.edit(ONE, "shop/price.py", "import math\n", f"import math\n\n\n{PRICE}")
+    second = working.commit()
+    working.edit(TWO, "shop/price.py", "1.19", "RATE")
+    third = working.commit()
+    file.write_text(f"{file.read_text()}print(price(3))\n")
+
+    with working.traces() as traces:
+        found = traces.of_file(file)
+        [alone] = traces.of_file(file, 6).shares
+
+    assert [(share.commit.sha, share.lines) for share in found.shares] == [
+        (second, ((3, 5),)),
+        (first, ((1, 2),)),
+        (third, ((6, 6),)),
+        ("0" * 40, ((7, 7),)),
+    ]
+    assert (found.path, found.versioned, found.total, found.written) == ("shop/price.py", True, 7, 4)
+    assert certainties(found) == {"certain": 2, "likely": 2, "none": 3}
+    assert urls(found) == {f"session:{ONE}": [(3, 5)], f"session:{TWO}": [(6, 6)]}
+    assert (alone.commit.sha, alone.certainties) == (third, {Certainty.CERTAIN: 1})
+    assert found.shares[-1].commit.uncommitted
+
+
+def test_what_a_person_changed_meanwhile_is_only_possible(working: Working) -> None:
+    """The agent's file, but not a line that the agent wrote; before the agent came nothing is even possible."""
+    working.type("a.py", "kept = 1\n")
+    working.commit()
+    working.edit(ONE, "a.py", "kept = 1\n", "kept = 1\nadded = 2\n")
+    file = working.type("a.py", "kept = 1\nadded = 2\ntyped_by_hand = 3\n")
+    working.commit()
+
+    with working.traces() as traces:
+        found = traces.of_file(file)
+
+    assert certainties(found) == {"certain": 1, "possible": 1, "none": 1}
+
+
+def test_a_line_that_was_there_before_the_agent_wrote_it_is_not_the_agents(working: Working) -> None:
+    """Who writes a file anew says what stood in it already, and an edit repeats what is around it."""
+    working.type("a.py", "first = 1\nsecond = 2\n")
+    working.commit()
+    working.edit(ONE, "a.py", "first = 1\nsecond = 2\n", "first = 1\nsecond = 2\nthird = 3\n")
+    file = working.write(TWO, "a.py", "first = 1\nsecond = 2\nthird = 3\nfourth = 4\n")
+    working.commit()
+
+    with working.traces() as traces:
+        found = traces.of_file(file)
+
+    assert urls(found) == {f"session:{ONE}": [(3, 3)], f"session:{TWO}": [(4, 4)]}
+    assert certainties(found) == {"certain": 2, "none": 2}
+
+
+def test_formatting_leaves_it_likely(working: Working) -> None:
+    """Blanks and signs do not make an author."""
+    working.write(ONE, "a.py", "price = call( net,gross )\n")
+    file = working.type("a.py", "price = call(net, gross)\n")
+    working.commit()
+
+    with working.traces() as traces:
+        assert certainties(traces.of_file(file)) == {"likely": 1}
+
+
+def test_renaming_and_moving_lose_nothing(working: Working) -> None:
+    """A file that was renamed, and a worktree of the repository in another folder."""
+    working.write(ONE, "old.py", PRICE)
+    working.commit()
+    working.git("mv", "old.py", "new.py")
+    working.commit()
+    working.git("worktree", "add", "--quiet", str(working.root / "tree"), "HEAD", "--detach")
+
+    with working.traces() as traces:
+        here = traces.of_file(working.repository / "new.py")
+        there = traces.of_file(working.root / "tree" / "new.py")
+
+    assert certainties(here) == {"certain": 2}
+    assert certainties(there) == {"likely": 2}
+    assert there.path == "new.py"
+
+
+def test_a_file_that_git_does_not_know_is_attributed_by_its_text(tmp_path: Path, working: Working) -> None:
+    """Outside of every repository, and untracked inside one."""
+    working.write(ONE, "new.py", PRICE)
+    outside = tmp_path / "outside.py"
+    working.agent(TWO, "Write", {"file_path": str(outside), "content": "left = right\n"})
+    outside.write_text("left = right\n")
+
+    with working.traces() as traces:
+        untracked, apart = traces.of_file(working.repository / "new.py"), traces.of_file(outside)
+
+    for found, session, lines in ((untracked, ONE, 2), (apart, TWO, 1)):
+        assert (found.versioned, certainties(found)) == (False, {"certain": lines})
+        assert found.shares[0].commit.uncommitted
+        assert list(urls(found)) == [f"session:{session}"]
+
+
+@pytest.mark.parametrize("name", ["--output=x", "-L1,2", ":(glob)*", "a\nb.py", "ünï cödé.py", "a*b.py", "$(touch y)"])
+def test_no_name_of_a_file_is_an_option_or_a_pattern(working: Working, name: str) -> None:
+    """Whatever a file is called, git is asked about that file and does nothing else."""
+    file = working.write(ONE, name, PRICE)
+    working.commit()
+    before = sorted(working.repository.iterdir())
+
+    with working.traces() as traces:
+        found = traces.of_file(file)
+        [listed] = traces.latest()
+
+    assert (found.path, certainties(found)) == (name, {"certain": 2})
+    assert sorted(working.repository.iterdir()) == before
+    assert listed.files[0].path in {name, str(file)}
+
+
+def test_git_runs_nothing_that_the_repository_configures(working: Working) -> None:
+    """Neither a file system monitor nor a program for differences or signatures."""
+    file = working.write(ONE, "a.py", PRICE)
+    working.type(".gitattributes", "*.py diff=evil\n")
+    working.commit()
+    for name in ("core.fsmonitor", "diff.evil.textconv", "diff.evil.command", "diff.external", "gpg.program"):
+        working.git("config", name, f"touch {working.root / 'ran'}; true")
+    working.git("config", "log.showSignature", "true")
+
+    with working.traces() as traces:
+        assert certainties(traces.of_file(file)) == {"certain": 2}
+        assert len(traces.latest()) == 1
+
+    assert not (working.root / "ran").exists()
+
+
+def test_the_latest_are_listed_by_commit(working: Working) -> None:
+    """Newest first, with the lines each commit added; what is in no commit goes by its conversation."""
+    working.write(ONE, "a.py", "first = 1\n")
+    working.write(TWO, "b.py", "second = 2\n")
+    first = working.commit()
+    working.edit(ONE, "a.py", "first = 1\n", "first = 1\nthird = 3\nfourth = 4\n")
+    second = working.commit()
+    working.write(TWO, "c.py", "fifth = 5\n")
+
+    with working.traces() as traces:
+        latest, of_one, only = traces.latest(), traces.latest(f"session:{ONE}"), traces.latest(limit=1)
+        nobody = traces.latest("session:nobody")
+
+    assert [trace.revision for trace in latest] == ["", second, first]
+    assert [trace.revision for trace in of_one] == [second, first]
+    assert [trace.as_json() for trace in only] == [latest[0].as_json()]
+    assert nobody == []
+    assert latest[1].as_json() == {
+        "version": "0.1.0",
+        "id": latest[1].id,
+        "timestamp": "2026-02-02T03:30:00Z",
+        "vcs": {"type": "git", "revision": second},
+        "tool": {"name": "claude-code", "version": ""},
+        "files": [
+            {
+                "path": "a.py",
+                "conversations": [
+                    {
+                        "url": f"session:{ONE}",
+                        "contributor": {"type": "ai", "model_id": "model-1"},
+                        "ranges": [{"start_line": 2, "end_line": 3}],
+                    }
+                ],
+            }
+        ],
+    }
+    assert {file.path for file in latest[2].files} == {"a.py", "b.py"}
+    assert latest[0].as_json()["vcs"] is None
+
+
+def test_a_repository_that_is_gone_leaves_what_was_said(working: Working) -> None:
+    """Conversations are listed with the files they changed, without a commit."""
+    file = working.write(ONE, "a.py", PRICE)
+    working.commit()
+    shutil.rmtree(working.repository)
+
+    with working.traces() as traces:
+        [trace] = traces.latest()
+        with pytest.raises(DocumentNotFound):
+            traces.of_file(file)
+
+    assert (trace.revision, [each.path for each in trace.files]) == ("", [str(file)])
+
+
+def test_lines_are_counted_from_one(working: Working) -> None:
+    """What is before the first or after the last line is refused; an empty file has none."""
+    file = working.type("a.py", "one\ntwo\n")
+    empty = working.type("empty.py", "")
+    working.commit()
+
+    with working.traces() as traces:
+        for line in (0, -1, 3):
+            with pytest.raises(InvalidInput, match=f"No such line: {line}"):
+                traces.of_file(file, line)
+        assert traces.of_file(empty).total == 0
+
+
+def test_nobody_wrote_anything(working: Working) -> None:
+    """Where no agent worked there is no attribution."""
+    file = working.type("a.py", "one\ntwo\n")
+    working.commit()
+
+    with working.traces() as traces:
+        assert certainties(traces.of_file(file)) == {"none": 2}
+        assert traces.latest() == []

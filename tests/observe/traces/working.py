@@ -1,0 +1,104 @@
+"""A repository in which people and agents work, and the archive of what the agents said."""
+
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from difflib import ndiff
+from pathlib import Path
+from typing import Any
+
+from palaver.archiver.store import Store
+from palaver.core.clock import show_instant
+from palaver.core.home import Home
+from palaver.observe.traces import Traces
+
+from ...archiver.formats.claude import replied, result, said, text, tool, written
+
+MINUTE = 60_000
+BEGAN = 1_770_000_000_000
+
+
+@dataclass
+class Working:
+    """Time moves on by ten minutes with everything that is done."""
+
+    root: Path
+    at: int = BEGAN
+    sessions: dict[str, list[dict[str, Any]]] = field(default_factory=dict[str, list[dict[str, Any]]])
+
+    def __post_init__(self) -> None:
+        self.repository = self.root / "shop"
+        self.repository.mkdir(parents=True)
+        self.git("init", "--initial-branch=main")
+
+    def git(self, *arguments: str, folder: Path | None = None) -> str:
+        """Run git as nobody in particular, at the present time."""
+        when = f"{self.at // 1000} +0000"
+        names = {f"GIT_{role}_{part}": "x" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
+        dates = {"GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when}
+        environment = os.environ | names | dates | {"GIT_CONFIG_GLOBAL": os.devnull}
+        command = ["git", "-C", str(folder or self.repository), *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+
+    def later(self) -> None:
+        """Ten minutes go by."""
+        self.at += 10 * MINUTE
+
+    def type(self, name: str, content: str) -> Path:
+        """A person writes a file."""
+        file = self.repository / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+        return file
+
+    def commit(self) -> str:
+        """Commit everything; the commit."""
+        self.later()
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", "work")
+        return self.git("rev-parse", "HEAD").strip()
+
+    def agent(self, session: str, name: str, arguments: dict[str, Any], difference: Sequence[str] = ()) -> None:
+        """An agent calls a tool that changes a file; the change itself is the caller's."""
+        self.later()
+        when = {"timestamp": show_instant(self.at), "cwd": str(self.repository), "sessionId": session}
+        number = sum(map(len, self.sessions.values()))
+        told = {"filePath": arguments["file_path"], "structuredPatch": [{"lines": difference}] if difference else []}
+        rows = [
+            said(f"Please do number {number}", uuid=f"ask-{number}", **when),
+            replied(tool(name, arguments, id=f"toolu_{number}"), id=f"msg_{number}", uuid=f"do-{number}", **when),
+            {**result("done", told, id=f"toolu_{number}"), **when},
+            replied(text("Done."), id=f"msg_{number}b", uuid=f"did-{number}", **when),
+        ]
+        self.sessions.setdefault(session, []).extend(rows)
+
+    def write(self, session: str, name: str, content: str) -> Path:
+        """An agent writes a whole file, and does not tell what stood in it."""
+        self.agent(session, "Write", {"file_path": str(self.repository / name), "content": content})
+        return self.type(name, content)
+
+    def edit(self, session: str, name: str, old: str, new: str) -> Path:
+        """An agent replaces a part of a file, and tells the difference."""
+        file = self.repository / name
+        before, after = file.read_text(), file.read_text().replace(old, new)
+        rows = [*ndiff(before.splitlines(), after.splitlines())]
+        difference = [f"{row[0]}{row[2:]}" for row in rows if not row.startswith("?")]
+        self.agent(session, "Edit", {"file_path": str(file), "old_string": old, "new_string": new}, difference)
+        return self.type(name, after)
+
+    def traces(self) -> Traces:
+        """What can be told once everything is archived."""
+        from palaver.archiver.ingest import Ingest
+        from palaver.archiver.raw import RawArchive
+        from palaver.archiver.transcripts import in_paths
+
+        folder, home = self.root / "projects", Home(self.root / "palaver")
+        home.make()
+        for session, rows in self.sessions.items():
+            path = folder / "-shop" / f"{session}.jsonl"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(written(rows))
+        if self.sessions:
+            Ingest(Store.create(home.database), RawArchive(home.archive)).run(in_paths([folder]))
+        return Traces.open(home)
