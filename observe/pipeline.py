@@ -43,8 +43,8 @@ class Pipeline:
             self._store = opened.enter_context(Store.create(home.database))
             raw = RawArchive(home.archive)
             self._ingest, self._sealer = Ingest(self._store, raw, exclusion), Sealer(self._store, raw)
-            self._indexer = Indexer(self._store, Generations(home.index), embedder)
             self._intake = Intake(self._store, Redactor(home.key()))
+            self._indexer = Indexer(self._store, Generations(home.index), embedder)
             self._close = opened.pop_all().close
 
     def run(self, transcripts: Iterable[Transcript], report: Reporter = silent, patience: float = 0.0) -> Report:
@@ -70,6 +70,7 @@ class Pipeline:
         # The rules are loaded when they are needed: text is searchable that much sooner.
         from .stage import observe_pending
 
+        self._intake.work_off(lambda done, total: report("Reading", done, total))
         result.observed = observe_pending(self._store, lambda done, total: report("Observing", done, total))
         self._note("observe")
         try:
@@ -81,7 +82,6 @@ class Pipeline:
 
     def _publish(self) -> None:
         self._indexer.publish()
-        self._intake.work_off(lambda done, total: report("Reading", done, total))
         self._note("publish")
 
     def _note(self, stage: str, problems: Sequence[PalaverError] = ()) -> None:

@@ -30,8 +30,7 @@ def palaver(*arguments: str, code: int = 0) -> Result:
 
 def answer(*arguments: str, code: int = 0) -> dict[str, Any]:
     """The JSON that a command prints."""
-    told = json.loads(palaver(*arguments, "--json", code=code).stdout)
-    assert isinstance(told, dict)
+    told: dict[str, Any] = json.loads(palaver(*arguments, "--json", code=code).stdout)
     return told
 
 

@@ -73,6 +73,8 @@ class Intake:
     def work_off(self, progress: Progress = silent, enough: Callable[[], bool] = never) -> IndexedDirectory:
         """Take up what waits, whoever queued it, until it is `enough`. What cannot be read is kept with its reason."""
         done, total = IndexedDirectory(), self._store.documents.count_queued()
+        if not total:
+            return done
         for place, file in enumerate(self._waiting()):
             if enough():
                 break
@@ -83,6 +85,7 @@ class Intake:
             with self._store.transaction():
                 self._store.documents.settle(file, problem.error, problem.hint)
         done.queued = self._store.documents.count_queued()
+        progress(total - done.queued, total)
         return done
 
     def _waiting(self) -> Iterator[Queued]:

@@ -11,6 +11,7 @@ from ..shared import SetMissing
 from ..table import write_section
 from .baselines import Fused, Meaning, Words
 from .corpus import Corpus, Engine, Searcher
+from .documents import OurDocuments
 from .ours import Ours
 from .report import report, times
 from .run import Run, run
@@ -25,11 +26,15 @@ def _fused(corpus: Corpus) -> Searcher:
     return Fused([Words(corpus), _meaning(corpus)])
 
 
+def _ours(corpus: Corpus) -> Searcher:
+    return OurDocuments(corpus) if corpus.suffix else Ours(corpus)
+
+
 ENGINES: Mapping[str, Engine] = {
     "BM25 windows": Words,
     "vectors alone": _meaning,
     "plain RRF": _fused,
-    "ours": Ours,
+    "ours": _ours,
 }
 
 

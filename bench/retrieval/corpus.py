@@ -45,7 +45,8 @@ class Question:
 class Corpus:
     """One development set. Passages stand in their natural order: neighbours in a dialogue are neighbours here.
 
-    `transcripts` is the archive that the passages were cut from, where items are whole conversations.
+    `transcripts` is the archive that the passages were cut from, where items are whole conversations. `suffix` is that
+    of the files that passages are, where they are files.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Corpus:
     questions: tuple[Question, ...]
     metrics: Mapping[str, Metric]
     transcripts: Path | None = None
+    suffix: str = ""
 
 
 class Ranked(NamedTuple):

@@ -90,7 +90,7 @@ def cosqa() -> Corpus:
         Question(row["idx"], row["doc"], ("all",), {str(row["retrieval_idx"]): 1.0})
         for row in _json(shared.find("cosqa", "cosqa-retrieval-dev-500.json"))
     )
-    return Corpus("cosqa", "6,267 functions; an item is a function", passages, questions, _RANKS)
+    return Corpus("cosqa", "6,267 functions; an item is a function", passages, questions, _RANKS, suffix=".py")
 
 
 _ABSTRACTS = 1400
@@ -114,7 +114,7 @@ def cranfield() -> Corpus:
         for place, (_, body) in enumerate(asked, 1)
         if gains[place]
     )
-    return Corpus("cranfield", "1,400 abstracts; an item is an abstract", passages, questions, _GAINS)
+    return Corpus("cranfield", "1,400 abstracts; an item is an abstract", passages, questions, _GAINS, suffix=".txt")
 
 
 def _numbered(path: Path) -> list[tuple[str, str]]:

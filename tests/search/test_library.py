@@ -54,8 +54,10 @@ def opened(store: Store, generations: Generations, folder: Path, *, missing: boo
     return Documents(store, generations, FakeEmbedder(missing=missing), redactor, roots)
 
 
-def found(documents: Documents, query: str, wanted: DocumentFilter | None = None, **options: Mode) -> list[HeldChunk]:
-    return [one.held for one in documents.search(query, wanted, **options)]
+def found(
+    documents: Documents, query: str, wanted: DocumentFilter | None = None, mode: Mode = Mode.BOTH
+) -> list[HeldChunk]:
+    return [one.held for one in documents.search(query, wanted, mode=mode)]
 
 
 def test_what_was_indexed_is_found_at_once(documents: Documents, folder: Path) -> None:
