@@ -74,11 +74,9 @@ class RawArchive:
 
         True as well for a file that cannot be read now: its copy is not given up for that.
         """
-        probe = min(source.size, _PROBE)
         try:
             with source.path.open("rb") as file:
-                same = _digest(file, 0, probe) == source.head
-                same = same and _digest(file, source.size - probe, probe) == source.tail
+                same = matches(source, file)
         except OSError:
             return True
         return same and (self._size(source.archived) <= source.size or self._may_take_up(source.archived, source.path))
@@ -88,11 +86,8 @@ class RawArchive:
 
         True as well for a conversation of a container, whose copy is all there is. Raises like `original`.
         """
-        probe = min(source.size, _PROBE)
         with self.original(source.archived) as file:
-            return not source.head or (
-                _digest(file, 0, probe) == source.head and _digest(file, source.size - probe, probe) == source.tail
-            )
+            return not source.head or matches(source, file)
 
     def copy(self, path: Path, archived: str) -> Copied:
         """Append to a copy what the file holds beyond it, durably; the file must begin with what is already there.
@@ -134,6 +129,13 @@ class RawArchive:
             sync_folder(folder)
             if folder == self.root:
                 break
+
+    def known(self, archived: str) -> Copied:
+        """The state of a copy that no row tells of, as if it had just been made. Raises like `original`."""
+        copy = Copy(self.root, archived)
+        with self.original(archived) as file:
+            state = (copy.plain if copy.plain.exists() else copy.sealed).stat()
+            return _copied(state, file, copy.size())
 
     def open(self, archived: str) -> BinaryIO:
         """The content of a copy, by its archive path, as lines; what the agent kept compressed is decompressed.
@@ -219,6 +221,12 @@ class RawArchive:
         except OSError as error:
             return error.errno in _NO_COPY
         return True
+
+
+def matches(source: Source, file: BinaryIO) -> bool:
+    """Whether a file has the first and last 4 KiB of what is known of a source's."""
+    probe = min(source.size, _PROBE)
+    return _digest(file, 0, probe) == source.head and _digest(file, source.size - probe, probe) == source.tail
 
 
 def unreadable(path: Path, error: OSError) -> SourceUnreadable:

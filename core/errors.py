@@ -33,6 +33,7 @@
     │   ├── ValueRefused        what was read holds something that the database cannot
     │   └── StoreFromFuture
     ├── IndexDamaged            a derived index failed its checks; it can be rebuilt
+    ├── IndexUnwritable         a new index could not be written; the one before stays
     ├── LeaseHeld               another process is writing
     ├── ModelUnavailable        the embedding model cannot be loaded
     ├── ExtractorOff            no key or no budget: no model is called
@@ -300,7 +301,17 @@ class IndexDamaged(PalaverError):
 
     def __init__(self, path: Path, reason: str) -> None:
         self.path, self.reason = path, reason
-        super().__init__(f"{path}: {reason}", hint="Run `palaver archive` to rebuild the index.")
+        super().__init__(f"{path}: {reason}", hint="Run `palaver rebuild` to make the index anew.")
+
+
+class IndexUnwritable(PalaverError):
+    """There is no room for a new index, or no right to write it. The one before stays in use."""
+
+    hint = "Nothing is lost, and search goes on without it. Free some space, then run `palaver archive`."
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"the index could not be written: {reason}")
 
 
 class LeaseHeld(PalaverError):

@@ -12,26 +12,32 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..core.errors import IndexDamaged
+from ..archiver.store import Store
+from ..core.errors import IndexDamaged, IndexUnwritable
 from . import analysis
 
-FORMAT = 3
+FORMAT = 5
 _CURRENT, _MANIFEST = "CURRENT", "manifest.json"
 _VERIFIED = "verified.json"
 _SETTLED_NS = 2_000_000_000
 """A file changed later than this before it was verified can change again without another time: it is not recorded."""
+_GRACE = 60.0
+"""Seconds for which a generation stays after it was replaced: no search that began with it takes longer."""
 _NAME = re.compile(r"(gen-\d+) ([0-9a-f]{64})")
 _NOT_DATA = {".tantivy-writer.lock", ".tantivy-meta.lock", _MANIFEST, _VERIFIED}
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a generation holds. `watermark` is the last change that is in it; `files` are (size, SHA-256) by path."""
+    """What a generation holds. `watermark` is the last change that is in it; `files` are (size, SHA-256) by path.
+
+    The store that it was made from knows its `token`.
+    """
 
     watermark: int
     model: str
@@ -39,8 +45,13 @@ class Manifest:
     entries: int
     vectors: int
     files: dict[str, tuple[int, str]]
+    token: str = ""
     format: int = FORMAT
     analysis: int = analysis.VERSION
+
+    def is_of(self, store: Store) -> bool:
+        """Whether a store can be followed from here: not one that was restored to what it was before, or another."""
+        return self.watermark <= store.changes.last() and store.publications.knows(self.token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +60,14 @@ class Generation:
 
     folder: Path
     manifest: Manifest
+    _stats: Mapping[str, "_Stat"] = field(default_factory=dict[str, "_Stat"], compare=False, repr=False)
+
+    def is_untouched(self) -> bool:
+        """Whether all files are still those that were verified, as far as can be told without reading them."""
+        try:
+            return all(_stat(self.folder / file) == stat for file, stat in self._stats.items())
+        except IndexDamaged:
+            return False
 
     @property
     def text(self) -> Path:
@@ -64,8 +83,9 @@ class Generation:
 class Generations:
     """The folder of generations."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, *, only_look: bool = False) -> None:
+        """With `only_look` it is not even written down which files were verified."""
+        self.root, self._only_look = root, only_look
 
     def current(self) -> Generation | None:
         """The published generation, verified; None before the first. Raises `IndexDamaged`."""
@@ -83,25 +103,41 @@ class Generations:
     def publish(self, build: Callable[[Path], Manifest], check: Callable[[], None] = lambda: None) -> Generation:
         """Let `build` fill a new folder, then make it the current one. Older ones are removed, bar the last.
 
-        What `check` raises just before the switch prevents it.
+        What `check` raises just before the switch prevents it. Raises `IndexUnwritable`; the current one stays then.
         """
+        try:
+            return self._publish(build, check)
+        except OSError as error:
+            raise IndexUnwritable(error.strerror or str(error)) from error
+
+    def _publish(self, build: Callable[[Path], Manifest], check: Callable[[], None]) -> Generation:
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         number = 1 + max((_number(path) for path in self.root.glob("gen-*")), default=0)
         beside = self.root / f"new-{number}"
         shutil.rmtree(beside, ignore_errors=True)
-        beside.mkdir(mode=0o700)
-        manifest = build(beside)
-        text = json.dumps(asdict(manifest)).encode()
-        (beside / _MANIFEST).write_bytes(text)
-        for path in sorted(beside.rglob("*"), reverse=True):
-            _sync(path)
-        _sync(beside)
-        check()
-        folder = beside.rename(self.root / f"gen-{number}")
+        try:
+            beside.mkdir(mode=0o700)
+            manifest = build(beside)
+            text = json.dumps(asdict(manifest)).encode()
+            (beside / _MANIFEST).write_bytes(text)
+            for path in sorted(beside.rglob("*"), reverse=True):
+                _sync(path)
+            _sync(beside)
+            check()
+            folder = beside.rename(self.root / f"gen-{number}")
+        except BaseException:
+            shutil.rmtree(beside, ignore_errors=True)
+            raise
         _sync(self.root)
         self._point_to(f"{folder.name} {hashlib.sha256(text).hexdigest()}")
         self._sweep(number)
         return Generation(folder, manifest)
+
+    def verify(self, generation: Generation) -> None:
+        """Read every file again, whatever was verified before; raises `IndexDamaged`."""
+        for file, (_, digest) in generation.manifest.files.items():
+            if _digest(generation.folder / file) != digest:
+                raise IndexDamaged(generation.folder / file, "not what the manifest says")
 
     def name(self) -> str | None:
         """What tells the published generation from every other, unverified; None before the first."""
@@ -120,13 +156,16 @@ class Generations:
         manifest = _read_manifest(folder / _MANIFEST, known[2])
         started, known_stats = time.time_ns(), _read_verified(folder)
         stats = {file: _stat(folder / file) for file in manifest.files}
+        for file in _data_files(folder):
+            if file not in stats:
+                raise IndexDamaged(folder / file, "nothing that was published")
         for file, (size, digest) in manifest.files.items():
             if stats[file].size != size or (known_stats.get(file) != stats[file] and _digest(folder / file) != digest):
                 raise IndexDamaged(folder / file, "not what the manifest says")
         settled = {file: stat for file, stat in stats.items() if stat.mtime < started - _SETTLED_NS}
-        if settled != known_stats:
+        if settled != known_stats and not self._only_look:
             _write_verified(folder, settled)
-        return Generation(folder, manifest)
+        return Generation(folder, manifest, stats)
 
     def _point_to(self, name: str) -> None:
         beside = self.root / f"{_CURRENT}.new"
@@ -136,9 +175,18 @@ class Generations:
         _sync(self.root)
 
     def _sweep(self, newest: int) -> None:
+        """Remove what was replaced, bar the last, once nobody can still read it, and what was left unfinished."""
         for path in self.root.iterdir():
-            if path.is_dir() and _number(path) < newest - 1:
+            if path.is_dir() and _number(path) < newest - 1 and not self._may_be_read(path):
                 shutil.rmtree(path, ignore_errors=True)
+
+    def _may_be_read(self, folder: Path) -> bool:
+        """Whether the generation was replaced a moment ago; a clock that was set back does not keep it for long."""
+        try:
+            replaced = (self.root / f"gen-{_number(folder) + 1}" / _MANIFEST).stat().st_mtime
+        except OSError:
+            return False
+        return folder.name.startswith("gen-") and abs(time.time() - replaced) < _GRACE
 
 
 def checksums(folder: Path, shared: Generation | None = None) -> dict[str, tuple[int, str]]:
@@ -149,8 +197,14 @@ def checksums(folder: Path, shared: Generation | None = None) -> dict[str, tuple
     known: dict[_Stat, str] = {}
     if shared is not None:
         known = {_stat(shared.folder / file): digest for file, (_, digest) in shared.manifest.files.items()}
-    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in _NOT_DATA)
-    return {path.relative_to(folder).as_posix(): _checksum(path, known) for path in files}
+    return {file: _checksum(folder / file, known) for file in sorted(_data_files(folder))}
+
+
+def _data_files(folder: Path) -> Iterator[str]:
+    """The files of a generation that its manifest has to name."""
+    for path in folder.rglob("*"):
+        if path.name not in _NOT_DATA and not path.name.startswith(_VERIFIED) and not path.is_dir():
+            yield path.relative_to(folder).as_posix()
 
 
 def share(source: Path, target: Path) -> None:

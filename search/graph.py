@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ..core.errors import IndexUnwritable
 from .findings import Numbers
 
 if TYPE_CHECKING:
@@ -54,8 +55,11 @@ class Graph:
         return self._make()
 
     def save(self, path: Path) -> None:
-        """Write the file; neither atomic nor synced."""
-        self._index.save(str(path))  # pyright: ignore[reportUnknownMemberType]
+        """Write the file; neither atomic nor synced. Raises `IndexUnwritable`."""
+        try:
+            self._index.save(str(path))  # pyright: ignore[reportUnknownMemberType]
+        except RuntimeError as error:
+            raise IndexUnwritable(str(error)) from error
 
     def near(self, query: npt.NDArray[np.float16], limit: int) -> Numbers:
         """The numbers of the rows nearest to the query."""

@@ -1,20 +1,23 @@
 """Keeping the index up to date: embed what has no vectors yet, publish what changed as a new generation."""
 
+import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from ..archiver.store import Entity, Store
+from ..archiver.store import Entity, Lease, Store
 from ..core.errors import IndexDamaged, LeaseHeld
-from ..core.progress import Progress, never
+from ..core.progress import Progress, never, silent
 from . import documents
 from .embedder import Embedder
 from .generation import Generation, Generations, Manifest, checksums, share
-from .text_index import TextIndex
+from .text_index import TextEntry, TextIndex
 
 LEASE = "index"
 _BATCH = 32
 """Items embedded between two commits: some seconds of work at most, and a bar that moves."""
+_PORTION = 500
+"""Items whose entries are written between two steps of the progress."""
 _STALE = 0.25
 """From which share of changed items, or of deleted entries, on the text index is made anew: what was deleted still
 weighs on the statistics of words.
@@ -58,17 +61,36 @@ class Indexer:
         return last - usable.manifest.watermark if usable else last
 
     def publish(self) -> Generation | None:
-        """Publish everything logged so far; None when there is nothing new or another process is at it."""
+        """Publish everything logged so far; None when there is nothing new or another process is at it.
+
+        Raises `IndexUnwritable` where there is no room.
+        """
         try:
             with self._store.leases.hold(LEASE) as lease:
                 previous = self._usable()
                 if previous is not None and previous.manifest.watermark == self._store.changes.last():
                     return None
-                return self._generations.publish(
-                    lambda folder: self._build(folder, previous), lambda: self._store.leases.check(lease)
-                )
+                return self._publish(lease, previous, silent)
         except LeaseHeld:
             return None
+
+    def rebuild(self, progress: Progress = silent, patience: float = 0.0) -> Generation:
+        """Publish an index that is made anew from the store, without a model; the one before answers meanwhile.
+
+        Raises `LeaseHeld` when another process is at it for longer than `patience` seconds, and `IndexUnwritable`.
+        """
+        with self._store.leases.hold(LEASE, patience) as lease:
+            return self._publish(lease, None, progress)
+
+    def _publish(self, lease: Lease, previous: Generation | None, progress: Progress) -> Generation:
+        token = secrets.token_hex(8)
+
+        def check() -> None:
+            with self._store.transaction():
+                self._store.leases.check(lease)
+                self._store.publications.add(token)
+
+        return self._generations.publish(lambda folder: self._build(folder, previous, token, progress), check)
 
     def _usable(self) -> Generation | None:
         """The current generation to build on; None when a new start is needed."""
@@ -76,13 +98,11 @@ class Indexer:
             current = self._generations.current()
         except IndexDamaged:
             return None
-        if current is not None and current.manifest.watermark > self._store.changes.last():
-            return None
-        return current
+        return current if current is not None and current.manifest.is_of(self._store) else None
 
-    def _build(self, folder: Path, previous: Generation | None) -> Manifest:
+    def _build(self, folder: Path, previous: Generation | None, token: str, progress: Progress) -> Manifest:
         watermark = self._store.changes.last()
-        text = self._build_text(folder / "text", previous)
+        text = self._build_text(folder / "text", previous, progress)
         dimension, count, model = self._build_vectors(folder / "vectors", previous)
         return Manifest(
             watermark=watermark,
@@ -91,9 +111,10 @@ class Indexer:
             entries=text,
             vectors=count,
             files=checksums(folder, previous),
+            token=token,
         )
 
-    def _build_text(self, folder: Path, previous: Generation | None) -> int:
+    def _build_text(self, folder: Path, previous: Generation | None, progress: Progress) -> int:
         keys = self._store.items.all_keys()
         changed = self._store.changes.since(previous.manifest.watermark, [Entity.ITEM]) if previous else keys
         if previous is None or len(changed) > _STALE * len(keys) or TextIndex.open(previous.text).stale > _STALE:
@@ -102,8 +123,14 @@ class Indexer:
         else:
             _share(previous.text, folder)
             index, gone = TextIndex.open(folder), changed
-        index.apply(gone, documents.entries(self._store, changed))
+        index.apply(gone, self._entries(changed, progress))
         return len(index)
+
+    def _entries(self, keys: Sequence[int], progress: Progress) -> Iterator[TextEntry]:
+        for start in range(0, len(keys), _PORTION):
+            progress(start, len(keys))
+            yield from documents.entries(self._store, keys[start : start + _PORTION])
+        progress(len(keys), len(keys))
 
     def _build_vectors(self, folder: Path, previous: Generation | None) -> tuple[int, int, str]:
         """Write the vectors; their dimension, number and model. Another model's stay in use until all are made anew.

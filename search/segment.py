@@ -41,7 +41,8 @@ class Segment:
     def of(cls, vectors: Sequence[StoredVector]) -> "Segment":
         """These vectors, without those that are not finite or have no direction."""
         rows = np.array([(one.item, one.event, one.part) for one in vectors], dtype=np.int64).reshape(-1, 3).T
-        matrix = np.frombuffer(b"".join(one.data for one in vectors), dtype="<f2").reshape(len(vectors), -1)
+        numbers = np.frombuffer(b"".join(one.data for one in vectors), dtype="<f2")
+        matrix = numbers.reshape(len(vectors), -1 if vectors else 0)
         sound = np.isfinite(matrix).all(axis=1) & matrix.any(axis=1)
         return cls._sorted(rows[:, sound], matrix[sound].astype(np.float16, copy=False))
 

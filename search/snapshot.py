@@ -16,7 +16,7 @@ from ..core.errors import IndexDamaged
 from . import documents
 from .embedder import Embedder
 from .findings import Matches, Nears, Numbers
-from .generation import Generations, Manifest
+from .generation import Generation, Generations
 from .segment import Array, Flags
 from .text_index import TextIndex
 from .vector_index import VectorIndex
@@ -43,7 +43,7 @@ class Snapshot:
     def refresh(self) -> None:
         """Catch up with the store and with what was published. Costs one query when nothing changed."""
         name = self._generations.name()
-        if name != self._name:
+        if name != self._name or not (self._generation is None or self._generation.is_untouched()):
             self._name = name
             self._start(self._published())
         last = self._store.changes.last()
@@ -123,20 +123,22 @@ class Snapshot:
             self._unread.clear()
         return self._tail
 
-    def _published(self) -> tuple[Manifest, TextIndex, VectorIndex] | None:
+    def _published(self) -> tuple[Generation, TextIndex, VectorIndex] | None:
         """The current generation, opened; None where there is none that can be used."""
         try:
             generation = self._generations.current()
-            if generation is None or generation.manifest.watermark > self._store.changes.last():
+            if generation is None or not generation.manifest.is_of(self._store):
                 return None
-            return generation.manifest, TextIndex.open(generation.text), VectorIndex.open(generation.vectors)
+            return generation, TextIndex.open(generation.text), VectorIndex.open(generation.vectors)
         except (IndexDamaged, OSError, ValueError):
             # Not only damage: other processes publish while we open, so what was whole just now may be gone.
             return None
 
-    def _start(self, published: tuple[Manifest, TextIndex, VectorIndex] | None) -> None:
+    def _start(self, published: tuple[Generation, TextIndex, VectorIndex] | None) -> None:
         """Begin with a generation and an empty tail."""
-        manifest, text, vectors = published or (None, None, VectorIndex())
+        generation, text, vectors = published or (None, None, VectorIndex())
+        self._generation: Generation | None = generation
+        manifest = generation.manifest if generation else None
         self._text: TextIndex | None = text
         self._vectors: VectorIndex = vectors
         self._model = manifest.model if manifest else self._embedder.name

@@ -1,14 +1,18 @@
 """The text index: Tantivy, kept behind one class. Queries are built as objects, never parsed."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, cast
 
 import tantivy
 
 from ..core.disclosure import Filters
+from ..core.errors import IndexUnwritable
 from .analysis import PROSE, analyzer, expand, label, path_label
 
 if TYPE_CHECKING:
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
 _HEAP = 32_000_000
 _NUMBERS = ("key", "event", "source", "ordinal", "start_line", "end_line")
 _BODY = "body"
+_DIGEST = "digest"
 _EVERY = "every"
 """A field with the same term in every entry, which counts them as Tantivy does: deleted ones too, until merged."""
 _K1 = 1.2
@@ -46,6 +51,13 @@ class TextEntry:
     files: tuple[str, ...] = ()
     projects: tuple[str, ...] = ()
 
+    @property
+    def digest(self) -> int:
+        """64 bits that no other entry has: what was written can be compared with what should be."""
+        told = repr((*(getattr(self, name) for name in _NUMBERS), self.at, self.body, self.kind, self.types))
+        labels = repr((self.concepts, self.files, self.projects))
+        return int.from_bytes(blake2b(f"{told}{labels}".encode("utf-8", "replace"), digest_size=8).digest())
+
 
 class TextIndex:
     """Entries that can be found by words."""
@@ -68,13 +80,16 @@ class TextIndex:
 
     def apply(self, gone: Iterable[int], entries: Iterable[TextEntry]) -> None:
         """Remove all entries of the items `gone`, add these, and make the result visible."""
-        writer = self._index.writer(_HEAP, num_threads=1)
+        with _written():
+            writer = self._index.writer(_HEAP, num_threads=1)
         # By query, not by term: tantivy 0.27 makes a signed term of a Python int, which matches no unsigned field.
         writer.delete_documents_by_query(tantivy.Query.term_set_query(self._schema, "key", list(gone)))
         for entry in entries:
-            writer.add_document(_document(entry))
-        writer.commit()
-        writer.wait_merging_threads()
+            with _written():
+                writer.add_document(_document(entry))
+        with _written():
+            writer.commit()
+            writer.wait_merging_threads()
         self._look()
 
     def _look(self) -> None:
@@ -90,6 +105,13 @@ class TextIndex:
     def stale(self) -> float:
         """The share of entries that were deleted but not merged away yet, 0 to 1."""
         return 1 - len(self) / self._entries if self._entries else 0.0
+
+    def contents(self) -> Counter[tuple[int, int]]:
+        """Every entry as the key of its item and its digest."""
+        if not len(self):
+            return Counter()
+        every = self._hits(tantivy.Query.all_query(), len(self))
+        return Counter(zip(self._column("key", every), self._column(_DIGEST, every), strict=True))
 
     def search(self, text: str, filters: Filters, limit: int, hidden: Sequence[int] = ()) -> "Matches":
         """The best entries with any of the words, that satisfy the filters and belong to no hidden item."""
@@ -171,11 +193,21 @@ class TextIndex:
         return Matches(numbers, np.array([score for score, _ in hits]) / most)
 
 
+@contextmanager
+def _written() -> Generator[None]:
+    """Tantivy raises `ValueError` for everything; of what we give it nothing but the disk can be wrong."""
+    try:
+        yield
+    except ValueError as error:
+        raise IndexUnwritable(str(error)) from error
+
+
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_unsigned_field("key", indexed=True, fast=True)
     for name in _NUMBERS[1:]:
         builder.add_unsigned_field(name, fast=True)
+    builder.add_unsigned_field(_DIGEST, fast=True)
     builder.add_integer_field("at", indexed=True, fast=True)
     for name in (_EVERY, "kind", "type", "concept", "file", "project"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
@@ -187,6 +219,7 @@ def _document(entry: TextEntry) -> tantivy.Document:
     document = tantivy.Document()
     for name in _NUMBERS:
         document.add_unsigned(name, getattr(entry, name))
+    document.add_unsigned(_DIGEST, entry.digest)
     document.add_integer("at", entry.at)
     document.add_text(_EVERY, _EVERY)
     document.add_text("kind", entry.kind)

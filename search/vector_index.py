@@ -38,6 +38,10 @@ class VectorIndex:
         for number, segment in enumerate(self._segments):
             segment.save(folder / str(number))
 
+    def contents(self) -> Segment:
+        """Every vector, in one segment."""
+        return Segment.merged(self._segments) if self._segments else Segment.of([])
+
     def __len__(self) -> int:
         return sum(segment.living for segment in self._segments)
 

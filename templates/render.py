@@ -22,6 +22,7 @@ from jinja2 import (
 )
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from ..core.checkup import Checkup, Diagnosis, Rebuilt
 from ..core.clock import show_day, show_minute
 from ..core.conversation import SessionKind
 from ..core.disclosure import Detail, Filters, Hit, Mode, Results, Transcript
@@ -127,6 +128,18 @@ class Renderer:
     def status(self, status: Status) -> str:
         """How the archive is, with an account of every line."""
         return self._render("status", status=status)
+
+    def checkup(self, checkup: Checkup) -> str:
+        """What `fsck` compared, found and repaired."""
+        return self._render("checkup", checkup=checkup)
+
+    def diagnosis(self, diagnosis: Diagnosis) -> str:
+        """How everything is, on one screen."""
+        return self._render("doctor", diagnosis=diagnosis)
+
+    def rebuilt(self, rebuilt: Rebuilt) -> str:
+        """What was made anew."""
+        return self._render("rebuilt", rebuilt=rebuilt)
 
     def report(self, report: Report) -> str:
         """What a pass over the transcripts did, and what it could not read."""

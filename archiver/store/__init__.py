@@ -7,10 +7,11 @@ from typing import Self
 
 from .changes import Changes, Entity
 from .containers import Containers
-from .database import Database
+from .database import Database, is_wal_safe, sqlite_version
 from .documents import Document, Documents, Queued
 from .edits import Edit, Edits
 from .exchanges import Exchanges, StoredExchange
+from .integrity import Integrity
 from .items import Items, StoredItem
 from .jobs import MODEL_PREFIX, Batch, DeadJob, Job, Jobs
 from .leases import ARCHIVER, LEARNER, WATCHER, Lease, Leases
@@ -19,6 +20,7 @@ from .memories import Memories
 from .memory_edges import MemoryEdges
 from .memory_events import MemoryEvents
 from .observations import Observations, StoredObservation
+from .publications import Publications
 from .sessions import Sessions
 from .sources import Place, Source, Sources
 from .stages import Stages
@@ -45,6 +47,8 @@ __all__ = [
     "StoredItem",
     "StoredObservation",
     "StoredVector",
+    "is_wal_safe",
+    "sqlite_version",
 ]
 
 
@@ -67,6 +71,8 @@ class Store:
         self.memory_edges = MemoryEdges(database)
         self.documents = Documents(database, self.changes)
         self.leases = Leases(database)
+        self.publications = Publications(database)
+        self.integrity = Integrity(database, self.changes)
         self.stages = Stages(database)
         self.jobs = Jobs(database)
         self.ledger = LedgerRows(database)
@@ -75,6 +81,16 @@ class Store:
     def create(cls, path: Path) -> Self:
         """Open the store, making it if there is none."""
         return cls(Database.create(path))
+
+    @classmethod
+    def look(cls, path: Path) -> Self:
+        """Open a store that exists, to be read only; raises `StoreMissing`. An older schema is left as it is."""
+        return cls(Database.look(path))
+
+    @property
+    def schema(self) -> tuple[int, int]:
+        """How many steps of the schema the file has seen, and how many there are."""
+        return self._database.schema
 
     @classmethod
     def open(cls, path: Path) -> Self:

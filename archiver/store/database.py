@@ -38,6 +38,16 @@ class Database:
         return cls._open(path, apsw.SQLITE_OPEN_READWRITE)
 
     @classmethod
+    def look(cls, path: Path) -> Self:
+        """Open an existing file to be read only, and change nothing about it; raises `StoreMissing`."""
+        if not path.is_file():
+            raise StoreMissing(path.parent)
+        with _translated(path):
+            connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+            connection.set_busy_timeout(_BUSY_MS)
+        return cls(connection, path)
+
+    @classmethod
     def _open(cls, path: Path, flags: int) -> Self:
         with _translated(path):
             connection = apsw.Connection(str(path), flags=flags)
@@ -54,12 +64,17 @@ class Database:
 
     def _prepare(self) -> None:
         run = self._connection.execute
-        if _wal_is_safe(apsw.sqlite_lib_version()):
+        if is_wal_safe():
             run("PRAGMA journal_mode=WAL").fetchall()
         run("PRAGMA synchronous=FULL")
         run("PRAGMA foreign_keys=ON")
         run("PRAGMA secure_delete=ON").fetchall()
         self._migrate()
+
+    @property
+    def schema(self) -> tuple[int, int]:
+        """How many steps of the schema the file has seen, and how many there are."""
+        return self._version(), len(MIGRATIONS)
 
     def _version(self) -> int:
         return self.number("PRAGMA user_version")
@@ -133,6 +148,16 @@ class Database:
     def close(self) -> None:
         """Close the connection; calling it twice is fine."""
         self._connection.close()
+
+
+def sqlite_version() -> str:
+    """The version of SQLite that holds everything."""
+    return apsw.sqlite_lib_version()
+
+
+def is_wal_safe() -> bool:
+    """Whether this SQLite never loses rows of its write-ahead log."""
+    return _wal_is_safe(sqlite_version())
 
 
 def _wal_is_safe(version: str) -> bool:

@@ -287,6 +287,13 @@ CREATE TABLE waiting_file (
 );
 """
 
+_PUBLICATIONS: Final = """
+CREATE TABLE publication (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    token TEXT NOT NULL UNIQUE
+);
+"""
+
 # The twelfth value of a turn are the files it wrote.
 _EDITED: Final = """
 CREATE TABLE edited (
@@ -307,5 +314,6 @@ MIGRATIONS: Final = (
     _STAGES,
     _RULES,
     _DOCUMENTS,
+    _PUBLICATIONS,
     _EDITED,
 )

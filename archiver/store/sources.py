@@ -153,6 +153,10 @@ class Sources:
         files, size, lines, pending = cast("tuple[float, ...]", row)
         return int(files), int(size), int(lines), int(pending)
 
+    def outdate(self) -> None:
+        """Have every copy read again."""
+        self._db.run("UPDATE source SET rules = ''")
+
     def archived_names(self) -> set[str]:
         """The names of all copies, those of replaced sources included."""
         return {str(row[0]) for row in self._db.rows("SELECT archived FROM source")}

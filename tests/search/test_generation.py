@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from palaver.core.errors import IndexDamaged
+from palaver.core.errors import IndexDamaged, IndexUnwritable
 from palaver.search import analysis, generation
 from palaver.search.generation import Generations, Manifest, checksums
 
@@ -62,15 +62,20 @@ def test_each_has_a_name_of_its_own(generations: Generations) -> None:
     assert generations.name() != first
 
 
-def test_the_last_one_stays(generations: Generations, root: Path) -> None:
+@pytest.mark.parametrize("away", [-1e8, 1e8])
+def test_the_last_one_stays(generations: Generations, root: Path, away: float) -> None:
     """The generation before the current one stays for those who have it open; older ones and leftovers go."""
     generations.publish(build())
     (root / "new-2").mkdir()
     (root / "new-2" / "half").write_text("written by a process that was killed")
     for content in ("two", "three"):
-        generations.publish(build(content))
+        second = generations.publish(build(content))
 
-    assert sorted(path.name for path in root.iterdir()) == ["CURRENT", "gen-2", "gen-3"]
+    assert sorted(path.name for path in root.iterdir()) == ["CURRENT", "gen-1", "gen-2", "gen-3"]
+    replaced = second.folder.stat().st_mtime + away
+    os.utime(root / "gen-2" / "manifest.json", (replaced, replaced))
+    generations.publish(build("four"))
+    assert sorted(path.name for path in root.iterdir()) == ["CURRENT", "gen-2", "gen-3", "gen-4"]
 
 
 def test_a_failed_build_changes_nothing(generations: Generations) -> None:
@@ -82,19 +87,21 @@ def test_a_failed_build_changes_nothing(generations: Generations) -> None:
         assert generations.current() == before
         raise OSError
 
-    with pytest.raises(OSError):  # noqa: PT011
+    with pytest.raises(IndexUnwritable):
         generations.publish(fail)
 
     assert generations.current() == before
     assert generations.publish(build("two")) == generations.current()
 
 
-def test_readers_keep_what_they_opened(generations: Generations) -> None:
+def test_readers_keep_what_they_opened(generations: Generations, monkeypatch: pytest.MonkeyPatch) -> None:
     """An open file of a generation that was removed can still be read."""
+    monkeypatch.setattr(generation, "_GRACE", 0)
     with (generations.publish(build("old")).text / "part").open() as file:
         for content in ("new", "newer", "newest"):
             generations.publish(build(content))
 
+        assert not (generations.root / "gen-1").exists()
         assert file.read() == "old"
 
 
@@ -202,6 +209,31 @@ def test_shared_files_keep_their_checksum(generations: Generations, tmp_path: Pa
 
     assert known["shared"] == before.manifest.files["text/part"]
     assert known["own"] == checksums(folder)["own"] != known["shared"]
+
+
+@pytest.mark.parametrize("name", ["text/more", "vectors/9/graph.usearch"])
+def test_what_was_not_published_is_not_opened(generations: Generations, name: str) -> None:
+    """A file that the manifest does not name, and so nobody verified, keeps the whole generation closed."""
+    path = generations.publish(build()).folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("planted")
+
+    with pytest.raises(IndexDamaged, match="nothing that was published"):
+        generations.current()
+
+
+def test_what_is_open_is_watched(generations: Generations) -> None:
+    """A reader is told when a file that it has open is no longer the one that was verified, or is gone."""
+    published = generations.publish(build("one"))
+    first, second = generations.current(), generations.current()
+    assert first is not None
+    assert second is not None
+    assert first.is_untouched()
+
+    flip(published.text / "part")
+    assert not first.is_untouched()
+    (published.text / "part").unlink()
+    assert not second.is_untouched()
 
 
 def test_every_bit_of_the_manifest_counts(generations: Generations) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from palaver.archiver.store import Store
 from palaver.core.disclosure import Mode
 from palaver.core.errors import ModelUnavailable
+from palaver.core.progress import Progress
 from palaver.search import indexer
 from palaver.search.generation import Generation, Manifest
 from palaver.search.indexer import LEASE, Indexer
@@ -241,11 +242,11 @@ def test_who_lost_the_lease_publishes_nothing(history: History, monkeypatch: pyt
     history.say("two", Said("teapot"))
     build = Indexer._build  # pyright: ignore[reportPrivateUsage]
 
-    def overtaken(self: Indexer, folder: Path, previous: Generation | None) -> Manifest:
+    def overtaken(self: Indexer, folder: Path, previous: Generation | None, token: str, progress: Progress) -> Manifest:
         # Where file locks do not work, another process can begin in the middle.
         (history.folder / "index.lock").unlink()
         with history.store.leases.hold(LEASE):
-            return build(self, folder, previous)
+            return build(self, folder, previous, token, progress)
 
     with monkeypatch.context() as patch:
         patch.setattr(Indexer, "_build", overtaken)

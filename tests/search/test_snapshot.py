@@ -10,6 +10,7 @@ import pytest
 
 from palaver.archiver.store import Store
 from palaver.core.disclosure import Filters, Mode
+from palaver.search import generation
 from palaver.search.engine import Engine
 from palaver.search.generation import Generation, Generations
 from palaver.search.snapshot import Snapshot
@@ -108,8 +109,9 @@ def test_a_new_generation_is_taken_up(published: History) -> None:
     assert engine.lag == 0
 
 
-def test_publishing_takes_nothing_from_readers(published: History) -> None:
+def test_publishing_takes_nothing_from_readers(published: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader that has a generation open answers from it although it was removed meanwhile."""
+    monkeypatch.setattr(generation, "_GRACE", 0)
     view = Snapshot(published.store, published.generations, published.embedder)
     for number in range(3):
         published.say(f"s{number}", Said("copper pan"))

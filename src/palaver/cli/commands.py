@@ -33,6 +33,9 @@ COMMANDS: Final = {
     "export": "export",
     "watch": "watch",
     "status": "status",
+    "doctor": "doctor",
+    "fsck": "fsck",
+    "rebuild": "rebuild",
     "stats": "observe",
     "model": "model",
     "mcp": "mcp",
@@ -55,6 +58,7 @@ class Commands(click.Group):
         return cast(click.Command, getattr(module, cmd_name))
 
     def invoke(self, ctx: click.Context) -> Any:
+        os.umask(0o077)  # whatever is made, here and by what is started from here, is nobody else's to read
         # What was archived can hold any character; a terminal that knows fewer shows `?` for the others.
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):

@@ -74,7 +74,7 @@ def _run(home: Home, store: Store, config: Config, *, outdated: bool, revive: bo
     from palaver.core.spending import Extraction
     from palaver.observe.stage import observe_pending
 
-    off, result = _off(config), Extraction()
+    off, result = why_off(config), Extraction()
     with progress_bars() as report:
         observed = observe_pending(store, lambda done, total: report("Observing", done, total))
         if revive:
@@ -90,11 +90,11 @@ def _run(home: Home, store: Store, config: Config, *, outdated: bool, revive: bo
         print_json({**extraction_json(result), "observed": observed, "off": off or None})
     else:
         click.echo(renderer().extraction(result, observed, off), nl=False)
-    if _broke_off(result):
+    if _brokewhy_off(result):
         sys.exit(1)
 
 
-def _broke_off(result: Extraction) -> bool:
+def _brokewhy_off(result: Extraction) -> bool:
     """A budget that is used up is as planned; everything else that stops a run is not."""
     return result.stopped is not None and not isinstance(result.stopped, BudgetExhausted)
 
@@ -113,7 +113,7 @@ def _publish(home: Home, config: Config, report: Reporter) -> None:
 def _show_estimate(store: Store, config: Config, *, outdated: bool, as_json: bool) -> None:
     with progress_bars() as report:
         found = _extractor(store, config).estimate(report, outdated=outdated)
-    off = _off(config)
+    off = why_off(config)
     if as_json:
         from palaver.templates.accounts import estimate_json
 
@@ -145,7 +145,7 @@ def _provider(config: Config) -> Provider:
     return Anthropic(os.environ[KEY], config.llm_url)
 
 
-def _off(config: Config) -> str:
+def why_off(config: Config) -> str:
     """Why no model may be asked; empty when one may."""
     from palaver.observe.ledger import Budget
 

@@ -1,0 +1,60 @@
+"""What a look at the archive found: the values behind `doctor`, `fsck` and `rebuild`."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is not as it should be: in which part, what it is, and the one thing to do about it.
+
+    `repaired` says that it was so and is no longer; `remedy` then tells what comes next, if anything does.
+    """
+
+    part: str
+    problem: str
+    remedy: str
+    repaired: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    """What `fsck` compared, by name and number, and all that it found."""
+
+    home: Path
+    compared: dict[str, int] = field(default_factory=dict[str, int])
+    findings: list[Finding] = field(default_factory=list[Finding])
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong any more."""
+        return all(finding.repaired for finding in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """How everything is, part by part in a few words, and what is not well."""
+
+    home: Path
+    facts: dict[str, str] = field(default_factory=dict[str, str])
+    findings: list[Finding] = field(default_factory=list[Finding])
+
+    @property
+    def healthy(self) -> bool:
+        """Whether there is nothing to do."""
+        return not self.findings
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What was made anew: an index of so many entries and vectors and, from the copies, what they say.
+
+    `reread` copies were known and read again, `recovered` ones had no row; `problems` are copies that stay unread.
+    """
+
+    generation: str
+    entries: int
+    vectors: int
+    reread: int = 0
+    recovered: int = 0
+    problems: list[Finding] = field(default_factory=list[Finding])

@@ -1,0 +1,36 @@
+"""`palaver doctor`: one screen that says whether everything is well, and the command that helps where it is not."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from palaver import __version__
+from palaver.core.home import Home
+
+from .output import as_json, print_json, renderer
+
+
+@click.command(short_help="Whether everything is well, and what to do.")
+@as_json
+def doctor(*, as_json: bool) -> None:
+    """Say on one screen whether everything is well: what is behind, what failed, and the command that repairs it.
+
+    Only looks, and works on a home that is broken. Ends with 0 when all is well, and with 1 when there is something
+    to do. `palaver fsck` compares every byte, which takes longer.
+    """
+    from palaver.archiver.transcripts import of_this_user
+    from palaver.observe.doctor import Patient, diagnose
+
+    from .observe import why_off
+
+    found = diagnose(Patient(Home.find(), __version__, of_this_user, why_off))
+    if as_json:
+        from palaver.templates.checkup_shapes import diagnosis_json
+
+        print_json(diagnosis_json(found))
+    else:
+        click.echo(renderer().diagnosis(found), nl=False)
+    if not found.healthy:
+        sys.exit(1)

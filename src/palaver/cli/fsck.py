@@ -1,0 +1,37 @@
+"""`palaver fsck`: whether everything that is kept is whole and agrees, and its repair."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from palaver.core.config import Config
+from palaver.core.home import Home
+
+from .output import as_json, print_json, renderer
+from .progress import progress_bars
+
+
+@click.command(short_help="Compare all that is kept, and repair it.")
+@click.option("--repair", is_flag=True, help="Mend what is derived, and copy anew what an agent still has.")
+@as_json
+def fsck(*, repair: bool, as_json: bool) -> None:
+    """Compare all that is kept, by content: the database, the copies with the agents' files, the index with both.
+
+    Takes as long as reading everything once. Nothing is changed without --repair, and nothing that was said is ever
+    deleted. Ends with 0 when all is well, and with 1 when something is left to do.
+    """
+    from palaver.observe.fsck import fsck as check
+
+    home = Home.find()
+    with progress_bars() as report:
+        found = check(home, Config.read(home.config).model, repair=repair, report=report)
+    if as_json:
+        from palaver.templates.checkup_shapes import checkup_json
+
+        print_json(checkup_json(found))
+    else:
+        click.echo(renderer().checkup(found), nl=False)
+    if not found.sound:
+        sys.exit(1)

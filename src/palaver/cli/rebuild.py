@@ -1,0 +1,43 @@
+"""`palaver rebuild`: the index, or everything, made anew from what is kept."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from palaver.core.config import Config
+from palaver.core.home import Home
+
+from .output import as_json, print_json, renderer
+from .progress import progress_bars
+
+
+@click.command(short_help="Make the index anew, or read every copy again.")
+@click.option("--from-archive", is_flag=True, help="Read every archived copy again, also without a database.")
+@as_json
+def rebuild(*, from_archive: bool, as_json: bool) -> None:
+    """Make the index anew from the database. Needs no network and no model, and search answers meanwhile.
+
+    With --from-archive every copy is read again before that. So a lost database comes back: what was said, and what
+    rules learned from it, but neither memories nor what a language model learned. It can be stopped at any time.
+    """
+    from palaver.observe.rebuilding import rebuild_from_archive, rebuild_index
+
+    home = Home.find()
+    config = Config.read(home.config)
+    with progress_bars() as report:
+        if from_archive:
+            from palaver.archiver.transcripts import of_this_user
+
+            made = rebuild_from_archive(home, of_this_user(), config.model, report)
+        else:
+            made = rebuild_index(home, config.model, report)
+    if as_json:
+        from palaver.templates.checkup_shapes import rebuilt_json
+
+        print_json(rebuilt_json(made))
+    else:
+        click.echo(renderer().rebuilt(made), nl=False)
+    if made.problems:
+        sys.exit(1)
