@@ -2,10 +2,12 @@
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import BinaryIO, cast
 
 import orjson
+
+from .lines import blanked_record
 
 LIMIT = 256 * 1024 * 1024
 """Bytes of the largest document that is read; of a larger one only the copy is kept."""
@@ -25,6 +27,31 @@ def unfolded(file: BinaryIO) -> BinaryIO:
         return io.BytesIO(b"".join(map(line, _records(_loaded(data)))))
     except (ValueError, RecursionError):
         return io.BytesIO(data.replace(b"\n", b" "))
+
+
+def without_records(data: bytes, gone: Mapping[int, bool]) -> bytes:
+    """A document in which those of its records are blanked that stand on these lines when it is unfolded.
+
+    True where an exchange began there.
+    """
+    number = 1
+
+    def kept(value: object) -> object:
+        nonlocal number
+        number += 1
+        blank = number - 1 in gone and value != {"": 1}
+        return blanked_record(opens=gone[number - 1]) if blank else value
+
+    value = _loaded(data)
+    if isinstance(value, list):
+        return line([kept(each) for each in cast("list[object]", value)])
+    if not isinstance(value, dict):
+        return b"{}"
+    document = cast("dict[str, object]", value)
+    lists = {name: cast("list[object]", each) for name, each in document.items() if _holds_records(each)}
+    number += 1
+    emptied = {name: [kept(each) for each in records] for name, records in lists.items()}
+    return line(emptied if 1 in gone else {name: emptied.get(name, each) for name, each in document.items()})
 
 
 def line(value: object) -> bytes:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from ..core.conversation import Exchange, Fact, Kind, Milliseconds, Note, Skipped, Span, Turn
 from .formats import Reader
-from .lines import Line
+from .lines import Line, opens_blanked
 
 
 def group(reader: Reader, lines: Iterable[Line], *, first_ordinal: int = 0) -> Iterator[Exchange | Note | Skipped]:
@@ -14,8 +14,8 @@ def group(reader: Reader, lines: Iterable[Line], *, first_ordinal: int = 0) -> I
     An exchange comes once the next one opens or the lines end, after the notes and skipped lines of its own lines.
     A prompt opens one, unless it is glued to something said on the same line; an exchange ends where the next one
     starts. What was said before the first prompt is an exchange without a prompt or, when it is only injected text,
-    the beginning of the first. The last exchange may grow: reading again from its first line, with its ordinal, gives
-    what reading everything would have given.
+    the beginning of the first. One that was erased keeps its ordinal and its lines. The last exchange may grow: reading
+    again from its first line, with its ordinal, gives what reading everything would have given.
     """
     ruler, draft, ordinal = _Ruler(lines), _Draft(), first_ordinal
     for event in reader.read(ruler):
@@ -23,10 +23,15 @@ def group(reader: Reader, lines: Iterable[Line], *, first_ordinal: int = 0) -> I
             draft.note(event)
             yield event
         elif isinstance(event, Skipped):
+            if event.line in ruler.blanked:
+                if draft.speaks:
+                    yield draft.close(ordinal, event.line - 1, ruler.starts[event.line])
+                ordinal, draft = ordinal + draft.counts, _Draft(erased=True)
             yield event
         elif ruler.opens(event) and not draft.holds(event.line):
             if draft.speaks:
                 yield draft.close(ordinal, event.line - 1, ruler.starts[event.line])
+            if draft.counts:
                 ordinal, draft = ordinal + 1, _Draft()
                 ruler.forget_before(event.line)
             draft.open(event, ruler.starts[event.line])
@@ -49,12 +54,16 @@ class _Ruler:
         self._lines = lines
         self._reading = 0
         self.starts: dict[int, int] = {}
+        self.blanked: set[int] = set()
+        """Lines on which an exchange began that was erased."""
         self.last_line = self.end_byte = 0
 
     def __iter__(self) -> Iterator[Line]:
         for line in self._lines:
             self._reading = self.last_line = line.number
             self.starts[line.number] = line.start
+            if opens_blanked(line.data):
+                self.blanked.add(line.number)
             self.end_byte = line.end
             yield line
         self._reading = 0
@@ -72,6 +81,7 @@ class _Draft:
     """The exchange being read."""
 
     opened: bool = False
+    erased: bool = False
     start_line: int = 0
     start_byte: int = 0
     turns: list[Turn] = field(default_factory=list[Turn])
@@ -83,6 +93,11 @@ class _Draft:
     def speaks(self) -> bool:
         """Whether there is conversation in it, and not only injected text."""
         return self.opened or any(turn.kind is not Kind.INJECTED for turn in self.turns)
+
+    @property
+    def counts(self) -> bool:
+        """Whether it has an ordinal of its own: what was erased keeps it."""
+        return self.speaks or self.erased
 
     def add(self, turn: Turn, start_byte: int) -> None:
         if not self.turns or turn.line < self.start_line:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -15,15 +15,19 @@ from ..core.progress import Progress, silent
 from ..core.report import Pass
 from . import lines
 from .ahead import Ahead, Answer, Task
-from .compression import DOCUMENT, opened
+from .compression import DOCUMENT, opened, shown
 from .copies import Copy
 from .discretion import Discretion
+from .erasing import Erasing
 from .exclusion import Exclusion
 from .formats import Format, by_agent
+from .masker import Masker
+from .masking import Masking, told
+from .oblivion import Oblivion
 from .parsing import place_in
 from .raw import Copied, RawArchive, Stat, unreadable
 from .reading import Boundaries, Reading
-from .redaction import Redactor
+from .redaction import VERSION, Redactor
 from .renewal import loses_nothing, renew
 from .rereading import Rereading
 from .resume import Resume
@@ -53,6 +57,8 @@ class _Job:
     replaced: Source | None = None
     renewed: bool = False
     """Whether what was read before may stand elsewhere now."""
+    masker: Masker | None = None
+    """What masks its copy, if anything does."""
 
 
 _Copying = tuple[_Job, Future[Copied]]
@@ -71,11 +77,18 @@ class _Taken:
 class Ingest:
     """Brings transcripts into the store. Interrupt it at any time: each file is taken up whole or not at all."""
 
-    def __init__(self, store: Store, raw: RawArchive, exclusion: Exclusion | None = None) -> None:
+    def __init__(
+        self, store: Store, raw: RawArchive, exclusion: Exclusion | None = None, *, mask: bool = False
+    ) -> None:
+        """With `mask`, secrets are masked in the copies, too."""
         self._store, self._raw = store, raw
         home = Home(raw.root.parent)
         self._key = home.key()
-        self._boundaries = Boundaries(home.root, Redactor(self._key), exclusion or Exclusion())
+        oblivion = Oblivion(store, self._key)
+        self._boundaries = Boundaries(home.root, Redactor(self._key), exclusion or Exclusion(), oblivion)
+        self._oblivion, self._erasing = oblivion, Erasing(store, raw)
+        self._masking = Masking(store, raw.root, Masker(self._boundaries.redactor), wanted=mask)
+        self._may_hold_erased = False
         self._waiting: list[_Taken] = []
 
     def run(self, transcripts: Iterable[Transcript], progress: Progress = silent) -> Pass:
@@ -84,6 +97,9 @@ class Ingest:
         What is known already is not looked into again to tell whose it is.
         """
         tally = Pass(still_archived=self._excluded_sessions())
+        self._erasing.finish()
+        self._may_hold_erased = bool(self._erasing.known)
+        self._masking.run(tally, progress)
         found = list(transcripts)
         jobs = self._jobs((each for each in found if each.held_by is None), tally)
         self._waiting = []
@@ -134,6 +150,10 @@ class Ingest:
                 self._report(SourceUnreadable(transcript.path, error.strerror or str(error)), tally)
                 continue
             source = known.get(transcript.path)
+            if source is None and self._store.tombstones.is_emptied(
+                self._oblivion.file(transcript.path), stat.mtime, stat.size
+            ):
+                continue
             if source is None or not self._raw.is_unchanged(source, stat):
                 changed.append((stat, transcript))
         changed.sort(key=lambda pair: (pair[0].mtime, pair[1].path))
@@ -144,7 +164,9 @@ class Ingest:
         self, transcript: Transcript, size: int, known: Source | None, taken: set[str], tally: Pass
     ) -> _Job | None:
         path = transcript.path
-        continued = known if known is not None and self._raw.is_continued(known) else None
+        masker = self._masking.masker(known)
+        masked = masker is not None
+        continued = known if known is not None and self._raw.is_continued(known, masked=masked) else None
         try:
             found = by_agent(continued.agent) if continued else transcript.recognise()
             excluded = found is not None and self._is_excluded(transcript, found)
@@ -156,12 +178,12 @@ class Ingest:
             tally.foreign += not excluded
             return None
         if continued is not None:
-            return _Job(path, found, continued.archived, size, continued=continued)
-        if known is not None and self._says_all(known, found, path):
-            return _Job(path, found, known.archived, size, continued=known, renewed=True)
-        archived = self._raw.free_name(transcript.archived(found), taken, path)
+            return _Job(path, found, continued.archived, size, continued=continued, masker=masker)
+        if known is not None and self._says_all(known, found, path, masker):
+            return _Job(path, found, known.archived, size, continued=known, renewed=True, masker=masker)
+        archived = self._raw.free_name(transcript.archived(found), taken, path, masked=masked)
         taken.add(archived)
-        return _Job(path, found, archived, size, replaced=known)
+        return _Job(path, found, archived, size, replaced=known, masker=masker)
 
     def _is_excluded(self, transcript: Transcript, found: Format) -> bool:
         """Whether the settings keep the transcript out, by its own folder or by the one that its first lines name."""
@@ -173,27 +195,36 @@ class Ingest:
         with opened(transcript.path) as file:
             return exclusion.covers(place_in(found, transcript.path, lines.head(file)))
 
-    def _says_all(self, known: Source, found: Format, path: Path) -> bool:
+    def _says_all(self, known: Source, found: Format, path: Path, masker: Masker | None) -> bool:
         """Whether a document that its agent wrote anew still says all that its copy says."""
         if path.suffix != DOCUMENT or known.agent != found.agent:
             return False
         try:
-            with self._raw.open(known.archived) as before, opened(path) as after:
+            if masker is not None:
+                self._masking.complete(known.archived)
+            with self._raw.open(known.archived) as before, shown(told(path, masker), path) as after:
                 return loses_nothing(found, Session(known.agent, ""), before, after)
         except (OSError, CopyDamaged):
             return False
 
     def _copy(self, job: _Job) -> Copied:
-        if job.renewed:
+        if job.renewed and job.masker is None:
             try:
                 renew(Copy(self._raw.root, job.archived), job.path)
             except OSError as error:
                 raise unreadable(job.path, error) from None
-        return self._raw.copy(job.path, job.archived)
+        if job.masker is None:
+            copied = self._raw.copy(job.path, job.archived)
+        else:
+            anew = job.continued is None or job.renewed
+            copied = self._raw.copy_masked(job.path, job.archived, job.masker, anew=anew)
+        return (
+            self._erasing.cleaned(job.path, job.archived, job.format.agent, copied) if self._may_hold_erased else copied
+        )
 
     def _take_up_containers(self, found: Iterable[Transcript], done: int, progress: Progress, tally: Pass) -> None:
         """Take up what containers hold, each conversation as a transcript of its own."""
-        unroller, kept = Unroller(self._store, self._raw.root), dict[Path, int]()
+        unroller, kept = Unroller(self._store, self._raw.root, self._masking, self._erasing.known), dict[Path, int]()
         for container, known in ((each, each.held_by) for each in found):
             if known is None:
                 continue
@@ -216,8 +247,9 @@ class Ingest:
                 self._store.sources.report(path, None)
 
     def _take_up_unrolled(self, found: Unrolled, tally: Pass) -> None:
-        size, copied = found.copied.stat.size, found.copied
-        job = _Job(found.path, found.format, found.archived, size, found.continued, renewed=not found.grown)
+        copied = found.copied
+        job = _Job(found.path, found.format, found.archived, copied.stat.size, found.continued)
+        job = replace(job, renewed=not found.grown, masker=found.masker)
         self._take_up(job, lambda: copied, None, tally)
 
     def _take_up(self, job: _Job, copied: Callable[[], Copied], answer: Answer | None, tally: Pass) -> None:
@@ -225,6 +257,9 @@ class Ingest:
             taken = self._read(job, _source(job, copied()), answer, tally)
         except SourceUnreadable as problem:
             self._report(problem, tally)
+            return
+        if taken.reading.says_nothing and taken.source.id is None and job.replaced is None:
+            self._erasing.leave(taken.source)
             return
         self._waiting.append(taken)
         if len(self._waiting) >= _TOGETHER:
@@ -238,6 +273,7 @@ class Ingest:
             places = partial(self._places, tally=tally)
             reading = Reading(job.format, session, source, places, self._boundaries)
             reading.run(file, parsed)
+        self._erasing.take_out(source, reading.forgotten)
         return _Taken(job, source, session, reading)
 
     def _identify(self, job: _Job, file: BinaryIO) -> Session:
@@ -325,6 +361,7 @@ def _is_gone(path: Path) -> bool:
 def _source(job: _Job, copied: Copied) -> Source:
     """The source as it is after copying."""
     before, stat = job.continued, copied.stat
+    masked = VERSION if job.masker is not None else ""
     source = Source(
         agent=job.format.agent,
         path=job.path,
@@ -335,8 +372,10 @@ def _source(job: _Job, copied: Copied) -> Source:
         size=stat.size,
         head=copied.head,
         tail=copied.tail,
+        masked=masked,
     )
     if before is not None:
         source.id, source.session = before.id, before.session
+        source.masked = masked if job.renewed else before.masked
         source.resume = Resume() if job.renewed or before.rules != source.rules else before.resume
     return source

@@ -82,6 +82,26 @@ def _line(number: int, start: int, size: int, data: bytes, *, complete: bool, ov
     return Line(number, start, start + size + complete, data.removesuffix(b"\r"), complete, oversized)
 
 
+def blanked(length: int, *, opens: bool) -> bytes:
+    """What stands where a line of this many bytes was erased; the first one of an exchange is told from the others."""
+    return (b"\t" if opens else b" ").ljust(length)[:length]
+
+
+def blanked_record(*, opens: bool) -> Record:
+    """What stands in a document where a record was erased."""
+    return {"": 1} if opens else {}
+
+
+def is_blanked(data: bytes) -> bool:
+    """Whether an erased line stood here: agents write no line of spaces, and no empty record."""
+    return data == b"{}" or opens_blanked(data) or (data[:2] == b"  " and not data.strip(b" "))
+
+
+def opens_blanked(data: bytes) -> bool:
+    """Whether the first line of an erased exchange stood here."""
+    return data == b'{"":1}' or (data[:2] == b"\t " and not data.strip())
+
+
 def head(file: BinaryIO) -> bytes:
     """The first lines of a file, whole, as far as they tell what it is."""
     start = file.read(HEAD_BYTES)

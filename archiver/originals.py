@@ -10,6 +10,7 @@ from typing import BinaryIO, Final
 from ..core.errors import CopyDamaged, InvalidInput, PathOutsideArchive, SourceUnreadable
 from ..core.progress import Progress, silent
 from ..core.report import Exported, Original
+from .oblivion import FORGOTTEN
 from .raw import RawArchive, unreadable
 from .seekable import Seekable
 from .store import Source, Store
@@ -39,6 +40,7 @@ class Originals:
             return [archived]
         current = sources.by_path().get(_resolved(wanted))
         found = [current] if current is not None else sources.of_session(wanted)
+        found = [source for source in found if source.coverage.keys() != {FORGOTTEN}]
         if not found:
             raise InvalidInput(
                 f"Nothing archived is called {wanted}",
@@ -48,6 +50,9 @@ class Originals:
 
     def write(self, source: Source, target: BinaryIO) -> Original:
         """Write a source's bytes; raises `CopyDamaged` when they are not those that were archived."""
+        if FORGOTTEN in source.coverage:
+            hint = "`palaver read` shows the rest of it."
+            raise SourceUnreadable(self._raw.root / source.archived, "some of it was forgotten", hint=hint)
         digest = hashlib.sha256()
         size = 0
         with self._raw.original(source.archived) as file:

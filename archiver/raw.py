@@ -12,8 +12,10 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from ..core.errors import CopyDamaged, PathOutsideArchive, SourceUnreadable
-from .compression import shown
+from .compression import DOCUMENT, SUFFIX, opened, shown
 from .copies import SEALED, Copy, sync_folder
+from .masker import Masker, is_masked_from
+from .masking import append, write
 from .seekable import Seekable
 from .store import Source
 
@@ -68,26 +70,39 @@ class RawArchive:
         )
         return same and self._size(source.archived) >= source.size
 
-    def is_continued(self, source: Source) -> bool:
+    def is_continued(self, source: Source, *, masked: bool = False) -> bool:
         """Whether the file still begins with what was archived, judged by the first and last 4 KiB of what is known
         of it and by every byte where the copy holds more, because a pass was killed.
 
-        True as well for a file that cannot be read now: its copy is not given up for that.
+        True as well for a file that cannot be read now: its copy is not given up for that. With `masked` the copy may
+        have marks in place of secrets.
         """
         try:
             with source.path.open("rb") as file:
                 same = matches(source, file)
         except OSError:
             return True
-        return same and (self._size(source.archived) <= source.size or self._may_take_up(source.archived, source.path))
+        return same and (
+            self._size(source.archived) <= source.size or self._may_take_up(source.archived, source.path, masked=masked)
+        )
 
     def is_intact(self, source: Source) -> bool:
         """Whether a copy holds all that is known of its file, judged by the first and last 4 KiB of that.
 
-        True as well for a conversation of a container, whose copy is all there is. Raises like `original`.
+        True as well for a conversation of a container, whose copy is all there is, and for a masked copy. Raises like
+        `original`.
         """
         with self.original(source.archived) as file:
-            return not source.head or matches(source, file)
+            return not source.head or bool(source.masked) or matches(source, file)
+
+    def ends(self, path: Path, size: int) -> tuple[bytes, bytes]:
+        """The digests of the first and the last 4 KiB of what was copied, as the agent's own file has them.
+
+        For copies from which lines were erased; raises `OSError`.
+        """
+        with path.open("rb") as file:
+            probe = min(size, _PROBE)
+            return _digest(file, 0, probe), _digest(file, size - probe, probe)
 
     def copy(self, path: Path, archived: str) -> Copied:
         """Append to a copy what the file holds beyond it, durably; the file must begin with what is already there.
@@ -100,6 +115,19 @@ class RawArchive:
             with path.open("rb") as source:
                 copy.plain.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 return self._sealed(source, copy) or self._grown(source, copy)
+        except OSError as error:
+            raise unreadable(path, error) from None
+
+    def copy_masked(self, path: Path, archived: str, masker: Masker, *, anew: bool) -> Copied:
+        """`copy`, with secrets masked before they are written; with `anew` the whole copy, whatever is there.
+
+        What a document or a compressed file says stands nowhere in particular: its copy is always written as a whole.
+        """
+        copy = Copy(self.root, archived)
+        try:
+            with path.open("rb") as source:
+                copy.plain.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                return self._masked(source, copy, masker, anew=anew)
         except OSError as error:
             raise unreadable(path, error) from None
 
@@ -122,6 +150,16 @@ class RawArchive:
         copied = _append(source, copy.plain)
         self._sync_folders(copy.plain)
         return copied
+
+    def _masked(self, source: BinaryIO, copy: Copy, masker: Masker, *, anew: bool) -> Copied:
+        state = os.fstat(source.fileno())
+        if anew or copy.plain.suffix in {DOCUMENT, SUFFIX}:
+            size = write(source, copy, masker)
+        else:
+            kept = self._sealed(source, copy)
+            size = kept.stat.size if kept else append(source, copy, masker)
+        self._sync_folders(copy.plain)
+        return _copied(state, source, size)
 
     def _sync_folders(self, copy: Path) -> None:
         """Make the name of a copy as durable as its bytes."""
@@ -164,15 +202,15 @@ class RawArchive:
         except CopyDamaged as found:
             return [found]
 
-    def free_name(self, wanted: str, taken: set[str], source: Path) -> str:
+    def free_name(self, wanted: str, taken: set[str], source: Path, *, masked: bool = False) -> str:
         """`wanted`, or the same with a number when that name belongs to another source.
 
         A copy without a row (a pass that was killed, a lost database) is taken up again when `source` continues it,
-        and left alone when it does not: it may be the last copy there is.
+        and left alone when it does not: it may be the last copy there is. `masked` as for `is_continued`.
         """
         path = PurePosixPath(wanted)
         name, number = wanted, 1
-        while name in taken or name.endswith(SEALED) or not self._may_take_up(name, source):
+        while name in taken or name.endswith(SEALED) or not self._may_take_up(name, source, masked=masked):
             number += 1
             name = str(path.with_name(f"{path.stem}~{number}{path.suffix}"))
         return name
@@ -209,12 +247,18 @@ class RawArchive:
         except CopyDamaged:
             return 0
 
-    def _may_take_up(self, archived: str, source: Path) -> bool:
+    def _may_take_up(self, archived: str, source: Path, *, masked: bool) -> bool:
         """Whether the file begins with all of a copy; true where there is no copy, or none can be made."""
         try:
+            if masked and source.suffix == SUFFIX:
+                with self.open(archived) as ours, opened(source) as theirs:
+                    return is_masked_from(ours, theirs, unfinished=True)
+            if masked:
+                with self.original(archived) as ours, source.open("rb") as theirs:
+                    return is_masked_from(ours, theirs, unfinished=True)
             with self.original(archived) as ours, source.open("rb") as theirs:
                 while block := ours.read(1 << 20):
-                    if theirs.read(len(block)) != block:
+                    if (theirs_too := theirs.read(len(block))) != block and not _erased_from(block, theirs_too):
                         return False
         except CopyDamaged:
             return False
@@ -248,6 +292,14 @@ def _append(source: BinaryIO, target: Path) -> Copied:
         copy.flush()
         os.fsync(copy.fileno())
         return _copied(state, copy, size)
+
+
+def _erased_from(ours: bytes, theirs: bytes) -> bool:
+    """Whether two pieces are the same but for lines that were erased from ours."""
+    if len(ours) != len(theirs):
+        return False
+    mine, other = ours.split(b"\n"), theirs.split(b"\n")
+    return len(mine) == len(other) and all(a == b or not a.strip(b" ") for a, b in zip(mine, other, strict=True))
 
 
 def _copied(state: os.stat_result, copy: BinaryIO, size: int) -> Copied:

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -11,6 +11,8 @@ from ..core.conversation import UNINDEXED, Exchange, Fact, Kind, Note, Session
 from .exchanges import left_behind
 from .exclusion import Exclusion
 from .formats import Format
+from .lines import split
+from .oblivion import FORGOTTEN, Oblivion
 from .parsing import Parsed, parse
 from .recursion import leave_out
 from .redaction import Redactor
@@ -30,11 +32,12 @@ Places = Callable[[Collection[str]], Mapping[str, Place]]
 
 @dataclass(frozen=True, slots=True)
 class Boundaries:
-    """Where telling ends: our own home, secrets, excluded folders."""
+    """Where telling ends: our own home, secrets, excluded folders, what was forgotten."""
 
     home: Path
     redactor: Redactor
     exclusion: Exclusion = field(default_factory=Exclusion)
+    oblivion: Oblivion | None = None
 
 
 class Reading:
@@ -50,6 +53,8 @@ class Reading:
         self._found = Parsed(source.resume, source.resume.byte)
         self.titles: list[Note] = []
         """Titles that name a record, which may belong to another session."""
+        self.forgotten: dict[str, int] = {}
+        """Records that a person had forgotten, and the lines they stand on."""
 
     @property
     def first(self) -> int:
@@ -67,6 +72,11 @@ class Reading:
         return self._found.exchanges
 
     @property
+    def says_nothing(self) -> bool:
+        """Whether there is no line in it that was not forgotten."""
+        return bool(self._source.coverage) and self._source.coverage.keys() == {FORGOTTEN}
+
+    @property
     def records(self) -> dict[str, int]:
         """The new record ids, and the lines they stand on."""
         return self._found.records
@@ -80,6 +90,7 @@ class Reading:
             elsewhere = self._known_elsewhere()
         if elsewhere:
             self._found = self._parse(file, self._found.start, elsewhere.keys())
+        self._forget(file)
         self._leave_out()
         for note in self._found.notes:
             self._note(note)
@@ -92,6 +103,22 @@ class Reading:
     @property
     def _is_unindexed(self) -> bool:
         return self._found.unindexed or UNINDEXED in self._session.links
+
+    def _forget(self, file: BinaryIO) -> None:
+        """What a person had forgotten stays so, wherever it comes from."""
+        found, oblivion = self._found, self._boundaries.oblivion
+        if not oblivion:
+            return
+        rows = split(file, start_byte=found.start.byte, start_line=found.start.line)
+        gone = oblivion.lines(self._source.path, rows) | oblivion.records(found.records)
+        for place in range(self.lines):
+            if found.start.line + place in gone:
+                found.outcomes[place] = FORGOTTEN
+        kept = (replace(each, turns=tuple(t for t in each.turns if t.line not in gone)) for each in found.exchanges)
+        found.exchanges = [each for each in kept if each.turns]
+        found.notes = [note for note in found.notes if note.line not in gone]
+        self.forgotten = {record: line for record, line in found.records.items() if line in gone}
+        found.records = {record: line for record, line in found.records.items() if line not in gone}
 
     def _leave_out(self) -> None:
         """What nobody said, and what nobody else may know."""

@@ -11,16 +11,20 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from ..core.clock import now
 from ..core.conversation import Session
 from ..core.errors import CopyDamaged, SourceUnreadable
+from .blanking import remove
 from .copies import Copy, sync_folder
 from .formats import Container, Format
 from .formats.container import Conversation
+from .masker import Masker
+from .masking import Masking
+from .oblivion import Oblivion
 from .raw import Copied, Stat
 from .renewal import loses_nothing, rewritten
 from .store import Source, Store
@@ -37,7 +41,8 @@ _log = logging.getLogger(__name__)
 class Unrolled:
     """A copy that holds all that a conversation says now. `grown` when what it held stands where it stood.
 
-    `path` is where the conversation stands, `continued` the source that this is, where it is not new.
+    `path` is where the conversation stands, `continued` the source that this is, where it is not new. `masker` masked
+    the copy, if anything did.
     """
 
     path: Path
@@ -46,6 +51,7 @@ class Unrolled:
     archived: str
     continued: Source | None
     grown: bool
+    masker: Masker | None = None
 
 
 @dataclass(slots=True)
@@ -63,9 +69,9 @@ class _Held:
 class Unroller:
     """Takes containers apart into copies that can be read as any other."""
 
-    def __init__(self, store: Store, root: Path) -> None:
-        """`root` is the folder of the copies."""
-        self._store, self._root = store, root
+    def __init__(self, store: Store, root: Path, masking: Masking, erased: Oblivion | None = None) -> None:
+        """`root` is the folder of the copies, `erased` knows what is not copied again."""
+        self._store, self._root, self._masking, self._erased = store, root, masking, erased
 
     def changed(self, container: Transcript, known: Container) -> int | None:
         """The state of a container that is not as it was taken up; None where it is. Raises `SourceUnreadable`."""
@@ -98,9 +104,20 @@ class Unroller:
         copy = Copy(self._root, archived)
         if source is not None and source.inode == conversation.mark and copy.size() >= source.size:
             return None
+        if self._erased:
+            told, erased = conversation.rows, self._erased
+            conversation = replace(conversation, rows=lambda: erased.without(conversation.path, told()))
+        masker = self._masking.masker(source)
+        if masker is not None:
+            self._masking.complete(archived)
+            said, masked = conversation.rows, masker.masked
+            conversation = replace(conversation, rows=lambda: map(masked, said()))
         size, grown = unroll(conversation, known, copy)
+        if source is None and not size:
+            remove(copy)  # all of it was erased
+            return None
         copied = Copied(Stat(0, conversation.mark, (conversation.at or now()) * 1_000_000, size), b"", b"")
-        return Unrolled(conversation.path, known, copied, archived, source, grown)
+        return Unrolled(conversation.path, known, copied, archived, source, grown, masker)
 
     def _free_name(self, wanted: str) -> str:
         path, name, number = PurePosixPath(wanted), wanted, 1

@@ -31,18 +31,23 @@ LEASE = ARCHIVER
 class Pipeline:
     """All stages over one home. One process takes up at a time; a second raises `LeaseHeld`."""
 
-    def __init__(self, home: Home, model: str | None = None, exclude: Sequence[str] = ()) -> None:
+    def __init__(
+        self, home: Home, model: str | None = None, exclude: Sequence[str] = (), *, mask: bool = False
+    ) -> None:
         """Open the archive in this home, making it if there is none; `model` embeds, the packaged one by default.
 
         Folders that match one of the patterns in `exclude` are left alone; raises `ConfigInvalid` for a bad pattern.
+        With `mask`, secrets are masked in the copies, too.
         """
         exclusion = Exclusion(exclude)
+        self._home, self._model, self._exclusion = home, model, exclusion
         embedder = load(model or DEFAULT_MODEL)
         home.make()
         with ExitStack() as opened:
             self._store = opened.enter_context(Store.create(home.database))
             raw = RawArchive(home.archive)
-            self._ingest, self._sealer = Ingest(self._store, raw, exclusion), Sealer(self._store, raw)
+            self._ingest = Ingest(self._store, raw, exclusion, mask=mask)
+            self._sealer = Sealer(self._store, raw)
             self._intake = Intake(self._store, Redactor(home.key()))
             self._indexer = Indexer(self._store, Generations(home.index), embedder)
             self._close = opened.pop_all().close
@@ -54,6 +59,7 @@ class Pipeline:
         """
         start, result = time.monotonic(), Report()
         with self._store.leases.hold(LEASE, patience):
+            self._finish_erasing(report)
             result.ingested = self._ingest.run(transcripts, lambda done, total: report("Archiving", done, total))
             self._note("archive", result.ingested.problems)
         self._publish()
@@ -65,6 +71,15 @@ class Pipeline:
             self._note("seal", result.sealing.problems)
         result.complete = time.monotonic() - start
         return result
+
+    def _finish_erasing(self, report: Reporter) -> None:
+        """What is being erased since a pass was killed, or since it can no longer be had back."""
+        if self._store.tombstones.exist():
+            from .erasure import erase_expired, finish, is_unfinished
+
+            erase_expired(self._home, self._store)
+            if is_unfinished(self._store):
+                finish(self._home, self._store, self._exclusion, self._model, report)
 
     def _learn(self, result: Report, report: Reporter) -> None:
         # The rules are loaded when they are needed: text is searchable that much sooner.

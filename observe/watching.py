@@ -12,18 +12,21 @@ from ..archiver.events import Events
 from ..archiver.exclusion import Exclusion
 from ..archiver.raw import RawArchive
 from ..archiver.scanning import Scan
-from ..archiver.store import WATCHER, Store
+from ..archiver.store import ARCHIVER, WATCHER, Store
 from ..archiver.watching import Clock, SystemClock, Watch
 from ..core.errors import LeaseHeld, PalaverError, StoreMissing
 from ..core.home import Home
 from ..core.report import Pass
 from .catching_up import Caught, Helper
+from .erasure import finish, is_unfinished
 from .learning import Learning
 
 _SEAL: Final = 3600.0
 """Seconds between two looks for copies that went quiet."""
 _HEARTBEAT: Final = 60.0
 """Seconds between two notes that the archiver lives."""
+_ERASING: Final = 60.0
+"""Seconds to wait for another process that archives."""
 _BACK_OFF: Final = (1.0, 60.0)
 """Seconds until the first, and the longest until any other, attempt after a failure."""
 
@@ -42,13 +45,17 @@ class Watcher:
         model: Callable[[], str | None] = lambda: None,
         clock: Clock | None = None,
         wait: Callable[[float], None] = time.sleep,
-        exclude: Sequence[str] = (),
+        exclude: Callable[[], Sequence[str]] = tuple,
+        mask: Callable[[], bool] = lambda: False,
     ) -> None:
         """`model` is asked before each round of embedding; None is the packaged one.
 
-        Folders that match a pattern in `exclude` are left alone; raises `ConfigInvalid` for a bad pattern.
+        Folders that match a pattern in `exclude` are left alone; raises `ConfigInvalid` for a bad pattern. With `mask`,
+        secrets are masked in the copies, too. Both are asked in each round.
         """
-        self._exclusion = Exclusion(exclude)
+        self._exclude, self._mask = exclude, mask
+        self._heeded = exclude(), mask()
+        self._exclusion = Exclusion(self._heeded[0])
         self._home, self._events, self._tell, self._model = home, events, tell, model
         self._scan, self._helper = Scan(), Helper(home)
         self._clock, self._wait = clock or SystemClock(), wait
@@ -76,16 +83,24 @@ class Watcher:
         self._scan.forget()
         with Store.create(self._home.database) as store, store.leases.hold(WATCHER, patience=1.0):
             raw = RawArchive(self._home.archive)
-            watch = Watch(store, raw, self._scan, self._events, self._clock, self._exclusion)
+            self._finish_erasing(store)
+            watch = Watch(store, raw, self._scan, self._events, self._clock, self._exclusion, mask=self._heeded[1])
             learning = Learning(store, self._helper, self._model, self._clock)
             self._tell("watching", {})
             while True:
                 self._round(store, watch, learning)
                 self._delay = _BACK_OFF[0]
 
+    def _finish_erasing(self, store: Store) -> None:
+        """What was being erased when a process was killed."""
+        if is_unfinished(store):
+            with store.leases.hold(ARCHIVER, _ERASING):
+                finish(self._home, store, self._exclusion, self._model())
+
     def _round(self, store: Store, watch: Watch, learning: Learning) -> None:
         if not self._home.database.exists():
             raise StoreMissing(self._home.root)
+        self._heed(watch)
         taken = watch.round()
         if taken is not None:
             self._tell_of_pass(taken)
@@ -99,6 +114,14 @@ class Watcher:
                 store.stages.note("watch")
         if now >= self._seal and learning.quiet:
             self._seal_some(store, watch, now)
+
+    def _heed(self, watch: Watch) -> None:
+        """Go on by what the settings say now."""
+        told = self._exclude(), self._mask()
+        if told != self._heeded:
+            self._heeded, self._exclusion = told, Exclusion(told[0])
+            watch.heed(self._exclusion, mask=told[1])
+            self._tell("settings", {"exclude": len(told[0]), "mask_archive": told[1]})
 
     def _seal_some(self, store: Store, watch: Watch, now: float) -> None:
         done = watch.seal()

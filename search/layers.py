@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ..core import ids
-from ..core.disclosure import IDS_MAX, Detail, Query, Results, Transcript
+from ..core.disclosure import IDS_MAX, Detail, Query, Results, Timeline, Transcript
 from ..core.errors import TooManyIds, UnknownIds
 from ..core.home import Home
 from .embedder import DEFAULT_MODEL, load
@@ -38,6 +38,13 @@ class Layers:
         """Layer 1: what matches, one compact hit per event."""
         return self._hits.search(query)
 
+    def timeline(self, public: str, around: int = 3) -> Timeline:
+        """What was said and learned just before and after a hit; raises `UnknownIds` or `NotInConversation`."""
+        key = ids.key(public)
+        if key is None:
+            raise UnknownIds([public])
+        return self._hits.around(public, key, around)
+
     @cached_property
     def _hits(self) -> "Hits":
         from .engine import Engine
@@ -48,11 +55,13 @@ class Layers:
 
     @cached_property
     def _passages(self) -> "Passages":
+        from ..archiver.oblivion import Oblivion
         from ..archiver.raw import RawArchive
         from ..archiver.redaction import Redactor
         from .passages import Passages
 
-        return Passages(self._store, RawArchive(self._home.archive), Redactor(self._home.key()))
+        key = self._home.key()
+        return Passages(self._store, RawArchive(self._home.archive), Redactor(key), Oblivion(self._store, key))
 
     def get_observations(self, wanted: Sequence[str]) -> tuple[Detail, ...]:
         """Layer 2: everything known about these hits, in the order asked; raises `TooManyIds` or `UnknownIds`."""

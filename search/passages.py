@@ -8,6 +8,7 @@ from ..archiver.discretion import Discretion
 from ..archiver.exchanges import group
 from ..archiver.formats import by_agent
 from ..archiver.lines import split
+from ..archiver.oblivion import FORGOTTEN, Oblivion
 from ..archiver.raw import RawArchive
 from ..archiver.redaction import Redactor
 from ..archiver.store import Source, Store
@@ -26,8 +27,8 @@ _TELLING = 100_000
 class Passages:
     """Reads the archive by path and lines. Nothing outside it can be named."""
 
-    def __init__(self, store: Store, raw: RawArchive, redactor: Redactor) -> None:
-        self._store, self._raw, self._discretion = store, raw, Discretion(redactor)
+    def __init__(self, store: Store, raw: RawArchive, redactor: Redactor, oblivion: Oblivion | None = None) -> None:
+        self._store, self._raw, self._discretion, self._oblivion = store, raw, Discretion(redactor), oblivion
 
     def read(self, path: str, start: int, end: int | None) -> Transcript:
         """The conversation on these lines (1-based, inclusive; to the last one without `end`).
@@ -67,7 +68,21 @@ class Passages:
         """The lines as the agent wrote them, line ends included."""
         source, last = self._range(path, start, end)
         near = self._store.exchanges.before(source.id or 0, start)
-        return self._raw.lines(source.archived, start, last, (near.start_line, near.start_byte))
+        rows = self._raw.lines(source.archived, start, last, (near.start_line, near.start_byte))
+        gone = self._gone(source, start, last)
+        return (row for number, row in enumerate(rows, start) if number not in gone) if gone else rows
+
+    def _gone(self, source: Source, start: int, last: int) -> set[int]:
+        """Those of these lines that were forgotten."""
+        if not self._oblivion:
+            return set()
+        near = self._store.exchanges.before(source.id or 0, start)
+        with self._raw.open(source.archived) as file:
+            lines = split(file, start_byte=near.start_byte, start_line=near.start_line)
+            gone = self._oblivion.lines(source.path, islice(lines, last - near.start_line + 1))
+        session = Session(source.agent, "")
+        turns = [turn for each in self._said(source, session, start, last, shorten=True) for turn in each.turns]
+        return gone | self._oblivion.records({turn.record: turn.line for turn in turns if turn.record})
 
     def _range(self, path: str, start: int, end: int | None) -> tuple[Source, int]:
         """The source a path means and its last line wanted; raises `PathOutsideArchive` or `InvalidLineRange`."""
@@ -76,7 +91,7 @@ class Passages:
         if end is not None and end < start:
             raise InvalidLineRange("endLine must be ≥startLine")
         source = self._store.sources.by_archived(self._raw.relative(path))
-        if source is None:
+        if source is None or source.coverage.keys() == {FORGOTTEN}:
             raise PathOutsideArchive(path)
         if start > max(1, source.lines):
             raise InvalidLineRange(f"startLine {start} is past the last line, {source.lines}")
@@ -85,6 +100,14 @@ class Passages:
     def _exchanges(
         self, source: Source, session: Session, start: int, last: int, *, shorten: bool
     ) -> Iterator[Exchange]:
+        """The exchanges that have turns on these lines, with those turns alone that were not forgotten."""
+        gone = self._gone(source, start, last)
+        for each in self._said(source, session, start, last, shorten=shorten):
+            turns = tuple(turn for turn in each.turns if turn.line not in gone) if gone else each.turns
+            if turns:
+                yield replace(each, turns=turns)
+
+    def _said(self, source: Source, session: Session, start: int, last: int, *, shorten: bool) -> Iterator[Exchange]:
         """The exchanges that have turns on these lines, with those turns alone.
 
         What was left behind is known from the store: a rewind may follow long after the lines that are read here.

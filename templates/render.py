@@ -25,14 +25,16 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from ..core.checkup import Checkup, Diagnosis, Rebuilt
 from ..core.clock import show_day, show_minute
 from ..core.conversation import SessionKind
-from ..core.disclosure import Detail, Filters, Hit, Mode, Results, Transcript
+from ..core.disclosure import BUDGET, Absence, Detail, Filters, Hit, Mode, Results, Timeline, Transcript
 from ..core.document import DocumentStats, IndexedDirectory
 from ..core.errors import TemplateInvalid
+from ..core.forgetting import Outcome, Past, Preview
 from ..core.memory import Edge, HeldMemory, MemoryEvent
 from ..core.report import Exported, Report, Secrets, Status
 from ..core.spending import DeadLetter, Estimate, Extraction, Stats, dollars
 from ..core.tokens import count
 from . import quote
+from .budget import fitting_details, fitting_transcript, most_that_fit
 from .dialogue import Excerpt, share, steps
 
 _SLOT = "\0"
@@ -44,12 +46,16 @@ _FULL_LIST = 10
 """Hits of a list that is asked for without a limit."""
 _FRAME, _COLUMNS = 33, 17
 """Tokens of heading and closing line; of a hit's id, date, type and score."""
+_FURTHER = 12
+"""Tokens of the way to the next page."""
 _PROJECT, _LEAST_TITLE = 6, 8
 """Tokens that a project's name may have, and that a title gets even where the average is overrun."""
 _NAME = 40
 """Tokens of a session's id or a project's name where it stands outside the envelope: a UUID has about 25."""
 _WHOLE = 1_000
 """Tokens that no name or title has."""
+_LISTED = 20
+"""Lines of a list of what would be forgotten; its totals are exact."""
 _FAULTS = (TemplateError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, OSError)
 """What a template of the user can raise while it is compiled or rendered."""
 
@@ -59,40 +65,89 @@ class Renderer:
 
     A file in `user_folder` replaces the packaged template of the same name. It runs in a sandbox, and when it is
     broken `TemplateInvalid` names the file and the line. Stored text is only ever a value, never a template.
-    With `at_shell` a reply names the next layer by its command instead of its tool; with `roomy` titles are whole.
+    With `at_shell` a reply names the next layer by its command instead of its tool; with `roomy` titles are whole and
+    what was found is highlighted. No reply of the three layers has more tokens than the `budget`.
     """
 
-    def __init__(self, user_folder: Path | None = None, *, at_shell: bool = False, roomy: bool = False) -> None:
-        self._at_shell, self._roomy = at_shell, roomy
+    def __init__(
+        self, user_folder: Path | None = None, *, at_shell: bool = False, roomy: bool = False, budget: int = BUDGET
+    ) -> None:
+        self._at_shell, self._roomy, self._budget = at_shell, roomy, budget
         self._packaged = _prepared(Environment(**_settings(FunctionLoader(_packaged))))  # noqa: S701 - markdown, not HTML
         self._override = None if user_folder is None else _Override(user_folder)
 
-    def search(self, results: Results, *, facts: bool = False) -> str:
-        """Layer 1: one line per hit; with `facts` a block per hit; several concepts are shown as conversations."""
+    def search(self, results: Results, *, facts: bool = False, explain: bool = False) -> str:
+        """Layer 1: one line per hit; with `facts` a block per hit; several concepts are shown as conversations. With
+        `explain` each hit says what its score is made of.
+        """
         several = len(results.query.concepts) > 1
-        missing = _missing(results)
         if not results.hits:
-            noun = "conversations" if several else "observations"
-            return self._render("search_none", noun=noun, filters=_removable(results.query.filters), missing=missing)
+            return self._nothing(results, "conversations" if several else "observations")
         name = "search_conversations" if several else "search_facts" if facts else "search"
-        several_projects = len({hit.project for hit in results.hits}) > 1
+
+        def shown(many: int) -> str:
+            return self._page(name, results, results.hits[:many], explain=explain)
+
+        fitting = most_that_fit(lambda many: count(shown(many)), len(results.hits), self._budget)
+        return shown(max(fitting, 1))
+
+    def _page(self, name: str, results: Results, hits: Sequence[Hit], *, explain: bool) -> str:
+        cut = len(hits) < len(results.hits)
+        further = hits[-1].cursor if cut else results.cursor
         return self._render(
             name,
-            hits=results.hits,
-            missing=missing,
-            several_projects=several_projects,
-            title_room=_WHOLE if self._roomy else _title_room(results.hits),
+            hits=hits,
+            missing=_missing(results),
+            respelled=results.respelled,
+            scored=bool(results.query.concepts),
+            several_projects=len({hit.project for hit in hits}) > 1,
+            title_room=_WHOLE if self._roomy else _title_room(hits, _FURTHER if further and self._at_shell else 0),
             project_room=_WHOLE if self._roomy else _PROJECT,
-            **_price(results.hits),
+            roomy=self._roomy,
+            explain=explain,
+            cut=len(results.hits) if cut else 0,
+            further=further,
+            **_price(hits),
         )
 
+    def _nothing(self, results: Results, noun: str) -> str:
+        why = results.why or Absence()
+        return self._render(
+            "search_none",
+            noun=noun,
+            filters=_removable(results.query.filters),
+            missing=_missing(results),
+            why=why,
+            lag=results.index_lag,
+            title_room=_WHOLE if self._roomy else _title_room(why.weak),
+        )
+
+    def timeline(self, timeline: Timeline) -> str:
+        """What stands before and after a hit, one line each, with the hit marked."""
+        room = _WHOLE if self._roomy else _title_room(timeline.hits)
+        return self._render("timeline", timeline=timeline, title_room=room, **_price(timeline.hits))
+
     def observations(self, details: Sequence[Detail]) -> str:
-        """Layer 2: every observation whole, with the lines that prove it."""
-        return self._render("observations", details=details, **_price(details))
+        """Layer 2: every observation whole, with the lines that prove it; those that do not fit are named."""
+        every = tuple(details)
+
+        def shown(some: tuple[Detail, ...]) -> str:
+            rest = [detail.id for detail in every[len(some) :]]
+            return self._render("observations", details=some, rest=rest, **_price(some))
+
+        return shown(fitting_details(every, lambda some: count(shown(some)), self._budget))
 
     def read(self, transcript: Transcript) -> str:
         """Layer 3: the conversation. Results of tools share a limited room unless a single line was asked for."""
-        limit = share(transcript.exchanges, whole=transcript.start_line == transcript.end_line)
+        whole = transcript.start_line == transcript.end_line
+
+        def shown(part: Transcript) -> str:
+            return self._transcript(part, whole=whole)
+
+        return shown(fitting_transcript(transcript, lambda part: count(shown(part)), self._budget))
+
+    def _transcript(self, transcript: Transcript, *, whole: bool) -> str:
+        limit = share(transcript.exchanges, whole=whole)
         dialogue = [(exchange, steps(exchange, limit)) for exchange in transcript.exchanges]
         excerpts = [part for _, shown in dialogue for step in shown for part in (step.said, step.result) if part]
         about = (
@@ -160,6 +215,18 @@ class Renderer:
     def secrets(self, found: Secrets) -> str:
         """Which kinds of secrets were taken out, and where."""
         return self._render("secrets", found=found)
+
+    def forget_preview(self, preview: Preview) -> str:
+        """Exactly what would be forgotten: counts, and titles of the first."""
+        return self._render("forget_preview", preview=preview, room=_LISTED)
+
+    def forget_done(self, done: Outcome) -> str:
+        """What was forgotten, how that was verified, and what is out of reach."""
+        return self._render("forget_done", done=done, room=_LISTED)
+
+    def forgotten(self, past: Sequence[Past]) -> str:
+        """What was forgotten before, and until when it can be had back."""
+        return self._render("forgotten", past=past)
 
     def next_steps(self, command: str, server: str, own: str = "") -> str:
         """What to do once an archive is there.
@@ -267,10 +334,12 @@ def _price(items: Sequence[Hit] | Sequence[Detail]) -> dict[str, int]:
     return {"cheapest": min(tokens), "dearest": max(tokens)}
 
 
-def _title_room(hits: Sequence[Hit]) -> int:
-    """The tokens a title may have: what short titles leave over goes to the long ones."""
+def _title_room(hits: Sequence[Hit], frame: int = 0) -> int:
+    """The tokens a title may have, `frame` being what the list has besides: what short titles leave over goes to the
+    long ones.
+    """
     # A short list pays for its frame only in part: what it saves would be the words that tell its few hits apart.
-    room = (_PER_HIT - _COLUMNS) * len(hits) - round(_FRAME * min(1, len(hits) / _FULL_LIST))
+    room = (_PER_HIT - _COLUMNS) * len(hits) - round((_FRAME + frame) * min(1, len(hits) / _FULL_LIST))
     headings = [project for project, _ in groupby(hit.project for hit in hits)]
     if len(headings) > 1:
         room -= sum(min(count(project), _PROJECT) + 2 for project in headings)
@@ -322,5 +391,6 @@ _FILTERS: Mapping[str, Any] = {
     "excerpt": _excerpt,
     "files": _files,
     "line": quote.line,
+    "marked": quote.marked,
     "minute": show_minute,
 }

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from .changes import Changes, Entity
+from .confirmations import Confirmation, Confirmations
 from .containers import Containers
 from .database import Database, is_wal_safe, sqlite_version
 from .documents import Document, Documents, Queued
@@ -24,6 +25,8 @@ from .publications import Publications
 from .sessions import Sessions
 from .sources import Place, Source, Sources
 from .stages import Stages
+from .summaries import Summaries
+from .tombstones import Forgotten, State, Tombstones
 from .vectors import StoredVector, Vectors
 
 __all__ = [
@@ -32,16 +35,19 @@ __all__ = [
     "MODEL_PREFIX",
     "WATCHER",
     "Batch",
+    "Confirmation",
     "DeadJob",
     "Document",
     "Edit",
     "Entity",
+    "Forgotten",
     "Job",
     "Lease",
     "Place",
     "Planned",
     "Queued",
     "Source",
+    "State",
     "Store",
     "StoredExchange",
     "StoredItem",
@@ -65,11 +71,14 @@ class Store:
         self.exchanges = Exchanges(database, self.changes)
         self.edits = Edits(database)
         self.observations = Observations(database, self.changes)
+        self.confirmations = Confirmations(database)
+        self.summaries = Summaries(database, self.changes, self.observations)
         self.vectors = Vectors(database, self.changes)
         self.memories = Memories(database, self.changes)
         self.memory_events = MemoryEvents(database)
         self.memory_edges = MemoryEdges(database)
         self.documents = Documents(database, self.changes)
+        self.tombstones = Tombstones(database)
         self.leases = Leases(database)
         self.publications = Publications(database)
         self.integrity = Integrity(database, self.changes)

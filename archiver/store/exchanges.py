@@ -37,6 +37,18 @@ class Head(NamedTuple):
     path: str
 
 
+class Outline(NamedTuple):
+    """An exchange without what was said in it: whose it is, when it was, and which lines of its source it takes."""
+
+    key: int
+    session: int
+    source: int
+    at: int | None
+    start_line: int
+    end_line: int
+    end_byte: int
+
+
 class Start(NamedTuple):
     """Where an exchange begins in its source."""
 
@@ -104,6 +116,18 @@ class Exchanges:
         rows = self._db.rows(f"SELECT {_COLUMNS} {_FROM} WHERE e.source = ? AND e.ordinal = ?", (source, ordinal))
         return _stored(rows[0]) if rows else None
 
+    def around(self, key: int, count: int) -> list[int]:
+        """The keys of an exchange and of up to `count` before and after it in its source, in order; none where there
+        is no such exchange.
+        """
+        rows = self._db.rows(
+            """SELECT near.item FROM exchange this JOIN exchange near ON near.source = this.source
+                   AND near.ordinal BETWEEN this.ordinal - ? AND this.ordinal + ?
+               WHERE this.item = ? ORDER BY near.ordinal""",
+            (count, count, key),
+        )
+        return [cast(int, row[0]) for row in rows]
+
     def before(self, source: int, line: int) -> Start:
         """Where the exchange that holds a line begins; the start of the file when none does."""
         row = self._db.one(
@@ -133,6 +157,13 @@ class Exchanges:
             f"SELECT {_COLUMNS} {_FROM} WHERE {_UNOBSERVED} ORDER BY i.key LIMIT ?", (extractor, limit)
         )
         return [_stored(row) for row in rows]
+
+    def outlines(self) -> list[Outline]:
+        """Every exchange in outline, by key."""
+        rows = self._db.rows(
+            f"SELECT i.key, i.session, e.source, i.at, e.start_line, e.end_line, e.end_byte {_FROM} ORDER BY i.key"
+        )
+        return [Outline(*cast("tuple[int, int, int, int | None, int, int, int]", row)) for row in rows]
 
     def count_unobserved(self, extractor: str) -> int:
         """How many exchanges wait for the rules."""

@@ -61,7 +61,7 @@ class Jobs:
         kind = "e.observed LIKE ? AND e.observed <> ?" if outdated else "e.observed NOT LIKE ? AND e.observed <> ?"
         rows = self._db.rows(
             f"""SELECT e.item FROM exchange e JOIN item i ON i.key = e.item
-                WHERE {kind} ORDER BY coalesce(i.at, 0) DESC, i.key DESC""",
+                WHERE {kind} AND e.observed <> '{MODEL_PREFIX}renounced' ORDER BY coalesce(i.at, 0) DESC, i.key DESC""",
             (f"{MODEL_PREFIX}%", extractor),
         )
         return [cast(int, row[0]) for row in rows]

@@ -72,6 +72,15 @@ class Memories:
         )
         return {held.key: held for held in map(_held, rows)}
 
+    def all(self) -> list[HeldMemory]:
+        """Every memory, whatever its state, by key."""
+        return [_held(row) for row in self._db.rows(f"SELECT {_COLUMNS} FROM memory ORDER BY item")]
+
+    def erase(self, keys: Sequence[int]) -> None:
+        """Delete memories with their history and their edges."""
+        self._db.run_many("DELETE FROM item WHERE key = ?", [(key,) for key in keys])
+        self._changes.log(Entity.ITEM, keys)
+
     def previews(self, keys: Sequence[int], length: int) -> dict[int, tuple[str, str]]:
         """Type and the first characters of each memory's content."""
         rows = self._db.rows(

@@ -31,6 +31,11 @@ class MemoryEvents:
         )
         return [_event(row) for row in rows]
 
+    def in_context(self, context: str, kind: EventKind) -> list[int]:
+        """The memories to which this happened in this context."""
+        rows = self._db.rows("SELECT DISTINCT memory FROM memory_event WHERE context = ? AND kind = ?", (context, kind))
+        return [cast(int, row[0]) for row in rows]
+
     def count(self, memory: int) -> dict[EventKind, int]:
         """How many events of each kind a memory has."""
         rows = self._db.rows("SELECT kind, count(*) FROM memory_event WHERE memory = ? GROUP BY kind", (memory,))

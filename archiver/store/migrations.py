@@ -294,6 +294,30 @@ CREATE TABLE publication (
 );
 """
 
+_FORGETTING: Final = """
+CREATE TABLE forgetting (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('kept', 'erasing', 'erased'))
+);
+CREATE TABLE tombstone (
+    mark INTEGER NOT NULL,
+    forgetting INTEGER NOT NULL REFERENCES forgetting,
+    PRIMARY KEY (mark, forgetting)
+) WITHOUT ROWID;
+CREATE INDEX tombstone_forgetting ON tombstone (forgetting);
+CREATE TABLE erasure (
+    archived TEXT PRIMARY KEY,
+    forgetting INTEGER NOT NULL REFERENCES forgetting,
+    whole INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE emptied (
+    mark INTEGER PRIMARY KEY,
+    mtime INTEGER NOT NULL,
+    size INTEGER NOT NULL
+);
+"""
+
 # The twelfth value of a turn are the files it wrote.
 _EDITED: Final = """
 CREATE TABLE edited (
@@ -306,6 +330,39 @@ INSERT OR IGNORE INTO edited (exchange, path)
     FROM exchange, json_each(CAST(exchange.turns AS TEXT)) AS turn, json_each(turn.value, '$[11]') AS written;
 """
 
+# An observation that goes leaves what confirmed it to be observed anew, and its session's summary to be told anew.
+_CONFIRMATIONS: Final = """
+ALTER TABLE exchange ADD COLUMN refused INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE observation ADD COLUMN scope TEXT NOT NULL DEFAULT 'exchange';
+ALTER TABLE observation ADD COLUMN mark TEXT NOT NULL DEFAULT '';
+CREATE INDEX observation_mark ON observation (mark) WHERE mark != '';
+CREATE TABLE confirmation (
+    observation INTEGER NOT NULL REFERENCES observation ON DELETE CASCADE,
+    exchange INTEGER NOT NULL REFERENCES exchange ON DELETE CASCADE,
+    evidence TEXT NOT NULL,
+    PRIMARY KEY (observation, exchange)
+) WITHOUT ROWID;
+CREATE INDEX confirmation_exchange ON confirmation (exchange);
+CREATE TABLE summary (
+    session INTEGER PRIMARY KEY REFERENCES session ON DELETE CASCADE,
+    item INTEGER NOT NULL REFERENCES item ON DELETE CASCADE
+);
+CREATE INDEX summary_item ON summary (item);
+CREATE TRIGGER observation_gone BEFORE DELETE ON observation WHEN OLD.scope = 'exchange' BEGIN
+    UPDATE exchange SET observed = NULL
+        WHERE item IN (SELECT exchange FROM confirmation WHERE observation = OLD.item)
+        AND observed NOT LIKE 'llm:%';
+    INSERT INTO change (entity, id) SELECT 'item', s.item FROM summary s JOIN item i ON i.session = s.session
+        WHERE i.key = OLD.exchange;
+    DELETE FROM item WHERE key IN (SELECT s.item FROM summary s JOIN item i ON i.session = s.session
+        WHERE i.key = OLD.exchange);
+END;
+"""
+
+_MASKED: Final = """
+ALTER TABLE source ADD COLUMN masked TEXT NOT NULL DEFAULT '';
+"""
+
 MIGRATIONS: Final = (
     _M001_ARCHIVE_AND_OBSERVATIONS,
     _JOBS_AND_LEDGER,
@@ -315,5 +372,8 @@ MIGRATIONS: Final = (
     _RULES,
     _DOCUMENTS,
     _PUBLICATIONS,
+    _FORGETTING,
     _EDITED,
+    _CONFIRMATIONS,
+    _MASKED,
 )

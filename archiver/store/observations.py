@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import cast
 
 from ...core.observation import Evidence, Observation, ObservationType
 from .changes import Changes, Entity
-from .database import Database, Row
+from .database import Database, Row, Value
+from .jobs import MODEL_PREFIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +20,20 @@ class StoredObservation:
     session: int
     observation: Observation
     price: int
+    summary: bool = False
+    """Whether it sums up its session; it then stands with the exchange that its session began with."""
 
 
-_COLUMNS = """i.key, o.exchange, i.session, o.type, o.title, o.subtitle, o.narrative, o.facts, o.concepts,
-    o.files_read, o.files_modified, o.evidence, i.at, o.origin, o.extractor, o.price"""
-_FROM = "FROM observation o JOIN item i ON i.key = o.item"
+COLUMNS = """i.key, o.exchange, i.session, o.type, o.title, o.subtitle, o.narrative, o.facts, o.concepts,
+    o.files_read, o.files_modified, o.evidence, i.at, o.origin, o.extractor, o.price, o.scope"""
+_NAMES = """type, title, subtitle, narrative, facts, concepts, files_read, files_modified, evidence, origin, extractor,
+    price, mark"""
+_SET = ", ".join(f"{name.strip()} = ?" for name in _NAMES.split(","))
+FROM = "FROM observation o JOIN item i ON i.key = o.item"
+
+
+RENOUNCED = f"{MODEL_PREFIX}renounced"
+"""The extractor of an exchange from which a person wants nothing learned."""
 
 
 class Observations:
@@ -32,19 +42,38 @@ class Observations:
     def __init__(self, database: Database, changes: Changes) -> None:
         self._db, self._changes = database, changes
 
-    def replace(self, exchange: int, session: int, observations: Sequence[Observation], extractor: str) -> None:
-        """Make these the observations of an exchange; those that stay the same keep their keys.
+    def replace(
+        self,
+        exchange: int,
+        session: int,
+        observations: Sequence[Observation],
+        extractor: str,
+        marks: Sequence[str] = (),
+        refused: int = 0,
+    ) -> None:
+        """Make these the observations of an exchange. What is still said under its title keeps its key.
 
+        `marks` are what near-identical observations would have in common, one for each; `refused` facts had no proof.
         The exchange counts as changed too: its index entry carries the types and concepts learned from it.
         """
-        known = {stored.observation: stored.key for stored in self.of_exchange(exchange)}
-        new = [observation for observation in dict.fromkeys(observations) if known.pop(observation, None) is None]
-        gone = list(known.values())
+        known = [stored for stored in self.of_exchange(exchange) if not stored.summary]
+        marked = dict(zip(observations, marks, strict=True)) if marks else dict.fromkeys(observations, "")
+        kept = _matched(known, list(marked))
+        reworded = [stored.key for stored, now in kept if not _alike(stored.observation, now)]
+        gone = [stored.key for stored in known if stored.key not in {same.key for same, _ in kept}]
+        self._unconfirm(reworded)
         self._db.run_many("DELETE FROM item WHERE key = ?", [(key,) for key in gone])
-        added = [self._insert(exchange, session, observation) for observation in new]
-        self._db.run("UPDATE exchange SET observed = ? WHERE item = ?", (extractor, exchange))
-        if gone or added:
-            self._changes.log(Entity.ITEM, [exchange, *gone, *added])
+        for stored, now in kept:
+            self.rewrite(stored.key, now, marked[now], reworded=stored.key in reworded)
+        fresh = [one for one in marked if all(one is not now for _, now in kept)]
+        added = [self.insert(exchange, session, one, marked[one]) for one in fresh]
+        self._db.run("UPDATE exchange SET observed = ?, refused = ? WHERE item = ?", (extractor, refused, exchange))
+        if gone or added or reworded:
+            self._changes.log(Entity.ITEM, [exchange, *gone, *reworded, *added])
+
+    def count_refused(self) -> int:
+        """How many facts the rules made that no line bears out."""
+        return self._db.number("SELECT coalesce(sum(refused), 0) FROM exchange")
 
     def of_exchange(self, exchange: int) -> list[StoredObservation]:
         """The observations learned from one exchange, in the order they were made."""
@@ -53,64 +82,129 @@ class Observations:
     def of_exchanges(self, exchanges: Sequence[int]) -> dict[int, list[StoredObservation]]:
         """The observations of several exchanges, by exchange; those without any are left out."""
         marks = ",".join("?" * len(exchanges))
-        rows = self._db.rows(
-            f"SELECT {_COLUMNS} {_FROM} WHERE o.exchange IN ({marks}) ORDER BY i.key", tuple(exchanges)
-        )
+        rows = self._db.rows(f"SELECT {COLUMNS} {FROM} WHERE o.exchange IN ({marks}) ORDER BY i.key", tuple(exchanges))
         found: dict[int, list[StoredObservation]] = {}
-        for stored in map(_stored, rows):
+        for stored in map(stored_of, rows):
             found.setdefault(stored.exchange, []).append(stored)
         return found
 
     def load(self, keys: Sequence[int]) -> dict[int, StoredObservation]:
         """The observations with these keys; unknown keys are left out."""
         marks = ",".join("?" * len(keys))
-        rows = self._db.rows(f"SELECT {_COLUMNS} {_FROM} WHERE i.key IN ({marks})", tuple(keys))
-        return {stored.key: stored for stored in map(_stored, rows)}
+        rows = self._db.rows(f"SELECT {COLUMNS} {FROM} WHERE i.key IN ({marks})", tuple(keys))
+        return {stored.key: stored for stored in map(stored_of, rows)}
+
+    def of_origins(self, exchanges: Sequence[int], origins: Sequence[str]) -> dict[int, list[int]]:
+        """The observations of these exchanges, by exchange; only those of these origins where some are named."""
+        chosen = f"AND origin IN ({','.join('?' * len(origins))})" if origins else ""
+        rows = self._db.rows(
+            f"SELECT exchange, item FROM observation WHERE exchange IN (SELECT value FROM json_each(?)) {chosen}",
+            (json.dumps(list(exchanges)), *origins),
+        )
+        found: dict[int, list[int]] = {}
+        for exchange, item in rows:
+            found.setdefault(cast(int, exchange), []).append(cast(int, item))
+        return found
+
+    def renounce(self, exchanges: Sequence[int], observations: Sequence[int]) -> None:
+        """Delete these observations, and learn nothing from these exchanges any more while they say the same."""
+        self._db.run_many("DELETE FROM item WHERE key = ?", [(key,) for key in observations])
+        self._db.run_many("DELETE FROM job WHERE exchange = ?", [(key,) for key in exchanges])
+        self._db.run_many("UPDATE exchange SET observed = ? WHERE item = ?", [(RENOUNCED, key) for key in exchanges])
+        self._changes.log(Entity.ITEM, [*exchanges, *observations])
 
     def latest(self, session: int, before: int, limit: int) -> list[Observation]:
         """What a session taught before one of its exchanges, newest first."""
         rows = self._db.rows(
-            f"SELECT {_COLUMNS} {_FROM} WHERE i.session = ? AND o.exchange < ? ORDER BY i.key DESC LIMIT ?",
+            f"""SELECT {COLUMNS} {FROM} WHERE i.session = ? AND o.exchange < ? AND o.scope = 'exchange'
+                ORDER BY i.key DESC LIMIT ?""",
             (session, before, limit),
         )
-        return [_stored(row).observation for row in rows]
+        return [stored_of(row).observation for row in rows]
 
     def count_by_type(self) -> dict[str, int]:
         """How many observations there are of each type, most first."""
         rows = self._db.rows("SELECT type, count(*) FROM observation GROUP BY type ORDER BY 2 DESC, 1")
         return {str(name): cast(int, count) for name, count in rows}
 
-    def _insert(self, exchange: int, session: int, observation: Observation) -> int:
+    def rewrite(self, key: int, observation: Observation, mark: str = "", *, reworded: bool = True) -> None:
+        """Make a stored observation say this. Its vector goes when it is `reworded`."""
+        self._db.run(f"UPDATE observation SET {_SET} WHERE item = ?", (*_values(observation), mark, key))
+        self._db.run("UPDATE item SET at = ? WHERE key = ?", (observation.at, key))
+        if reworded:
+            self._db.run("UPDATE item SET embedded = NULL WHERE key = ?", (key,))
+
+    def insert(
+        self, exchange: int, session: int, observation: Observation, mark: str = "", *, summary: bool = False
+    ) -> int:
+        """Store an observation; its key."""
         key = self._db.run(
             "INSERT INTO item (kind, session, at) VALUES ('observation', ?, ?)", (session, observation.at)
         )
         self._db.run(
-            "INSERT INTO observation VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                key,
-                exchange,
-                observation.type,
-                observation.title,
-                observation.subtitle,
-                observation.narrative,
-                json.dumps(observation.facts),
-                json.dumps(observation.concepts),
-                json.dumps(observation.files_read),
-                json.dumps(observation.files_modified),
-                json.dumps([astuple(evidence) for evidence in observation.evidence]),
-                observation.origin,
-                observation.extractor,
-                observation.price,
-            ),
+            f"INSERT INTO observation (item, exchange, scope, {_NAMES}) VALUES ({','.join('?' * 16)})",
+            (key, exchange, "session" if summary else "exchange", *_values(observation), mark),
         )
         return key
+
+    def _unconfirm(self, keys: Sequence[int]) -> None:
+        """What these observations say changed: whatever confirmed them is to be observed anew."""
+        for key in keys:
+            self._db.run(
+                f"""UPDATE exchange SET observed = NULL WHERE observed NOT LIKE '{MODEL_PREFIX}%'
+                    AND item IN (SELECT exchange FROM confirmation WHERE observation = ?)""",
+                (key,),
+            )
+            self._db.run("DELETE FROM confirmation WHERE observation = ?", (key,))
+
+
+def _matched(
+    known: Sequence[StoredObservation], now: Sequence[Observation]
+) -> list[tuple[StoredObservation, Observation]]:
+    """Which stored observation each becomes: the one that says the same, else the one of the same title and origin."""
+    left = list(known)
+    found: list[tuple[StoredObservation, Observation]] = []
+    for alike in (_alike, _titled_alike):
+        for one in now:
+            same = next((stored for stored in left if alike(stored.observation, one)), None)
+            if same is not None and all(one is not other for _, other in found):
+                found.append((same, one))
+                left.remove(same)
+    return found
+
+
+def _alike(one: Observation, other: Observation) -> bool:
+    """Whether both are the same, whichever version of the rules or of a prompt said so."""
+    return replace(one, extractor="") == replace(other, extractor="")
+
+
+def _titled_alike(one: Observation, other: Observation) -> bool:
+    return (one.title, one.origin) == (other.title, other.origin)
+
+
+def _values(observation: Observation) -> tuple[Value, ...]:
+    """The columns of `_NAMES` but the mark."""
+    return (
+        observation.type,
+        observation.title,
+        observation.subtitle,
+        observation.narrative,
+        json.dumps(observation.facts),
+        json.dumps(observation.concepts),
+        json.dumps(observation.files_read),
+        json.dumps(observation.files_modified),
+        json.dumps([astuple(evidence) for evidence in observation.evidence]),
+        observation.origin,
+        observation.extractor,
+        observation.price,
+    )
 
 
 def _texts(value: object) -> tuple[str, ...]:
     return tuple(json.loads(str(value)))
 
 
-def _stored(row: Row) -> StoredObservation:
+def stored_of(row: Row) -> StoredObservation:
     key, exchange, session = (cast(int, value) for value in row[:3])
     observation = Observation(
         type=ObservationType(str(row[3])),
@@ -126,4 +220,4 @@ def _stored(row: Row) -> StoredObservation:
         origin=str(row[13]),
         extractor=str(row[14]),
     )
-    return StoredObservation(key, exchange, session, observation, cast(int, row[15]))
+    return StoredObservation(key, exchange, session, observation, cast(int, row[15]), row[16] == "session")

@@ -23,6 +23,11 @@ class Sessions:
         row = self._db.one("SELECT id FROM session WHERE agent = ? AND native_id = ?", (agent, native_id))
         return cast(int, row[0]) if row else None
 
+    def all(self) -> dict[int, Session]:
+        """Every session by its number."""
+        rows = self._db.rows(f"SELECT id, {_COLUMNS} FROM session ORDER BY id")
+        return {cast(int, number): _session(tuple(row)) for number, *row in rows}
+
     def places(self) -> list[str]:
         """The folder of every session that has exchanges."""
         rows = self._db.rows("SELECT cwd FROM session WHERE id IN (SELECT session FROM item)")
@@ -72,8 +77,8 @@ class Sessions:
     def _log_move(self, session: Session) -> None:
         moved = self._db.rows(
             """SELECT i.key FROM session s JOIN item i ON i.session = s.id
-               WHERE s.agent = ? AND s.native_id = ? AND (s.project, s.cwd) IS NOT (?, ?)""",
-            (session.agent, session.native_id, session.project, session.cwd),
+               WHERE s.agent = ? AND s.native_id = ? AND (s.project, s.cwd, s.branch) IS NOT (?, ?, ?)""",
+            (session.agent, session.native_id, session.project, session.cwd, session.branch),
         )
         self._changes.log(Entity.ITEM, [cast(int, row[0]) for row in moved])
 

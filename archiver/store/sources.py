@@ -26,6 +26,7 @@ class Source:
     compressed. Always `lines == sum(coverage.values())`; the `pending` bytes after `parsed` are a line still being
     written.
     `rules` is the version of the rules by which secrets were taken out of what it says.
+    `masked` is the version of those by which secrets were masked in the copy; empty when it is as the agent wrote it.
     `head` and `tail` are digests of the first and the last 4 KiB archived, by which an append is told from a rewrite.
     """
 
@@ -45,12 +46,13 @@ class Source:
     coverage: dict[str, int] = field(default_factory=dict[str, int])
     resume: Resume = field(default_factory=Resume)
     rules: str = VERSION
+    masked: str = ""
     id: int | None = None
 
 
 _COLUMNS = (
     "id, agent, path, archived, device, inode, mtime, size, head, tail, session, parsed, pending, lines, coverage, "
-    "resume, rules"
+    "resume, rules, masked"
 )
 
 
@@ -126,6 +128,11 @@ class Sources:
         )
         return [_source(row) for row in rows]
 
+    def unmasked(self) -> list[Source]:
+        """Sources whose copies were not masked, or by older rules."""
+        rows = self._db.rows(f"SELECT {_COLUMNS} FROM source WHERE masked <> ? ORDER BY id", (VERSION,))
+        return [_source(row) for row in rows]
+
     def is_first(self, source: Source) -> bool:
         """Whether no older source belongs to its session."""
         row = self._db.one("SELECT min(id) FROM source WHERE session = ?", (source.session,))
@@ -168,6 +175,11 @@ class Sources:
             (json.dumps(list(records)),),
         )
         return {str(record): (cast(int, source), cast(int, line)) for record, source, line in rows}
+
+    def records_of(self, source: int) -> dict[str, int]:
+        """The records that a source brought first, and the lines they stand on."""
+        rows = self._db.rows("SELECT id, line FROM record WHERE source = ?", (source,))
+        return {str(record): cast(int, line) for record, line in rows}
 
     def own(self, source: int, lines: dict[str, int]) -> None:
         """This source brought these records first, on these lines."""
@@ -212,12 +224,13 @@ def _values(source: Source) -> tuple[str | bytes | int | None, ...]:
         json.dumps(source.coverage),
         json.dumps([resume.line, resume.byte, resume.ordinal, resume.coverage]),
         source.rules,
+        source.masked,
     )
 
 
 def _source(row: Row) -> Source:
     number, agent, path, archived, device, inode, mtime, size, head, tail, session, *read = row
-    parsed, pending, lines, coverage, resume, rules = read
+    parsed, pending, lines, coverage, resume, rules, masked = read
     return Source(
         id=cast(int, number),
         agent=str(agent),
@@ -236,4 +249,5 @@ def _source(row: Row) -> Source:
         coverage=json.loads(str(coverage)),
         resume=Resume(*json.loads(str(resume))),
         rules=str(rules),
+        masked=str(masked),
     )

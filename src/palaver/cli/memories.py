@@ -1,4 +1,4 @@
-"""`palaver remember`, `recall`, `memories`, `forget` and `context`: what is held to be true."""
+"""`palaver remember`, `recall`, `memories` and `context`: what is held to be true."""
 
 from __future__ import annotations
 
@@ -225,26 +225,6 @@ def graph(memory_id: str, *, depth: int, as_json: bool) -> None:
         print_json({"origin": around.origin, "nodes": nodes, "edges": edges, "paths": paths})
     else:
         click.echo(f"```mermaid\n{around.mermaid()}\n```")
-
-
-@click.command(short_help="Put memories away; it can be undone.")
-@click.argument("ids", nargs=-1, required=True, metavar="ID...")
-@click.option("--force", is_flag=True, help="Golden rules too.")
-@as_json
-def forget(ids: Sequence[str], *, force: bool, as_json: bool) -> None:
-    """Put memories away, so that they are found no more. `palaver memories undo ID` holds them again."""
-    with _core() as core:
-        done = core.memories.forget(ids, force=force, reason="palaver forget")
-    gone, protected = [held.id for held in done.forgotten], [held.id for held in done.protected]
-    if as_json:
-        print_json({"forgotten": gone, "protected": protected})
-        return
-    if gone:
-        click.echo(f"Forgotten: {', '.join(gone)}. To hold one again: palaver memories undo {gone[0]}")
-    elif not protected:
-        click.echo("Nothing to do: they were forgotten before.")
-    if protected:
-        click.echo(f"Protected golden rules: {', '.join(protected)}. Add --force if you mean it.")
 
 
 @click.command(short_help="What a new session should know.")

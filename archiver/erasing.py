@@ -1,0 +1,102 @@
+"""Erasing: copies lose what was erased, and what comes along anew with an agent's file is taken out on its way in.
+
+What is to be done is written down in the transaction that decides it, so that whoever archives next finishes it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from ..core.conversation import Session
+from ..core.home import Home
+from ..core.progress import Progress, silent
+from .blanking import blank, remove, remove_leftovers
+from .compression import shown
+from .copies import Copy
+from .formats import by_agent
+from .lines import split
+from .oblivion import Oblivion
+from .parsing import Parsed, parse
+from .raw import Copied, RawArchive, unreadable
+from .redaction import Redactor
+from .resume import Resume
+from .store import Source, Store
+
+
+class Erasing:
+    """Takes erased lines out of the copies of one archive. Runs under the archiver's lease."""
+
+    def __init__(self, store: Store, raw: RawArchive) -> None:
+        self._store, self._raw = store, raw
+        self._home = Home(raw.root.parent)
+        self._key = self._home.key()
+        self.known = Oblivion(store, self._key, erased=True)
+
+    def finish(self, progress: Progress = silent) -> int:
+        """Clean every copy that is still to be cleaned; how many there were. Raises `OSError` and `CopyDamaged`."""
+        intended = self._store.tombstones.intended()
+        for done, (archived, whole) in enumerate(intended.items()):
+            progress(done, len(intended))
+            copy = Copy(self._raw.root, archived)
+            if whole:
+                remove(copy)
+            else:
+                self._clean(copy)
+            remove_leftovers(copy)
+            with self._store.transaction():
+                self._store.tombstones.cleaned([archived])
+        return len(intended)
+
+    def cleaned(self, path: Path, archived: str, agent: str, copied: Copied) -> Copied:
+        """A copy as it may be kept, just after it was made: what was erased came along.
+
+        May be called in another thread. Raises `SourceUnreadable`.
+        """
+        copy = Copy(self._raw.root, archived)
+        try:
+            with Store.open(self._home.database) as store:
+                gone = _lines_of(copy, path, Oblivion(store, self._key, erased=True))
+            if gone:
+                blank(copy, gone, _openings(self._parse(archived, agent)))
+            head, tail = self._raw.ends(path, copied.stat.size)
+        except OSError as error:
+            raise unreadable(path, error) from None
+        return replace(copied, head=head, tail=tail)
+
+    def take_out(self, source: Source, records: Mapping[str, int]) -> None:
+        """Blank the lines of these records in a copy, as far as they were erased."""
+        if records and self.known and (gone := self.known.records(records)):
+            blank(Copy(self._raw.root, source.archived), gone, _openings(self._parse(source.archived, source.agent)))
+
+    def leave(self, source: Source) -> None:
+        """A new file says nothing but what was forgotten: another copy of what is gone, or the very file again."""
+        remove(Copy(self._raw.root, source.archived))
+        with self._store.transaction():
+            self._store.tombstones.keep_emptied(self.known.file(source.path), source.mtime, source.size)
+
+    def _clean(self, copy: Copy) -> None:
+        source = self._store.sources.by_archived(copy.archived)
+        if source is not None and copy.size():
+            found = self._parse(source.archived, source.agent)
+            # Forks say what was erased in lines of their own.
+            gone = _lines_of(copy, source.path, self.known) | self.known.records(found.records)
+            blank(copy, gone, _openings(found))
+
+    def _parse(self, archived: str, agent: str) -> Parsed:
+        return parsed(self._raw, archived, agent, self._key)
+
+
+def parsed(raw: RawArchive, archived: str, agent: str, key: bytes) -> Parsed:
+    """What a copy says from its start, whatever was said before elsewhere."""
+    with raw.open(archived) as file:
+        return parse(by_agent(agent), Session(agent, ""), Resume(), file, Redactor(key))
+
+
+def _openings(found: Parsed) -> set[int]:
+    """The lines on which exchanges begin."""
+    return {exchange.span.start_line for exchange in found.exchanges}
+
+
+def _lines_of(copy: Copy, path: Path, known: Oblivion) -> set[int]:
+    with shown(copy.open(), copy.plain) as file:
+        return known.lines(path, split(file))

@@ -1,0 +1,133 @@
+"""What is to be forgotten: how it is named, what a preview of it shows, and what became of it."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .conversation import Milliseconds
+from .memory import HeldMemory
+from .origin import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What somebody names. Each of `targets` adds to the set; everything else narrows it.
+
+    A target is the id of an exchange, an observation (which stands for its exchange) or a memory, the id of a session
+    or its first characters, or the path of a transcript, with `:FIRST-LAST` for some of its lines. `projects` are names
+    or folders. `mentions` is text that has to stand there, in upper or lower case. With `derived` only what was learned
+    goes, and what was said stays; so it does where `origins` are named.
+    """
+
+    targets: tuple[str, ...] = ()
+    projects: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
+    since: Milliseconds | None = None
+    until: Milliseconds | None = None
+    mentions: str = ""
+    origins: tuple[Origin, ...] = ()
+    derived: bool = False
+    erase: bool = False
+    force: bool = False
+
+    @property
+    def only_learned(self) -> bool:
+        """Whether what was said stays."""
+        return self.derived or bool(self.origins)
+
+    @property
+    def names_nothing(self) -> bool:
+        """Whether it would be everything there is."""
+        return not (
+            self.targets or self.projects or self.agents or self.mentions or self.origins or self.since or self.until
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DoomedSession:
+    """A session of which something goes: how many of its exchanges, and whether nothing of it is left."""
+
+    session_id: str
+    agent: str
+    project: str
+    title: str
+    exchanges: int
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DoomedCopy:
+    """A copy in the archive that goes as a `whole`, or loses lines. `path` is where the agent keeps its own."""
+
+    archived: str
+    path: Path
+    lines: int
+    size: int
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Exactly what would go. `token` stands for this set and no other; `sent` exchanges went to a language model.
+
+    `protected` memories are golden or pinned, and stay unless forced. `shared` copies repeat some of the lines.
+    """
+
+    token: str
+    sessions: tuple[DoomedSession, ...] = ()
+    exchanges: int = 0
+    observations: int = 0
+    copies: tuple[DoomedCopy, ...] = ()
+    memories: tuple[HeldMemory, ...] = ()
+    protected: tuple[HeldMemory, ...] = ()
+    shared: int = 0
+    sent: int = 0
+    erase: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to forget."""
+        return not (self.sessions or self.exchanges or self.observations or self.copies or self.memories)
+
+
+@dataclass(slots=True)
+class Proof:
+    """How it was verified: `samples` of what was erased were looked for in every byte, and searched for.
+
+    `found` names the files of the home in which one still stands, `hits` the searches that still found something.
+    `compacted` is False where another process kept the database from being emptied.
+    """
+
+    samples: int = 0
+    files: int = 0
+    size: int = 0
+    searches: int = 0
+    found: list[str] = field(default_factory=list[str])
+    hits: list[str] = field(default_factory=list[str])
+    compacted: bool = True
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing of it is left."""
+        return not self.found and not self.hits and self.compacted
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of it. `number` is that of the forgetting, by which it can be undone until `until`; None for none."""
+
+    preview: Preview
+    number: int | None
+    until: Milliseconds | None
+    proof: Proof | None = None
+    outside: tuple[Path, ...] = ()
+    """The agents' own files, which stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A forgetting of the past. `until` is how long it can be undone; None for what was erased."""
+
+    number: int
+    at: Milliseconds
+    until: Milliseconds | None
+    marks: int

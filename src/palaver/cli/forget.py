@@ -1,0 +1,233 @@
+"""`palaver forget`: memories put away, and what was archived forgotten or erased, after a preview of exactly that."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from palaver.core.config import Config
+from palaver.core.errors import InvalidInput, StoreMissing
+from palaver.core.home import Home
+
+from .output import as_json, print_json, renderer
+from .progress import progress_bars
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.core.forgetting import Preview, Wanted
+    from palaver.core.origin import Origin
+    from palaver.observe.forgetting import Forgetter
+
+_MEMORY = "mem_"
+
+
+_WORDS = "palaver.forget.words"
+
+
+class _Typed(click.Command):
+    """Keeps the words that were typed, to show the command again."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
+    ) -> click.Context:
+        typed = list(args)
+        context = super().make_context(info_name, args, parent, **extra)
+        if "--confirm" in typed:
+            place = typed.index("--confirm")
+            del typed[place : place + 2]
+        context.meta[_WORDS] = [word for word in typed if not word.startswith("--confirm=")]
+        return context
+
+
+@click.command(cls=_Typed, short_help="Forget what was archived or remembered; --erase leaves no byte.")
+@click.argument("what", nargs=-1, metavar="[WHAT]...")
+@click.option("--project", "projects", multiple=True, metavar="NAME", help="Only of this project, by name or folder.")
+@click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only what this agent wrote.")
+@click.option("--since", metavar="YYYY-MM-DD", help="Only from this day on.")
+@click.option("--until", metavar="YYYY-MM-DD", help="Only up to this day.")
+@click.option("--mentions", default="", metavar="TEXT", help="Only where this stands, in upper or lower case.")
+@click.option("--derived", is_flag=True, help="Only what was learned from it; what was said stays.")
+@click.option("--origin", "origins", multiple=True, metavar="NAME", help="As --derived, of this origin: external, ...")
+@click.option("--erase", is_flag=True, help="Leave no byte of it. It cannot be undone.")
+@click.option("--force", is_flag=True, help="Golden rules and pinned memories too.")
+@click.option("--confirm", metavar="TOKEN", help="Do what the preview with this token showed.")
+@click.option("--undo", type=int, metavar="N", help="Have back what was forgotten under this number.")
+@click.option("--for-good", type=int, metavar="N", help="Erase now what was forgotten under this number.")
+@click.option("--list", "listed", is_flag=True, help="List what was forgotten and can be had back.")
+@as_json
+def forget(
+    what: Sequence[str],
+    *,
+    projects: Sequence[str],
+    agents: Sequence[str],
+    since: str | None,
+    until: str | None,
+    mentions: str,
+    derived: bool,
+    origins: Sequence[str],
+    erase: bool,
+    force: bool,
+    confirm: str | None,
+    undo: int | None,
+    for_good: int | None,
+    listed: bool,
+    as_json: bool,
+) -> None:
+    """Forget what was archived, learned or remembered. It shows exactly what would go before anything does.
+
+    WHAT is an id that `search` printed, the id of a session or its first characters, or the path of a transcript, with
+    `:FIRST-LAST` for some of its lines. Options narrow it, or name it alone: `palaver forget --mentions TEXT`.
+
+    What is forgotten is found no more, and archiving the same files again does not bring it back; for 30 days it can be
+    undone. With --erase no byte of it is left here, which is verified. Memories named by their ids are put away at
+    once; `palaver memories undo ID` holds them again.
+    """
+    if undo is not None or for_good is not None or listed:
+        _look_after(undo, for_good, as_json=as_json)
+        return
+    narrowed = projects or agents or since or until or mentions or derived or origins or erase
+    if what and not narrowed and all(each.startswith(_MEMORY) for each in what):
+        _put_away(what, force=force, as_json=as_json)
+        return
+    from palaver.core.clock import day_end, day_start
+    from palaver.core.forgetting import Wanted
+
+    wanted = Wanted(
+        targets=tuple(what),
+        projects=tuple(projects),
+        agents=tuple(agents),
+        since=day_start(since) if since else None,
+        until=day_end(until) if until else None,
+        mentions=mentions,
+        origins=_origins(origins),
+        derived=derived,
+        erase=erase,
+        force=force,
+    )
+    _forget(wanted, confirm, as_json=as_json)
+
+
+def _forget(wanted: Wanted, token: str | None, *, as_json: bool) -> None:
+    """Show what would go, or do what was shown."""
+    with _forgetter() as forgetter, progress_bars() as reporter:
+        preview = None if token else forgetter.preview(wanted, reporter)
+        if preview is not None:
+            token = _ask(preview, as_json=as_json)
+            if token is None:
+                return
+        outcome = forgetter.forget(wanted, token or "", reporter)
+    if outcome.number is None:
+        _refuse(outcome.preview, as_json=as_json)
+    elif as_json:
+        from palaver.templates.forget_shapes import outcome_json
+
+        print_json(outcome_json(outcome))
+    else:
+        click.echo(renderer().forget_done(outcome), nl=False)
+    if outcome.number is None or (outcome.proof is not None and not outcome.proof.holds):
+        sys.exit(1)
+
+
+def _ask(preview: Preview, *, as_json: bool) -> str | None:
+    """The token where a person says yes; otherwise what to do next is said."""
+    if as_json:
+        from palaver.templates.forget_shapes import preview_json
+
+        print_json({**preview_json(preview), "done": False})
+        return None
+    click.echo(renderer().forget_preview(preview), nl=False)
+    if preview.empty:
+        return None
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        click.echo()
+        if click.confirm("Erase it?" if preview.erase else "Forget it?"):
+            return preview.token
+        click.echo("Nothing was removed.")
+        return None
+    click.echo(f"\nNothing was removed yet. To go on:\n{_again(preview.token)}")
+    return None
+
+
+def _refuse(preview: Preview, *, as_json: bool) -> None:
+    if as_json:
+        from palaver.templates.forget_shapes import preview_json
+
+        print_json({**preview_json(preview), "done": False, "changed": True})
+        return
+    click.echo("Nothing was removed: it is not what the preview with this token showed. Now it is:\n")
+    click.echo(renderer().forget_preview(preview), nl=False)
+    if not preview.empty:
+        click.echo(f"\nTo go on:\n{_again(preview.token)}")
+
+
+def _again(token: str) -> str:
+    """The command that was typed, with the token of what was shown."""
+    words = click.get_current_context().meta.get(_WORDS, [])
+    return f"  {shlex.join(['palaver', 'forget', *words, '--confirm', token])}"
+
+
+def _look_after(undo: int | None, for_good: int | None, *, as_json: bool) -> None:
+    """Undo, erase for good, or list what was forgotten."""
+    with _forgetter() as forgetter, progress_bars() as reporter:
+        if undo is not None:
+            forgetter.undo(undo)
+        done = forgetter.for_good(for_good, reporter) if for_good is not None else True
+        found = forgetter.forgotten()
+    if as_json:
+        from dataclasses import asdict
+
+        print_json({"forgotten": list(map(asdict, found)), "finished": done})
+    elif undo is not None:
+        click.echo("It is there again. `palaver archive` learns from it anew.")
+    elif for_good is not None:
+        click.echo(
+            "Erased." if done else "Not finished: another process reads the database. `palaver archive` finishes it."
+        )
+    else:
+        click.echo(renderer().forgotten(found), nl=False)
+    if not done:
+        sys.exit(1)
+
+
+def _put_away(what: Sequence[str], *, force: bool, as_json: bool) -> None:
+    from palaver.observe.memory import MemoryCore
+
+    home = Home.find()
+    if not home.database.exists():
+        raise StoreMissing(home.root)
+    with MemoryCore.open(home, Config.read(home.config).model) as core:
+        pinned = [] if force else [each for each in map(core.memories.get, what) if each.memory.pinned]
+        kept = {held.id for held in pinned}
+        done = core.memories.forget([each for each in what if each not in kept], force=force, reason="palaver forget")
+    gone, protected = [held.id for held in done.forgotten], [*(held.id for held in done.protected), *kept]
+    if as_json:
+        print_json({"forgotten": gone, "protected": protected})
+        return
+    if gone:
+        click.echo(f"Forgotten: {', '.join(gone)}. To hold one again: palaver memories undo {gone[0]}")
+    elif not protected:
+        click.echo("Nothing to do: they were forgotten before.")
+    if protected:
+        click.echo(f"Protected, as golden rules or pinned: {', '.join(protected)}. Add --force if you mean it.")
+
+
+def _origins(names: Sequence[str]) -> tuple[Origin, ...]:
+    from palaver.core.origin import Origin
+
+    try:
+        return tuple(map(Origin, names))
+    except ValueError:
+        known = ", ".join(Origin)
+        raise InvalidInput(f"No such origin: {', '.join(names)}", hint=f"Use one of: {known}.") from None
+
+
+def _forgetter() -> Forgetter:
+    from palaver.observe.forgetting import Forgetter
+
+    home = Home.find()
+    config = Config.read(home.config)
+    return Forgetter(home, config.model, config.exclude)

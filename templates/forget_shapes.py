@@ -1,0 +1,124 @@
+"""What is forgotten, as the JSON that is promised to stay."""
+
+from typing import TypedDict
+
+from ..core.clock import show_minute
+from ..core.forgetting import Outcome, Preview
+from .quote import clean
+
+
+class DoomedSessionJson(TypedDict):
+    """A session of which something goes."""
+
+    session_id: str
+    agent: str
+    project: str
+    title: str
+    exchanges: int
+    whole: bool
+
+
+class DoomedCopyJson(TypedDict):
+    """A file of the archive that goes or loses lines, and where the agent has its own."""
+
+    archived: str
+    path: str
+    lines: int
+    size: int
+    whole: bool
+
+
+class PreviewJson(TypedDict):
+    """Exactly what would go."""
+
+    token: str
+    erase: bool
+    sessions: list[DoomedSessionJson]
+    exchanges: int
+    observations: int
+    memories: list[str]
+    protected: list[str]
+    copies: list[DoomedCopyJson]
+    shared: int
+    sent: int
+
+
+class ProofJson(TypedDict):
+    """How it was verified."""
+
+    holds: bool
+    samples: int
+    files: int
+    size: int
+    searches: int
+    found: list[str]
+    hits: list[str]
+
+
+class OutcomeJson(TypedDict):
+    """What became of it."""
+
+    done: bool
+    number: int | None
+    until: str | None
+    removed: PreviewJson
+    proof: ProofJson | None
+    outside: list[str]
+
+
+def preview_json(preview: Preview) -> PreviewJson:
+    """A preview as JSON."""
+    return PreviewJson(
+        token=preview.token,
+        erase=preview.erase,
+        sessions=[
+            DoomedSessionJson(
+                session_id=clean(each.session_id),
+                agent=each.agent,
+                project=clean(each.project),
+                title=clean(each.title),
+                exchanges=each.exchanges,
+                whole=each.whole,
+            )
+            for each in preview.sessions
+        ],
+        exchanges=preview.exchanges,
+        observations=preview.observations,
+        memories=[held.id for held in preview.memories],
+        protected=[held.id for held in preview.protected],
+        copies=[
+            DoomedCopyJson(
+                archived=clean(copy.archived),
+                path=clean(str(copy.path)),
+                lines=copy.lines,
+                size=copy.size,
+                whole=copy.whole,
+            )
+            for copy in preview.copies
+        ],
+        shared=preview.shared,
+        sent=preview.sent,
+    )
+
+
+def outcome_json(outcome: Outcome) -> OutcomeJson:
+    """What was done as JSON. `outside` are the agents' own files, which stay."""
+    proof = outcome.proof
+    return OutcomeJson(
+        done=True,
+        number=outcome.number,
+        until=show_minute(outcome.until) if outcome.until is not None else None,
+        removed=preview_json(outcome.preview),
+        proof=None
+        if proof is None
+        else ProofJson(
+            holds=proof.holds,
+            samples=proof.samples,
+            files=proof.files,
+            size=proof.size,
+            searches=proof.searches,
+            found=proof.found,
+            hits=proof.hits,
+        ),
+        outside=[clean(str(path)) for path in outcome.outside],
+    )
