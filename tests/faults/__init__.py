@@ -1,0 +1,1 @@
+"""Does everything that was acknowledged survive whatever happens?"""

@@ -1,0 +1,188 @@
+"""Tasks that run until they are killed, each in a process forked from this one, which has imported everything.
+
+Every task reports what was acknowledged to it, one JSON list per line, in a file that no task but it writes.
+"""
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+from palaver.archiver.transcripts import in_paths
+from palaver.core.disclosure import Query
+from palaver.core.home import Home
+from palaver.core.memory import Memory
+from palaver.observe import pipeline, stage
+from palaver.observe.memory import MemoryCore
+from palaver.observe.memory import core as memory_core
+from palaver.search import engine, hits, layers
+from palaver.search.layers import Layers
+
+from ..archiver.formats.claude import written
+from ..archiver.history import talk
+from ..search.fake_embedder import FakeEmbedder
+
+PRELOADED: Final = (engine, hits, stage)
+PACE: Final = 0.05
+"""Seconds that a task rests after each thing it did: two cores are shared by all of them."""
+LONG_AGO: Final = 1_700_000_000
+WORDS: Final = "amber birch cedar delta ember flint grove heron ivory juniper kelp larch maple nectar opal pine".split()
+
+
+class Acks:
+    """What was acknowledged to one process: a file that only grows, a line in one write."""
+
+    def __init__(self, path: str) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+    def add(self, *values: object) -> None:
+        os.write(self._file, json.dumps(values).encode() + b"\n")
+
+
+def archive(root: str, acks: str) -> None:
+    """All stages over the transcripts, again and again; each pass that ended is acknowledged."""
+    home, told = Home(Path(root) / "home"), Acks(acks)
+    with pipeline.Pipeline(home) as passes:
+        for number in count():
+            report = passes.run(in_paths([Path(root) / "projects"]), patience=30)
+            assert not report.ingested.problems, report.ingested.problems
+            told.add("pass", number)
+            time.sleep(PACE)
+
+
+def keep(root: str, acks: str) -> None:
+    """Say something and archive it, again and again; it is acknowledged when the pass has ended."""
+    chance, told, name = random.Random(acks), Acks(acks), Path(acks).stem
+    for number in count():
+        path, prompt = say(Path(root), chance, name, number)
+        with pipeline.Pipeline(Home(Path(root) / "home")) as passes:
+            report = passes.run(in_paths([path.parent]), patience=30)
+        assert not report.ingested.problems, report.ingested.problems
+        told.add("kept", prompt)
+
+
+def remember(root: str, acks: str) -> None:
+    """Hold one thing after another to be true."""
+    chance, told, name = random.Random(acks), Acks(acks), Path(acks).stem
+    with MemoryCore.open(Home(Path(root) / "home")) as core:
+        for number in count():
+            content = " ".join([f"memory{name}x{number}", *chance.choices(WORDS, k=6)])
+            done = core.remembering.remember(Memory(content, "fact"))
+            assert not done.duplicate
+            told.add("memory", content)
+            time.sleep(PACE)
+
+
+def converse(root: str, acks: str) -> None:
+    """Let sessions grow."""
+    chance, told, name = random.Random(acks), Acks(acks), Path(acks).stem
+    for number in count():
+        _, prompt = say(Path(root), chance, name, number)
+        told.add("said", prompt)
+        time.sleep(PACE)
+
+
+def say(root: Path, chance: random.Random, name: str, number: int) -> tuple[Path, str]:
+    """Add an exchange to one of four sessions. Two of them look as if they had gone quiet long ago, and are sealed
+    between two exchanges.
+    """
+    session, word = f"{name}-{chance.randrange(4)}", f"said{name}x{number}"
+    path = root / "projects" / "shop" / f"{session}.jsonl"
+    with path.open("ab", buffering=0) as file:
+        file.write(written(talk(word, session=session)))
+    if session.endswith(("0", "1")):
+        os.utime(path, (LONG_AGO + number, LONG_AGO + number))
+    return path, f"{word}?"
+
+
+def search(root: str, acks: str, others: str) -> None:
+    """Look for what was acknowledged last to others; the seconds to the first answer are acknowledged too."""
+    started, chance, told = time.monotonic(), random.Random(acks), Acks(acks)
+    with Layers(Home(Path(root) / "home")) as asked:
+        for number in count():
+            content = chance.choice(latest(Path(others)))
+            found = asked.search(Query.parse(content.split()[0], mode="text")).hits
+            assert any(content.split()[0] in hit.title + hit.snippet for hit in found), content
+            if not number:
+                told.add("answered", time.monotonic() - started)
+            time.sleep(PACE)
+
+
+def latest(folder: Path) -> list[str]:
+    """The memory that each process acknowledged last."""
+    ends = [path.read_bytes().splitlines()[-1:] for path in folder.glob("remember*")]
+    return [json.loads(line)[1] for (line,) in filter(None, ends)]
+
+
+TASKS: Final[dict[str, Callable[..., None]]] = {
+    "archive": archive,
+    "keep": keep,
+    "remember": remember,
+    "converse": converse,
+    "search": search,
+}
+
+
+def start(task: str, *arguments: str) -> int:
+    """A new process; its number."""
+    number = os.fork()
+    if number:
+        return number
+    status = 1
+    try:
+        os.close(0)
+        os.dup2(2, 1)
+        TASKS[task](*arguments)
+        status = 0
+    except BaseException:  # noqa: BLE001 - the edge of this process
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def kill(*numbers: int) -> None:
+    for number in numbers:
+        os.kill(number, signal.SIGKILL)
+    for number in numbers:
+        os.waitpid(number, 0)
+
+
+def failed() -> list[int]:
+    """Processes that ended by themselves, bar those that ended well."""
+    found: list[int] = []
+    while True:
+        try:
+            number, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return found
+        if not number:
+            return found
+        if status:
+            found.append(number)
+
+
+def fake(_model: str = "") -> FakeEmbedder:
+    """Instead of the model: what is tested is not what it says."""
+    return FakeEmbedder()
+
+
+def serve() -> None:
+    """Do what standard input asks for until it ends."""
+    for module in (pipeline, memory_core, layers):
+        vars(module)["load"] = fake
+    asked: dict[str, Callable[..., Any]] = {"start": start, "kill": kill, "failed": failed}
+    for line in sys.stdin:
+        what, arguments = json.loads(line)
+        print(json.dumps(asked[what](*arguments)), flush=True)
+
+
+if __name__ == "__main__":
+    serve()
