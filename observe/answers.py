@@ -4,6 +4,7 @@ from ..archiver.store import Job, Store, StoredExchange
 from ..core.errors import ExtractionError, ReplyInvalid
 from ..core.observation import Observation
 from ..core.spending import Extraction
+from .learned import keep, summarise
 from .llm.proof import prove
 from .llm.provider import Answer
 from .llm.reply import read
@@ -68,7 +69,8 @@ class Answers:
             return
         outcome = LEARNED if observations else NOTHING
         kept = observations or self._kept(stored)
-        self._store.observations.replace(stored.key, stored.session, kept, self._requests.extractor)
+        keep(self._store, stored, self._store.sessions.load(stored.session), kept, self._requests.extractor)
+        summarise(self._store, [stored.session])
         self._store.jobs.finish(job, outcome, refused)
         self.report.refused += refused
         self.report.observations += len(observations)
@@ -89,7 +91,8 @@ class Answers:
         """Where files changed something happened, whatever a model or a text that speaks to it says."""
         if not stored.exchange.writes:
             return ()
-        return tuple(known.observation for known in self._store.observations.of_exchange(stored.key))
+        known = self._store.observations.of_exchange(stored.key)
+        return tuple(each.observation for each in known if not each.summary)
 
     def _fail(self, job: Job, error: ExtractionError) -> None:
         self.report.failed += 1

@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 from ..archiver.store import Entity, Store, StoredExchange
 from ..core.conversation import Session
-from ..core.observation import Observation
 from ..core.progress import Progress, never
 from . import rules
+from .learned import keep, summarise
+from .proof import Proven
 
 _BATCH = 200
 
@@ -27,15 +28,17 @@ def observe_pending(store: Store, progress: Progress, enough: Callable[[], bool]
         learned = [(stored, _observe(store, stored, sessions)) for stored in batch]
         with store.transaction():
             changed = set(store.changes.since(before, [Entity.ITEM]))
-            for stored, observations in learned:
-                if stored.key not in changed:
-                    store.observations.replace(stored.key, stored.session, observations, rules.VERSION)
-                    done += 1
+            seen = [(stored, proven) for stored, proven in learned if stored.key not in changed]
+            for stored, proven in seen:
+                session = sessions[stored.session]
+                keep(store, stored, session, proven.observations, rules.VERSION, proven.refused)
+            summarise(store, dict.fromkeys(stored.session for stored, _ in seen))
+            done += len(seen)
     progress(done, total)
     return done
 
 
-def _observe(store: Store, stored: StoredExchange, sessions: dict[int, Session]) -> tuple[Observation, ...]:
+def _observe(store: Store, stored: StoredExchange, sessions: dict[int, Session]) -> Proven:
     if stored.session not in sessions:
         sessions[stored.session] = store.sessions.load(stored.session)
     return rules.observe(stored.exchange, sessions[stored.session])

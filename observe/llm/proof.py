@@ -1,30 +1,18 @@
 """Proof: only what its quote bears out is kept, and whose word it is, is settled here and not by the model."""
 
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from ...archiver.store import StoredExchange
-from ...core.conversation import Kind
 from ...core.errors import ReplyInvalid
 from ...core.observation import Evidence, Observation
-from ...core.origin import Origin, least
+from ...core.origin import Origin
+from ..proof import Proven, find, heard_outside
 from .excerpt import Excerpt, Passage, visible
 from .reply import Fact, Learned, Reply, kind_of
 
 _QUOTE_MIN, _QUOTE_MAX = 8, 240
 _OBSERVATIONS, _FACTS, _CONCEPTS = 4, 8, 8
 _TITLE, _SUBTITLE, _NARRATIVE, _FACT, _CONCEPT = 120, 160, 900, 320, 40
-_OUTSIDE = re.compile(r"mcp__|Web(?:Fetch|Search)\b|web[_-]?(?:fetch|search)|browser|fetch\b|http", re.IGNORECASE)
-"""Tools whose output comes from outside this machine; the assistant's words after them may be that output's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Proven:
-    """What is left of a reply. `refused` counts the facts whose quote stands nowhere in the source."""
-
-    observations: tuple[Observation, ...]
-    refused: int
 
 
 def prove(reply: Reply, stored: StoredExchange, shown: Excerpt, extractor: str, raw: str) -> Proven:
@@ -64,14 +52,7 @@ def _observation(
 
 def _origin(stored: StoredExchange) -> Origin:
     """Never above `assistant`: the words are a model's, whatever they quote. Below it where the outside had a say."""
-    return least(_sources(stored))
-
-
-def _sources(stored: StoredExchange) -> Iterator[Origin]:
-    yield Origin.ASSISTANT
-    for turn in stored.exchange.turns:
-        if turn.kind is Kind.CALL and _OUTSIDE.match(turn.tool):
-            yield Origin.EXTERNAL
+    return Origin.EXTERNAL if heard_outside(stored.exchange) else Origin.ASSISTANT
 
 
 def _proof(fact: Fact, passages: Sequence[Passage]) -> Evidence | None:
@@ -79,13 +60,7 @@ def _proof(fact: Fact, passages: Sequence[Passage]) -> Evidence | None:
     words = fact.quote.strip().strip("\"'“”…").split()
     if not fact.text.strip() or not _QUOTE_MIN <= len(" ".join(words)) <= _QUOTE_MAX:
         return None
-    pattern = re.compile(r"\s+".join(map(re.escape, words)))
-    found = [(passage.line, match.group()) for passage in passages if (match := pattern.search(passage.turn.text))]
-    named = [place for place in found if place[0] == fact.line]
-    if not named and len({line for line, _ in found}) != 1:
-        return None
-    line, quote = (named or found)[0]
-    return Evidence(line, line, quote)
+    return find(" ".join(words), fact.line, [(passage.line, passage.turn.text) for passage in passages])
 
 
 def _line(text: str, room: int) -> str:

@@ -7,19 +7,20 @@ the person's own choices. Exchanges in which nothing changed and nothing was exp
 from dataclasses import replace
 
 from ...core.conversation import Exchange, Session
-from ...core.observation import Observation
+from ..proof import Proven, prove
+from .budget import affordable
 from .choices import choices
 from .files import files
 from .lessons import lesson, remarks
 from .outcome import outcome
 from .story import story
 
-VERSION = "rules-1"
+VERSION = "rules-2"
 """Raised whenever the same exchange would yield something else."""
 
 
-def observe(exchange: Exchange, session: Session) -> tuple[Observation, ...]:
-    """The observations of one exchange, most telling first.
+def observe(exchange: Exchange, session: Session) -> Proven:
+    """What one exchange taught, most telling first, and how many facts were refused because no line bears them out.
 
     `evidence` proves `facts` one for one, in the same order; what follows them proves the narrative.
     """
@@ -29,4 +30,5 @@ def observe(exchange: Exchange, session: Session) -> tuple[Observation, ...]:
     main = outcome(exchange, told, touched, found if len(found) < 2 else ())
     aside = lesson(exchange, told, touched, found, main.title if main else told.request.title)
     learned = [observation for observation in (main, aside) if observation is not None]
-    return tuple(replace(observation, extractor=VERSION) for observation in (*learned, *choices(exchange, told)))
+    every = (*learned, *choices(exchange, told))
+    return prove(exchange, (affordable(replace(observation, extractor=VERSION)) for observation in every))

@@ -13,6 +13,15 @@ from .story import Answer, Story
 from .wording import TITLE_MAX, clip, headline, sentences
 
 _RECOMMENDED = re.compile(r"\s*\(recommended\)", re.IGNORECASE)
+_SENTENCE = re.compile(r"(?i:there|it|i|you|we|they|this|that|yes|no|ok|okay|hm+|the)\b|[a-z]")
+"""How an answer begins that was typed rather than chosen."""
+_PROCEDURAL = anywhere(
+    r"""
+    (?:can|could|may) i | (?:shall|should) (?:i|we) (?:proceed|continue|go ahead|start|commit|push) | ready to
+    | what (?:would|do) you (?:like|want) to do | which (?:areas?|topics?) | (?:proceed|continue) with
+    """
+)
+"""Questions about how to go on, which decide nothing that holds beyond the moment."""
 _PREFERENCE = anywhere(
     r"""
     \A(?:please )?(?:always|never) | from now on | in (?:the )?future | i (?:would )?prefer | i (?:don['’]?t
@@ -25,8 +34,8 @@ _PREFERENCE = anywhere(
 
 def choices(exchange: Exchange, told: Story) -> Iterator[Observation]:
     """One observation for the answers of an exchange, one for its objections, one for what its request laid down."""
-    if told.answers:
-        yield _answered(exchange, told)
+    if answers := [answer for answer in told.answers if not _PROCEDURAL.search(answer.question)]:
+        yield _answered(exchange, told, answers)
     if told.objections:
         yield _objected(exchange, told)
     asked = told.request
@@ -38,8 +47,8 @@ def _is_rule(sentence: str) -> bool:
     return 15 < len(sentence) < 240 and not sentence.endswith("?") and _PREFERENCE.search(sentence) is not None
 
 
-def _answered(exchange: Exchange, told: Story) -> Observation:
-    kept = told.answers[:8]
+def _answered(exchange: Exchange, told: Story, answers: Sequence[Answer]) -> Observation:
+    kept = answers[:8]
     about = told.request.title
     return Observation(
         type=ObservationType.DECISION,
@@ -55,13 +64,13 @@ def _answered(exchange: Exchange, told: Story) -> Observation:
 
 
 def _title(answers: Sequence[Answer]) -> str:
-    """The choices where they speak for themselves, else the question with its answer."""
-    chosen = "; ".join(_RECOMMENDED.sub("", answer.choice) for answer in answers)
-    if len(chosen) > 20:
-        return headline(f"Chose {chosen}")
+    """The choices where they are names of options, else the question with what the person answered."""
+    choices = [_RECOMMENDED.sub("", answer.choice) for answer in answers]
+    if len("; ".join(choices)) > 20 and not any(map(_SENTENCE.match, choices)):
+        return headline(f"Chose {'; '.join(choices)}")
     question = answers[0].question
     last = [question[start:end] for start, end in sentences(question)][-1]
-    return f"{headline(last.rstrip('?'), TITLE_MAX - 22)}: {chosen}"
+    return f"{headline(last.rstrip('?'), TITLE_MAX // 2)}: {clip(choices[0], TITLE_MAX // 2)}"
 
 
 def _told(answer: Answer) -> str:

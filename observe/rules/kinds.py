@@ -6,11 +6,12 @@ evidence                                  weight
 a conventional prefix (`fix:`, `feat:`)   6 for the type it names
 the first verb of a title                 4 (an order or a commit subject says what it does)
 verb and object of a title                7 for test / config / general ("add tests", "bump", "update the readme")
-only tests / settings / documents changed 5 / 5 / 4 for test / config / general
+only tests / settings / documents changed 7 for test / config / general
 a complaint in the request                3 for bug-fix ("does not work"), 1 in a plan, where errors may be the subject
 a cause or repair in the conclusion       2 for bug-fix ("root cause", "the fix was")
 something changed                         2 for feature
 nothing changed                           3 for debug after a complaint, else 3 for learning
+a diagnosis, and nothing changed          4 for debug ("the issue is", "root cause")
 ========================================  ==============================================================
 """
 
@@ -63,7 +64,9 @@ _VERBS = {
         """
     ),
     ObservationType.TEST: opening(
-        r"(?:add|write|extend|improve|create|fix)\w* (?:\w+ ){0,3}tests? | tests? | cover",
+        r"""
+        (?:add|write|extend|improve|create|fix)\w* (?:\w+ ){0,3}tests? | tests? (?:for|that|whether|coverage) | cover
+        """
     ),
     ObservationType.CONFIG: opening(
         r"""
@@ -77,12 +80,12 @@ _VERBS = {
         |changelog)(?:\.md)? | document | clarify
         """
     ),
-    ObservationType.DEBUG: opening("debug | investigate | diagnose | trace | find out why"),
+    ObservationType.DEBUG: opening("debug | investigate (?!whether|if) | diagnose | trace | find out why"),
     ObservationType.DECISION: opening("decide | choose | plan | propose | design"),
     ObservationType.LEARNING: opening(
         r"""
         explain | describe | research | explore | analy[sz]e | assess(?:ment)? | review | audit | understand | how
-        | what
+        | what | investigate (?:whether|if)
         """
     ),
 }
@@ -99,7 +102,8 @@ _COMPLAINT = anywhere(
     | ignores? | (?:does|do|did|is|are|was)(?:n['’]?t|\snot) (?:work|see|show|get|appear|display|render|update|visible
     |load|match|called|respected|correct)\w* | still (?:have|get|see|not) | not (?:working|visible|updated|displayed
     |shown|rendered|available) | dead-end | leaks? | flood(?:s|ing) | warnings? in | why (?:is|does|do|are|did)
-    | (?:this|these|those|an?|following|runtime) (?:errors?|issues?|problems?|warnings?)
+    | (?:this|these|those|an?|following|runtime) (?:errors?|problems?|warnings?) | (?:these|those|following) issues?
+    | (?:this|an) issue (?:when|with|is that)
     """
 )
 _REPAIR = anywhere(
@@ -108,10 +112,16 @@ _REPAIR = anywhere(
     | was (?:broken|wrong|missing|never|not being|corrupted|failing|incorrect) | no longer (?:exists|fails|crashes)
     """
 )
+_DIAGNOSIS = anywhere(
+    r"""
+    root cause | the (?:(?:actual|real|likely) )?(?:issue|problem|bug|culprit) (?:is|was|here)
+    | likely (?:a|the|due|caused) | what (?:changed|broke) | found (?:it|the (?:issue|problem|cause))
+    """
+)
 _FILES = (
     (
         ObservationType.TEST,
-        5,
+        7,
         re.compile(
             r"(?:^|/)(?:tests?|__tests__|spec|e2e|fixtures)/|(?:^|/)test_[^/]+$|[._-](?:test|spec|tests)\.\w+$|_test\.\w+$",
             re.IGNORECASE,
@@ -119,18 +129,18 @@ _FILES = (
     ),
     (
         ObservationType.CONFIG,
-        5,
+        7,
         re.compile(
             r"""(?:^|/)(?:package(?:-lock)?\.json|[tj]sconfig[^/]*\.json|biome\.jsonc?|settings(?:\.local)?\.json|\.mcp\.json
             |[^/]+\.(?:toml|ya?ml|ini|cfg|conf|plist|lock|env|properties)|[^/]+\.config\.\w+|\.?\w+rc(?:\.\w+)?|\.env[^/]*
             |\.git(?:ignore|attributes)|\.husky/[^/]+|Dockerfile[^/]*|Makefile|justfile|CMakeLists\.txt|requirements[^/]*\.txt
-            |go\.(?:mod|sum))$""",
+            |go\.(?:mod|sum)|\.(?:github|husky|vscode|idea|circleci|entire)/.*\.json)$""",
             re.IGNORECASE | re.VERBOSE,
         ),
     ),
     (
         ObservationType.GENERAL,
-        4,
+        7,
         re.compile(
             r"(?:^|/)(?:README|AGENTS|CLAUDE|CHANGELOG|CONTRIBUTING|LICENSE|NOTICE|HISTORY)[^/]*$|(?:^|/)docs?/.*\.(?:md|mdx|rst|txt)$",
             re.IGNORECASE,
@@ -170,6 +180,7 @@ def weigh(signs: Signs) -> Counter[ObservationType]:
         _weigh_files(signs.writes, weights)
     else:
         weights[ObservationType.DEBUG if complaint else ObservationType.LEARNING] += 3
+        weights[ObservationType.DEBUG] += 4 * (_DIAGNOSIS.search(signs.conclusion) is not None)
     return weights
 
 

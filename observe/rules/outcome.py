@@ -3,16 +3,17 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from ...core.conversation import Exchange
+from ...core.conversation import Exchange, Kind
 from ...core.observation import Evidence, Observation, ObservationType
 from .concepts import concepts
 from .draft import chosen, evidence, narrative
 from .files import MODIFIED_MAX, READ_MAX, Files
 from .kinds import Signs, kind_of
+from .request import tells
 from .statements import Statement, quote_of
 from .story import Story
 from .wording import clip, headline, sentences, without_opener
-from .worth import CAUSE, CHANGE, HOUSEKEEPING, worth
+from .worth import CAUSE, CHANGE, CHANGED, HOUSEKEEPING, leans, worth
 
 EXPLAINED = 8
 """The summed worth from which an answer that changed nothing has taught something."""
@@ -26,18 +27,19 @@ _BOTTOM_LINE = re.compile(
 _BY_ME = re.compile(
     r"(?:i|we)(?: have|['’]ve)?\s+(?:also |now |simply |just )*(?=\w+ed\b|made\b|rewrote\b)", re.IGNORECASE
 )
+_REPORTED = re.compile(r"\b(?:committed|amended|pushed)\b", re.IGNORECASE)
 _IN_FILE = re.compile(r"[\w@./-]+\.\w{1,5}(?: \([^()]{1,40}\))?\s*(?::|—|–|-)\s+")
 
 
 def outcome(exchange: Exchange, told: Story, touched: Files, found: Sequence[Statement]) -> Observation | None:
     """The outcome of an exchange, or None where there is none worth telling. `found` is what was learned on the way
     and has no observation of its own."""
-    changed = bool(touched.modified or told.commits)
+    changed = bool(touched.modified or told.commits) or _claims_change(told)
     if not (changed or told.plan or _explains(told)):
         return None
     lead = _lead(told)
     facts = _facts(exchange, told, lead, found)
-    title = _title(told, lead, touched)
+    title = _title(told, lead, touched, changed=changed)
     return Observation(
         type=_kind(told, title, lead, touched, changed=changed),
         title=title,
@@ -50,6 +52,12 @@ def outcome(exchange: Exchange, told: Story, touched: Files, found: Sequence[Sta
         evidence=evidence(facts) + evidence([said for said in lead if said not in facts]) + _proof(told),
         at=exchange.ended if exchange.ended is not None else exchange.started,
     )
+
+
+def _claims_change(told: Story) -> bool:
+    """Whether what was ordered is told as done, where edits were made by commands that name no file."""
+    asked = told.request
+    return asked.asks and not asked.looks and any(CHANGED.match(_bottom_line(said.raw)) for said in told.conclusion)
 
 
 def _explains(told: Story) -> bool:
@@ -80,30 +88,44 @@ def _facts(exchange: Exchange, told: Story, lead: Sequence[Statement], found: Se
 def _edits(exchange: Exchange) -> Iterator[Statement]:
     """Where nobody said what was done, the edits themselves still tell which files it was done to."""
     seen: set[str] = set()
+    calls = {turn.call: turn for turn in exchange.turns if turn.kind is Kind.CALL and turn.call}
     for turn in exchange.turns:
         path = turn.writes[0] if turn.writes else ""
         if path and path not in seen and len(seen) < 5:
             seen.add(path)
-            first = turn.text.split("\n", 1)[0]
-            yield Statement(f"Edited {_name(path)}", quote_of(first), first, turn.line, turn.speaker)
+            call = calls.get(turn.call, turn)
+            first = call.text.strip().split("\n", 1)[0]
+            yield Statement(f"Edited {_name(path)}", quote_of(first), first, call.line, call.speaker)
 
 
-def _title(told: Story, lead: Sequence[Statement], touched: Files) -> str:
+def _title(told: Story, lead: Sequence[Statement], touched: Files, *, changed: bool) -> str:
     """A commit subject is the best title there is; then a plan's heading, an order, what was done, what was asked."""
     asked = told.request
     if told.plan and told.plan.title and not told.commits:
-        return headline(f"Plan: {told.plan.title}")
+        return headline(f"{'Plan' if told.plan.approved else 'Plan proposed'}: {told.plan.title}")
     if told.commits and (asked.routine or asked.plan or not asked.asks):
         return headline(told.commits[-1].subject)
-    if asked.title and asked.asks and not asked.routine:
+    clear = bool(asked.title) and not asked.routine and (asked.plan or tells(asked.title))
+    if clear and asked.asks:
         return headline(asked.title)
-    if asked.routine or touched.modified:
-        said = [one.text for one in [*lead, *told.conclusion] or told.findings]
-        done = (_bottom_line(text) for text in said if len(text) < 200)
-        best = next((text for text in done if CHANGE.match(text)), "") or next(filter(_BOTTOM_LINE.match, said), "")
-        if best := best or ("" if asked.title and not asked.routine else next(iter(said), "")):
-            return headline(_bottom_line(best))
-    return (not asked.routine and asked.title) or _named_after(touched)
+    said = [one for one in [*lead, *told.conclusion] or told.findings if len(one.text) < 200]
+    if best := _result(said, changed=changed, clear=clear):
+        return headline(_bottom_line(best))
+    return (asked.title if not asked.routine and len(asked.title) > 12 else "") or _named_after(touched)
+
+
+def _result(said: Sequence[Statement], *, changed: bool, clear: bool) -> str:
+    """The sentence that says best what came of it; empty where the request says it better."""
+    if changed:
+        changes = (one.text for one in said if not _REPORTED.search(one.text))
+        done = next((text for text in changes if CHANGE.match(_bottom_line(text))), "")
+        done = done or next((one.text for one in said if _BOTTOM_LINE.match(one.text)), "")
+        if done or clear:
+            return done
+    said = [one for one in said if not _REPORTED.search(one.text)] or said
+    telling = (one.text for one in said if 25 <= len(one.text) <= 160 and not leans(one.text) and worth(one.raw) >= 3)
+    best = next(telling, "")
+    return best or ("" if clear or not said else said[0].text)
 
 
 def _bottom_line(text: str) -> str:
@@ -158,13 +180,13 @@ def _ending(told: Story) -> Iterator[str]:
 def _kind(told: Story, title: str, lead: Sequence[Statement], touched: Files, *, changed: bool) -> ObservationType:
     asked = told.request
     if told.plan and not told.commits:
-        return ObservationType.DECISION
+        return ObservationType.DECISION if told.plan.approved else ObservationType.GENERAL
     headings = [commit.subject for commit in told.commits[-1:]]
     if asked.asks and not asked.routine:
         headings.append(asked.title)
     return kind_of(
         Signs(
-            titles=list(dict.fromkeys(headings)) or [title] * asked.routine,
+            titles=list(dict.fromkeys(headings)) or [title] * (asked.routine or title.startswith("Fix")),
             request="" if asked.routine else f"{asked.title} {asked.text}",
             conclusion=" ".join(said.raw for said in lead),
             writes=() if asked.routine and told.commits else touched.modified,

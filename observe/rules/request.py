@@ -8,6 +8,7 @@ from ...core.conversation import Exchange, Kind, Speaker, Turn
 from .phrases import anywhere, opening
 from .statements import Statement, proven, quote_of, statements
 from .wording import clip, headline, plain
+from .worth import NAMED
 
 REQUEST_MAX = 420
 
@@ -49,7 +50,26 @@ _ACTION = opening(
     | update | upgrade | use | verify | wire | wrap | write
     """
 )
+_LOOK = opening(
+    r"""
+    analy[sz]e | audit | check | debug | describe | evaluate | explain | explore | find | investigate | look | perform
+    | propose | research | review | run | search | suggest | summari[sz]e | test | verify
+    """
+)
 _WISH = anywhere("should(?! have) | must | needs? to | has to | have to | want")
+
+
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_VAGUE = frozenset(
+    """about again all also and any apply are ask asked bad before believe but can change changes check chceck confirm
+    could create current did does doing done dont draft edit else ever every everything feel first fix fucking fuck
+    get give going happens hell help here how implement into issue issues its just know let like line link list look
+    looks make maybe mean meant more need needs new next not now off one other please problem recommend recommended
+    remember review same seems see shit should sleep some someelse something still sure take task tell test that the
+    them then there these they thing things think this those thought try update use used using very want was way well
+    were what when where which who why will with work works would write yes you your""".split()
+)
+"""Words that do not say what a request is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +91,8 @@ class Request:
     plan: bool = False
     routine: bool = False
     asks: bool = False
+    looks: bool = False
+    """Whether it only orders to look, think or explain."""
 
 
 def request(exchange: Exchange) -> Request:
@@ -125,7 +147,14 @@ def _prompt(turn: Turn) -> Request:
         said=tuple(said),
         routine=is_routine(text),
         asks=_ACTION.match(title) is not None or _WISH.search(title) is not None,
+        looks=_LOOK.match(title) is not None,
     )
+
+
+def tells(title: str) -> bool:
+    """Whether a title says what it is about: `fix it again` does not."""
+    words = {word.lower() for word in _WORD.findall(title)} - _VAGUE - _ROUTINE
+    return len(words) >= 2 or (len(words) == 1 and NAMED.search(title) is not None)
 
 
 def _within(said: list[Statement]) -> str:

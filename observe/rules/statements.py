@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from ...core.conversation import Speaker, Turn
 from .wording import clip, plain, sentences
-from .worth import NAMED, leans
+from .worth import CUT, NAMED, leans
 
 STATEMENT_MAX = 320
 QUOTE_MAX = 120
@@ -173,7 +173,7 @@ def proven(told: Iterable[Statement], turn: Turn) -> Iterator[Statement]:
 
 
 def _statement(turn: Turn, text: str, raw: str, *, listed: bool) -> Statement:
-    shown = text if len(text) <= STATEMENT_MAX else clip(text, STATEMENT_MAX - 2) + " …"
+    shown = text if len(text) <= STATEMENT_MAX else clip(text, STATEMENT_MAX - len(CUT)) + CUT
     return Statement(shown, quote_of(raw), raw, turn.line, turn.speaker, listed)
 
 

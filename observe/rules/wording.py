@@ -17,8 +17,11 @@ _CLAUSE = re.compile(
 )
 _OPENER = re.compile(
     r"""(?:(?:ok|okay|great|good|nice|cool|perfect|thanks|thank\ you|please|pls|also|and|now|then|so|hey|hi|hello|well
-    |wait|yes|yep|sure|hmm|alright|actually|indeed)\b[,.!:]*\s+
+    |wait|yes|yep|yeah|sure|h+m+|uh+|a+h+|oh|omg|omfg|wtf|dude|my\ dude|alright|actually|indeed|first)\b[,.!:\s]+
     |no[,.!]\s+
+    |(?:i\ remember\ now|for\ that|the\ good\ news)[,:]\s+
+    |[,;:+*>)\]\-–—]+\s*(?=\w)
+    |(?:['"‘“][/~][^'"’”]+['"’”]|https?://\S+|/\S+/\S+)[\s,:;-]+(?=\w+[\s,]+\w+)
     |(?:can|could|would|will)\ (?:you|we)(?:\ please|\ also|\ maybe|\ now|\ just)*\s+
     |i(?:\ would|'d)?\ (?:like|want|need)(?:\ you)?\ to\s+
     |i\ think\ (?:that\ )?
@@ -97,8 +100,8 @@ def _settled(text: str) -> str:
     return " ".join(words).rstrip(_LOOSE)
 
 
-TITLE_MAX = 70
-"""Most commit subjects fit; a longer title is cut at a clause."""
+TITLE_MAX = 100
+"""Commit subjects and most requests fit; a longer title is cut at a clause."""
 
 
 def headline(text: str, limit: int = TITLE_MAX) -> str:

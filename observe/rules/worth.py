@@ -11,14 +11,18 @@ _PREFACE = re.compile(
 )
 _INTENTION = opening(
     r"""
-    let me | let['’]s (?!use|go with|stick)\w+ | i['’]?ll | i will | i['’]m (?:going|about|now) | i (?:now )?(?:need
+    let me | let['’]s (?!use|go with|stick)\w+ | i['’]?ll | i will | i['’]m (?:\w+ )?(?:going|about|now|\w+ing)
+    | i (?:now )?(?:need
     |want|have) to | i (?:should|can|could|might|must) | we (?:need|have) to | time to | going to | now (?:i|to|the
     |for|on|we|that|run|update|add|create|fix|check|verify|implement|optimi[sz]ation|replace|remove|commit|write|read
     |build|let) | next time | next(?=[,:]) | continuing | starting | i now have | i have (?:all|full|enough|everything
-    |a (?:clear|full|complete)) | looking at | checking | reading | running | moving on | here['’]?s (?:my|the) plan
+    |(?:a|the) (?:clear|full|complete|whole)) | looking at | checking | reading | running | moving on
+    | here['’]?s (?:my|the) plan
     """
 )
-_PROMISE = anywhere(r"let me | i['’]ll | i will | need to (?:fix|check|update|see|run|verify|add|find|look)")
+_PROMISE = anywhere(
+    r"let me | i['’]ll | i will | (?:so|and) i['’]m \w+ing | need to (?:fix|check|update|see|run|verify|add|find|look)"
+)
 _CHATTER = all_of_it(
     r"""
     (?:all )?(?:done|clean|good|green|set|passing) | all edits done | perfect | great | excellent | good | ok | okay
@@ -29,7 +33,8 @@ _CHATTER = all_of_it(
     |shall i|want me to|feel free|happy to|ready to|i['’]m ready|how can i|what would you|glad|sorry|apologies
     |no response|thank|regarding your)\b.* | (?:all )?(?:changes|tasks|\d+ (?:tasks|changes|steps)).{0,30}(?:complete
     |done|implemented|made)\b.{0,30} | (?:now )?i (?:see|understand|can see)(?: the (?:issue|problem))?
-    | (?:the )?fix(?:es)? (?:is|are) (?:in place|done).{0,20} | i (?:can(?:not|['’]t)|won['’]t) help\b.* | (?:api error
+    | (?:the )?fix(?:es)? (?:is|are) (?:in place|done).{0,20} | the (?:problem|issue
+    |task) is clear | i (?:can(?:not|['’]t)|won['’]t) help\b.* | (?:api error
     |error: ?\d{3}|request timed out|credit balance|prompt is too long).*
     """
 )
@@ -88,6 +93,13 @@ CHANGE = opening(
     |use[sd]?|wired?|wrap(?:ped)?|write|wrote)
     """
 )
+CHANGED = opening(
+    r"""
+    (?:added|adjusted|bumped|changed|converted|copied|corrected|created|deleted|disabled|enabled|extended|extracted
+    |fixed|implemented|improved|introduced|merged|moved|reduced|refactored|removed|renamed|replaced|restored|rewrote
+    |simplified|split|switched|updated|wired|wrapped|wrote)
+    """
+)
 HOUSEKEEPING = anywhere(
     r"""
     remaining | unrelated | pre-existing | unstaged | untouched | already (?:committed|staged) | working tree | (?:have
@@ -99,6 +111,8 @@ NAMED = re.compile(r"`[^`\n]+`|\b\w+(?:[A-Z]\w*|_\w+)+\b|\b[\w-]+(?:/[\w.-]+)+|\
 _BARE = re.compile(r"https?://\S+|[\w.-]*(?:[/\\][\w.-]+)+|[\w-]+\.[a-z]{1,5}\b|[\W\d_]+")
 """Addresses, paths and signs: a statement must hold words besides."""
 _NUMBER = re.compile(r"\d")
+CUT = " …"
+"""What ends a statement that was cut for its length."""
 _LEANING = opening("this | that | these | those | it | they | which | he | she")
 
 
@@ -109,7 +123,8 @@ def leans(text: str) -> bool:
 
 def is_noise(text: str) -> bool:
     """Whether a sentence promises, greets, asks or announces instead of telling something."""
-    if len(text) < 12 or text.endswith((":", "?", "…")) or len(_BARE.sub("", text)) < 8:
+    unfinished = text.endswith((":", "?", "…")) and not text.endswith(CUT)
+    if len(text) < 12 or unfinished or len(_BARE.sub("", text)) < 8:
         return True
     bare = _PREFACE.sub("", text, count=1) if _PREFACE.match(text) else text
     return any(pattern.search(said) for pattern in (_INTENTION, _CHATTER, _PROMISE) for said in (text, bare))

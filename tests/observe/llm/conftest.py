@@ -82,7 +82,8 @@ class Stage:
         """Who made the observations that are there."""
         keys = self.store.items.all_keys()
         found = self.store.observations.of_exchanges(keys)
-        return [one.observation.extractor.partition(":")[0] for key in sorted(found) for one in found[key]]
+        learned = [one for key in sorted(found) for one in found[key] if not one.summary]
+        return [one.observation.extractor.partition(":")[0] for one in learned]
 
 
 @pytest.fixture

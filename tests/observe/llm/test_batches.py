@@ -4,6 +4,7 @@ import pytest
 
 from palaver.core.errors import BudgetExhausted, ModelBusy
 from palaver.observe import batches, extraction
+from palaver.observe.rules import VERSION
 
 from .conftest import SESSIONS, Stage, asked
 from .server import Sent, failing, learned, message
@@ -34,7 +35,7 @@ def test_only_the_newest_sessions_are_asked_at_once(stage: Stage) -> None:
 def test_results_are_matched_by_their_ids(backlog: Stage) -> None:
     """They come in any order; each replaces the rules' observations of its own exchange, at half the price."""
     assert backlog.run().sent == 5
-    assert backlog.extractors() == ["rules-1"] * 5
+    assert backlog.extractors() == [VERSION] * 5
 
     result = backlog.run()
 

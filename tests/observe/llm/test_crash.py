@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from palaver.observe import extraction
+from palaver.observe.rules import VERSION
 
 from .conftest import SESSIONS, Stage, asked
 
@@ -36,7 +37,7 @@ def test_killed_between_send_and_save(backlog: Stage, monkeypatch: pytest.Monkey
     monkeypatch.setattr(extraction, "NEWEST", 3)
     killed(backlog, "asked")
     assert len(backlog.provider.calls) == 1
-    assert backlog.extractors() == ["rules-1"] * 5
+    assert backlog.extractors() == [VERSION] * 5
     [lost] = backlog.store.ledger.by_model()
     assert (lost.calls, lost.unanswered) == (1, 1)
 
@@ -68,7 +69,7 @@ def test_killed_while_results_are_taken(backlog: Stage) -> None:
     """What was saved is not taken twice, what was not is taken now; each is charged once."""
     assert backlog.run().sent == 5
     killed(backlog, "taken")
-    assert sorted(backlog.extractors()) == ["llm"] * 2 + ["rules-1"] * 3
+    assert sorted(backlog.extractors()) == ["llm"] * 2 + [VERSION] * 3
 
     assert backlog.run().learned == 3
 

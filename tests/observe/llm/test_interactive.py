@@ -8,6 +8,7 @@ from palaver.core.errors import BudgetExhausted, ModelBusy, ModelRefused
 from palaver.core.origin import Origin
 from palaver.core.recursion import OWN_PROMPT_MARK
 from palaver.observe.queue import ATTEMPTS_MAX
+from palaver.observe.rules import VERSION
 
 from .conftest import ANSWER, Stage, asked
 from .server import Sent, failing, honest, learned, message, observation, passages
@@ -16,7 +17,7 @@ from .server import Sent, failing, honest, learned, message, observation, passag
 def test_an_answer_replaces_what_the_rules_said(stage: Stage) -> None:
     """A proven answer takes the place of the rules' observations, with files, date and evidence added by code."""
     [key] = stage.say("one", asked(1))
-    assert stage.extractors() == ["rules-1"]
+    assert stage.extractors() == [VERSION]
 
     result = stage.run()
 
@@ -40,7 +41,7 @@ def test_nothing_is_asked_twice(stage: Stage) -> None:
 
     stage.say("one", asked(1, "It was the loader after all, which read the folder before its name was known."))
 
-    assert stage.extractors() == ["rules-1"]
+    assert stage.extractors() == [VERSION]
     assert stage.run().asked == 1
     assert stage.extractors() == ["llm"]
 
@@ -80,7 +81,7 @@ def test_nothing_worth_keeping_is_an_answer(stage: Stage) -> None:
 
     assert (result.nothing, result.failed, result.observations) == (1, 0, 0)
     assert stage.store.jobs.states() == {"nothing": 1}
-    assert stage.extractors() == ["rules-1"]
+    assert stage.extractors() == [VERSION]
     assert stage.run().asked == 0
 
 
@@ -110,7 +111,7 @@ def test_a_bad_reply_is_paid_tried_again_and_kept(stage: Stage, reply: dict[str,
         stage.later(3_600)
 
     assert stage.run().asked == 0
-    assert stage.extractors() == ["rules-1"]
+    assert stage.extractors() == [VERSION]
     [dead] = stage.store.jobs.dead()
     assert json.loads(dead.reply)["content"] == reply["content"]
     assert dead.reason

@@ -69,6 +69,8 @@ def test_layer_two_costs_at_most_what_was_agreed() -> None:
         for number in range(40)
     )
 
-    (found,) = observe(Telling().asked("Add handlers. " * 60).edited("src/a.py").said(report).exchange, session())
+    (found,) = observe(
+        Telling().asked("Add handlers. " * 60).edited("src/a.py").said(report).exchange, session()
+    ).observations
 
     assert 200 <= count(found.narrative + " ".join(found.facts)) <= 500

@@ -16,6 +16,7 @@ from palaver.archiver.lines import split
 from palaver.core.conversation import Exchange, Session, Speaker
 from palaver.core.observation import Observation
 from palaver.observe.rules import VERSION, observe
+from palaver.observe.rules.wording import TITLE_MAX
 
 from ...shared import SAMPLES, SHARED
 from .telling import CWD, Telling, session
@@ -72,12 +73,12 @@ def exchanges(draw: st.DrawFn) -> Exchange:
 @given(exchanges())
 def test_observations_keep_their_promises(exchange: Exchange) -> None:
     """Whatever was said: the same answer twice, a title, proofs that stand in the source, and no more than agreed."""
-    found = observe(exchange, session())
+    found = observe(exchange, session()).observations
 
-    assert found == observe(exchange, session())
+    assert found == observe(exchange, session()).observations
     for observation in found:
         assert observation.title.strip()
-        assert len(observation.title) <= 72
+        assert len(observation.title) <= TITLE_MAX + 2
         assert "\n" not in observation.title + observation.subtitle + observation.narrative
         assert len(observation.narrative) + sum(map(len, observation.facts)) <= 2000
         assert len(observation.facts) <= len(observation.evidence)
@@ -89,7 +90,7 @@ def test_observations_keep_their_promises(exchange: Exchange) -> None:
 @given(exchanges())
 def test_changes_are_covered(exchange: Exchange) -> None:
     """Every exchange in which a file changed has an observation that lists it."""
-    found = observe(exchange, session())
+    found = observe(exchange, session()).observations
 
     assert {path for observation in found for path in observation.files_modified} == {
         path.removeprefix(f"{CWD}/") for path in exchange.writes
@@ -124,7 +125,7 @@ def test_real_exchanges_are_covered_and_proven() -> None:
     """In real transcripts every exchange with a change is covered, and every quote is really there."""
     seen = 0
     for read, exchange in real_exchanges(SAMPLES):
-        found = observe(exchange, read)
+        found = observe(exchange, read).observations
         assert found or not exchange.writes
         for observation in found:
             assert_proven(observation, exchange)
@@ -142,7 +143,7 @@ def test_files_that_are_asked_for_are_known(tmp_path: Path) -> None:
         packed.extractall(tmp_path, filter="data")
     known: dict[str, set[str]] = defaultdict(set)
     for read, exchange in real_exchanges(tmp_path):
-        found = observe(exchange, read)
+        found = observe(exchange, read).observations
         assert found or not exchange.writes
         for observation in found:
             known[read.native_id].update(observation.files_read, observation.files_modified)

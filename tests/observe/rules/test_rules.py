@@ -26,7 +26,7 @@ All 212 tests pass."""
 
 
 def observed(telling: Telling) -> tuple[Observation, ...]:
-    return observe(telling.exchange, session())
+    return observe(telling.exchange, session()).observations
 
 
 def only(telling: Telling) -> Observation:
@@ -154,13 +154,23 @@ def test_search_for_a_cause_without_a_change_is_debugging() -> None:
     assert "2026-01-04" in f"{found.narrative} {found.facts}"
 
 
-def test_plan_put_before_the_person_is_a_decision() -> None:
-    """A plan is a decision, and whether it was approved is told."""
-    telling = Telling().asked("Think about caching").planned("# Plan: Cache the rates\n\nUse one table.", refused=True)
+def test_approved_plan_is_a_decision() -> None:
+    """A plan that the person approved is a decision."""
+    telling = Telling().asked("Think about caching").planned("# Plan: Cache the rates\n\nUse one table.", refused=False)
 
     found = only(telling)
 
     assert (found.type, found.title) == (ObservationType.DECISION, "Plan: Cache the rates")
+    assert "was approved" in found.narrative
+
+
+def test_plan_without_approval_is_only_proposed() -> None:
+    """A plan that the person did not approve decides nothing, and says so."""
+    telling = Telling().asked("Think about caching").planned("# Plan: Cache the rates\n\nUse one table.", refused=True)
+
+    found = only(telling)
+
+    assert (found.type, found.title) == (ObservationType.GENERAL, "Plan proposed: Cache the rates")
     assert "not approved" in found.narrative
 
 

@@ -1,0 +1,57 @@
+"""Summaries: one observation for each session that sums up what the others of it say, and keeps its key as it grows."""
+
+from dataclasses import replace
+from typing import cast
+
+from ...core.observation import Observation
+from .changes import Changes, Entity
+from .database import Database
+from .observations import COLUMNS, FROM, Observations, StoredObservation, stored_of
+
+
+class Summaries:
+    """Reads and writes the summaries of sessions."""
+
+    def __init__(self, database: Database, changes: Changes, observations: Observations) -> None:
+        self._db, self._changes, self._observations = database, changes, observations
+
+    def bounds(self, session: int) -> tuple[int, int] | None:
+        """The first and the last exchange of a session, in the file that was archived last; None without any."""
+        row = self._db.one(
+            """SELECT min(e.item), max(e.item) FROM exchange e JOIN item i ON i.key = e.item
+               WHERE i.session = ? GROUP BY e.source ORDER BY e.source DESC LIMIT 1""",
+            (session,),
+        )
+        return (cast(int, row[0]), cast(int, row[1])) if row else None
+
+    def parts(self, session: int, exchange: int) -> list[StoredObservation]:
+        """What was learned in a session, in the file that holds this exchange, as it was said; without its summary."""
+        rows = self._db.rows(
+            f"""SELECT {COLUMNS} {FROM} JOIN exchange e ON e.item = o.exchange
+                WHERE i.session = ? AND o.scope = 'exchange'
+                AND e.source = (SELECT source FROM exchange WHERE item = ?) ORDER BY e.ordinal, i.key""",
+            (session, exchange),
+        )
+        return [stored_of(row) for row in rows]
+
+    def of_session(self, session: int) -> StoredObservation | None:
+        """The summary of a session, if it has one."""
+        row = self._db.one(f"SELECT {COLUMNS} {FROM} JOIN summary s ON s.item = i.key WHERE s.session = ?", (session,))
+        return stored_of(row) if row else None
+
+    def put(self, session: int, exchange: int, summary: Observation | None) -> None:
+        """Make this the summary of a session, standing with one of its exchanges; None leaves it without one."""
+        known = self.of_session(session)
+        if known is not None and summary is not None and known.exchange == exchange:
+            reworded = replace(known.observation, extractor="") != replace(summary, extractor="")
+            self._observations.rewrite(known.key, summary, reworded=reworded)
+            if reworded:
+                self._changes.log(Entity.ITEM, [exchange, known.key])
+            return
+        if known is not None:
+            self._db.run("DELETE FROM item WHERE key = ?", (known.key,))
+            self._changes.log(Entity.ITEM, [known.exchange, known.key])
+        if summary is not None:
+            key = self._observations.insert(exchange, session, summary, summary=True)
+            self._db.run("INSERT OR REPLACE INTO summary (session, item) VALUES (?, ?)", (session, key))
+            self._changes.log(Entity.ITEM, [exchange, key])

@@ -1,0 +1,34 @@
+"""What does it cost to show? Layer 2 promises at most 500 tokens; what says least is left out until that is kept."""
+
+from dataclasses import replace
+
+from ...core.observation import Observation
+
+TOKENS_MAX = 480
+"""With the quotes and places of its evidence, an observation of this price is shown in 500 tokens."""
+_FACTS_MIN, _MODIFIED_MIN, _STEP = 3, 8, 4
+
+
+def affordable(observation: Observation) -> Observation:
+    """The observation within `TOKENS_MAX`: files read go first, then facts from the last on, then changed files."""
+    while observation.price > TOKENS_MAX:
+        smaller = _smaller(observation)
+        if smaller == observation:
+            break
+        observation = smaller
+    return observation
+
+
+def _smaller(whole: Observation) -> Observation:
+    if whole.files_read:
+        return replace(whole, files_read=whole.files_read[: max(0, len(whole.files_read) - _STEP)])
+    if len(whole.facts) > _FACTS_MIN:
+        last = len(whole.facts) - 1
+        return replace(whole, facts=whole.facts[:last], evidence=whole.evidence[:last] + whole.evidence[last + 1 :])
+    if len(whole.files_modified) > _MODIFIED_MIN:
+        return replace(
+            whole, files_modified=whole.files_modified[: max(_MODIFIED_MIN, len(whole.files_modified) - _STEP)]
+        )
+    if len(whole.facts) > 1:
+        return replace(whole, facts=whole.facts[:1], evidence=whole.evidence[:1] + whole.evidence[len(whole.facts) :])
+    return replace(whole, files_modified=whole.files_modified[:1], concepts=whole.concepts[:2])
