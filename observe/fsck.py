@@ -9,6 +9,7 @@ from typing import Final
 
 from ..archiver.exclusion import Exclusion
 from ..archiver.inspection import Inspection, names
+from ..archiver.oblivion import Oblivion
 from ..archiver.raw import RawArchive
 from ..archiver.reading import Boundaries
 from ..archiver.redaction import Redactor
@@ -113,7 +114,8 @@ class _Fsck:
 
     def _reread(self) -> Pass:
         key = self._home.key()
-        boundaries = Boundaries(self._home.root, Redactor(key), Exclusion())
+        oblivion = Oblivion(self._store, key)
+        boundaries = Boundaries(self._home.root, Redactor(key), Exclusion(), oblivion)
         tally = Pass()
         Rereading(self._store, self._raw, boundaries).run(tally, self._stage("Reading"), float("inf"))
         return tally

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from ..archiver.erasing import Erasing
 from ..archiver.ingest import Ingest
 from ..archiver.inspection import names
+from ..archiver.oblivion import Oblivion
 from ..archiver.raw import RawArchive
 from ..archiver.reading import Boundaries
 from ..archiver.recovery import Recovery
@@ -60,7 +62,9 @@ def _read_all(
     home: Home, store: Store, transcripts: Iterable[Transcript], report: Reporter
 ) -> tuple[int, int, list[Finding]]:
     raw = RawArchive(home.archive)
-    boundaries = Boundaries(home.root, Redactor(home.key()))
+    oblivion = Oblivion(store, home.key())
+    boundaries = Boundaries(home.root, Redactor(home.key()), oblivion=oblivion)
+    Erasing(store, raw).finish()
     again = Pass()
     with store.transaction():
         store.sources.outdate()

@@ -158,10 +158,11 @@ def test_a_sealed_copy_loses_lines_alone(history: History) -> None:
 
 
 @pytest.mark.parametrize("erase", [False, True])
-def test_forgetting_a_fork_leaves_the_original(history: History, erase: bool) -> None:
-    """What a fork repeats belongs to the original: forgetting the fork takes its own exchanges alone."""
+@pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
+def test_forgetting_a_fork_leaves_the_original(history: History, erase: bool, repeated: str) -> None:
+    """What a fork repeats, in its own name or byte for byte, is the original's: its own exchanges go alone."""
     history.write(talk("one"), at=1)
-    history.write([*talk("one", session=FORK), *talk("apart", session=FORK)], FORK, at=2)
+    history.write([*talk("apart", session=FORK), *talk("one", session=repeated)], FORK, at=2)
     history.ingest()
 
     forget(history, FORK, erase=erase)

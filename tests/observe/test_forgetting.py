@@ -27,6 +27,7 @@ from palaver.observe.forgetting import Forgetter
 from palaver.observe.memory import MemoryCore
 from palaver.observe.pipeline import Pipeline
 from palaver.observe.scouring import scour
+from palaver.search.embedder import DEFAULT_MODEL, load
 from palaver.search.layers import Layers
 
 from ..archiver.formats.claude import replied, result, said, text, tool, written
@@ -136,14 +137,31 @@ def answers(home: Home) -> list[tuple[str, str, int]]:
     )
 
 
+def vectors_of(home: Home) -> list[bytes]:
+    """The vectors of the exchange that is to go."""
+    with Store.open(home.database) as store:
+        keys = [each.key for each in store.exchanges.outlines() if store.sessions.load(each.session).native_id == GONE]
+        return [row.data for row in store.vectors.of_items(load(DEFAULT_MODEL).name, keys)]
+
+
+def held(home: Home, vectors: list[bytes]) -> list[Path]:
+    """The files of the index in which one of these vectors stands."""
+    files = [path for path in home.index.rglob("*") if path.is_file()]
+    return [path for path in files if any(vector in path.read_bytes() for vector in vectors)]
+
+
 def test_an_erased_session_leaves_no_byte_anywhere(root: Path) -> None:
     """Prompt, output, title, branch, file name, memory, observation, dead letter, log: another process finds none."""
     home = Home(root / "home")
     with_all = scour(home.root, CANARIES)
     assert with_all.found
 
+    vectors = vectors_of(home)
+    assert held(home, vectors)
+
     outcome = forgot(home, Wanted((GONE,), erase=True))
 
+    assert not held(home, vectors)
     assert scour(home.root, [*CANARIES, GONE, "digest-of-canary"]).found == ()
     assert outcome.proof is not None
     assert outcome.proof.holds
