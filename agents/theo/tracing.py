@@ -71,7 +71,7 @@ def _share(share: CommitShare) -> dict[str, Any]:
         "timestamp": instant(share.commit.at),
         "ranges": [{"start_line": first, "end_line": last} for first, last in share.lines],
         "lines": {str(certainty): count for certainty, count in share.certainties.items()},
-        "trace": None if share.trace is None else share.trace.as_json(),
+        "conversations": [] if share.trace is None else share.trace.as_json()["files"][0]["conversations"],
     }
 
 

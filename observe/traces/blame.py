@@ -1,5 +1,6 @@
 """Blame: for each line of a file the commit that brought it, and when."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,20 +36,17 @@ class BlamedLine:
     commit: Commit
 
 
-def blame(repository: Repository, file: Path, line: int | None = None) -> list[BlamedLine]:
-    """Every line of a file, or one; none where git does not know the file."""
-    only = ("-L", f"{line},{line}") if line is not None else ()
+def blame(repository: Repository, file: Path, first: int, last: int) -> list[BlamedLine]:
+    """The lines of a file from `first` to `last`, which it must have; none where git does not know the file."""
     name = repository.name_of(file)
-    told = repository.ask("blame", "--porcelain", "--no-textconv", *only, paths=(name,))
+    told = repository.ask("blame", "--porcelain", "--no-textconv", "-L", f"{first},{last}", paths=(name,))
     return _read(repository, told, name)
 
 
-def unversioned(text: str, line: int | None = None) -> list[BlamedLine]:
+def unversioned(rows: Sequence[str]) -> list[BlamedLine]:
     """The lines of a file that git does not know, as uncommitted."""
     commit = Commit(UNCOMMITTED, None, None, "")
-    told = text.removesuffix("\n").split("\n") if text else []
-    rows = [BlamedLine(number, row, commit) for number, row in enumerate(told, start=1)]
-    return [row for row in rows if line in {None, row.number}]
+    return [BlamedLine(number, row, commit) for number, row in enumerate(rows, start=1)]
 
 
 def _read(repository: Repository, told: str, name: str) -> list[BlamedLine]:

@@ -19,6 +19,8 @@ from .edited import whole_path
 from .git import Repository
 from .record import Conversation, Trace, TracedFile, ranges
 
+_BESIDE = 20
+"""Lines on both sides of the one asked about that are looked at: a bracket is known by its neighbours."""
 _EDITS_MAX = 1_000
 """The newest edits of one file that are looked at."""
 
@@ -73,16 +75,17 @@ class Traces:
         file = path.expanduser().resolve()
         if not file.is_file():
             raise DocumentNotFound(path)
-        repository = Repository.of(file.parent)
-        lines = blame(repository, file, line) if repository else []
-        versioned = bool(lines)
-        if not versioned:
-            lines = unversioned(file.read_text("utf-8", "replace"), line)
-        if line is not None and not lines:
+        repository, rows = Repository.of(file.parent), _rows(file)
+        if line is not None and not 1 <= line <= len(rows):
             raise InvalidInput(f"No such line: {line}", hint="Lines are counted from 1; ask without a line for all.")
+        first, last = (1, len(rows)) if line is None else (max(1, line - _BESIDE), min(len(rows), line + _BESIDE))
+        lines = blame(repository, file, first, last) if repository and rows else []
+        versioned = bool(lines)
+        lines = lines or unversioned(rows)
         found = Attribution(self._written(file, repository, lines)).of_all(lines)
+        told = [pair for pair in zip(lines, found, strict=True) if line in {None, pair[0].number}]
         name = repository.name_of(file) if repository and versioned else str(file)
-        return Attributed(name, versioned, len(lines), self._shares(name, lines, found))
+        return Attributed(name, versioned, len(told), self._shares(name, told))
 
     def latest(self, conversation_url: str | None = None, limit: int = 20) -> list[Trace]:
         """What agents wrote lately, by commit where one is known, newest first; of one conversation where it is named.
@@ -110,10 +113,10 @@ class Traces:
         return kept
 
     def _shares(
-        self, name: str, lines: Sequence[BlamedLine], found: Sequence[tuple[Certainty, Written | None]]
+        self, name: str, found: Sequence[tuple[BlamedLine, tuple[Certainty, Written | None]]]
     ) -> tuple[CommitShare, ...]:
         by_commit: dict[Commit, list[tuple[BlamedLine, Certainty, Written | None]]] = {}
-        for line, (certainty, written) in zip(lines, found, strict=True):
+        for line, (certainty, written) in found:
             by_commit.setdefault(line.commit, []).append((line, certainty, written))
         shares = [
             CommitShare(
@@ -170,3 +173,8 @@ class Traces:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._store.close()
+
+
+def _rows(file: Path) -> list[str]:
+    text = file.read_bytes().decode("utf-8", "replace")
+    return text.removesuffix("\n").split("\n") if text else []

@@ -46,7 +46,7 @@ def test_every_line_goes_to_its_own_commit(working: Working) -> None:
 
     with working.traces() as traces:
         found = traces.of_file(file)
-        [alone] = traces.of_file(file, 6).shares
+        [alone], [blank] = traces.of_file(file, 6).shares, traces.of_file(file, 4).shares
 
     assert [(share.commit.sha, share.lines) for share in found.shares] == [
         (second, ((3, 5),)),
@@ -58,6 +58,7 @@ def test_every_line_goes_to_its_own_commit(working: Working) -> None:
     assert certainties(found) == {"certain": 2, "likely": 2, "none": 3}
     assert urls(found) == {f"session:{ONE}": [(3, 5)], f"session:{TWO}": [(6, 6)]}
     assert (alone.commit.sha, alone.certainties) == (third, {Certainty.CERTAIN: 1})
+    assert (blank.lines, blank.certainties) == (((4, 4),), {Certainty.LIKELY: 1})
     assert found.shares[-1].commit.uncommitted
 
 

@@ -1,0 +1,54 @@
+"""Theo's traces over the client: the page names them, and behind it stands what git and the archive know."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ...observe.traces.working import Working
+from .page import misses
+from .talking import Talk
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
+
+RECORD = {
+    "version": str,
+    "id": str,
+    "timestamp": str,
+    "vcs": {"type": str, "revision": str},
+    "tool": {"name": str, "version": str},
+    "files": [
+        {
+            "path": str,
+            "conversations": [
+                {"url": str, "contributor": {"type": str}, "ranges": [{"start_line": int, "end_line": int}]}
+            ],
+        }
+    ],
+}
+
+
+def test_a_line_is_traced_to_its_conversation(tmp_path: Path) -> None:
+    """Found, not found, and not committed yet are three answers."""
+    working = Working(tmp_path)
+    working.type("a.py", "# typed by hand\n")
+    working.commit()
+    file = working.edit("some-session", "a.py", "# typed by hand\n", "# typed by hand\nprice = net * rate\n")
+    commit = working.commit()
+    file.write_text(f"{file.read_text()}later = True\n")
+    working.traces()
+    theo = Talk(tmp_path / "palaver")
+    whole, one, by_hand, fresh = (
+        theo.data("trace_query", file=str(file), **more) for more in ({}, {"line": 2}, {"line": 1}, {"line": 3})
+    )
+
+    assert misses(RECORD, whole["trace"]) == []
+    assert whole["trace"] == one["trace"] == theo.data("trace_list")["traces"][0]
+    assert (whole["commit"], whole["certainty"]) == (commit, "certain")
+    assert whole["trace"]["files"][0]["conversations"][0]["url"] == "session:some-session"
+    assert whole["lines"] == {"total": 3, "uncommitted": 1, "certain": 1, "likely": 0, "possible": 0, "none": 2}
+    assert whole["message"] == "Agents wrote 1 of 3 lines"
+    assert (by_hand["trace"], by_hand["certainty"], by_hand["message"]) == (None, "none", "No AI attribution found")
+    assert (fresh["commit"], fresh["lines"]["uncommitted"], fresh["commits"][0]["committed"]) == (None, 1, False)
+    assert theo.data("trace_list", conversation_url="session:nobody") == {"traces": [], "total": 0}
+    assert theo.data("trace_list", conversation_url="session:some-session", limit=1)["total"] == 1

@@ -1,0 +1,84 @@
+"""Tests for archiver/store/edits.py: who changed a file is known, also for what was archived before it was asked."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palaver.archiver.store import Edit
+from palaver.archiver.store.database import Database
+from palaver.archiver.store.edits import Edits
+from palaver.archiver.store.migrations import MIGRATIONS
+
+from ..formats.claude import replied, result, said, tool
+from ..history import ORIGINAL, History
+
+
+def session(*paths: str) -> list[dict[str, Any]]:
+    """A conversation in which these files are written, one in each exchange."""
+    place = {"sessionId": ORIGINAL, "cwd": "/home/demo/shop"}
+    rows: list[dict[str, Any]] = []
+    for number, path in enumerate(paths):
+        call = tool("Write", {"file_path": path, "content": "x = 1"}, id=f"t{number}")
+        rows += [
+            said(f"Write {number}", uuid=f"a{number}", **place),
+            replied(call, id=f"m{number}", uuid=f"b{number}", **place),
+            {**result("done", {"filePath": path, "structuredPatch": []}, id=f"t{number}"), "uuid": f"c{number}"},
+        ]
+    return rows
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    """An archived session that wrote four files."""
+    history = History(tmp_path)
+    history.write(session("/home/demo/shop/a.py", "b.py", "C:\\work\\a.py", "/home/demo/shop/aa.py"))
+    history.ingest()
+    return history
+
+
+def names(edits: list[Edit]) -> list[str]:
+    """The paths, as the agent named them."""
+    return [edit.path for edit in edits]
+
+
+def test_a_file_is_found_by_its_name(history: History) -> None:
+    """In whatever folder and system; a name that only ends alike is another one, and no name is a pattern."""
+    edits = history.store.edits
+
+    assert sorted(names(edits.of_names(["a.py"], 10))) == ["/home/demo/shop/a.py", "C:\\work\\a.py"]
+    assert names(edits.of_names(["b.py"], 10)) == ["b.py"]
+    assert edits.of_names(["*.py"], 10) == edits.of_names(["%"], 10) == edits.of_names([""], 10) == []
+    assert len(edits.of_names(["a.py", "b.py"], 2)) == 2
+
+
+def test_the_newest_are_listed_by_session(history: History) -> None:
+    """The last exchange first, with the folder it was in."""
+    newest = history.store.edits.newest(None, 10)
+
+    assert names(newest) == ["/home/demo/shop/aa.py", "C:\\work\\a.py", "b.py", "/home/demo/shop/a.py"]
+    assert {edit.cwd for edit in newest} == {"/home/demo/shop"}
+    assert history.store.edits.newest(ORIGINAL, 1) == newest[:1]
+    assert history.store.edits.newest("nobody", 10) == []
+
+
+def test_an_exchange_that_is_gone_changed_nothing(history: History) -> None:
+    """Its edits go with it."""
+    [first, *_] = history.store.edits.of_names(["b.py"], 1)
+    with history.store.transaction():
+        history.store.exchanges.delete([first.exchange])
+
+    assert len(history.store.edits.newest(None, 10)) == 3
+
+
+def test_what_was_archived_before_is_known_too(history: History) -> None:
+    """A database of the schema before is brought up to date with everything that it holds."""
+    before = history.store.edits.newest(None, 10)
+    step = next(number for number, sql in enumerate(MIGRATIONS) if "CREATE TABLE edited" in sql)
+    database = Database.open(history.home.database)
+    database.run("DROP TABLE edited")
+    with database.transaction():
+        database.run(MIGRATIONS[step].partition(";")[0])
+        database.run(MIGRATIONS[step].partition(";")[2])
+
+    assert Edits(database).newest(None, 10) == before

@@ -1,0 +1,71 @@
+"""Tests for observe/memory/expanding.py: what edges lead to from what was recalled."""
+
+from palaver.core.memory import HeldMemory, Relation
+from palaver.core.memory_filter import MemoryFilter
+from palaver.observe.memory import Expanded, Recalled
+
+from .holding import Holding
+
+
+def unlinked(holding: Holding, *contents: str) -> list[HeldMemory]:
+    """Memories that no edge touches."""
+    held = [holding.hold(content, "fact") for content in contents]
+    for each in held:
+        holding.core.graph.forget_edges_of(each.id)
+    return held
+
+
+def expand(holding: Holding, *found: HeldMemory, wanted: MemoryFilter | None = None, limit: int = 20) -> list[Expanded]:
+    """What edges lead to from these."""
+    return holding.core.expanding.expand([Recalled(each, 1.0, None) for each in found], wanted, limit=limit)
+
+
+def test_a_way_is_worth_its_length_its_weights_and_its_relations(holding: Holding) -> None:
+    """0.7 for each edge, times the weights, times the geometric mean of what the relations carry."""
+    one, two, three, four = unlinked(holding, "alpha", "beta", "gamma", "delta")
+    graph = holding.core.graph
+    graph.relate(one.id, two.id, Relation.CAUSED_BY)
+    graph.relate(three.id, two.id, Relation.CONTRADICTS, 0.5)
+    graph.relate(three.id, four.id, Relation.RELATES_TO)
+
+    assert [(each.held.id, each.score, each.hops, each.explanation) for each in expand(holding, one)] == [
+        (two.id, 0.63, 1, "mem_1 was caused by mem_2."),
+        (three.id, 0.1644, 2, "mem_1 was caused by mem_2, which contradicts mem_3."),
+        (four.id, 0.1167, 3, "mem_1 was caused by mem_2, which contradicts mem_3, which is related to mem_4."),
+    ]
+    assert expand(holding, two)[0].explanation == "mem_2 led to mem_1."
+
+
+def test_only_what_is_valid_and_wanted_is_added(holding: Holding) -> None:
+    """What was found is not added again; what was put away, or the filter does not admit, is passed through."""
+    one, two, three = unlinked(holding, "alpha", "beta", "gamma")
+    other = holding.hold("delta", "decision")
+    for source, target in ((one, two), (two, three), (two, other)):
+        holding.core.graph.relate(source.id, target.id, Relation.RELATES_TO)
+    holding.core.memories.forget([two.id])
+
+    assert {each.held.id for each in expand(holding, one)} == {three.id, other.id}
+    assert [each.held.id for each in expand(holding, one, wanted=MemoryFilter(types=("decision",)))] == [other.id]
+    assert expand(holding, one, three, other) == []
+
+
+def test_a_crowd_costs_no_more_than_its_limits(holding: Holding) -> None:
+    """Ten edges of each memory, the strongest; twenty memories in all, or fewer where fewer were asked for."""
+    center, *around = unlinked(holding, *(f"word{number} only" for number in range(40)))
+    for number, each in enumerate(around):
+        holding.core.graph.relate(center.id, each.id, Relation.RELATES_TO, (number + 1) / 40)
+    found = expand(holding, center)
+
+    assert [each.held.id for each in found] == [each.id for each in reversed(around[-10:])]
+    assert len(expand(holding, center, limit=3)) == 3
+    assert len(expand(holding, *around[:30], limit=100)) <= 20
+
+
+def test_expanding_writes_nothing(holding: Holding) -> None:
+    """Nor does it count as an access."""
+    one, two = unlinked(holding, "alpha", "beta")
+    holding.core.graph.relate(one.id, two.id, Relation.RELATES_TO)
+    before = holding.core.memories.get(two.id)
+    expand(holding, one)
+
+    assert holding.core.memories.get(two.id) == before
