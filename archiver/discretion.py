@@ -1,6 +1,7 @@
 """Discretion: everything that was parsed, without secrets and private spans, before anybody else sees it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..core.conversation import Exchange, Fact, Note, Session, Speaker, Turn
@@ -13,6 +14,9 @@ _NAMES_TOGETHER, _TEXTS_TOGETHER = 256, 16
 _BETWEEN = "\n\0\n"
 """Between names, so that no rule takes two of them for one."""
 _REASON_LENGTH = 60
+_PAD = "]*"
+_PADDED = re.compile(r"(\[(?:secret:[a-z0-9-]{1,64}:[0-9a-f]{6}|private)\])\*+")
+"""What stands in a masked copy in place of what was longer."""
 _BARE = {Fact.USAGE, Fact.REWOUND}
 """Facts that are numbers."""
 
@@ -59,7 +63,7 @@ class Discretion:
 
     def records(self, records: dict[str, int]) -> dict[str, int]:
         """Ids of records, which an agent may have made from anything."""
-        if not self._names_secrets(records):
+        if not self._names_secrets(_BETWEEN.join(records)):
             return records
         return {self.word(record): line for record, line in records.items()}
 
@@ -72,18 +76,18 @@ class Discretion:
         """A name, a title, a folder: short, and said again and again."""
         told = self._words.get(text)
         if told is None:
-            shown, _ = private.typed(text)
+            shown, _ = private.typed(_unpadded(text))
             told = self._words[text] = self._redactor.redact(shown).text
         return told
 
     def _turns(self, turns: Sequence[Turn]) -> Iterator[Turn]:
         named: list[Turn] = []
         for portion in _portions(turns, _NAMES_TOGETHER):
-            named += map(self._named, portion) if self._names_secrets(_names(portion)) else portion
+            named += map(self._named, portion) if self._names_secrets(_BETWEEN.join(_names(portion))) else portion
         return self._spoken(named)
 
-    def _names_secrets(self, names: Iterable[str]) -> bool:
-        return bool(self._redactor.redact(_BETWEEN.join(names)).findings)
+    def _names_secrets(self, names: str) -> bool:
+        return _PAD in names or bool(self._redactor.redact(names).findings)
 
     def _named(self, turn: Turn) -> Turn:
         tool, call, record, group = map(self.word, (turn.tool, turn.call, turn.record, turn.group))
@@ -95,11 +99,12 @@ class Discretion:
         for portion in _portions(turns, _TEXTS_TOGETHER):
             together = "\n".join([turn.text for turn in portion])
             tagged, suspect, cut = private.has_tag(together), self._redactor.may_change(together), CUT in together
+            padded = _PAD in together
             for turn in portion:
                 depth = depth if turn.line == message else 0
-                text = turn.text
+                text = _unpadded(turn.text) if padded else turn.text
                 if tagged or depth:
-                    text, depth = _shown(turn, depth)
+                    text, depth = _shown(turn.speaker, text, depth)
                     message = turn.line
                 if suspect:
                     text = self._redactor.redact(text).text
@@ -119,8 +124,12 @@ def _names(turns: Sequence[Turn]) -> set[str]:
     return names
 
 
-def _shown(turn: Turn, depth: int) -> tuple[str, int]:
-    """A turn's text without private spans, of which `depth` are open before it, and how many are after it."""
-    if turn.speaker is Speaker.HUMAN:
-        return private.typed(turn.text, depth)
-    return private.printed(turn.text), depth
+def _unpadded(text: str) -> str:
+    return _PADDED.sub(r"\1", text) if _PAD in text else text
+
+
+def _shown(speaker: Speaker, text: str, depth: int) -> tuple[str, int]:
+    """A text without private spans, of which `depth` are open before it, and how many are after it."""
+    if speaker is Speaker.HUMAN:
+        return private.typed(text, depth)
+    return private.printed(text), depth

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from ..core.errors import CopyDamaged
+from ..core.home import Home
 from ..core.progress import Progress, silent
 from .copies import SEALED, UNFINISHED, Copy, sync_folder
+from .masker import Masker
 from .raw import RawArchive, Stat, matches
+from .redaction import Redactor
 from .seekable import Seekable
 from .store import Source, Store
 
@@ -33,6 +36,9 @@ class Inspection:
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
+        self._masker = Masker(Redactor(Home(raw.root.parent).key()))
+        self._erased = store.tombstones.exist(erased=True)
+        """Whether copies may have lost lines on purpose, which the agents' files still have."""
 
     def faults(self, progress: Progress = silent) -> Iterator[Fault]:
         """Every copy that is not whole. Reads all of them."""
@@ -50,14 +56,17 @@ class Inspection:
 
         Raises `SourceUnreadable` and `OSError`.
         """
-        if not self._is_still_there(source):
+        if self._erased or not self._is_still_there(source):
             return False
         copy = Copy(self._raw.root, source.archived)
         for form in (copy.plain, copy.sealed):
             if form.exists():
                 form.replace(_free(form.with_name(form.name + ASIDE)))
                 sync_folder(form.parent)
-        self._raw.copy(source.path, source.archived)
+        if source.masked:
+            self._raw.copy_masked(source.path, source.archived, self._masker, anew=True)
+        else:
+            self._raw.copy(source.path, source.archived)
         return not self._fault(source, compared=True)
 
     def strays(self) -> list[str]:
@@ -87,11 +96,11 @@ class Inspection:
                     return "its content is not what was sealed"
             if size < source.size:
                 return f"{source.size - size} of {source.size} bytes are missing"
-            if not self._raw.is_intact(source):
+            if not self._erased and not self._raw.is_intact(source):
                 return "it does not begin or end as it did"
             if self._lines(source) != source.lines:
                 return f"it does not have {source.lines} lines any more"
-            if compared and not self._equals(source):
+            if compared and not self._erased and not self._equals(source):
                 return "it is not what the agent's file says"
         except CopyDamaged as damage:
             return damage.reason
@@ -118,6 +127,8 @@ class Inspection:
         except OSError:
             return True
         if not source.head or (stat.inode, stat.mtime, stat.size) != (source.inode, source.mtime, source.size):
+            return True
+        if source.masked:
             return True
         with source.path.open("rb") as theirs, self._raw.original(source.archived) as ours:
             return _begins_with(theirs, ours, source.size)

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from .lines import Line, is_blanked
+from .masker import Masker
+from .redaction import Redactor
 from .store import Store
 
 FORGOTTEN: Final = "forgotten"
@@ -27,14 +29,16 @@ class Oblivion:
 
     def __init__(self, store: Store, key: bytes, *, erased: bool = False) -> None:
         self._store, self._key, self._erased = store, key, erased
+        self._masker = Masker(Redactor(key))
 
     def __bool__(self) -> bool:
         return self._store.tombstones.exist(erased=self._erased)
 
     def line(self, path: Path, line: Line) -> int:
-        """The mark of a line of an agent's file."""
-        if _OWN.search(line.data):
-            return self._mark(b"line", line.data)
+        """The mark of a line of an agent's file, the same whether or not its secrets are masked."""
+        data = self._masker.masked(line.data + b"\n")
+        if _OWN.search(data):
+            return self._mark(b"line", data)
         return self._mark(b"place", os.fsencode(path) + b"\0%d" % line.number)
 
     def record(self, record: str) -> int:

@@ -104,6 +104,7 @@ class Originals:
             else:
                 os.utime(beside, ns=(source.mtime, source.mtime))
                 beside.replace(target)
+            result.masked += bool(source.masked)
             result.files.append(Original(given.archived, target, given.size, given.sha256))
         finally:
             beside.unlink(missing_ok=True)

@@ -13,6 +13,7 @@ from .text import CUT
 PLACEHOLDER: Final = "[private]"
 
 _SIGN = re.compile(r"</?private", re.IGNORECASE)
+_SIGN_IN_BYTES = re.compile(rb"(?:<|u003c)[\\/]{0,3}private", re.IGNORECASE)
 _TAG = re.compile(r"(?<!`)<(/?)private(?:[ \t][^<>]{0,100})?>(?!`)", re.IGNORECASE)
 _QUOTED = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|^[ \t]*>[^\n]*", re.DOTALL | re.MULTILINE)
 _ASKED = r"(?:do\s+not|don['’]t)\s+index\s+this\s+"
@@ -46,6 +47,16 @@ def asked_for(prompt: str) -> Unindexed | None:
 def has_tag(text: str) -> bool:
     """Whether there is any tag of a private span."""
     return _SIGN.search(text) is not None
+
+
+def may_hold_tag(text: bytes) -> bool:
+    """Whether there is anything like a tag in a text in UTF-8, also where escapes hide it."""
+    return _SIGN_IN_BYTES.search(text) is not None
+
+
+def spans(text: str, depth: int = 0, *, typed: bool) -> list[tuple[int, int]]:
+    """Where private spans stand in what a person typed, `depth` of them being open before it, or anybody else said."""
+    return _spans(text, depth, goes_on=typed)
 
 
 def typed(text: str, depth: int = 0) -> tuple[str, int]:

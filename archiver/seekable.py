@@ -101,6 +101,20 @@ class Seekable(io.BufferedReader):
             at = data.index(b"\n", at + 1)
         return self.table.starts[frame] + at + 1
 
+    def salvaged(self) -> bytes:
+        """All lines of which no byte is damaged, and the end when it has none."""
+        held, lost = bytearray(), False
+        for number in range(len(self.table.starts) - 1):
+            try:
+                content = self._frames.content(number)
+            except CopyDamaged:
+                del held[held.rfind(b"\n") + 1 :]
+                lost = True
+                continue
+            held += content.partition(b"\n")[2] if lost else content
+            lost = lost and b"\n" not in content
+        return bytes(held)
+
     def damage(self) -> Iterator[CopyDamaged]:
         """What of the content cannot be read, frame by frame, and whether the rest is what was packed."""
         digest, broken = hashlib.sha256(), False

@@ -37,6 +37,8 @@ class Config:
     """Dollars within a calendar month in UTC, as bills are made."""
     exclude: tuple[str, ...] = ()
     """Folders that are not archived: shell patterns for whole paths, or for bare names at any depth."""
+    mask_archive: bool = False
+    """Whether secrets and private spans are masked in the copies, too. Then `export` cannot give them back."""
     document_roots: tuple[str, ...] = ()
     """Folders from which agents may have documents indexed, beside the one they work in and the user's home."""
     private_projects: tuple[str, ...] = ()
@@ -112,6 +114,12 @@ def _list(value: object) -> list[object]:
     return cast("list[object]", value)
 
 
+def _switch(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError  # noqa: TRY004
+    return value
+
+
 _DOLLARS = (_amount, "an amount in dollars", "5.00")
 _READERS: Final[Mapping[str, tuple[Callable[[object], object], str, str]]] = {
     "model": (_text, "text", '"NAME"'),
@@ -123,6 +131,7 @@ _READERS: Final[Mapping[str, tuple[Callable[[object], object], str, str]]] = {
     "budget_day": _DOLLARS,
     "budget_month": _DOLLARS,
     "exclude": (_texts, "a list of texts", '["secret-*", "/a/folder"]'),
+    "mask_archive": (_switch, "true or false", "true"),
     "document_roots": (_texts, "a list of texts", '["/a/folder"]'),
     "private_projects": (_texts, "a list of texts", '["NAME", "/a/folder"]'),
 }

@@ -14,6 +14,7 @@ class Pass:
     `foreign` of the files seen were written by no known agent and left alone, and `excluded` ones by the settings.
     `still_archived` sessions were archived before the settings excluded them.
     `reread` copies were read again by newer rules for secrets, and `outdated` ones wait for that.
+    `masked` copies that were made before were looked through for secrets, and `unmasked` ones wait for that.
     """
 
     seen: int = 0
@@ -25,6 +26,8 @@ class Pass:
     exchanges: int = 0
     reread: int = 0
     outdated: int = 0
+    masked: int = 0
+    unmasked: int = 0
     problems: list[SourceUnreadable] = field(default_factory=list[SourceUnreadable])
 
 
@@ -51,11 +54,15 @@ class Original:
 
 @dataclass(slots=True)
 class Exported:
-    """What was given back below a folder; `present` of the files were there already, with the same bytes."""
+    """What was given back below a folder; `present` of the files were there already, with the same bytes.
+
+    In `masked` ones secrets are masked, because they are in the archive.
+    """
 
     folder: Path
     files: list[Original] = field(default_factory=list[Original])
     present: int = 0
+    masked: int = 0
     problems: list[SourceUnreadable] = field(default_factory=list[SourceUnreadable])
 
 

@@ -68,6 +68,15 @@ class Redactor:
         """Whether the text can hold a secret at all, which is quickly told of many texts put together."""
         return bool(signs().rules(text.encode(errors="surrogatepass")))
 
+    def spans(self, data: bytes) -> list[tuple[int, int, bytes]]:
+        """Where the secrets of a text in UTF-8 stand, and the placeholder of each."""
+        return [(start, end, str(self._finding(kind, data[start:end])).encode()) for start, end, kind in _secrets(data)]
+
+    def has_sign(self, data: bytes) -> bool:
+        """Whether a text in UTF-8 can hold a secret, or a tag of a private span, at all."""
+        rules, tag = signs().look(data)
+        return tag or bool(rules)
+
     def _replace(self, data: bytes, found: list[Found], findings: list[Finding]) -> bytes:
         pieces: list[bytes] = []
         done = 0

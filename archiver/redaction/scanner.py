@@ -14,6 +14,9 @@ NEAR = 200
 MEMORY = 1 << 20
 """Bytes that one pattern may use; RE2's own default would allow 1.8 GB for all of them."""
 
+_TAG = r"(?:<|u003c)[\\/]{0,3}private"
+"""What begins and ends private spans, also where escapes hide it."""
+
 Span = tuple[int, int]
 Found = tuple[int, int, str]
 """Start and end in bytes, and the kind of secret."""
@@ -52,7 +55,7 @@ def compiled(pattern: str) -> Pattern:
 
 
 class Signs:
-    """Which rules can match a text at all, in one pass over it."""
+    """Which rules can match a text at all, and whether it may hold a tag of a private span, in one pass over it."""
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         re2 = import_module("re2")
@@ -68,6 +71,9 @@ class Signs:
         for sign, numbers in showing.items():
             self._set.Add(sign)
             self._rules.append(frozenset(numbers))
+        self._tag = len(self._rules)
+        self._set.Add(_TAG)
+        self._rules.append(frozenset())
         # Matches everything: where even that is not found, RE2 gave up, and every rule has to look for itself.
         self._set.Add("")
         self._rules.append(frozenset())
@@ -76,12 +82,16 @@ class Signs:
 
     def rules(self, text: bytes) -> list[int]:
         """The numbers of the rules that have a sign in the text, in order."""
+        return self.look(text)[0]
+
+    def look(self, text: bytes) -> tuple[list[int], bool]:
+        """The numbers of the rules that have a sign in the text, in order, and whether there may be a tag."""
         found: list[int] | None = self._set.Match(text)
         if found is None:
-            return list(self._all)
+            return list(self._all), True
         if len(found) == 1:
-            return []
-        return sorted(set[int]().union(*(self._rules[sign] for sign in found)))
+            return [], False
+        return sorted(set[int]().union(*(self._rules[sign] for sign in found))), self._tag in found
 
 
 class Detector:

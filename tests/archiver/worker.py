@@ -2,6 +2,7 @@
 
 worker.py plain FOLDER HOME        one pass; prints the peak of its memory in bytes above what it began with
 worker.py fused FOLDER HOME N      one pass, killed by itself at its N-th call; prints the number of its calls
+worker.py masked FOLDER HOME N     the same, with secrets masked in the copies
 worker.py queued FOLDER HOME       one pass as soon as the lease is free; prints how often it was not
 """
 
@@ -23,8 +24,8 @@ from palaver.core.errors import LeaseHeld
 from palaver.core.home import Home
 
 
-def take_up(store: Store, folder: Path, home: Home) -> None:
-    Ingest(store, RawArchive(home.archive)).run(in_paths([folder]))
+def take_up(store: Store, folder: Path, home: Home, *, mask: bool = False) -> None:
+    Ingest(store, RawArchive(home.archive), mask=mask).run(in_paths([folder]))
 
 
 def peak() -> int:
@@ -39,7 +40,7 @@ def plain(folder: Path, home: Home) -> int:
         return peak() - before
 
 
-def fused(folder: Path, home: Home, fuse: int) -> int:
+def fused(folder: Path, home: Home, fuse: int, *, mask: bool = False) -> int:
     calls = count(1)
 
     def burn(_frame: FrameType, _event: str, _argument: object) -> None:
@@ -49,9 +50,13 @@ def fused(folder: Path, home: Home, fuse: int) -> int:
     threading.setprofile(burn)
     sys.setprofile(burn)
     with Store.create(home.database) as store:
-        take_up(store, folder, home)
+        take_up(store, folder, home, mask=mask)
     sys.setprofile(None)
     return next(calls) - 1
+
+
+def masked(folder: Path, home: Home, fuse: int) -> int:
+    return fused(folder, home, fuse, mask=True)
 
 
 def queued(folder: Path, home: Home) -> int:
@@ -68,5 +73,5 @@ def queued(folder: Path, home: Home) -> int:
 
 if __name__ == "__main__":
     mode, folder, home, *rest = sys.argv[1:]
-    work = {"plain": plain, "fused": fused, "queued": queued}[mode]
+    work = {"plain": plain, "fused": fused, "masked": masked, "queued": queued}[mode]
     print(work(Path(folder), Home(Path(home)), *map(int, rest)))  # type: ignore[operator]

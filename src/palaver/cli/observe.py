@@ -104,7 +104,7 @@ def _publish(home: Home, config: Config, report: Reporter) -> None:
     from palaver.observe.pipeline import Pipeline
 
     try:
-        with Pipeline(home, config.model, config.exclude) as pipeline:
+        with Pipeline(home, config.model, config.exclude, mask=config.mask_archive) as pipeline:
             pipeline.run((), report)
     except LeaseHeld:
         return

@@ -20,6 +20,7 @@ from .output import as_json, complain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
 _LOG_BYTES: Final = 500_000
 _log = logging.getLogger(__name__)
@@ -43,8 +44,15 @@ def watch(*, poll: bool, as_json: bool) -> None:
     # Both ways of being stopped are one; nothing is lost by either, nor by being killed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        exclude = Config.read(home.config).exclude
-        Watcher(home, FileEvents(poll=poll), _teller(home, as_json=as_json), _model(home), exclude=exclude).run()
+        read = _settings(home)
+        Watcher(
+            home,
+            FileEvents(poll=poll),
+            _teller(home, as_json=as_json),
+            model=lambda: read().model,
+            exclude=lambda: read().exclude,
+            mask=lambda: read().mask_archive,
+        ).run()
     except LeaseHeld as held:
         hint = "`palaver status` shows what it does. It has to end before another can begin."
         raise PalaverError(f"the background archiver runs already: {held}", hint=hint) from None
@@ -80,15 +88,33 @@ def _teller(home: Home, *, as_json: bool) -> Callable[[str, Mapping[str, object]
     return tell
 
 
-def _model(home: Home) -> Callable[[], str | None]:
+def _settings(home: Home) -> Callable[[], Config]:
     """What the settings say at the moment; what they said last, while they cannot be read."""
-    last = [Config.read(home.config).model]
+    from palaver.archiver.exclusion import Exclusion
 
-    def read() -> str | None:
-        try:
-            last[0] = Config.read(home.config).model
-        except ConfigInvalid as problem:
-            complain(str(problem), problem.hint)
-        return last[0]
+    state, last = _state(home.config), Config.read(home.config)
+
+    def read() -> Config:
+        nonlocal state, last
+        present = _state(home.config)
+        if present != state:
+            state = present
+            try:
+                found = Config.read(home.config)
+                Exclusion(found.exclude)
+            except ConfigInvalid as problem:
+                complain(str(problem), f"{problem.hint} Until then the settings are what they were.")
+            else:
+                last = found
+        return last
 
     return read
+
+
+def _state(path: Path) -> tuple[int, int, int] | None:
+    """What tells that a file is another one than before; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
