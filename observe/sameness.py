@@ -31,7 +31,7 @@ def same(first: Observation, second: Observation) -> bool:
     """Whether two observations of one mark say the same."""
     one, other = sorted((frozenset(_stems(_told(each))) for each in (first, second)), key=len)
     missing = one != other and (len(other) <= _SHORT or len(one) < ALIKE * len(other))
-    if missing or not one <= other:
+    if missing or not one <= other or len(first.facts) != len(second.facts):
         return False
     told = (". ".join(_told(each)) for each in (first, second))
     return compare(*told).difference in {Difference.NONE, Difference.OTHER}

@@ -4,6 +4,7 @@ It says nothing of its own: each fact is the title of an observation of the sess
 sentence of its last exchange.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -25,6 +26,9 @@ _LABELS = {
     ObservationType.PATTERN: "Learned",
     ObservationType.DECISION: "Learned",
 }
+_WORD = re.compile(r"\w{4,}")
+_REPEATED = 0.7
+"""The share of a title's longer words from which it repeats another."""
 Fact = tuple[str, Evidence]
 
 
@@ -73,8 +77,8 @@ def _distinct(parts: Sequence[Observation]) -> list[Observation]:
     """Those whose title does not say in other words what an earlier one says: a plan and then its commit."""
     kept: list[tuple[Observation, frozenset[str]]] = []
     for part in parts:
-        words = frozenset(word.strip(".,:;()").lower() for word in part.title.split())
-        if all(len(words & known) < 0.6 * min(len(words), len(known)) for _, known in kept):
+        words = frozenset(word.lower() for word in _WORD.findall(part.title))
+        if all(len(words & known) < _REPEATED * min(len(words), len(known)) or not words for _, known in kept):
             kept.append((part, words))
     return [part for part, _ in kept]
 

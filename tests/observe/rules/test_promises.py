@@ -2,7 +2,6 @@
 
 import tarfile
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
@@ -10,15 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.archiver.exchanges import group
-from palaver.archiver.formats import recognise
-from palaver.archiver.lines import split
-from palaver.core.conversation import Exchange, Session, Speaker
+from palaver.core.conversation import Exchange, Speaker
 from palaver.core.observation import Observation
 from palaver.observe.rules import VERSION, observe
 from palaver.observe.rules.wording import TITLE_MAX
 
 from ...shared import SAMPLES, SHARED
+from .real import real_exchanges
 from .telling import CWD, Telling, session
 
 WORDS = st.sampled_from(
@@ -105,19 +102,6 @@ def assert_proven(observation: Observation, exchange: Exchange) -> None:
         assert holders, proof
         if observation.origin == "human":
             assert any(turn.speaker is Speaker.HUMAN for turn in holders)
-
-
-def real_exchanges(folder: Path) -> Iterator[tuple[Session, Exchange]]:
-    for path in sorted(folder.rglob("*.jsonl")):
-        with path.open("rb") as file:
-            head = file.read(65536)
-            known = recognise(head)
-            if known is not None:
-                file.seek(0)
-                read = known.identify(path, head)
-                for event in group(known.reader(read), split(file)):
-                    if isinstance(event, Exchange):
-                        yield read, event
 
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="no real transcripts here")

@@ -1,0 +1,215 @@
+"""`python -m bench.observations`: what the rules make of real sessions, and whether a session is found by that alone.
+
+Archives the 98 sessions in a throw-away home and takes what was learned out of it. The questions are then asked of an
+archive that holds these observations and nothing else.
+"""
+
+import argparse
+import hashlib
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import orjson
+
+from palaver.archiver.store import Store, StoredExchange, StoredObservation
+from palaver.archiver.transcripts import in_paths
+from palaver.core.home import Home
+from palaver.core.observation import Observation, ObservationType
+from palaver.observe.pipeline import Pipeline
+from palaver.observe.rules import observe
+
+from .retrieval.corpus import Corpus, Passage
+from .retrieval.ours import Ours
+from .retrieval.run import run
+from .retrieval.sets import coding_sessions
+from .shared import PROJECT, SetMissing, find, transcripts, unpack
+from .table import table, write_section
+
+LABELS = PROJECT / "tests" / "observe" / "rules" / "labelled.json"
+NOTHING = "nothing"
+_SAMPLES = "samples"
+Row = tuple[str, str, str]
+"""A measure, its value, its aim."""
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """What was said and learned, by the native id of its session."""
+
+    exchanges: dict[str, list[StoredExchange]]
+    observations: dict[str, list[StoredObservation]]
+    confirmed: set[int]
+    """Exchanges that say what was known before."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, and with `--write` keep the tables in RESULTS.md."""
+    parser = argparse.ArgumentParser(prog="python -m bench.observations", description=__doc__)
+    parser.add_argument("--write", action="store_true", help="keep the tables in bench/RESULTS.md")
+    chosen = parser.parse_args(arguments)
+    try:
+        text = _measured()
+    except SetMissing as missing:
+        print(missing, file=sys.stderr)
+        return 1
+    print(text)
+    if chosen.write:
+        write_section("Observations", f"`python -m bench.observations --write`\n\n{text}")
+    return 0
+
+
+def _measured() -> str:
+    corpus = coding_sessions()
+    with TemporaryDirectory(prefix="palaver-bench-") as folder:
+        sessions = archived(unpack(transcripts(), Path(folder) / "history"), Path(folder) / "home")
+        samples = archived([_samples()], Path(folder) / "samples")
+    rows = [*_finding(corpus, sessions), *_covering(sessions), *_speed(sessions)]
+    parts = [table(["98 sessions", "", "aim"], rows)]
+    parts.append(table(["exchanges labelled by hand", "tune", "held"], _judged([sessions, samples])))
+    return "\n\n".join(parts)
+
+
+def _samples() -> Path:
+    path = find().parent / _SAMPLES
+    if not path.is_dir():
+        raise SetMissing(f"{_SAMPLES} is not in {path.parent}")
+    return path
+
+
+def archived(paths: Sequence[Path], folder: Path) -> Archive:
+    """Archive transcripts in a fresh home and read back what was said and learned."""
+    home = Home(folder)
+    with Pipeline(home) as pipeline:
+        pipeline.run(in_paths(paths))
+    said: dict[str, list[StoredExchange]] = defaultdict(list)
+    learned: dict[str, list[StoredObservation]] = defaultdict(list)
+    with Store.open(home.database) as store:
+        keys = store.items.all_keys()
+        for start in range(0, len(keys), 200):
+            part = keys[start : start + 200]
+            for stored in store.exchanges.load(part).values():
+                said[store.sessions.load(stored.session).native_id].append(stored)
+            for found in store.observations.load(part).values():
+                learned[store.sessions.load(found.session).native_id].append(found)
+        again = store.confirmations.by_exchanges(keys)
+    return Archive(said, learned, {each.exchange for every in again.values() for each in every})
+
+
+def _finding(corpus: Corpus, archive: Archive) -> Iterator[Row]:
+    """Observation-only search."""
+    passages = tuple(
+        Passage(session, _text(stored.observation), "")
+        for session, found in sorted(archive.observations.items())
+        for stored in found
+    )
+    asked = tuple(question for question in corpus.questions if {"intent", "code"} & set(question.kinds))
+    found = run("observations", Ours, replace(corpus, passages=passages, questions=asked, transcripts=None))
+    for kind, aim in (("intent", 0.90), ("code", 0.85)):
+        values = found.values("hit@5", kind, "all")
+        yield f"`{kind}` questions, hit@5 by observations alone", f"{sum(values) / len(values):.3f}", f"{aim:.2f}"
+
+
+def _text(observation: Observation) -> str:
+    files = (*observation.files_modified, *observation.files_read)
+    told = (observation.title, observation.subtitle, observation.narrative, *observation.facts)
+    return "\n".join((*told, " ".join(observation.concepts), " ".join(files)))
+
+
+def _covering(archive: Archive) -> Iterator[Row]:
+    queries = [orjson.loads(line) for line in find("coding-sessions", "queries.jsonl").read_bytes().splitlines()]
+    named = [(query["session"], query["path"]) for query in queries if query.get("path")]
+    known = {
+        session: {path for one in found for path in (*one.observation.files_read, *one.observation.files_modified)}
+        for session, found in archive.observations.items()
+    }
+    share = sum(path in known.get(session, ()) for session, path in named) / len(named)
+    yield "files named in `code` questions that are known", f"{share:.3f}", "0.85"
+    learned = {one.exchange for found in archive.observations.values() for one in found} | archive.confirmed
+    changed = [one.key for said in archive.exchanges.values() for one in said if one.exchange.writes]
+    covered = sum(key in learned for key in changed) / len(changed)
+    yield "exchanges with changed files that are covered", f"{covered:.3f}", "1.00"
+    prices = [one.price for found in archive.observations.values() for one in found]
+    yield "observations", f"{len(prices):,}", ""
+    yield "tokens of one, mean and most", f"{sum(prices) / len(prices):.0f}, {max(prices)}", "500"
+
+
+def _speed(archive: Archive) -> Iterator[Row]:
+    from palaver.core.conversation import Session
+
+    session = Session("bench", "bench")
+    said = [one.exchange for every in archive.exchanges.values() for one in every]
+    started = time.process_time()
+    for exchange in said:
+        observe(exchange, session)
+    yield f"the rules over {len(said)} exchanges", f"{time.process_time() - started:.1f} s", "20 s"
+
+
+def _judged(archives: Sequence[Archive]) -> list[Row]:
+    """Types and junk against the labels of a person. An exchange with two labels could be called either."""
+    rows = orjson.loads(LABELS.read_bytes())
+    labelled = {(row["session"], *row["lines"]): row["types"] for row in rows}
+    halves = {half: _Tally() for half in ("tune", "held")}
+    for archive in archives:
+        for session, said in archive.exchanges.items():
+            for stored in said:
+                labels = labelled.get((session, stored.exchange.span.start_line, stored.exchange.span.end_line))
+                if labels:
+                    found = [one.observation for one in archive.observations.get(session, ()) if _of(one, stored)]
+                    halves[half_of(session)].count(labels, found)
+    measures: list[tuple[str, Callable[[_Tally], str]]] = [
+        ("exchanges", lambda tally: str(tally.exchanges)),
+        ("type is the first label", lambda tally: f"{tally.first / max(1, tally.typed):.3f}"),
+        ("type is one of the labels", lambda tally: f"{tally.any / max(1, tally.typed):.3f}"),
+        (
+            "observations where nothing was worth keeping",
+            lambda tally: f"{tally.junk / max(1, tally.observations):.3f}",
+        ),
+        (
+            "exchanges worth keeping that were passed over",
+            lambda tally: f"{tally.missed / max(1, tally.exchanges):.3f}",
+        ),
+    ]
+    return [(name, value(halves["tune"]), value(halves["held"])) for name, value in measures]
+
+
+def _of(one: StoredObservation, stored: StoredExchange) -> bool:
+    return one.exchange == stored.key and not one.summary
+
+
+def half_of(session: str) -> str:
+    """`tune` or `held`, fixed for ever by the session."""
+    return "held" if hashlib.sha256(session.encode()).digest()[0] >> 4 & 1 else "tune"
+
+
+@dataclass(slots=True)
+class _Tally:
+    exchanges: int = 0
+    typed: int = 0
+    first: int = 0
+    any: int = 0
+    observations: int = 0
+    junk: int = 0
+    missed: int = 0
+
+    def count(self, labels: Sequence[str], found: Sequence[Observation]) -> None:
+        """Count one exchange; its first observation is the one that tells what it was about."""
+        self.exchanges += 1
+        self.observations += len(found)
+        if not found:
+            self.missed += NOTHING not in labels
+        elif labels[0] == NOTHING:
+            self.junk += len(found)
+        else:
+            kind: ObservationType = found[0].type
+            self.typed += 1
+            self.first += kind == labels[0]
+            self.any += kind in labels
+
+
+if __name__ == "__main__":
+    sys.exit(main())

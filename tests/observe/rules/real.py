@@ -1,0 +1,23 @@
+"""Real exchanges, read from transcripts as an archive would read them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from palaver.archiver.exchanges import group
+from palaver.archiver.formats import recognise
+from palaver.archiver.lines import split
+from palaver.core.conversation import Exchange, Session
+
+
+def real_exchanges(folder: Path) -> Iterator[tuple[Session, Exchange]]:
+    """Each exchange below a folder with what is known of its session by then."""
+    for path in sorted(folder.rglob("*.jsonl")):
+        with path.open("rb") as file:
+            head = file.read(65536)
+            known = recognise(head)
+            if known is not None:
+                file.seek(0)
+                read = known.identify(path, head)
+                for event in group(known.reader(read), split(file)):
+                    if isinstance(event, Exchange):
+                        yield read, event

@@ -1,0 +1,160 @@
+"""Is a thing kept once, in its first wording, with all that confirms it, and does its key stay?"""
+
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.store import StoredObservation
+from palaver.core.observation import Evidence, Observation, ObservationType
+from palaver.observe import rules
+from palaver.observe.learned import keep, summarise
+from palaver.observe.stage import observe_pending
+
+from ..search.history import History, Said
+
+RULE = "From now on use tabs in all templates of the shop."
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> History:
+    return History(tmp_path)
+
+
+def silent(_done: int, _total: int) -> None:
+    pass
+
+
+def preference(line: int, text: str = "Use tabs in templates", **values: object) -> Observation:
+    return Observation(ObservationType.DECISION, text, evidence=(Evidence(line, line, "tabs"),), **values)  # type: ignore[arg-type]
+
+
+def learn(told: History, exchange: int, *observations: Observation) -> list[StoredObservation]:
+    stored = told.store.exchanges.load([exchange])[exchange]
+    with told.store.transaction():
+        keep(told.store, stored, told.store.sessions.load(stored.session), observations, rules.VERSION)
+    return told.store.observations.of_exchange(exchange)
+
+
+def test_what_is_learned_again_confirms_the_first(told: History) -> None:
+    """A preference stated in three sessions is held once, with the lines and the archive of each later statement."""
+    keys = [told.say(name, Said(RULE, "Done."), project="shop")[0] for name in ("one", "two", "three")]
+    observe_pending(told.store, silent)
+
+    first, second, third = (told.store.observations.of_exchange(key) for key in keys)
+    (held,) = first
+    again = told.store.confirmations.of_observations([held.key])[held.key]
+    assert (second, third) == ([], [])
+    assert [(each.exchange, each.archived) for each in again] == [
+        (keys[1], "test/two.jsonl"),
+        (keys[2], "test/three.jsonl"),
+    ]
+    assert all(proof.quote in RULE for each in again for proof in each.evidence)
+
+
+def test_another_value_is_kept_beside_it(told: History) -> None:
+    """A preference with another value is an observation of its own."""
+    one = told.say("one", Said("From now on wait 30 seconds in the tests."), project="shop")[0]
+    two = told.say("two", Said("From now on wait 60 seconds in the tests."), project="shop")[0]
+    observe_pending(told.store, silent)
+
+    assert len(told.store.observations.of_exchange(one)) == len(told.store.observations.of_exchange(two)) == 1
+
+
+def test_replaying_changes_nothing(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Newer rules that say the same leave every key, every confirmation and every index entry as it was."""
+    told.say(
+        "one",
+        Said(RULE, "Done."),
+        Said("Fix the header", "Fixed `header.py`.", writes=("/x/header.py",)),
+        project="shop",
+    )
+    told.say("two", Said(RULE, "Done."), project="shop")
+    observe_pending(told.store, silent)
+    keys, mark = told.store.items.all_keys(), told.store.changes.last()
+    again = told.store.confirmations.of_observations(keys)
+    monkeypatch.setattr(rules, "VERSION", "rules-next")
+
+    assert observe_pending(told.store, silent) == 3
+    assert (told.store.items.all_keys(), told.store.changes.last()) == (keys, mark)
+    assert told.store.confirmations.of_observations(keys) == again
+    assert told.store.exchanges.count_unobserved("rules-next") == 0
+
+
+def test_a_reworded_observation_keeps_its_key(told: History) -> None:
+    """What is told anew under the same title stays the same observation, and its index entry follows."""
+    key = told.say("one", Said(RULE))[0]
+    (before,) = learn(told, key, preference(1))
+    mark = told.store.changes.last()
+    (after,) = learn(told, key, preference(1, narrative="In all templates."))
+
+    assert (after.key, after.observation.narrative) == (before.key, "In all templates.")
+    assert told.store.changes.since(mark) == [key, after.key]
+
+
+@pytest.mark.parametrize(
+    "now", [(), (preference(1, "Use blanks in templates"),), (preference(1, facts=("In mails",)),)]
+)
+def test_what_is_no_longer_confirmed_is_observed_anew(told: History, now: tuple[Observation, ...]) -> None:
+    """When the first wording goes or changes, the exchanges that confirmed it say for themselves what they say."""
+    one, two = (told.say(name, Said(RULE), project="shop")[0] for name in ("one", "two"))
+    learn(told, one, preference(1))
+    assert learn(told, two, preference(1)) == []
+
+    learn(told, one, *now)
+    assert [stored.key for stored in told.store.exchanges.unobserved(rules.VERSION, 9)] == [two]
+    assert told.store.confirmations.by_exchanges([two]) == {}
+    assert len(learn(told, two, preference(1))) == 1
+
+
+def grown(told: History, count: int) -> None:
+    names = ("header", "footer", "cart", "invoice", "search")
+    said = [Said(f"Add a {name} to the page", f"Added `{name}.py`.", writes=(f"/shop/{name}.py",)) for name in names]
+    told.say("one", *said[:count], cwd="/shop")
+    observe_pending(told.store, silent)
+
+
+def test_a_session_is_summed_up_as_it_grows(told: History) -> None:
+    """From three observations on a session has one summary, which keeps its key and tells of what came since."""
+    grown(told, 2)
+    assert told.store.summaries.of_session(1) is None
+    grown(told, 3)
+    first = told.store.summaries.of_session(1)
+    grown(told, 5)
+    last = told.store.summaries.of_session(1)
+
+    assert first is not None
+    assert last is not None
+    assert first.key == last.key
+    assert last.observation.facts == (
+        "Request: Add a header to the page",
+        *(f"Completed: Add a {name} to the page" for name in ("footer", "cart", "invoice", "search")),
+    )
+    assert "/shop/search.py" in {f"/shop/{path}" for path in last.observation.files_modified}
+    assert len(last.observation.evidence) == len(last.observation.facts)
+
+
+def test_a_summary_never_outlives_its_parts(told: History) -> None:
+    """When an observation is deleted the summary that tells of it goes at once, and every index hears of it."""
+    grown(told, 3)
+    summary = told.store.summaries.of_session(1)
+    assert summary is not None
+    mark = told.store.changes.last()
+    with told.store.transaction():
+        gone = [stored.key for stored in told.store.observations.of_exchange(2)]
+        told.store.observations.renounce([2], gone)
+
+    assert told.store.summaries.of_session(1) is None
+    assert summary.key in told.store.changes.since(mark)
+    with told.store.transaction():
+        summarise(told.store, [1])
+    assert told.store.summaries.of_session(1) is None
+
+
+def test_refused_facts_are_counted(told: History) -> None:
+    """How many facts had no proof is kept with their exchange, and counted once however often it is observed."""
+    key = told.say("one", Said(RULE))[0]
+    for _ in range(2):
+        with told.store.transaction():
+            told.store.observations.replace(key, 1, (), rules.VERSION, refused=2)
+
+    assert told.store.observations.count_refused() == 2
