@@ -1,0 +1,70 @@
+"""Is a database of every earlier schema brought up to date, with all that it holds?"""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import apsw
+import pytest
+
+from palaver.archiver.store import Store
+from palaver.archiver.store.migrations import MIGRATIONS
+from palaver.core.conversation import Kind
+
+ROWS = """
+INSERT INTO session VALUES (1, 'test', 'one', 'main', '', 'shop', '/shop', 'main', 'A title', 1, '1', '[]', '{}', 1, 2);
+INSERT INTO source (id, agent, session, path, archived, device, inode, mtime, size, head, tail, lines, coverage)
+    VALUES (1, 'test', 1, CAST('/one.jsonl' AS BLOB), 'test/one.jsonl', 0, 0, 0, 0, x'', x'', 2, '{"parsed": 2}');
+INSERT INTO record VALUES ('r1', 1, 1);
+INSERT INTO item (key, kind, session, at) VALUES (1, 'exchange', 1, 5), (2, 'observation', 1, 6);
+INSERT INTO exchange VALUES (1, 1, 0, 1, 2, 0, 9, '/shop', 'main', 6, 0, 0, CAST(
+    '[[1, "human", "prompt", "brass kettle", 5, "r1", "", "", "", false, [], ["/shop/kettle.py"], true]]'
+    AS BLOB), NULL);
+INSERT INTO observation VALUES (2, 1, 'decision', 'Brass it is', '', '', '[]', '[]', '[]', '[]', '[[1, 1, "brass"]]',
+    'direct_user', 'test-1', 10);
+INSERT INTO vector VALUES (1, 0, 'fake/1', x'003c0000');
+INSERT INTO change (entity, id) VALUES ('item', 1), ('item', 2), ('vector', 1);
+"""
+"""One row of everything that the first schema has."""
+
+
+def database(folder: Path, step: int) -> Path:
+    """A file as that step of the schema left it."""
+    path = folder / "palaver.db"
+    connection = apsw.Connection(str(path))
+    for statement in MIGRATIONS[:1]:
+        connection.execute(statement)
+    connection.execute(ROWS)
+    for statement in MIGRATIONS[1:step]:
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version={step}")
+    connection.close()
+    return path
+
+
+def schema(path: Path) -> set[str]:
+    connection = apsw.Connection(str(path))
+    rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
+    connection.close()
+    return set(map(str, rows))
+
+
+@pytest.mark.parametrize("step", range(1, len(MIGRATIONS) + 1))
+def test_every_schema_is_brought_up_to_date(step: int, tmp_path: Path) -> None:
+    """What an earlier version wrote is read as it was, whole, under the schema that a new database has."""
+    path = database(tmp_path, step)
+    with Store.open(path) as store:
+        stored = store.exchanges.load([1])[1]
+        assert [(turn.kind, turn.text) for turn in stored.exchange.turns] == [(Kind.PROMPT, "brass kettle")]
+        assert [each.observation.title for each in store.observations.of_exchange(1)] == ["Brass it is"]
+        assert [each.data for each in store.vectors.all("fake/1")] == [b"\x00\x3c\x00\x00"]
+        assert store.sessions.load(1).title == "A title"
+        assert store.sources.places(["r1"]) == {"r1": (1, 1)}
+        assert (store.changes.last(), store.schema) == (3, (len(MIGRATIONS), len(MIGRATIONS)))
+        integrity = store.integrity
+        assert not integrity.damage()
+        assert not integrity.dangling()
+        assert not (integrity.unparsed() | integrity.misplaced() | {*integrity.unproven(), *integrity.bodiless()})
+    with TemporaryDirectory() as folder:
+        fresh = Path(folder) / "palaver.db"
+        Store.create(fresh).close()
+        assert schema(path) == schema(fresh)

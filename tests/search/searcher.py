@@ -1,0 +1,40 @@
+"""A process that searches, for tests that damage what it has open.
+
+Reads a line at a time: `open DATABASE INDEX` opens an archive anew, `ask` asks the one that is open. Answers each with
+a line of JSON: the keys that words find, and those that vectors do.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from palaver.archiver.store import Store
+from palaver.core.disclosure import Filters
+from palaver.search.generation import Generations
+from palaver.search.snapshot import Snapshot
+from tests.search.fake_embedder import FakeEmbedder
+
+WORDS = ("kettle", "spoon", "teapot")
+
+
+def answers(view: Snapshot) -> list[object]:
+    view.refresh()
+    vectors = FakeEmbedder().embed(WORDS)
+    texts = [sorted(map(int, view.text(word, Filters(), 50).key)) for word in WORDS]
+    nears = [[(near.item, round(near.similarity, 3)) for near in view.nearest(row, Filters(), 3)] for row in vectors]
+    return [texts, nears]
+
+
+def main() -> None:
+    view: Snapshot | None = None
+    for line in sys.stdin:
+        command, *paths = line.split()
+        if command == "open":
+            database, index = map(Path, paths)
+            view = Snapshot(Store.open(database), Generations(index), FakeEmbedder())
+        assert view is not None
+        print(json.dumps(answers(view)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""Does a full disk end in words, leave nothing half under a final name, and cost nothing once there is room?"""
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from palaver.core.home import Home
+from palaver.observe.fsck import fsck
+from palaver.search.generation import Generations
+
+from . import demo
+
+PALAVER = [sys.executable, "-m", "palaver"]
+SIZES = [0, 100, 1_000, 5_000, 20_000, 60_000, 120_000, 250_000]
+"""Bytes that no file may outgrow: from where nothing can be made to where only the largest are cut."""
+
+
+def limited(size: int, *arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command that can write no file beyond a size, as on a disk that is full."""
+    return subprocess.run(
+        [*PALAVER, *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PALAVER_HOME": str(home)},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
+    )
+
+
+def assert_told(done: subprocess.CompletedProcess[str]) -> None:
+    """It ended by itself, with what happened or with nothing to complain of."""
+    assert done.returncode in {0, 1}, done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
+    assert done.returncode == 0 or "palaver:" in done.stderr or "Not read" in done.stdout, done
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    root = tmp_path_factory.mktemp("full")
+    demo.archived(root)
+    yield root
+    shutil.rmtree(root)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_first_pass(pristine: Path, tmp_path: Path, size: int) -> None:
+    """Wherever the room ends while everything is archived, the pass says so, and the next one completes it."""
+    home, projects = Home(tmp_path / "palaver"), pristine / "projects"
+
+    assert_told(limited(size, "archive", str(projects), home=home.root))
+    if home.index.exists():
+        Generations(home.index).current()
+    done = limited(resource.RLIM_INFINITY, "archive", str(projects), home=home.root)
+
+    assert done.returncode == 0, done.stderr
+    assert fsck(home).findings == []
+    assert not list(home.index.glob("new-*"))
+
+
+@pytest.mark.parametrize("command", [("rebuild",), ("remember", "The kettle is brass.")], ids=lambda words: words[0])
+@pytest.mark.parametrize("size", [1_000, 20_000])
+def test_what_is_there_stays(pristine: Path, tmp_path: Path, command: tuple[str, ...], size: int) -> None:
+    """A command that finds no room says so and changes nothing; with room it works."""
+    home = Home(shutil.copytree(pristine / "palaver", tmp_path / "palaver"))
+    before = Generations(home.index).name()
+
+    failed = limited(size, *command, home=home.root)
+
+    assert failed.returncode == 1
+    assert_told(failed)
+    assert Generations(home.index).name() == before
+    assert not list(home.index.glob("new-*"))
+    assert limited(resource.RLIM_INFINITY, *command, home=home.root).returncode == 0
+    assert fsck(home).sound
