@@ -12,7 +12,9 @@ from ..core import ids
 from ..core.conversation import Session, SessionKind
 from ..core.errors import InvalidInput, PathOutsideArchive
 from ..core.forgetting import Wanted
+from ..core.home import Home
 from .lines import split
+from .oblivion import FORGOTTEN, Oblivion
 from .raw import RawArchive
 from .store import Source, Store
 from .store.exchanges import Outline
@@ -61,12 +63,18 @@ class _Named:
 
 
 class Selector:
-    """Looks at one store as it is now."""
+    """Looks at one store as it is now. What was forgotten before is in none of it."""
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
-        self.sessions = store.sessions.all()
-        self.sources = {source.id: source for source in store.sources.all() if source.id is not None}
+        self._oblivion = Oblivion(store, Home(raw.root.parent).key())
+        self.sources = {
+            source.id: source
+            for source in store.sources.all()
+            if source.id is not None and source.coverage.keys() != {FORGOTTEN}
+        }
+        told = {source.session for source in self.sources.values()}
+        self.sessions = {number: each for number, each in store.sessions.all().items() if number in told}
         self.outlines = store.exchanges.outlines()
 
     def select(self, wanted: Wanted) -> Selected:
@@ -164,7 +172,7 @@ class Selector:
             source = None
         if source is None and path:
             source = self._store.sources.at(_resolved(path))
-        return source.id if source is not None else None
+        return source.id if source is not None and source.id in self.sources else None
 
     def _mentioning(
         self, wanted: Wanted, chosen: Sequence[Outline], fitting: Collection[int], named: _Named, result: Selected
@@ -180,7 +188,11 @@ class Selector:
             if source.session not in fitting or not (inside or allowed & {e.key for e in by_source.get(number, ())}):
                 continue
             own = sorted(by_source.get(number, ()), key=lambda each: each.start_line)
-            for line in lines_with(self._raw, source, wanted.mentions):
+            lines = set(lines_with(self._raw, source, wanted.mentions))
+            if lines and FORGOTTEN in source.coverage:
+                with self._raw.open(source.archived) as file:
+                    lines -= self._oblivion.lines(source.path, split(file))
+            for line in lines:
                 place = bisect_right(own, line, key=lambda each: each.start_line) - 1
                 if place >= 0 and line <= own[place].end_line:
                     found |= {own[place].key: own[place]} if own[place].key in allowed else {}
