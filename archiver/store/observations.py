@@ -122,6 +122,11 @@ class Observations:
         )
         return [stored_of(row).observation for row in rows]
 
+    def by_people(self) -> list[StoredObservation]:
+        """The decisions that are a person's own word, in the order in which they were learned."""
+        rows = self._db.rows(f"SELECT {COLUMNS} {FROM} WHERE o.origin = 'human' AND o.type = 'decision' ORDER BY i.key")
+        return [stored_of(row) for row in rows]
+
     def count_by_type(self) -> dict[str, int]:
         """How many observations there are of each type, most first."""
         rows = self._db.rows("SELECT type, count(*) FROM observation GROUP BY type ORDER BY 2 DESC, 1")

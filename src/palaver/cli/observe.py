@@ -31,8 +31,11 @@ KEY = "ANTHROPIC_API_KEY"
 @click.option("--only-outdated", is_flag=True, help="Ask again only where another prompt or model answered.")
 @click.option("--dead-letters", is_flag=True, help="Show the requests that were given up, and why.")
 @click.option("--revive", is_flag=True, help="Try the requests again that were given up.")
+@click.option("--preferences", is_flag=True, help="Remember the lasting preferences that you stated, and show them.")
 @as_json
-def observe(*, estimate: bool, only_outdated: bool, dead_letters: bool, revive: bool, as_json: bool) -> None:
+def observe(
+    *, estimate: bool, only_outdated: bool, dead_letters: bool, revive: bool, preferences: bool, as_json: bool
+) -> None:
     """Learn from what was archived.
 
     The rules cost nothing and need no network. A language model is asked only when the variable ANTHROPIC_API_KEY is
@@ -41,12 +44,16 @@ def observe(*, estimate: bool, only_outdated: bool, dead_letters: bool, revive: 
     """
     if estimate and (dead_letters or revive):
         raise click.UsageError("--estimate goes with neither --dead-letters nor --revive.")
+    if preferences and (estimate or only_outdated or dead_letters or revive):
+        raise click.UsageError("--preferences goes with no other option but --json.")
     from palaver.archiver.store import Store
 
     home = Home.find()
     config = Config.read(home.config)
     with Store.open(home.database) as store:
-        if dead_letters:
+        if preferences:
+            _keep_preferences(home, store, config, as_json=as_json)
+        elif dead_letters:
             _show_dead(store, as_json=as_json)
         elif estimate:
             _show_estimate(store, config, outdated=only_outdated, as_json=as_json)
@@ -97,6 +104,25 @@ def _run(home: Home, store: Store, config: Config, *, outdated: bool, revive: bo
 def _brokewhy_off(result: Extraction) -> bool:
     """A budget that is used up is as planned; everything else that stops a run is not."""
     return result.stopped is not None and not isinstance(result.stopped, BudgetExhausted)
+
+
+def _keep_preferences(home: Home, store: Store, config: Config, *, as_json: bool) -> None:
+    from palaver.observe.candidates import propose
+    from palaver.observe.memory import MemoryCore
+    from palaver.templates.quote import line
+
+    with MemoryCore.open(home, config.model) as core:
+        kept = propose(core, store)
+    if as_json:
+        from palaver.templates.memory_shapes import memory_json
+
+        print_json({"remembered": [memory_json(held) for held in kept]})
+    elif kept:
+        for held in kept:
+            click.echo(f"{held.id}  {line(held.memory.namespace)}  {line(held.memory.content)}")
+        click.echo(f"Remembered {len(kept)}. `palaver forget ID` for what you did not mean; it will not come back.")
+    else:
+        click.echo("No lasting preference that is not held already. `palaver remember` holds what you tell it.")
 
 
 def _publish(home: Home, config: Config, report: Reporter) -> None:
