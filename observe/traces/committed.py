@@ -13,7 +13,7 @@ from .git import Repository
 
 _COMMITS_MAX = 5_000
 _SLACK = 60_000
-_COMMIT, _HUNK = re.compile(r"\0([0-9a-f]{40,64}) (\d+)"), re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
+_COMMIT, _HUNK = re.compile(r"([0-9a-f]{40,64}) (\d+)"), re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 
 
 @dataclass(slots=True)
@@ -76,10 +76,11 @@ class Committed:
 
     def _history(self, repository: Repository) -> dict[str, list[tuple[Milliseconds, str]]]:
         """The commits of each file, oldest first."""
-        options = (f"--max-count={_COMMITS_MAX}", "--name-only", "--no-renames", "--format=%x00%H %ct")
+        options = (f"--max-count={_COMMITS_MAX}", "-z", "--name-only", "--no-renames", "--format=%H %ct")
         found: dict[str, list[tuple[Milliseconds, str]]] = {}
         commit = (0, "")
-        for row in repository.ask("log", *options).splitlines():
+        for part in repository.ask("log", *options).split("\0"):
+            row = part.removeprefix("\n")
             if match := _COMMIT.fullmatch(row):
                 commit = (int(match[2]) * 1000, match[1])
             elif row:

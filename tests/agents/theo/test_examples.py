@@ -228,6 +228,8 @@ def test_forgetting_takes_what_it_tells_and_nothing_else(theo: Talk) -> None:
     """By id, by query, and by a value that may be either; golden rules only by force."""
     dark, light, tea = (theo.store(text) for text in ("Use dark mode", "Use light mode at noon", "Serve oolong tea"))
 
+    noon = theo.store("Use light mode at noon and at midnight", "decision")
+    assert theo.data("memory_forget", query="midnight", n_results=5)["deleted_ids"] == [noon]
     by_id = theo.data("memory_forget", memory_id=dark)
     whole("memory_forget", by_id)
     assert by_id["deleted_ids"] == [dark]

@@ -138,6 +138,7 @@ def test_a_file_that_git_does_not_know_is_attributed_by_its_text(tmp_path: Path,
 def test_no_name_of_a_file_is_an_option_or_a_pattern(working: Working, name: str) -> None:
     """Whatever a file is called, git is asked about that file and does nothing else."""
     file = working.write(ONE, name, PRICE)
+    working.type("beside.py", "\n" * 9)
     working.commit()
     before = sorted(working.repository.iterdir())
 
@@ -147,7 +148,7 @@ def test_no_name_of_a_file_is_an_option_or_a_pattern(working: Working, name: str
 
     assert (found.path, certainties(found)) == (name, {"certain": 2})
     assert sorted(working.repository.iterdir()) == before
-    assert listed.files[0].path in {name, str(file)}
+    assert [(each.path, each.conversations[0].ranges) for each in listed.files] == [(name, ((1, 2),))]
 
 
 def test_git_runs_nothing_that_the_repository_configures(working: Working) -> None:
