@@ -28,6 +28,8 @@ _BY_ME = re.compile(
     r"(?:i|we)(?: have|['’]ve)?\s+(?:also |now |simply |just )*(?=\w+ed\b|made\b|rewrote\b)", re.IGNORECASE
 )
 _REPORTED = re.compile(r"\b(?:committed|amended|pushed)\b", re.IGNORECASE)
+_DEPENDENT = re.compile(r"(?:otherwise|with|so|because|also|then|good|when|scope|done)\b", re.IGNORECASE)
+"""How a sentence begins that goes on with what the one before it said."""
 _IN_FILE = re.compile(r"[\w@./-]+\.\w{1,5}(?: \([^()]{1,40}\))?\s*(?::|—|–|-)\s+")
 
 
@@ -122,7 +124,7 @@ def _result(said: Sequence[Statement], *, changed: bool, clear: bool) -> str:
         done = done or next((one.text for one in said if _BOTTOM_LINE.match(one.text)), "")
         if done or clear:
             return done
-    said = [one for one in said if not _REPORTED.search(one.text)] or said
+    said = [one for one in said if not (_REPORTED.search(one.text) or _DEPENDENT.match(one.text))] or said
     telling = (one.text for one in said if 25 <= len(one.text) <= 160 and not leans(one.text) and worth(one.raw) >= 3)
     best = next(telling, "")
     return best or ("" if clear or not said else said[0].text)
