@@ -3,18 +3,21 @@
 Layer 1 is `Query` -> `Results`, layer 2 ids -> `Detail`s, layer 3 a path and lines -> `Transcript`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import cast
+from typing import Any, NamedTuple, cast
 
 from .clock import day_end, day_start
 from .conversation import Exchange, Milliseconds, SessionKind
 from .errors import ConceptCount, FilterNotAllowed, InvalidInput, InvalidLimit, QueryNotText, QueryTooShort
 from .observation import Observation, ObservationType
+from .origin import Origin
 
 LIMIT_MAX = 50
 IDS_MAX = 20
+BUDGET = 10_000
+"""Tokens that no reply exceeds unless more is asked for."""
 
 
 class Mode(StrEnum):
@@ -25,13 +28,39 @@ class Mode(StrEnum):
     BOTH = "both"
 
 
+class Role(StrEnum):
+    """Who said what is searched for. `tool` is what a program printed when it failed."""
+
+    HUMAN = "human"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+class HitKind(StrEnum):
+    """What a hit can be: something learned, said, held, written."""
+
+    OBSERVATION = "observation"
+    EXCHANGE = "exchange"
+    MEMORY = "memory"
+    DOCUMENT = "document"
+    CODE = "code"
+
+
+class Grouping(StrEnum):
+    """What counts as one result."""
+
+    EVENT = "event"
+    SESSION = "session"
+
+
 @dataclass(frozen=True, slots=True)
 class Filters:
     """What a hit must satisfy. Different filters combine with AND, the values of one with OR; empty means no filter.
 
     `after` is the first instant allowed, `before` the first instant no longer allowed. `projects` are names or full
-    paths; `files` match a path, its end, or its name, read or modified. `kinds` are those of `Hit.kind`: what was
-    said, what was learned from it, what is held.
+    paths; `files` match what was read or modified: by path, end of a path, name, folder, or glob (`*`, `**`, `?`).
+    `kinds` are those of `Hit.kind`. `sessions` are ids or the beginnings of ids; `origins` say whose word it is. With
+    `roles` only what these said is searched.
     """
 
     after: Milliseconds | None = None
@@ -41,6 +70,52 @@ class Filters:
     concepts: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
+    sessions: tuple[str, ...] = ()
+    branches: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(
+        cls,
+        *,
+        after: str | None = None,
+        before: str | None = None,
+        projects: Sequence[str] = (),
+        types: Sequence[str] = (),
+        concepts: Sequence[str] = (),
+        files: Sequence[str] = (),
+        kinds: Sequence[str] = (),
+        sessions: Sequence[str] = (),
+        branches: Sequence[str] = (),
+        agents: Sequence[str] = (),
+        origins: Sequence[str] = (),
+        roles: Sequence[str] = (),
+    ) -> "Filters":
+        """Filters from what a caller sent; days are YYYY-MM-DD and included. Raises the `InvalidInput` that says how
+        to correct them.
+        """
+        first = day_start(after) if after is not None else None
+        end = day_end(before) if before is not None else None
+        if first is not None and end is not None and first >= end:
+            raise InvalidInput(
+                f"Invalid date range: after {after} and before {before} leave no day", hint="Swap the two dates."
+            )
+        return cls(
+            after=first,
+            before=end,
+            projects=tuple(projects),
+            types=tuple(dict.fromkeys(ObservationType.parse(name) for name in types)),
+            concepts=tuple(concepts),
+            files=tuple(files),
+            kinds=_chosen("kind", kinds, HitKind),
+            sessions=tuple(sessions),
+            branches=tuple(branches),
+            agents=tuple(agents),
+            origins=_chosen("origin", origins, Origin),
+            roles=_chosen("role", roles, Role),
+        )
 
     def __bool__(self) -> bool:
         return self != Filters()
@@ -48,12 +123,19 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A search that is known to be well-formed. `concepts` has one entry, or two to five that must all be present."""
+    """A search that is known to be well-formed.
+
+    `concepts` has one entry, or two to five that must all be present; none asks for the newest of what satisfies the
+    filters. `weak` asks for what is not clearly relevant too. `cursor` is what `Results.cursor` was, to go on there.
+    """
 
     concepts: tuple[str, ...]
     mode: Mode = Mode.BOTH
     limit: int = 10
     filters: Filters = Filters()
+    weak: bool = False
+    by: Grouping = Grouping.EVENT
+    cursor: str = ""
 
     @classmethod
     def parse(
@@ -62,30 +144,45 @@ class Query:
         *,
         mode: str = "both",
         limit: object = 10,
-        after: str | None = None,
-        before: str | None = None,
-        projects: Sequence[str] = (),
-        types: Sequence[str] = (),
-        concepts: Sequence[str] = (),
-        files: Sequence[str] = (),
+        weak: bool = False,
+        by: str = "event",
+        cursor: str = "",
+        **filters: Any,
     ) -> "Query":
-        """A query from what a caller sent; raises the `InvalidInput` that says how to correct it."""
+        """A query from what a caller sent, `filters` as `Filters.parse` takes them; raises the `InvalidInput` that
+        says how to correct it.
+        """
         wanted = _concepts(query)
-        if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= LIMIT_MAX:
-            raise InvalidLimit(limit)
-        single_only = {"types": types, "concepts": concepts, "files": files}
-        given = [name for name, values in single_only.items() if values]
+        given = [name for name in ("types", "concepts", "files") if filters.get(name)]
         if len(wanted) > 1 and given:
             raise FilterNotAllowed(given)
-        filters = Filters(
-            after=day_start(after) if after is not None else None,
-            before=day_end(before) if before is not None else None,
-            projects=tuple(projects),
-            types=tuple(dict.fromkeys(ObservationType.parse(name) for name in types)),
-            concepts=tuple(concepts),
-            files=tuple(files),
-        )
-        return cls(wanted, _mode(mode), limit, filters)
+        return cls(wanted, _mode(mode), _limit(limit), Filters.parse(**filters), weak, _grouping(by), cursor)
+
+    @classmethod
+    def newest(cls, *, limit: object = 10, by: str = "event", cursor: str = "", **filters: Any) -> "Query":
+        """A query without words: the newest of what satisfies the filters. Raises as `parse` does."""
+        return cls((), Mode.TEXT, _limit(limit), Filters.parse(**filters), by=_grouping(by), cursor=cursor)
+
+
+def _limit(limit: object) -> int:
+    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= LIMIT_MAX:
+        raise InvalidLimit(limit)
+    return limit
+
+
+def _grouping(name: str) -> Grouping:
+    [chosen] = _chosen("grouping", [name], Grouping)
+    return Grouping(chosen)
+
+
+def _chosen(what: str, names: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
+    """The names without repetition; raises `InvalidInput` for one that is none of the known ones."""
+    wanted = tuple(dict.fromkeys(name.strip().lower() for name in names))
+    allowed = [str(name) for name in known]
+    for name in wanted:
+        if name not in allowed:
+            raise InvalidInput(f"Unknown {what}: {name}", hint=f"Use one of: {', '.join(allowed)}.")
+    return wanted
 
 
 def _concepts(query: object) -> tuple[str, ...]:
@@ -110,12 +207,22 @@ def _mode(name: str) -> Mode:
         raise InvalidInput(f"Unknown mode: {name}", hint="Use vector, text or both.") from None
 
 
+class Part(NamedTuple):
+    """A part of a score: how much of something was found (`value`), and what that adds to the score (`points`)."""
+
+    name: str
+    value: float
+    points: float
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """One line of layer 1.
 
-    `score` ordered the list; `similarity` is a true cosine, or None where no vector was compared. `tokens` is what
-    layer 2 would cost for this hit. `path` is relative to the archive; the lines are those that prove the hit.
+    `score` ordered the list, and is what `parts` add up to; `similarity` is a true cosine, or None where no vector was
+    compared. `tokens` is what layer 2 would cost for this hit. `path` is relative to the archive; the lines are those
+    that prove the hit. `matched` are the words found, as they stand in the snippet. `more` is how many other events of
+    its session matched, where sessions are asked for. `cursor` goes on after this hit.
     """
 
     id: str
@@ -133,6 +240,34 @@ class Hit:
     tokens: int
     facts: tuple[str, ...] = ()
     snippet: str = ""
+    parts: tuple[Part, ...] = ()
+    matched: tuple[str, ...] = ()
+    more: int = 0
+    cursor: str = ""
+
+
+class Spelling(NamedTuple):
+    """A word that stands nowhere in the archive, and one that does and is spelled much like it."""
+
+    word: str
+    nearest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """Why nothing was found.
+
+    `weak` are the nearest of what was left out because it is not clearly relevant. `without` tells for each filter how
+    many there would be without it, `earlier` and `later` the nearest instants outside the range that have some.
+    `unknown` pairs names of projects that do not exist with the nearest that do.
+    """
+
+    weak: tuple[Hit, ...] = ()
+    without: tuple[tuple[str, int], ...] = ()
+    earlier: Milliseconds | None = None
+    later: Milliseconds | None = None
+    spelling: tuple[Spelling, ...] = ()
+    unknown: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +275,9 @@ class Results:
     """The answer of layer 1. `total` counts the hits, as on the reference page.
 
     `index_lag` is how many changes the published index is behind the archive (they are searched too);
-    `searched` names the engines that answered, so that a missing one is seen.
+    `searched` names the engines that answered, so that a missing one is seen. `cursor` asks for the next page; empty
+    where there is none. `why` is given where there are no hits. `respelled` are the words that were looked for in
+    another spelling, because they stand nowhere.
     """
 
     query: Query
@@ -148,6 +285,21 @@ class Results:
     total: int
     index_lag: int
     searched: tuple[str, ...]
+    cursor: str = ""
+    why: Absence | None = None
+    respelled: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """What was said and learned just before and after a hit, in order; `anchor` is the id of the one that was asked
+    for or of what stands for it.
+    """
+
+    anchor: str
+    hits: tuple[Hit, ...]
+    session_id: str
+    path: str
 
 
 @dataclass(frozen=True, slots=True)

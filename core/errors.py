@@ -111,9 +111,9 @@ class InvalidDate(InvalidInput):
 
     hint = "Use YYYY-MM-DD format."
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, hint: str = "") -> None:
         self.text = text
-        super().__init__("Invalid date format")
+        super().__init__("Invalid date format", hint=hint)
 
 
 class InvalidLimit(InvalidInput):

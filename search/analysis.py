@@ -6,13 +6,13 @@ User text is only ever tokenised here, never parsed as a query language (Tantivy
 import posixpath
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import tantivy
 
 from ..core.text import readable
 
-VERSION = 1
+VERSION = 2
 """Raise it when anything here changes: indexes of another version are rebuilt."""
 
 PROSE = "prose"
@@ -21,6 +21,7 @@ _LONGEST = 80
 _KEPT = 1 << 16
 
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f]+")
+_EMOJI = re.compile(r"[\u2600-\u27bf\U0001f000-\U0001faff]")
 _HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _MIXED = re.compile(r"(?<![A-Za-z0-9])(?=[A-Za-z0-9]*?(?:[a-z][A-Z]|[A-Z]{2}[a-z]))[A-Za-z0-9]++")
 _COMPOUND = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z0-9]_[A-Za-z0-9]")
@@ -44,13 +45,31 @@ def analyzer() -> tantivy.TextAnalyzer:
 def expand(text: str) -> str:
     """Text with what the tokenizer cannot see made visible.
 
-    CamelCase names are followed by their parts, snake_case names by themselves in one piece, and CJK characters are
-    given in pairs.
+    CamelCase names are followed by their parts, snake_case names by themselves in one piece, CJK characters are given
+    in pairs, and emoji as words.
     """
-    if not text.isascii():
-        text = _CJK.sub(lambda run: f" {' '.join(pairs(run[0]))} ", unicodedata.normalize("NFKC", readable(text)))
+    text = spaced(text)
     extra = " ".join(_names(text))
     return f"{text}\n{extra}" if extra else text
+
+
+def spaced(text: str) -> str:
+    """Text with CJK characters in pairs and emoji as words, each where it stands."""
+    if text.isascii():
+        return text
+    text = _CJK.sub(lambda run: f" {' '.join(pairs(run[0]))} ", unicodedata.normalize("NFKC", readable(text)))
+    return _EMOJI.sub(lambda sign: f" u{ord(sign[0]):x} ", text)
+
+
+def forms(terms: Iterable[str]) -> re.Pattern[str]:
+    """What may be words with any of these terms; CJK characters are found as the pairs they are.
+
+    Endings were removed, so a word begins with its term; whether it has it is to be asked of the few that do.
+    """
+    wanted = list(terms)
+    begun = "|".join(re.escape(term.removesuffix("i")) for term in wanted if term.isascii())
+    plain = [re.escape(term) for term in wanted if not term.isascii()]
+    return re.compile("|".join([rf"\b(?:{begun})\w*"] * bool(begun) + plain), re.IGNORECASE)
 
 
 def pairs(run: str) -> list[str]:

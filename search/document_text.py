@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from ..archiver.store import Store
 from ..core.document import HeldChunk
+from ..core.origin import Origin
 from .analysis import label, path_label
 from .text_index import TextEntry
 
@@ -44,4 +45,5 @@ def _entries(held: HeldChunk) -> Iterator[TextEntry]:
             kind=chunk.kind,
             files=(path_label(str(held.source_file)),),
             projects=(label(held.namespace),),
+            origins=(Origin.DOCUMENT,),
         )

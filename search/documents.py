@@ -7,7 +7,9 @@ from ..archiver.store import Entity, Store, StoredExchange, StoredObservation, S
 from ..archiver.store.exchanges import CONTEXT
 from ..archiver.store.vectors import PARTS_MAX
 from ..core.conversation import Exchange, Kind, Session, Speaker, Turn
+from ..core.disclosure import Role
 from ..core.observation import Observation
+from ..core.origin import Origin
 from . import document_text, memory_text
 from .analysis import label, path_label
 from .text_index import TextEntry
@@ -20,6 +22,7 @@ that much of both.
 """
 _FOUND = {Kind.PROMPT, Kind.PROSE, Kind.THINKING, Kind.RECAP, Kind.CALL}
 _MEANT = {Kind.PROSE, Kind.THINKING, Kind.RECAP}
+_ROLES = {Speaker.HUMAN: Role.HUMAN, Speaker.ASSISTANT: Role.ASSISTANT, Speaker.TOOL: Role.TOOL}
 _SHORTEST = 40
 """Prose of fewer characters ("Let me look.") is not worth a vector."""
 PROMPT = 0
@@ -33,6 +36,8 @@ class Window:
     text: str
     start_line: int
     end_line: int
+    said: tuple[tuple[str, str], ...] = ()
+    """Who said what of it: (role, text)."""
 
 
 def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
@@ -82,18 +87,29 @@ def moved_vectors(store: Store, seq: int, model: str) -> tuple[set[int], list[St
 
 def windows(exchange: Exchange) -> Iterator[Window]:
     """The exchange's conversation in stretches; what tools printed is left out unless it is an error."""
-    text, start, end = "", 0, 0
+    held: list[tuple[str, str]] = []
+    length, start, end = 0, 0, 0
     for turn in exchange.turns:
         if not _worth_finding(turn):
             continue
         for piece in _pieces(turn.text):
-            if text and len(text) + 1 + len(piece) > WINDOW:
-                yield Window(text, start, end)
-                text = ""
-            start = start if text else turn.line
-            text, end = f"{text}\n{piece}" if text else piece, turn.line
-    if text:
-        yield Window(text, start, end)
+            if held and length + len(piece) > WINDOW:
+                yield _window(held, start, end)
+                held, length = [], 0
+            start = start if held else turn.line
+            held.append((_ROLES.get(turn.speaker, ""), piece))
+            length, end = length + len(piece) + 1, turn.line
+    if held:
+        yield _window(held, start, end)
+
+
+def _window(held: Sequence[tuple[str, str]], start: int, end: int) -> Window:
+    """One window of what was said, in order."""
+    said: dict[str, str] = {}
+    for role, text in held:
+        said[role] = f"{said[role]}\n{text}" if role in said else text
+    said.pop("", None)
+    return Window("\n".join(text for _, text in held), start, end, tuple(said.items()))
 
 
 class _Told:
@@ -170,12 +186,18 @@ def _exchange_entries(
             concepts=concepts,
             files=files,
             projects=projects,
+            sessions=_labels((session.native_id,)),
+            branches=_labels((exchange.branch or session.branch,)),
+            agents=_labels((session.agent,)),
+            origins=(Origin.HUMAN if exchange.prompt else Origin.ASSISTANT,),
+            said=window.said,
         )
 
 
 def _observation_entry(stored: StoredObservation, parent: StoredExchange, session: Session) -> TextEntry:
     observation = stored.observation
     start, end = observation.lines or (0, 0)
+    body = "\n".join((observation_text(observation), *observation.facts, " ".join(observation.concepts)))
     return TextEntry(
         key=stored.key,
         event=stored.exchange,
@@ -184,12 +206,17 @@ def _observation_entry(stored: StoredObservation, parent: StoredExchange, sessio
         at=observation.at or 0,
         start_line=start,
         end_line=end,
-        body="\n".join((observation_text(observation), *observation.facts, " ".join(observation.concepts))),
+        body=body,
         kind="observation",
         types=(str(observation.type),),
         concepts=_labels(observation.concepts),
         files=_paths([*observation.files_read, *observation.files_modified], session.cwd),
         projects=_labels((session.project, session.cwd)),
+        sessions=_labels((session.native_id,)),
+        branches=_labels((parent.exchange.branch or session.branch,)),
+        agents=_labels((session.agent,)),
+        origins=(observation.origin,),
+        said=((observation.origin, body),) if observation.origin in set(Role) else (),
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from .fusion import Event, gather
 from .generation import Generations
 from .segment import Array
 from .snapshot import Snapshot
+from .wording import Wording
 
 _DEPTH = 400
 """Entries and vectors that each engine brings to the fusion."""
@@ -21,7 +23,24 @@ _PRESENT_WORDS, _PRESENT_MEANING = 0.25, 0.4
 """From which fraction of words, or which cosine, on a concept counts as present in a conversation. All its words, each
 said once, make a fraction of 0.45 in a window of average length and 0.25 in one three times as long.
 """
+_FLOOR, _MISSING = 0.098, 0.2
+"""The score from which a list is relevant, and what a query whose words stand nowhere is short of: chosen on the tuning
+half of the questions about coding sessions, where no answer among the first five is lost (bench/RESULTS.md).
+"""
 _EMBED_ANEW = "Run `palaver archive` to embed everything anew."
+
+
+_NEWEST = 2_000
+"""Entries that are looked at where no words are given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one search found. `relevant` is False where even the best event is not clearly about the query."""
+
+    events: list[Event]
+    wording: Wording
+    relevant: bool = True
 
 
 class Engine:
@@ -49,10 +68,30 @@ class Engine:
 
     def search(self, concept: str, mode: Mode, filters: Filters) -> list[Event]:
         """Events that match, best first."""
+        return self.find(concept, mode, filters).events
+
+    def find(self, concept: str, mode: Mode, filters: Filters) -> Found:
+        """Events that match, best first, and how the words stand in the archive."""
         self._snapshot.refresh()
-        matches = self._snapshot.text(concept, filters, _DEPTH) if mode is not Mode.VECTOR else Matches.none()
-        nears = self._vectors(concept, matches.event, filters) if mode is not Mode.TEXT else Nears.none()
-        return gather(matches, nears)
+        wording = Wording.of(concept)
+        if mode is not Mode.VECTOR:
+            wording = self._snapshot.settled(wording)
+        matches = self._snapshot.text(wording, filters, _DEPTH) if mode is not Mode.VECTOR else Matches.none()
+        nears = Nears.none() if mode is Mode.TEXT else self._vectors(wording, matches.event, filters)
+        events = gather(matches, nears)
+        both = mode is Mode.BOTH and self.unavailable is None
+        best = events[0].score if events else 0.0
+        return Found(events, wording, relevant=not both or best >= _FLOOR + _MISSING * wording.absent)
+
+    def newest(self, filters: Filters) -> list[tuple[int, int]]:
+        """Events that satisfy the filters as (instant, event), newest first; undated ones last."""
+        self._snapshot.refresh()
+        return self._snapshot.newest(filters, _NEWEST)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The view of the archive that the last search had."""
+        return self._snapshot
 
     def search_all(self, concepts: Sequence[str], mode: Mode, filters: Filters) -> list[Event]:
         """For each conversation in which every concept is present, its best event; by mean score."""
@@ -90,14 +129,19 @@ class Engine:
                 best.setdefault(items[event.key].session, event)
         return best
 
-    def _vectors(self, concept: str, events: Numbers, filters: Filters) -> Nears:
-        """The nearest vectors, and all others of the events found so far, so that every event is fully compared."""
+    def _vectors(self, wording: Wording, events: Numbers, filters: Filters) -> Nears:
+        """The nearest vectors, and all others of the events found so far, so that every event is fully compared.
+
+        Where phrases are wanted, what has them is compared and nothing else.
+        """
         self.unavailable = None
         try:
-            [vector] = self._model().embed([concept])
+            [vector] = self._model().embed([wording.text])
         except ModelUnavailable as problem:
             self.unavailable = problem
             return Nears.none()
+        if wording.phrases:
+            return self._snapshot.of_events(vector, np.unique(events))
         nearest = self._snapshot.nearest(vector, filters, _DEPTH)
         return self._snapshot.of_events(vector, np.unique(np.concatenate([events, nearest.event])))
 

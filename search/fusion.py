@@ -11,12 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..core.disclosure import Part
 from .documents import PROMPT
 from .findings import Fractions, Matches, Nears, Numbers, TextMatch
 
 WORDS, WORDS_AROUND, PROMPTS, MEANING, MEANING_AROUND = 1.0, 0.2, 0.4, 0.4, 0.1
-_ALL = WORDS + WORDS_AROUND + PROMPTS + MEANING + MEANING_AROUND
 """Weights, chosen on the development sets; the table that supports them is in bench/RESULTS.md."""
+_ALL = WORDS + WORDS_AROUND + PROMPTS + MEANING + MEANING_AROUND
+_SHARES = tuple(weight / _ALL for weight in (WORDS, WORDS_AROUND, PROMPTS, MEANING, MEANING_AROUND))
+NAMES = ("words", "words around", "prompt", "meaning", "meaning around")
+"""What the parts of a score are called, in the order in which they are added up."""
 
 
 @dataclass(slots=True, eq=False)
@@ -41,10 +45,22 @@ class Event:
     _matches: Matches
     _nears: Nears
 
+    @classmethod
+    def unranked(cls, key: int) -> "Event":
+        """An event that no words were looked for in."""
+        return cls(key, 0.0, 0.0, 0.0, 0.0, None, 0.0, -1, Matches.none(), Nears.none())
+
     @property
     def best_match(self) -> TextMatch | None:
         """The entry whose words match best; None where no word was found."""
         return self._matches[self._best] if self._best >= 0 else None
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What the score is made of: the points, added one after the other, are the score, to the last bit."""
+        values = (self.words, self.words_around, max(0.0, self.prompt), self.meaning, self.meaning_around)
+        rows = zip(NAMES, values, _SHARES, strict=True)
+        return tuple(Part(name, value, share * value) for name, value, share in rows)
 
     @property
     def meaning(self) -> float:
@@ -74,9 +90,11 @@ def gather(matches: Matches, nears: Nears) -> list[Event]:
     words_around, meaning_around = np.zeros(len(keys)), np.zeros(len(keys))
     words_around[found] = _around(places, words[found])
     meaning_around[found] = _around(places, meaning[found])
-    by_words = WORDS * words + WORDS_AROUND * words_around
-    by_meaning = PROMPTS * np.maximum(prompt, 0) + MEANING * meaning + MEANING_AROUND * meaning_around
-    score = (by_words + by_meaning) / _ALL
+    score = np.zeros(len(keys))
+    for share, found_of in zip(
+        _SHARES, (words, words_around, np.maximum(prompt, 0), meaning, meaning_around), strict=True
+    ):
+        score += share * found_of
     order = np.lexsort((keys, -score))
     columns = (keys, score, words, words_around, prompt, similarity, meaning_around, best)
     return [

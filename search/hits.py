@@ -1,97 +1,127 @@
 """Layer 1: ranked events as hits, each shown as the observation that says it best."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 
-from ..archiver.store import Store, StoredExchange, StoredObservation
+from ..archiver.store import Store, StoredExchange
 from ..archiver.store.exchanges import Head
 from ..archiver.text import one_line
 from ..core import ids
-from ..core.clock import now
-from ..core.disclosure import Filters, Hit, Query, Results
+from ..core.disclosure import Filters, Grouping, Hit, Query, Results, Timeline
 from ..core.document import HeldChunk
+from ..core.errors import InvalidInput, UnknownIds
 from ..core.memory import HeldMemory
-from ..core.observation import Observation
+from . import cursor
+from .choices import Choice, Choices
 from .details import of_chunk, of_exchange, of_memory
-from .engine import Engine
-from .findings import TextMatch
+from .engine import Engine, Found
 from .fusion import Event
+from .reasons import Reasons
+from .snippets import LENGTH, Sought
+from .wording import Wording
 
-_SNIPPET = 300
-_RAW_SAYS_MORE = 2.0
-"""An exchange is shown instead of its observations where its words match this many times better than theirs."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    """What stands for an event: an observation, or the exchange itself without one; or a memory or a chunk of a
-    document, which is its own.
-    """
-
-    event: Event
-    learned: StoredObservation | None
-    held: HeldMemory | HeldChunk | None = None
+_WEAK = 3
+"""How many of the nearest are shown where nothing is clearly relevant."""
 
 
 class Hits:
     """Answers queries with hits."""
 
     def __init__(self, store: Store, engine: Engine) -> None:
-        self._store, self._engine = store, engine
+        self._store, self._engine, self._choices = store, engine, Choices(store, engine)
 
     def search(self, query: Query) -> Results:
-        """The best hits for a query; with several concepts, one exchange of each conversation that has them all."""
+        """A page of the best hits for a query; with several concepts, one exchange of each conversation that has them
+        all; without words, the newest. Raises `InvalidInput`.
+        """
+        found = self._found(query)
+        page, further = self._page(query, found.events)
+        hits = self._shown(page, found.wording, query)
+        relevant = found.relevant or query.weak
+        answer = Results(
+            query,
+            hits if relevant else (),
+            len(hits) if relevant else 0,
+            self._engine.lag,
+            self._engine.searched(query.mode),
+            cursor=cursor.after(page[-1].event.key, query) if relevant and further else "",
+            respelled=self._respelled(found.wording),
+        )
+        if answer.hits or query.cursor:
+            return answer
+        return replace(answer, why=Reasons(self._store, self._engine).why(query, hits[:_WEAK]))
+
+    def around(self, public: str, key: int, count: int) -> Timeline:
+        """Up to so many exchanges before and after a hit; raises `InvalidInput` where there is no such place."""
+        item = self._store.items.load([key]).get(key)
+        if item is None:
+            raise UnknownIds([public])
+        keys = self._store.exchanges.around(item.exchange, count)
+        if not keys:
+            raise InvalidInput(
+                f"{public} was said in no conversation", hint="Take the id of an observation or an exchange."
+            )
+        events = [Event.unranked(near) for near in keys]
+        choices = list(self._choices.of(events, Filters(), len(events)))
+        hits = self._shown(choices, Wording(""), Query(()))
+        ours = [_public(choice) for choice in choices if choice.event.key == item.exchange]
+        for anchor in hits:
+            if anchor.id in ours:
+                return Timeline(anchor.id, hits, anchor.session_id, anchor.path)
+        raise UnknownIds([public])  # It was removed by another process while we looked.
+
+    def _respelled(self, wording: Wording) -> tuple[str, ...]:
+        """The words that were looked for in another spelling, as they were typed."""
+        terms = self._engine.snapshot.terms
+        return tuple(word for word in wording.text.split() if not set(wording.respelled).isdisjoint(terms(word)))
+
+    def _found(self, query: Query) -> Found:
+        if not query.concepts:
+            events = [Event.unranked(key) for _, key in self._engine.newest(query.filters)]
+            return Found(events, Wording(""))
         first, *more = query.concepts
         if more:
             events = self._engine.search_all(query.concepts, query.mode, query.filters)
-            choices: Iterable[_Choice] = (_Choice(event, None) for event in events)
-        else:
-            events = self._engine.search(first, query.mode, query.filters)
-            choices = self._choices(events, query.filters, query.limit)
-        hits = tuple(self._shown(list(islice(choices, query.limit))))
-        return Results(query, hits, len(hits), self._engine.lag, self._engine.searched(query.mode))
+            return Found(events, Wording(" ".join(query.concepts)))
+        return self._engine.find(first, query.mode, query.filters)
 
-    def _choices(self, events: Sequence[Event], filters: Filters, at_a_time: int) -> Iterator[_Choice]:
-        """The best way to show each event whose exchange or observations satisfy the filters."""
-        for start in range(0, len(events), at_a_time):
-            part = events[start : start + at_a_time]
-            learned = self._store.observations.of_exchanges([event.key for event in part])
-            keys = [*(event.key for event in part), *(stored.key for known in learned.values() for stored in known)]
-            allowed = self._engine.allowed(filters, keys) if filters else set(keys)
-            memories = self._store.memories.load([event.key for event in part])
-            chunks = self._store.documents.load([event.key for event in part])
-            at = now()
-            for event in part:
-                if event.key in chunks:
-                    if event.key in allowed:
-                        yield _Choice(event, None, chunks[event.key])
-                    continue
-                if event.key in memories:
-                    if event.key in allowed and memories[event.key].holds_at(at):
-                        yield _Choice(event, None, memories[event.key])
-                    continue
-                observations = [stored for stored in learned.get(event.key, []) if stored.key in allowed]
-                # The types and concepts of an exchange are those of its observations taken together: where they are
-                # asked for, an observation must have them.
-                itself = event.key in allowed and not (filters.types or filters.concepts)
-                if observations or itself:
-                    yield _Choice(event, _best(event, observations, itself=itself))
+    def _page(self, query: Query, events: Sequence[Event]) -> tuple[list[Choice], bool]:
+        """As many choices as are wanted from where the cursor is, and whether there are more."""
+        sessions = query.by is Grouping.SESSION
+        start = _place(query, [event.key for event in events]) if query.cursor and not sessions else 0
+        choices = (
+            (Choice(event) for event in events[start:])
+            if len(query.concepts) > 1
+            else self._choices.of(events[start:], query.filters, query.limit)
+        )
+        if sessions:
+            grouped = self._choices.by_session(choices)
+            keys = [choice.event.key for choice in grouped]
+            choices = iter(grouped[_place(query, keys) if query.cursor else 0 :])
+        page = list(islice(choices, query.limit + 1))
+        return page[: query.limit], len(page) > query.limit
 
-    def _shown(self, choices: Sequence[_Choice]) -> Iterator[Hit]:
+    def _shown(self, choices: Sequence[Choice], wording: Wording, query: Query) -> tuple[Hit, ...]:
         heads = self._store.exchanges.heads([choice.event.key for choice in choices])
         bare = [choice.event.key for choice in choices if choice.learned is None and choice.held is None]
         whole = self._store.exchanges.load(bare)
+        sought = Sought.of(wording, self._engine.snapshot)
+        shown: list[Hit] = []
         for choice in choices:
-            # An exchange may be removed by another process while we look.
-            if isinstance(choice.held, HeldChunk):
-                yield _of_chunk(choice.event, choice.held)
-            elif choice.held is not None:
-                yield _of_memory(choice.event, choice.held)
-            elif choice.event.key in heads and (choice.learned or choice.event.key in whole):
-                yield self._hit(choice, heads[choice.event.key], whole.get(choice.event.key))
+            event = choice.event
+            if choice.held is not None:
+                hit = _of_held(event, choice.held)
+            elif event.key in heads and (choice.learned or event.key in whole):
+                hit = self._hit(choice, heads[event.key], whole.get(event.key), sought)
+            else:
+                continue  # An exchange may be removed by another process while we look.
+            parts = event.parts if wording.text else ()
+            found, here = tuple(sought.words(hit.snippet)), cursor.after(event.key, query)
+            shown.append(replace(hit, parts=parts, matched=found, more=choice.more, cursor=here))
+        return tuple(shown)
 
-    def _hit(self, choice: _Choice, head: Head, whole: StoredExchange | None) -> Hit:
+    def _hit(self, choice: Choice, head: Head, whole: StoredExchange | None, sought: Sought) -> Hit:
         """A hit on an observation, or on an exchange, which alone is needed whole."""
         event, learned, match = choice.event, choice.learned, choice.event.best_match
         if learned is not None:
@@ -103,10 +133,9 @@ class Hits:
             start, end = head.start_line, head.end_line
             if match is not None and match.key == event.key:
                 start, end = match.start_line, match.end_line
-        kind = "observation" if learned else "exchange"
         return Hit(
-            id=ids.show(kind, learned.key if learned else event.key),
-            kind=kind,
+            id=_public(choice),
+            kind="observation" if learned else "exchange",
             type=str(observation.type),
             title=observation.title,
             project=head.project,
@@ -119,16 +148,32 @@ class Hits:
             end_line=end,
             tokens=learned.price if learned else observation.price,
             facts=observation.facts,
-            snippet=self._snippet(event) or one_line(observation.narrative, _SNIPPET),
+            snippet=self._snippet(event, sought) or one_line(observation.narrative, LENGTH),
         )
 
-    def _snippet(self, event: Event) -> str:
+    def _snippet(self, event: Event, sought: Sought) -> str:
         """What was said where the words were found, if they were found in the exchange itself."""
         match = event.best_match
         if match is None or match.key != event.key:
             return ""
-        texts = self._store.exchanges.texts_on(event.key, match.start_line, match.end_line)
-        return one_line(" ".join(texts)[: 2 * _SNIPPET], _SNIPPET)
+        return sought.snippet(self._store.exchanges.texts_on(event.key, match.start_line, match.end_line))
+
+
+def _place(query: Query, keys: Sequence[int]) -> int:
+    """Where the page after the cursor begins; raises `InvalidInput` where its place is gone."""
+    try:
+        return keys.index(cursor.event_of(query)) + 1
+    except ValueError:
+        raise cursor.invalid("what the page before ended with is found no more") from None
+
+
+def _public(choice: Choice) -> str:
+    """The id of what stands for an event of a conversation."""
+    return ids.show("observation", choice.learned.key) if choice.learned else ids.show("exchange", choice.event.key)
+
+
+def _of_held(event: Event, held: HeldMemory | HeldChunk) -> Hit:
+    return _of_chunk(event, held) if isinstance(held, HeldChunk) else _of_memory(event, held)
 
 
 def _of_memory(event: Event, held: HeldMemory) -> Hit:
@@ -148,7 +193,7 @@ def _of_memory(event: Event, held: HeldMemory) -> Hit:
         end_line=0,
         tokens=observation.price,
         facts=observation.facts,
-        snippet=one_line(memory.content, _SNIPPET),
+        snippet=one_line(memory.content, LENGTH),
     )
 
 
@@ -169,25 +214,5 @@ def _of_chunk(event: Event, held: HeldChunk) -> Hit:
         end_line=chunk.end_line,
         tokens=observation.price,
         facts=observation.facts,
-        snippet=one_line(chunk.text, _SNIPPET),
+        snippet=one_line(chunk.text, LENGTH),
     )
-
-
-def _best(event: Event, observations: Sequence[StoredObservation], *, itself: bool) -> StoredObservation | None:
-    """The observation whose evidence covers the words found, else the one that matches best by itself; none when
-    there are none, or when the words were found in the exchange, where no observation looked.
-    """
-    best = max(observations, key=lambda stored: event.own(stored.key), default=None)
-    match = event.best_match
-    if best is None or not itself or match is None or match.key != event.key:
-        return best
-    covering = [stored for stored in observations if _covers(stored.observation, match)]
-    if covering:
-        return max(covering, key=lambda stored: event.own(stored.key))
-    return None if match.fraction > _RAW_SAYS_MORE * event.words_of(best.key) else best
-
-
-def _covers(observation: Observation, match: TextMatch) -> bool:
-    """Whether the evidence overlaps the words found; what proves nothing in particular is about the whole exchange."""
-    lines = observation.lines
-    return lines is None or (lines[0] <= match.end_line and match.start_line <= lines[1])

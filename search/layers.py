@@ -39,7 +39,7 @@ class Layers:
         return self._hits.search(query)
 
     def timeline(self, public: str, around: int = 3) -> Timeline:
-        """What was said and learned just before and after a hit; raises `UnknownIds` or `NotInConversation`."""
+        """What was said and learned just before and after a hit; raises `InvalidInput` where there is no such place."""
         key = ids.key(public)
         if key is None:
             raise UnknownIds([public])

@@ -50,4 +50,6 @@ def _entries(held: HeldMemory) -> Iterator[TextEntry]:
             types=(label(memory.type),),
             concepts=tuple(dict.fromkeys(label(tag) for tag in memory.tags)),
             projects=tuple({label(memory.namespace), label(memory.project)} - {""}),
+            sessions=tuple({label(memory.session_id)} - {""}),
+            origins=(memory.origin,),
         )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numkong
 import numpy as np
@@ -22,6 +22,16 @@ _ROWS, _MATRIX, _ALIVE, _GRAPH = "rows.npy", "vectors.npy", "alive.npy", "graph.
 _ITEM, _EVENT, _PART = range(3)
 _SCAN_OR_WALK = 20
 """A candidate that the graph brings costs as much as scanning so many rows."""
+
+
+class Voices(NamedTuple):
+    """Whose words in an exchange are compared: what the person asked, what was answered."""
+
+    asked: bool = True
+    answered: bool = True
+
+
+ALL_VOICES = Voices()
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +119,9 @@ class Segment:
         """The same rows, to be found through a graph."""
         return replace(self, folder=None, graph=Graph.of(self.matrix))
 
-    def nearest(self, vector: Array, limit: int, allowed: Flags | None) -> Nears:
+    def nearest(self, vector: Array, limit: int, allowed: Flags | None, voices: Voices = ALL_VOICES) -> Nears:
         """The vectors nearest to a unit vector; only of items whose key is flagged, when flags are given."""
-        passed = self._passed(allowed)
+        passed = self._heard(voices, self._passed(allowed))
         count = len(self) if passed is None else int(np.count_nonzero(passed))
         if self.graph is not None and count * count > _SCAN_OR_WALK * limit * len(self):
             found = self.graph.near(_narrow(vector), min(len(self), -(-limit * len(self) // count)))
@@ -142,6 +152,15 @@ class Segment:
         items = self.rows[_ITEM, :]
         passed: Flags = allowed[np.minimum(items, len(allowed) - 1)] & (items < len(allowed))
         return passed if self.alive is None else passed & self.alive
+
+    def _heard(self, voices: Voices, passed: Flags | None) -> Flags | None:
+        """Without the vectors of exchanges that are of another voice."""
+        if voices == ALL_VOICES:
+            return passed
+        items, events, parts = self.rows
+        wanted = np.where(parts == 0, voices.asked, voices.answered)
+        heard: Flags = (items != events) | wanted
+        return heard if passed is None else heard & passed
 
     def _cosines(self, places: Numbers | None, vector: Array) -> Fractions:
         """The similarities of these rows, or of all; a large part is scanned in one piece and then picked from."""

@@ -7,22 +7,30 @@ no tail of their own: a vector index with changes is the old one and a small seg
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 import numpy as np
 
 from ..archiver.store import Entity, Store
-from ..core.disclosure import Filters
+from ..core.disclosure import Filters, Role
 from ..core.errors import IndexDamaged
 from . import documents
 from .embedder import Embedder
 from .findings import Matches, Nears, Numbers
 from .generation import Generation, Generations
-from .segment import Array, Flags
+from .segment import ALL_VOICES, Array, Flags, Voices
 from .text_index import TextIndex
 from .vector_index import VectorIndex
+from .wording import Wording
 
 _FLAGGED = 64
 """How many filters are remembered with what satisfies them: a byte for every item each."""
+
+
+_FEW = 5
+"""Words that stand in fewer entries than this, all together, find little."""
+_TELLING = 1_000
+"""Entries of an archive that is large enough for a missing word to tell something."""
 
 
 class Snapshot:
@@ -50,7 +58,51 @@ class Snapshot:
         if last != self._seq:
             self._follow(last)
 
-    def text(self, words: str, filters: Filters, limit: int) -> Matches:
+    def settled(self, wording: Wording) -> Wording:
+        """What was typed, seen against the whole archive, whatever the filters are: phrases that stand nowhere are
+        only words, and words that stand nowhere are looked for in other spellings where the others find little.
+        """
+        tail = self._read_tail()
+        indexes = [tail] if self._text is None else [self._text, tail]
+        if wording.phrases and not any(index.holds(wording.phrases) for index in indexes):
+            wording = wording.loose()
+        begun = tail.terms(" ".join(wording.beginnings))
+        having = {term: self.having(term) for term in tail.terms(wording.text) if term not in begun}
+        absent = [term for term, count in having.items() if not count]
+        few = sum(having.values()) < _FEW and not wording.beginnings
+        respelled = tuple(term for term in absent if few and term.isalpha() and self.spelled_like(term, 1))
+        weight = min(1.0, sum(map(len, indexes)) / _TELLING)
+        share = weight * (len(absent) - len(respelled)) / len(having) if having else 0.0
+        return replace(wording, respelled=respelled, absent=share)
+
+    def newest(self, filters: Filters, limit: int) -> list[tuple[int, int]]:
+        """Events that satisfy the filters as (instant, event), each once, newest first; undated ones last."""
+        found = self._read_tail().newest(filters, limit)
+        if self._text is not None:
+            found += self._text.newest(filters, limit, sorted(self._hidden))
+        last: dict[int, int] = {}
+        for at, event in found:
+            last[event] = max(at, last.get(event, at))
+        return sorted(((at, event) for event, at in last.items()), reverse=True)[:limit]
+
+    def names(self, field: str) -> set[str]:
+        """Every value of a field that is filtered by."""
+        return {*self._read_tail().names(field), *(self._text.names(field) if self._text is not None else ())}
+
+    def spelled_like(self, term: str, limit: int) -> list[int]:
+        """Items with words that are spelled much like a term."""
+        found = self._read_tail().spelled_like(term, limit)
+        return found + (self._text.spelled_like(term, limit) if self._text is not None else [])
+
+    def terms(self, text: str) -> list[str]:
+        """The terms of a text, each once."""
+        return self._tail.terms(text)
+
+    def having(self, term: str) -> int:
+        """How many entries have a term."""
+        return self._read_tail().having(term) + (self._text.having(term) if self._text is not None else 0)
+
+    def text(self, words: str | Wording, filters: Filters, limit: int) -> Matches:
         """Entries by words, best first."""
         found = self._read_tail().search(words, filters, limit)
         if self._text is None:
@@ -60,7 +112,8 @@ class Snapshot:
 
     def nearest(self, vector: Array, filters: Filters, limit: int) -> Nears:
         """Vectors by similarity, best first."""
-        return self._vectors.nearest(vector, limit, self._flags(filters) if filters else None)
+        voices = Voices(Role.HUMAN in filters.roles, Role.ASSISTANT in filters.roles) if filters.roles else ALL_VOICES
+        return self._vectors.nearest(vector, limit, self._flags(filters) if filters else None, voices)
 
     def near(self, vector: Array, filters: Filters, limit: int) -> Nears:
         """Vectors by similarity as `nearest` gives them, with those of the tail whether they satisfy the filters or

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Self, cast
 
 import tantivy
 
-from ..core.disclosure import Filters
+from ..core.disclosure import Filters, Role
 from ..core.errors import IndexUnwritable
-from .analysis import PROSE, analyzer, expand, label, path_label
+from . import glob
+from .analysis import PROSE, analyzer, expand, label, path_label, spaced
+from .wording import Wording
 
 if TYPE_CHECKING:
     from .findings import Matches, Numbers
@@ -24,6 +26,16 @@ _BODY = "body"
 _DIGEST = "digest"
 _EVERY = "every"
 """A field with the same term in every entry, which counts them as Tantivy does: deleted ones too, until merged."""
+_SAID_BY = "said by "
+"""What each speaker said has a field of its own, which knows the words but not how often: it filters, `body` ranks."""
+_RAW = ("kind", "type", "concept", "file", "project", "session", "branch", "agent", "origin", "role")
+"""Fields that are filtered by, and are compared whole."""
+_BEGUN = 100
+"""Words that a beginning of a word stands for at most: the most frequent ones."""
+_SHORTEST_RESPELLED, _TWO_MISTAKES = 4, 8
+"""Letters of a word that may be misspelled, and from how many on two of them may be wrong."""
+_RESPELLED = 0.5
+"""What a word in another spelling counts of what the word itself could have."""
 _K1 = 1.2
 """Tantivy's BM25 parameter: a term weighs at most its inverse document frequency times 1 + k1."""
 
@@ -50,12 +62,19 @@ class TextEntry:
     concepts: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     projects: tuple[str, ...] = ()
+    sessions: tuple[str, ...] = ()
+    branches: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    said: tuple[tuple[str, str], ...] = ()
+    """Who said what of the body, for those that can be filtered by."""
 
     @property
     def digest(self) -> int:
         """64 bits that no other entry has: what was written can be compared with what should be."""
         told = repr((*(getattr(self, name) for name in _NUMBERS), self.at, self.body, self.kind, self.types))
         labels = repr((self.concepts, self.files, self.projects))
+        labels += repr((self.sessions, self.branches, self.agents, self.origins, self.said))
         return int.from_bytes(blake2b(f"{told}{labels}".encode("utf-8", "replace"), digest_size=8).digest())
 
 
@@ -97,6 +116,8 @@ class TextIndex:
         self._index.reload()
         self._searcher = self._index.searcher()
         self._entries = self._searcher.doc_freq(_EVERY, _EVERY)
+        self._covered: dict[str, list[str]] = {}
+        """The files in folders and patterns that were asked for."""
 
     def __len__(self) -> int:
         return self._searcher.num_docs
@@ -113,30 +134,108 @@ class TextIndex:
         every = self._hits(tantivy.Query.all_query(), len(self))
         return Counter(zip(self._column("key", every), self._column(_DIGEST, every), strict=True))
 
-    def search(self, text: str, filters: Filters, limit: int, hidden: Sequence[int] = ()) -> "Matches":
-        """The best entries with any of the words, that satisfy the filters and belong to no hidden item."""
-        terms = list(dict.fromkeys(self._analyzer.analyze(expand(text)))) if len(self) else []
-        if not terms:
+    def search(self, text: str | Wording, filters: Filters, limit: int, hidden: Sequence[int] = ()) -> "Matches":
+        """The best entries with any of the words and all of the phrases, that satisfy the filters and belong to no
+        hidden item.
+        """
+        wording = Wording(text) if isinstance(text, str) else text
+        sought = self._sought(wording) if len(self) else []
+        if not sought:
             return self._matches([], 1.0)
-        wanted = [(tantivy.Occur.Should, tantivy.Query.term_query(self._schema, _BODY, term, "freq")) for term in terms]
-        query = self._restricted(tantivy.Query.boolean_query(wanted), filters, hidden)
-        return self._matches(self._hits(query, limit), sum(map(self._most, terms)))
+        wanted = tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query, _ in sought])
+        needed = [wanted, *map(self._phrase, wording.phrases), *self._heard(wording.text, filters)]
+        query = self._restricted(needed, filters, hidden)
+        return self._matches(self._hits(query, limit), sum(most for _, most in sought))
+
+    def newest(self, filters: Filters, limit: int, hidden: Sequence[int] = ()) -> list[tuple[int, int]]:
+        """The events that satisfy the filters as (instant, event), newest first; undated ones last."""
+        query = self._restricted([tantivy.Query.all_query()], filters, hidden)
+        found = self._searcher.search(query, limit, count=False, order_by_field="at").hits if len(self) else []
+        hits = cast("list[tuple[float, tantivy.DocAddress]]", found)
+        return list(zip(self._column("at", hits), self._column("event", hits), strict=True))
+
+    def terms(self, text: str) -> list[str]:
+        """The terms of a text, each once."""
+        return list(dict.fromkeys(self._analyzer.analyze(expand(text))))
+
+    def having(self, term: str) -> int:
+        """How many entries have a term; deleted ones count until they are merged away."""
+        return self._searcher.doc_freq(_BODY, term)
+
+    def holds(self, phrases: Sequence[str]) -> bool:
+        """Whether any entry has all of these phrases."""
+        needed = [(tantivy.Occur.Must, self._phrase(phrase)) for phrase in phrases]
+        return bool(len(self) and self._hits(tantivy.Query.boolean_query(needed), 1))
+
+    def spelled_like(self, term: str, limit: int) -> list[int]:
+        """Items with words that are spelled much like a term."""
+        return self._column("key", self._hits(self._fuzzy(term), limit)) if len(self) else []
+
+    def names(self, field: str) -> list[str]:
+        """Every value of a field that is filtered by, such as `project`."""
+        return [term for term, _ in self._searcher.terms_with_prefix(field, "")]
+
+    def _sought(self, wording: Wording) -> list[tuple[tantivy.Query, float]]:
+        """A query for each term, and the most it can score."""
+        sought = [(self._term(_BODY, term), self._most(term)) for term in self.terms(wording.text)]
+        for beginning in wording.beginnings:
+            begun = [self._term(_BODY, term) for term, _ in self._begin(_BODY, beginning.lower(), _BEGUN)]
+            sought.append((tantivy.Query.disjunction_max_query(begun), 0.0))
+        respelled = ((self._fuzzy(term), _RESPELLED * self._most(term)) for term in wording.respelled)
+        return [*sought, *((tantivy.Query.const_score_query(query, worth), 0.0) for query, worth in respelled)]
+
+    def _term(self, field: str, term: str) -> tantivy.Query:
+        return tantivy.Query.term_query(self._schema, field, term, "freq")
+
+    def _phrase(self, phrase: str) -> tantivy.Query:
+        """Its terms one after the other. The parts of its names stand elsewhere, and so are left out."""
+        words: list[str | tuple[int, str]] = [*self._analyzer.analyze(spaced(phrase))]
+        if not words:
+            return tantivy.Query.all_query()
+        if len(words) == 1:
+            return tantivy.Query.const_score_query(self._term(_BODY, str(words[0])), 0.0)
+        return tantivy.Query.const_score_query(tantivy.Query.phrase_query(self._schema, _BODY, words), 0.0)
+
+    def _heard(self, text: str, filters: Filters) -> list[tantivy.Query]:
+        """That one of those whose words are wanted said one of the words."""
+        if not filters.roles:
+            return []
+        terms = self.terms(text)
+        said = [self._term(_SAID_BY + role, term) for role in filters.roles for term in terms]
+        heard = tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query in said])
+        return [tantivy.Query.const_score_query(heard, 0.0)]
+
+    def _fuzzy(self, term: str) -> tantivy.Query:
+        distance = 0 if len(term) < _SHORTEST_RESPELLED else 1 if len(term) < _TWO_MISTAKES else 2
+        return tantivy.Query.fuzzy_term_query(self._schema, _BODY, term, distance)
 
     def _most(self, term: str) -> float:
         """The most a term can add to a BM25 score (Robertson and Zaragoza 2009, as Lucene and Tantivy have it)."""
         having = self._searcher.doc_freq(_BODY, term)
         return math.log(1 + (self._entries - having + 0.5) / (having + 0.5)) * (1 + _K1)
 
-    def _restricted(self, query: tantivy.Query, filters: Filters, hidden: Sequence[int]) -> tantivy.Query:
-        needed = [query, *(tantivy.Query.const_score_query(clause, 0.0) for clause in self._clauses(filters))]
-        clauses = [(tantivy.Occur.Must, clause) for clause in needed]
+    def _restricted(self, needed: Sequence[tantivy.Query], filters: Filters, hidden: Sequence[int]) -> tantivy.Query:
+        filtered = [tantivy.Query.const_score_query(clause, 0.0) for clause in self._clauses(filters)]
+        clauses = [(tantivy.Occur.Must, clause) for clause in [*needed, *filtered]]
         if hidden:
             clauses.append((tantivy.Occur.MustNot, tantivy.Query.term_set_query(self._schema, "key", list(hidden))))
-        return tantivy.Query.boolean_query(clauses) if len(clauses) > 1 else query
+        return tantivy.Query.boolean_query(clauses)
 
     def _clauses(self, filters: Filters) -> list[tantivy.Query]:
-        named = {"kind": filters.kinds, "type": filters.types, "concept": filters.concepts, "project": filters.projects}
+        named = {
+            "kind": filters.kinds,
+            "type": filters.types,
+            "concept": filters.concepts,
+            "project": filters.projects,
+            "branch": filters.branches,
+            "agent": filters.agents,
+            "origin": filters.origins,
+            "role": filters.roles,
+        }
         clauses = [self._any_of(name, map(label, values)) for name, values in named.items() if values]
+        if filters.sessions:
+            known = (term for name in filters.sessions for term, _ in self._begin("session", label(name)))
+            clauses.append(self._any_of("session", known))
         if filters.files:
             clauses.append(self._any_of("file", (term for path in filters.files for term in self._files(path))))
         if filters.after is not None or filters.before is not None:
@@ -146,10 +245,21 @@ class TextIndex:
     def _any_of(self, name: str, values: Iterable[str]) -> tantivy.Query:
         return tantivy.Query.term_set_query(self._schema, name, list(values))
 
+    def _begin(self, field: str, beginning: str, limit: int | None = None) -> list[tuple[str, int]]:
+        return self._searcher.terms_with_prefix(field, beginning, limit=limit)
+
     def _files(self, path: str) -> list[str]:
-        """The indexed files at this path; for a relative one, those whose path ends so."""
+        """The indexed files at this path; for a relative one, those whose path ends so. A folder, which ends with a
+        slash, or a pattern is compared with every path.
+        """
         wanted = path_label(path)
-        return [wanted, *(term for term, _ in self._searcher.terms_with_prefix("file", f"{wanted}/"))]
+        if not glob.is_pattern(path):
+            return [wanted, *(term for term, _ in self._begin("file", f"{wanted}/"))]
+        pattern = "/".join(reversed(wanted.split("/"))) + "/" * path.endswith("/")
+        if path not in self._covered:
+            every = self.names("file")
+            self._covered[path] = [term for term in every if glob.fits(pattern, "/".join(reversed(term.split("/"))))]
+        return self._covered[path]
 
     def _dates(self, after: int | None, before: int | None) -> tantivy.Query:
         """Undated entries are in no range."""
@@ -166,7 +276,7 @@ class TextIndex:
         if not among or not len(self):
             return set()
         query = tantivy.Query.term_set_query(self._schema, "key", list(among))
-        return set(self._column("key", self._hits(self._restricted(query, filters, ()), len(self))))
+        return set(self._column("key", self._hits(self._restricted([query], filters, ()), len(self))))
 
     def keys(self, filters: Filters) -> "Numbers":
         """All items that satisfy the filters, some more than once."""
@@ -174,7 +284,7 @@ class TextIndex:
 
         if not len(self):
             return np.empty(0, dtype=np.int64)
-        query = self._restricted(tantivy.Query.all_query(), filters, ())
+        query = self._restricted([tantivy.Query.all_query()], filters, ())
         return np.array(self._column("key", self._hits(query, len(self))), dtype=np.int64)
 
     def _hits(self, query: tantivy.Query, limit: int) -> list[tuple[float, tantivy.DocAddress]]:
@@ -190,7 +300,8 @@ class TextIndex:
         from .findings import Matches
 
         numbers = np.array([self._column(name, hits) for name in _NUMBERS], dtype=np.int64)
-        return Matches(numbers, np.array([score for score, _ in hits]) / most)
+        # A beginning is worth as much as its best word, which may stand beside the word itself.
+        return Matches(numbers, np.minimum(np.array([score for score, _ in hits]) / most, 1.0))
 
 
 @contextmanager
@@ -209,9 +320,11 @@ def _schema() -> tantivy.Schema:
         builder.add_unsigned_field(name, fast=True)
     builder.add_unsigned_field(_DIGEST, fast=True)
     builder.add_integer_field("at", indexed=True, fast=True)
-    for name in (_EVERY, "kind", "type", "concept", "file", "project"):
+    for name in (_EVERY, *_RAW):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
-    builder.add_text_field(_BODY, tokenizer_name=PROSE, index_option="freq")
+    for role in Role:
+        builder.add_text_field(_SAID_BY + role, tokenizer_name=PROSE, index_option="basic")
+    builder.add_text_field(_BODY, tokenizer_name=PROSE, index_option="position")
     return builder.build()
 
 
@@ -224,7 +337,19 @@ def _document(entry: TextEntry) -> tantivy.Document:
     document.add_text(_EVERY, _EVERY)
     document.add_text("kind", entry.kind)
     document.add_text(_BODY, expand(entry.body))
-    repeated = {"type": entry.types, "concept": entry.concepts, "file": entry.files, "project": entry.projects}
+    repeated = {
+        "type": entry.types,
+        "concept": entry.concepts,
+        "file": entry.files,
+        "project": entry.projects,
+        "session": entry.sessions,
+        "branch": entry.branches,
+        "agent": entry.agents,
+        "origin": entry.origins,
+        "role": tuple(role for role, _ in entry.said),
+    }
+    for role, text in entry.said:
+        document.add_text(_SAID_BY + role, expand(text))
     for name, values in repeated.items():
         for value in values:
             document.add_text(name, value)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..archiver.store import StoredVector
 from .findings import Nears, Numbers
-from .segment import Array, Flags, Segment
+from .segment import ALL_VOICES, Array, Flags, Segment, Voices
 
 EXACT_UP_TO = 20_000
 """Up to this many vectors an exact scan of float16 rows takes 1-2 ms, and misses nothing."""
@@ -68,9 +68,13 @@ class VectorIndex:
             [one.with_graph() if one.graph is None and len(one) > EXACT_UP_TO else one for one in segments]
         )
 
-    def nearest(self, vector: Array, limit: int, allowed: Flags | None = None) -> Nears:
-        """The vectors nearest to a unit vector, best first; only of items whose key is flagged in `allowed`."""
-        found = Nears.together([segment.nearest(vector, limit, allowed) for segment in self._segments])
+    def nearest(
+        self, vector: Array, limit: int, allowed: Flags | None = None, voices: Voices = ALL_VOICES
+    ) -> Nears:
+        """The vectors nearest to a unit vector, best first; only of items whose key is flagged in `allowed`, and of
+        exchanges only those of these voices.
+        """
+        found = Nears.together([segment.nearest(vector, limit, allowed, voices) for segment in self._segments])
         return found if len(self._segments) == 1 else found.best(limit)
 
     def of_events(self, vector: Array, events: Numbers) -> Nears:

@@ -1,6 +1,7 @@
 """Stored text as data: shown so that it cannot act as layout, as markup, or as words of ours."""
 
 import re
+from collections.abc import Sequence
 
 from ..core.text import readable, without_ansi
 from ..core.tokens import count
@@ -47,6 +48,15 @@ def brief(text: str, tokens: int) -> str:
         return whole
     head, space, _ = short.rpartition(" ")
     return f"{head if space and len(head) > len(short) // 2 else short}…"
+
+
+def marked(text: str, words: Sequence[str], before: str, after: str) -> str:
+    """The text on one line, with these words of it between two marks."""
+    shown = line(text)
+    wanted = sorted({line(word) for word in words} - {""}, key=len, reverse=True)
+    if not wanted:
+        return shown
+    return re.sub("|".join(map(re.escape, wanted)), lambda found: f"{before}{found[0]}{after}", shown)
 
 
 def block(text: str) -> str:

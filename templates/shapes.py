@@ -7,10 +7,25 @@ import orjson
 
 from ..core.clock import show_day, show_minute
 from ..core.conversation import Exchange, Turn
-from ..core.disclosure import Detail, Hit, Results, Transcript
-from ..core.report import Exported, Report
+from ..core.disclosure import BUDGET, Absence, Detail, Grouping, Hit, Part, Results, Timeline, Transcript
 from ..core.tokens import count
+from .budget import fitting_details, fitting_transcript, most_that_fit
 from .quote import clean
+
+
+class PartJson(TypedDict):
+    """A part of a score: how much of something was found, and what that adds to the score."""
+
+    name: str
+    value: float
+    points: float
+
+
+class ExplanationJson(TypedDict):
+    """What a score is made of: the points of the parts, added in order, are the score to the last bit."""
+
+    score: float
+    parts: list[PartJson]
 
 
 class HitJson(TypedDict):
@@ -33,8 +48,38 @@ class HitJson(TypedDict):
     tokens: int
 
 
+class FurtherHitJson(HitJson, total=False):
+    """What a result has besides where it was asked for. `more` is how many other events of its session matched."""
+
+    more: int
+    explain: ExplanationJson
+
+
+class SpellingJson(TypedDict):
+    """A word that stands nowhere, and one that is spelled much like it."""
+
+    word: str
+    nearest: str
+
+
+class WhyJson(TypedDict):
+    """Why nothing was found: how many there would be without each filter, the nearest days outside the range of dates
+    that have some, words that are spelled much alike, and for unknown projects the nearest that exist.
+    """
+
+    relevant: bool
+    without: dict[str, int]
+    earlier: str | None
+    later: str | None
+    spelling: list[SpellingJson]
+    unknown_projects: dict[str, list[str]]
+
+
 class ResultsJson(TypedDict):
-    """Layer 1. `total` is the number of results, as on the page; `tokens` is what this object costs."""
+    """Layer 1. `total` is the number of results, as on the page; `tokens` is what this object costs. `next` is the
+    cursor of the next page. Where nothing is clearly relevant, `results` is empty, `weak` has the nearest, and `why`
+    says so. `cut` is how many results the budget left out. `respelled` words were searched in other spellings.
+    """
 
     results: list[HitJson]
     total: int
@@ -42,6 +87,11 @@ class ResultsJson(TypedDict):
     tokens: int
     index_lag: int
     searched: list[str]
+    next: str | None
+    cut: int
+    respelled: list[str]
+    weak: list[HitJson]
+    why: WhyJson | None
 
 
 class EvidenceJson(TypedDict):
@@ -79,10 +129,21 @@ class DetailJson(TypedDict):
 
 
 class DetailsJson(TypedDict):
-    """Layer 2."""
+    """Layer 2. `rest` are the ids that the budget left no room for."""
 
     observations: list[DetailJson]
     total: int
+    tokens: int
+    rest: list[str]
+
+
+class TimelineJson(TypedDict):
+    """What was said and learned around a hit, in order; `anchor` is its id."""
+
+    anchor: str
+    session_id: str
+    path: str
+    results: list[HitJson]
     tokens: int
 
 
@@ -134,115 +195,77 @@ class TranscriptJson(TypedDict):
     tokens: int
 
 
-class ProblemJson(TypedDict):
-    """A file that could not be read, and why."""
-
-    path: str
-    reason: str
-
-
-class OriginalJson(TypedDict):
-    """A file that was given back, and the SHA-256 of its bytes."""
-
-    archived: str
-    path: str
-    size: int
-    sha256: str
+def results_json(results: Results, *, explain: bool = False, budget: int = BUDGET) -> ResultsJson:
+    """Layer 1 as JSON, as many hits as the budget has room for."""
+    hits = [_hit(hit, explain=explain, grouped=results.query.by is Grouping.SESSION) for hit in results.hits]
+    kept = most_that_fit(lambda many: _results(results, hits[:many])["tokens"], len(hits), budget)
+    return _results(results, hits[: max(kept, 1)])
 
 
-class ExportedJson(TypedDict):
-    """What was given back below a folder; `present` of the files were there already."""
-
-    folder: str
-    files: list[OriginalJson]
-    present: int
-    problems: list[ProblemJson]
-
-
-class ReportJson(TypedDict):
-    """What a pass did. Times are seconds from its start; `model` is why meaning cannot be searched, if it cannot."""
-
-    seen: int
-    foreign: int
-    excluded: int
-    still_archived: int
-    changed: int
-    lines: int
-    exchanges: int
-    reread: int
-    outdated: int
-    observed: int
-    embedded: int
-    sealed: int
-    searchable: float
-    complete: float
-    model: str | None
-    problems: list[ProblemJson]
-
-
-def report_json(report: Report) -> ReportJson:
-    """What a pass did as JSON."""
-    done = report.ingested
-    return ReportJson(
-        seen=done.seen,
-        foreign=done.foreign,
-        excluded=done.excluded,
-        still_archived=done.still_archived,
-        changed=done.changed,
-        lines=done.lines,
-        exchanges=done.exchanges,
-        reread=done.reread,
-        outdated=done.outdated,
-        observed=report.observed,
-        embedded=report.embedded,
-        sealed=report.sealing.sealed,
-        searchable=round(report.searchable, 3),
-        complete=round(report.complete, 3),
-        model=str(report.model) if report.model else None,
-        problems=[
-            ProblemJson(path=clean(str(problem.path)), reason=problem.reason)
-            for problem in (*done.problems, *report.sealing.problems)
-        ],
-    )
-
-
-def exported_json(exported: Exported) -> ExportedJson:
-    """What was given back as JSON."""
-    return ExportedJson(
-        folder=clean(str(exported.folder)),
-        files=[
-            OriginalJson(archived=file.archived, path=clean(str(file.path)), size=file.size, sha256=file.sha256)
-            for file in exported.files
-        ],
-        present=exported.present,
-        problems=[ProblemJson(path=clean(str(problem.path)), reason=problem.reason) for problem in exported.problems],
-    )
-
-
-def results_json(results: Results) -> ResultsJson:
-    """Layer 1 as JSON."""
+def _results(results: Results, hits: list[HitJson]) -> ResultsJson:
     concepts = [clean(concept) for concept in results.query.concepts]
+    cut = len(results.hits) - len(hits)
+    further = results.hits[len(hits) - 1].cursor if cut else results.cursor
     shape = ResultsJson(
-        results=[_hit(hit) for hit in results.hits],
-        total=results.total,
-        query=concepts if len(concepts) > 1 else concepts[0],
+        results=hits,
+        total=len(hits),
+        query=concepts if len(concepts) > 1 else "".join(concepts),
         tokens=0,
         index_lag=results.index_lag,
         searched=list(results.searched),
+        next=further or None,
+        cut=cut,
+        respelled=_all(results.respelled),
+        weak=[_hit(hit) for hit in results.why.weak] if results.why else [],
+        why=_why(results.why) if results.why else None,
     )
     shape["tokens"] = _cost(shape)
     return shape
 
 
-def details_json(details: Sequence[Detail]) -> DetailsJson:
-    """Layer 2 as JSON."""
-    shape = DetailsJson(observations=[_detail(detail) for detail in details], total=len(details), tokens=0)
+def _why(why: Absence) -> WhyJson:
+    return WhyJson(
+        relevant=not why.weak,
+        without=dict(why.without),
+        earlier=None if why.earlier is None else show_day(why.earlier),
+        later=None if why.later is None else show_day(why.later),
+        spelling=[SpellingJson(word=clean(word), nearest=clean(nearest)) for word, nearest in why.spelling],
+        unknown_projects={clean(name): _all(near) for name, near in why.unknown},
+    )
+
+
+def timeline_json(timeline: Timeline) -> TimelineJson:
+    """What was said around a hit as JSON."""
+    shape = TimelineJson(
+        anchor=timeline.anchor,
+        session_id=clean(timeline.session_id),
+        path=clean(timeline.path),
+        results=[_hit(hit) for hit in timeline.hits],
+        tokens=0,
+    )
     shape["tokens"] = _cost(shape)
     return shape
 
 
-def transcript_json(transcript: Transcript) -> TranscriptJson:
-    """Layer 3 as JSON."""
+def details_json(details: Sequence[Detail], *, budget: int = BUDGET) -> DetailsJson:
+    """Layer 2 as JSON, as many observations as the budget has room for."""
+    every = tuple(details)
+
+    def shown(some: tuple[Detail, ...]) -> DetailsJson:
+        rest = [detail.id for detail in every[len(some) :]]
+        shape = DetailsJson(observations=[_detail(one) for one in some], total=len(some), tokens=0, rest=rest)
+        shape["tokens"] = _cost(shape)
+        return shape
+
+    return shown(fitting_details(every, lambda some: shown(some)["tokens"], budget))
+
+
+def transcript_json(transcript: Transcript, *, budget: int = BUDGET) -> TranscriptJson:
+    """Layer 3 as JSON, as many lines as the budget has room for."""
+    return _transcript(fitting_transcript(transcript, lambda part: _transcript(part)["tokens"], budget))
+
+
+def _transcript(transcript: Transcript) -> TranscriptJson:
     shape = TranscriptJson(
         path=clean(transcript.path),
         session_id=clean(transcript.session_id),
@@ -267,8 +290,12 @@ def transcript_json(transcript: Transcript) -> TranscriptJson:
     return shape
 
 
-def _hit(hit: Hit) -> HitJson:
-    return HitJson(
+def _part(part: Part) -> PartJson:
+    return PartJson(name=part.name, value=part.value, points=part.points)
+
+
+def _hit(hit: Hit, *, explain: bool = False, grouped: bool = False) -> HitJson:
+    shape = FurtherHitJson(
         id=hit.id,
         kind=hit.kind,
         type=hit.type,
@@ -285,6 +312,11 @@ def _hit(hit: Hit) -> HitJson:
         end_line=hit.end_line,
         tokens=hit.tokens,
     )
+    if grouped:
+        shape["more"] = hit.more
+    if explain:
+        shape["explain"] = ExplanationJson(score=hit.score, parts=[_part(part) for part in hit.parts])
+    return shape
 
 
 def _detail(detail: Detail) -> DetailJson:

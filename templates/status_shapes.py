@@ -3,8 +3,8 @@
 from typing import TypedDict
 
 from ..core.report import Status
+from .pass_shapes import ProblemJson
 from .quote import clean
-from .shapes import ProblemJson
 
 
 class UnaccountedJson(TypedDict):

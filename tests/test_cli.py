@@ -372,7 +372,7 @@ def test_control_c_loses_nothing(tmp_path: Path) -> None:
 
 REFUSED = [
     (1, "Query too short\nUse at least 2 characters.", ["search", "x"]),
-    (1, "Invalid date format\nUse YYYY-MM-DD format.", ["search", "tide", "--after", "yesterday"]),
+    (1, "Invalid date format\nUse YYYY-MM-DD, yesterday,", ["search", "tide", "--after", "someday"]),
     (1, "Invalid date format", ["search", "tide", "--before", "2026-02-30"]),
     (1, "Invalid limit: 0\nAsk for 1 to 50 results.", ["search", "tide", "-n", "0"]),
     (1, "Unknown observation type: wish\nUse one of: decision, ", ["search", "tide", "--type", "wish"]),

@@ -62,15 +62,24 @@ def _difference(corpus: Corpus, runs: Sequence[Run], kinds: Sequence[str]) -> st
 
 
 def _refusal(corpus: Corpus, runs: Sequence[Run]) -> str:
-    """How well the first score tells a question that has no answer from one that has."""
+    """How well the first score tells a question that has no answer from one that has, and what is answered at all."""
     metric = "hit@5"
-    rows: list[list[str]] = []
+    told: list[list[str]] = []
+    refused: list[list[str]] = []
     for run in runs:
         tops, negatives = run.tops(_ASKED_LIKE_NEGATIVES), run.tops(_NEGATIVE)
         worth = list(zip(tops, run.values(metric, _ASKED_LIKE_NEGATIVES, "all"), strict=True))
-        answered = sum(top > float("-inf") for top in negatives) / len(negatives)
-        cells = (separation(tops, negatives), answered, silenced(worth, negatives, _PRICE))
-        rows.append([run.engine, *(f"{cell:.3f}" for cell in cells)])
+        cells = (separation(tops, negatives), silenced(worth, negatives, _PRICE))
+        told.append([run.engine, *(f"{cell:.3f}" for cell in cells)])
+        for half in HALVES:
+            shares = (_refused(run, kind, half) for kind in (_NEGATIVE, _ASKED_LIKE_NEGATIVES, "all"))
+            refused.append([run.engine, half, *(f"{share:.3f}" for share in shares)])
     count = sum(_NEGATIVE in question.kinds for question in corpus.questions)
-    header = ["engine", "separation (AUC)", "negatives answered", f"could be refused for 1 point of {metric}"]
-    return f"{count} negatives, whose right answer is nothing:\n\n{table(header, rows)}"
+    could = table(["engine", "separation (AUC)", f"could be refused for 1 point of {metric}"], told)
+    did = table(["answered with nothing", "half", "negatives", "questions", "all that have an answer"], refused)
+    return f"{count} negatives, whose right answer is nothing:\n\n{could}\n\n{did}"
+
+
+def _refused(run: Run, kind: str, half: str) -> float:
+    """The share of the questions of a kind that an engine gave no answer to; each can cost at most its hit."""
+    return fmean(top == float("-inf") for top in run.tops(kind, half))

@@ -32,9 +32,9 @@ class Run:
         """A metric's value for each question of a kind, in `tune`, `held` or `all` of them."""
         return [answer.values[metric] for answer in self._of(kind, half)]
 
-    def tops(self, kind: str) -> list[float]:
-        """The first score for each question of a kind."""
-        return [answer.top for answer in self._of(kind, "all")]
+    def tops(self, kind: str, half: str = "all") -> list[float]:
+        """The first score for each question of a kind, in `tune`, `held` or `all` of them."""
+        return [answer.top for answer in self._of(kind, half)]
 
     def _of(self, kind: str, half: str) -> list[Answer]:
         return [

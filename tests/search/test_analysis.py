@@ -79,8 +79,10 @@ def test_pairs_of_one_character() -> None:
 
 
 def test_emoji_keep_words_apart() -> None:
-    """Words beside emoji are found."""
-    assert terms("ship🚀it 🎉done") == terms("ship it done")
+    """Words beside emoji are found, and so are the emoji, with or without a skin tone."""
+    assert terms("ship🚀it 🎉done") == terms("ship it done") | terms("🚀") | terms("🎉")
+    assert terms("👍") < terms("👍🏽")
+    assert len(terms("👍")) == 1
 
 
 def test_full_width_letters_are_letters() -> None:

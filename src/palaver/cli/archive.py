@@ -77,7 +77,7 @@ def _archive(home: Home, found: Sequence[Transcript], *, as_json: bool) -> bool:
     with Pipeline(home, config.model, config.exclude) as pipeline, progress_bars() as reporter:
         report = pipeline.run(found, reporter, patience=_PATIENCE)
     if as_json:
-        from palaver.templates.shapes import report_json
+        from palaver.templates.pass_shapes import report_json
 
         print_json({**report_json(report), "home": str(home.root)})
     else:

@@ -50,7 +50,7 @@ def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
         with progress_bars() as reporter:
             exported = originals.export(sources, Path(what[-1]), lambda done, total: reporter("Exporting", done, total))
     if as_json:
-        from palaver.templates.shapes import exported_json
+        from palaver.templates.pass_shapes import exported_json
 
         print_json(exported_json(exported))
     else:

@@ -1,4 +1,4 @@
-"""`palaver search`, `show` and `read`: the three layers."""
+"""`palaver search`, `timeline`, `show` and `read`: the three layers."""
 
 from __future__ import annotations
 
@@ -16,69 +16,147 @@ from .output import as_json, print_json, renderer
 from .program import command_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from palaver.core.disclosure import Query
     from palaver.search.layers import Layers
 
 
+_DATE = "DATE"
+
+
+def _filters(command: Callable[..., None]) -> Callable[..., None]:
+    """What a search can be narrowed by."""
+    for option in reversed(_FILTERS):
+        command = option(command)
+    return command
+
+
+_FILTERS = (
+    click.option("--after", metavar=_DATE, help="Not before: 2026-03-01, yesterday, last tuesday, 3 weeks ago, march."),
+    click.option("--before", metavar=_DATE, help="Not after; that day or month included."),
+    click.option("--project", "projects", multiple=True, metavar="NAME", help="This project: its name or folder."),
+    click.option("--type", "types", multiple=True, metavar="TYPE", help="This type: decision, bug-fix, config, ..."),
+    click.option("--concept", "concepts", multiple=True, metavar="WORD", help="What is tagged with this."),
+    click.option("--file", "files", multiple=True, metavar="FILE", help="What touched this file, folder/ or pattern."),
+    click.option("--session", "sessions", multiple=True, metavar="ID", help="This session; its id may be cut short."),
+    click.option("--branch", "branches", multiple=True, metavar="NAME", help="What was said on this branch."),
+    click.option(
+        "--agent", "agents", multiple=True, metavar="NAME", help="Said to this agent: claude-code, codex, ..."
+    ),
+    click.option(
+        "--kind", "kinds", multiple=True, metavar="KIND", help="observation, exchange, memory, document, code."
+    ),
+    click.option(
+        "--origin", "origins", multiple=True, metavar="WHO", help="Whose word it is: human, assistant, tool, ..."
+    ),
+    click.option("--role", "roles", multiple=True, metavar="WHO", help="Only what these said: human, assistant, tool."),
+)
+_budget = click.option(
+    "--budget", type=click.IntRange(100), default=10_000, show_default=True, metavar="N", help="Tokens at most."
+)
+
+
 @click.command(short_help="Layer 1: find, about 30 tokens a hit.")
-@click.argument("query", nargs=-1, required=True, metavar="WORDS...")
+@click.argument("query", nargs=-1, metavar="[WORDS...]")
 @click.option("--mode", type=click.Choice(["both", "text", "vector"]), default="both", show_default=True)
 @click.option("-n", "--limit", type=int, default=10, show_default=True, metavar="N", help="1 to 50 results.")
-@click.option("--after", metavar="YYYY-MM-DD", help="Not before this day.")
-@click.option("--before", metavar="YYYY-MM-DD", help="Not after this day.")
-@click.option("--project", "projects", multiple=True, metavar="NAME", help="Only this project: its name or folder.")
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only this type: decision, bug-fix, config, ...")
-@click.option("--concept", "concepts", multiple=True, metavar="WORD", help="Only what is tagged with this.")
-@click.option("--file", "files", multiple=True, metavar="FILE", help="Only what read or changed this file.")
+@_filters
 @click.option("--all-of", is_flag=True, help="Each argument is a concept; find conversations that have all (2 to 5).")
+@click.option("--by", type=click.Choice(["event", "session"]), default="event", help="One result for each of these.")
+@click.option("--weak", is_flag=True, help="Show what is not clearly relevant too.")
+@click.option("--cursor", default="", metavar="CURSOR", help="Go on where the page before ended.")
 @click.option("--facts", is_flag=True, help="Show the facts of every hit.")
+@click.option("--explain", is_flag=True, help="Show what every score is made of.")
+@_budget
 @as_json
-def search(query: Sequence[str], *, all_of: bool, facts: bool, as_json: bool, **options: Any) -> None:
+def search(
+    query: Sequence[str], *, all_of: bool, facts: bool, explain: bool, budget: int, as_json: bool, **options: Any
+) -> None:
     """Layer 1: find what was decided, fixed or learned. One line for each hit.
 
-    WORDS are a question or keywords. --project, --type, --concept and --file can be repeated: any of them will do.
+    WORDS are a question or keywords; "words in quotes" must stand so, and instal* is every word that begins so. Without
+    words the newest is shown of what the filters leave. Filters can be repeated: any of the values will do.
     """
-    from palaver.core.disclosure import Mode, Query
+    from palaver.core.disclosure import Mode
 
     # The process ends before there is garbage worth collecting; looking for it, at the end too, is slow.
     gc.disable()
     if all_of and not 2 <= len(query) <= 5:
         raise click.UsageError("--all-of takes 2 to 5 concepts, each an argument of its own.")
-    wanted = Query.parse(list(query) if all_of else " ".join(query), **options)
+    wanted = _wanted(list(query) if all_of else _typed(query), options)
     with open_layers(soon=wanted.mode is not Mode.TEXT) as layers:
-        page = None if as_json else renderer()
+        page = None if as_json else renderer(budget)
         results = layers.search(wanted)
     if page is None:
         from palaver.templates.shapes import results_json
 
-        print_json(results_json(results))
+        print_json(results_json(results, explain=explain, budget=budget))
     else:
-        click.echo(page.search(results, facts=facts), nl=False)
+        click.echo(page.search(results, facts=facts, explain=explain), nl=False)
     gc.freeze()
+
+
+def _typed(words: Sequence[str]) -> str:
+    """The words as one question. What the shell took quotes from was meant as a phrase among others."""
+    return " ".join(f'"{word}"' if len(words) > 1 and " " in word and '"' not in word else word for word in words)
+
+
+def _wanted(query: str | list[str], options: dict[str, Any]) -> Query:
+    """The query; raises `InvalidInput`, or a usage error where there is nothing to search for."""
+    from palaver.core.disclosure import Query
+    from palaver.core.periods import first_day, last_day
+
+    after, before = options["after"], options["before"]
+    options |= {"after": after and first_day(after), "before": before and last_day(before)}
+    if query:
+        return Query.parse(query, **options)
+    del options["mode"], options["weak"]
+    wanted = Query.newest(**options)
+    if not wanted.filters:
+        raise click.UsageError("Missing argument 'WORDS...'. Say what to search for, or give a filter.")
+    return wanted
+
+
+@click.command(short_help="What stands just before and after a hit.")
+@click.argument("id", metavar="ID")
+@click.option("-n", "--around", type=click.IntRange(0, 25), default=3, show_default=True, metavar="N", help="Each way.")
+@as_json
+def timeline(*, id: str, around: int, as_json: bool) -> None:  # noqa: A002 - click's name for the argument
+    """What was said and learned just before and after a hit, by the ID that `search` gave. One line for each."""
+    with open_layers() as layers:
+        found = layers.timeline(id, around)
+    if as_json:
+        from palaver.templates.shapes import timeline_json
+
+        print_json(timeline_json(found))
+    else:
+        click.echo(renderer().timeline(found), nl=False)
 
 
 @click.command(short_help="Layer 2: everything known about a hit.")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@_budget
 @as_json
-def show(ids: Sequence[str], *, as_json: bool) -> None:
+def show(ids: Sequence[str], *, budget: int, as_json: bool) -> None:
     """Layer 2: everything known about some hits, by the IDs that `search` gave. Up to 20 at once."""
     with open_layers() as layers:
         details = layers.get_observations(ids)
     if as_json:
         from palaver.templates.shapes import details_json
 
-        print_json(details_json(details))
+        print_json(details_json(details, budget=budget))
     else:
-        click.echo(renderer().observations(details), nl=False)
+        click.echo(renderer(budget).observations(details), nl=False)
 
 
 @click.command(short_help="Layer 3: the conversation itself.")
 @click.argument("path")
 @click.argument("lines", default="1-", metavar="[LINES]")
 @click.option("--raw", is_flag=True, help="Print the archived lines byte for byte, as the agent wrote them.")
+@_budget
 @as_json
-def read(path: str, lines: str, *, raw: bool, as_json: bool) -> None:
+def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> None:
     """Layer 3: the conversation itself.
 
     PATH is what `show` gave. LINES is 12, 12-40 or 12-; without it all are read. What is too long for one answer is
@@ -96,9 +174,9 @@ def read(path: str, lines: str, *, raw: bool, as_json: bool) -> None:
     if as_json:
         from palaver.templates.shapes import transcript_json
 
-        print_json(transcript_json(transcript))
+        print_json(transcript_json(transcript, budget=budget))
     else:
-        click.echo(renderer().read(transcript), nl=False)
+        click.echo(renderer(budget).read(transcript), nl=False)
 
 
 def open_layers(*, soon: bool = False) -> Layers:

@@ -26,11 +26,11 @@ def complain(*rows: str) -> None:
         click.echo(row, err=True)
 
 
-def renderer() -> Renderer:
-    """Words for a person: commands instead of tools, and at a terminal whole titles."""
+def renderer(budget: int = 10_000) -> Renderer:
+    """Words for a person: commands instead of tools, and at a terminal whole titles. `budget` is in tokens."""
     from palaver.templates.render import Renderer
 
-    return Renderer(Home.find().templates, at_shell=True, roomy=sys.stdout.isatty())
+    return Renderer(Home.find().templates, at_shell=True, roomy=sys.stdout.isatty(), budget=budget)
 
 
 def print_json(value: Mapping[str, object]) -> None:

@@ -1,0 +1,140 @@
+"""Dates as people say them: `yesterday`, `last tuesday`, `3 weeks ago`, `march 2026`. Days are those of UTC."""
+
+import re
+from calendar import monthrange
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from typing import Final, NamedTuple
+
+from .errors import InvalidDate
+
+_DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MONTHS: Final = (
+    "january", "february", "march", "april", "may", "june",
+    "july", "august", "september", "october", "november", "december",
+)  # fmt: skip
+_NUMBERS: Final = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_HINT: Final = "Use YYYY-MM-DD, yesterday, last tuesday, 3 weeks ago, last month or march 2026."
+_FAR = 100_000
+"""More of any unit leads out of the calendar."""
+
+
+class Period(NamedTuple):
+    """A stretch of days, both included."""
+
+    first: date
+    last: date
+
+
+def first_day(text: str, today: date | None = None) -> str:
+    """The first day of a period in words, as YYYY-MM-DD; raises `InvalidDate`."""
+    return period(text, today).first.isoformat()
+
+
+def last_day(text: str, today: date | None = None) -> str:
+    """The last day of a period in words, as YYYY-MM-DD; raises `InvalidDate`."""
+    return period(text, today).last.isoformat()
+
+
+def period(text: str, today: date | None = None) -> Period:
+    """The days that `text` means, seen from `today`; raises `InvalidDate` for what names none."""
+    said = " ".join(text.lower().replace(",", " ").split()).removeprefix("on ").removeprefix("the ")
+    now = today or datetime.now(UTC).date()
+    try:
+        for form, meaning in _FORMS:
+            if found := form.fullmatch(said):
+                return meaning(found, now)
+    except (ValueError, OverflowError):
+        raise InvalidDate(text, hint=_HINT) from None
+    raise InvalidDate(text, hint=_HINT)
+
+
+def _written(found: re.Match[str], _today: date) -> Period:
+    year, month, day = found.groups()
+    if day:
+        return _one(date(int(year), int(month), int(day)))
+    return _month(int(year), int(month)) if month else Period(date(int(year), 1, 1), date(int(year), 12, 31))
+
+
+def _near(found: re.Match[str], today: date) -> Period:
+    return _one(today - timedelta(days=("today", "yesterday", "day before yesterday").index(found[0])))
+
+
+def _weekday(found: re.Match[str], today: date) -> Period:
+    """The latest such day; `last` leaves today out."""
+    back = (today.weekday() - _named(_DAYS, found["name"])) % 7
+    return _one(today - timedelta(days=7 if found["last"] and not back else back))
+
+
+def _unit(found: re.Match[str], today: date) -> Period:
+    """This or last week, month or year; what is still running ends with its own last day."""
+    back = int(found[1] != "this")
+    match found[2]:
+        case "week":
+            monday = today - timedelta(days=today.weekday() + 7 * back)
+            return Period(monday, monday + timedelta(days=6))
+        case "month":
+            there = _earlier(today.replace(day=1), back)
+            return _month(there.year, there.month)
+        case _:
+            return Period(date(today.year - back, 1, 1), date(today.year - back, 12, 31))
+
+
+def _ago(found: re.Match[str], today: date) -> Period:
+    return _one(_before(today, found[1], found[2]))
+
+
+def _past(found: re.Match[str], today: date) -> Period:
+    return Period(_before(today, found[1], found[2]), today)
+
+
+def _in_month(found: re.Match[str], today: date) -> Period:
+    """A month or a day of it; without a year the latest that has begun."""
+    month, day = _named(_MONTHS, found["name"]) + 1, int(found["day"] or found["late"] or 0)
+    year = int(found["year"] or today.year - (date(today.year, month, day or 1) > today))
+    return _one(date(year, month, day)) if day else _month(year, month)
+
+
+def _before(today: date, count: str, unit: str) -> date:
+    number = 1 if count in {"a", "an"} else _NUMBERS.index(count) + 1 if count in _NUMBERS else min(int(count), _FAR)
+    if unit in {"month", "year"}:
+        return _earlier(today, number * (12 if unit == "year" else 1))
+    return today - timedelta(days=number * (7 if unit == "week" else 1))
+
+
+def _earlier(day: date, months: int) -> date:
+    """So many months before, on the same day of the month or its last one."""
+    year, month = divmod(day.year * 12 + day.month - 1 - months, 12)
+    return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
+
+
+def _month(year: int, month: int) -> Period:
+    return Period(date(year, month, 1), date(year, month, monthrange(year, month)[1]))
+
+
+def _one(day: date) -> Period:
+    return Period(day, day)
+
+
+def _named(names: tuple[str, ...], beginning: str) -> int:
+    return next(place for place, name in enumerate(names) if name.startswith(beginning))
+
+
+def _short(names: tuple[str, ...]) -> str:
+    return "|".join(f"{name[:3]}(?:{name[3:]})?" for name in names)
+
+
+_COUNT = rf"(\d{{1,9}}|an?|{'|'.join(_NUMBERS)})"
+_MONTH = rf"(?P<name>{_short(_MONTHS)})"
+_FORMS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str], date], Period]], ...]] = tuple(
+    (re.compile(form, re.ASCII), meaning)
+    for form, meaning in (
+        (r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?", _written),
+        (r"today|yesterday|day before yesterday", _near),
+        (rf"(?:(?P<last>last|past) )?(?P<name>{_short(_DAYS)})", _weekday),
+        (r"(this|last|past) (week|month|year)", _unit),
+        (rf"{_COUNT} (day|week|month|year)s? ago", _ago),
+        (rf"(?:last|past) {_COUNT} (day|week|month|year)s?", _past),
+        (rf"(?:(?P<day>\d{{1,2}}) )?{_MONTH}(?: (?P<late>\d{{1,2}}))?(?: (?P<year>\d{{4}}))?", _in_month),
+    )
+)

@@ -1,0 +1,100 @@
+"""Choices: what stands for an event, where several items tell of it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ..archiver.store import Store, StoredObservation
+from ..core.clock import now
+from ..core.disclosure import Filters
+from ..core.document import HeldChunk
+from ..core.memory import HeldMemory
+from ..core.observation import Observation
+from .engine import Engine
+from .findings import TextMatch
+from .fusion import Event
+
+_RAW_SAYS_MORE = 2.0
+"""An exchange is shown instead of its observations where its words match this many times better than theirs."""
+_AS_GOOD = 0.5
+"""From which share of its best score on a session has more that matches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What stands for an event: an observation, or the exchange itself without one; or a memory or a chunk of a
+    document, which is its own. `more` is how many other events of its session match about as well, where sessions are
+    asked for.
+    """
+
+    event: Event
+    learned: StoredObservation | None = None
+    held: HeldMemory | HeldChunk | None = None
+    more: int = 0
+
+
+class Choices:
+    """Chooses for each event the best way to show it."""
+
+    def __init__(self, store: Store, engine: Engine) -> None:
+        self._store, self._engine = store, engine
+
+    def of(self, events: Sequence[Event], filters: Filters, at_a_time: int) -> Iterator[Choice]:
+        """One choice for each event of which something satisfies the filters, in their order."""
+        for start in range(0, len(events), at_a_time):
+            yield from self._part(events[start : start + at_a_time], filters)
+
+    def by_session(self, choices: Iterable[Choice]) -> list[Choice]:
+        """The first choice of each session; what was said in none stands for itself."""
+        every = list(choices)
+        items = self._store.items.load([choice.event.key for choice in every])
+        groups: dict[tuple[int, int], list[Choice]] = {}
+        for choice in every:
+            session = items[choice.event.key].session if choice.event.key in items else 0
+            groups.setdefault((session, 0 if session else choice.event.key), []).append(choice)
+        return [replace(first, more=_as_good(first, rest)) for first, *rest in groups.values()]
+
+    def _part(self, events: Sequence[Event], filters: Filters) -> Iterator[Choice]:
+        keys = [event.key for event in events]
+        learned = self._store.observations.of_exchanges(keys)
+        every = [*keys, *(stored.key for known in learned.values() for stored in known)]
+        allowed = self._engine.allowed(filters, every) if filters else set(every)
+        held: dict[int, HeldMemory | HeldChunk] = {}
+        held |= self._store.memories.load(keys)
+        held |= self._store.documents.load(keys)
+        at = now()
+        for event in events:
+            if event.key in held:
+                one = held[event.key]
+                if event.key in allowed and (isinstance(one, HeldChunk) or one.holds_at(at)):
+                    yield Choice(event, held=one)
+                continue
+            observations = [stored for stored in learned.get(event.key, []) if stored.key in allowed]
+            # The types and concepts of an exchange are those of its observations taken together: where they are
+            # asked for, an observation must have them.
+            itself = event.key in allowed and not (filters.types or filters.concepts)
+            if observations or itself:
+                yield Choice(event, _best(event, observations, itself=itself))
+
+
+def _as_good(first: Choice, rest: Sequence[Choice]) -> int:
+    return sum(other.event.score >= _AS_GOOD * first.event.score for other in rest)
+
+
+def _best(event: Event, observations: Sequence[StoredObservation], *, itself: bool) -> StoredObservation | None:
+    """The observation whose evidence covers the words found, else the one that matches best by itself; none when
+    there are none, or when the words were found in the exchange, where no observation looked.
+    """
+    best = max(observations, key=lambda stored: event.own(stored.key), default=None)
+    match = event.best_match
+    if best is None or not itself or match is None or match.key != event.key:
+        return best
+    covering = [stored for stored in observations if _covers(stored.observation, match)]
+    if covering:
+        return max(covering, key=lambda stored: event.own(stored.key))
+    return None if match.fraction > _RAW_SAYS_MORE * event.words_of(best.key) else best
+
+
+def _covers(observation: Observation, match: TextMatch) -> bool:
+    """Whether the evidence overlaps the words found; what proves nothing in particular is about the whole exchange."""
+    lines = observation.lines
+    return lines is None or (lines[0] <= match.end_line and match.start_line <= lines[1])

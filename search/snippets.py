@@ -1,0 +1,55 @@
+"""Snippets: the stretch of what was said in which a query's words stand."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..archiver.text import one_line
+from .analysis import analyzer, expand, forms
+from .snapshot import Snapshot
+from .wording import Wording
+
+LENGTH = 300
+_SAID, _BEFORE = 2_000, 100
+"""Characters that are looked through for the words found; how many of those before them are shown."""
+_SHORT = 2
+"""Terms of so few letters are not worth showing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What was looked for: terms with how many entries have them, and phrases."""
+
+    terms: Mapping[str, int] = field(default_factory=dict[str, int])
+    phrases: tuple[str, ...] = ()
+    _forms: re.Pattern[str] | None = None
+
+    @classmethod
+    def of(cls, wording: Wording, view: Snapshot) -> "Sought":
+        """What a wording means in an archive."""
+        terms = [term for term in view.terms(wording.text) if len(term) > _SHORT or not term.isascii()]
+        return cls({term: view.having(term) for term in terms}, wording.phrases, forms(terms) if terms else None)
+
+    def words(self, text: str) -> dict[str, int]:
+        """The words found, as they stand in a text, with how many entries have them."""
+        if self._forms is None:
+            return {}
+        analysis, found = analyzer(), dict[str, int]()
+        for word in dict.fromkeys(self._forms.findall(text)):
+            if known := self.terms.keys() & set(analysis.analyze(expand(word))):
+                found[word] = min(self.terms[term] for term in known)
+        return found
+
+    def snippet(self, texts: Sequence[str]) -> str:
+        """Where a phrase stands in these texts, else the rarest word."""
+        said = " ".join(texts)[:_SAID]
+        start = said.rfind(" ", 0, max(self._first(said) - _BEFORE, 0)) + 1
+        shown = one_line(said[start : start + 2 * LENGTH], LENGTH)
+        return f"…{shown}" if start else shown
+
+    def _first(self, said: str) -> int:
+        for phrase in self.phrases:
+            if (place := said.lower().find(phrase.lower())) >= 0:
+                return place
+        words = self.words(said)
+        return said.find(min(words, key=words.__getitem__)) if words else 0

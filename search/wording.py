@@ -1,0 +1,37 @@
+"""What a person typed, taken apart: words, quoted phrases, beginnings of words. It is never parsed as a language."""
+
+import re
+from dataclasses import dataclass, replace
+
+_QUOTED = re.compile(r'"([^"]*\w[^"]*)"|“([^”]*\w[^”]*)”')
+_BEGINNING = re.compile(r"(?<!\S)(\w{2,})\*(?!\S)")
+_NAME = re.compile(r"(?=\S*\w[^\w\s]+\w|\S*\w_\w)\S+")
+"""A path, an error code, a version, an id: one piece without spaces in which signs hold words together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """`text` are all words. Each of `phrases` must stand as it is; `beginnings` find every word that begins so.
+
+    Where phrases stand nowhere they are only words: that, and which words stand nowhere, is known to the archive alone
+    (`Snapshot.settled`). `respelled` are terms that stand nowhere and are looked for in other spellings; `absent` is
+    the share of the terms that stand nowhere, 0 to 1.
+    """
+
+    text: str
+    phrases: tuple[str, ...] = ()
+    beginnings: tuple[str, ...] = ()
+    respelled: tuple[str, ...] = ()
+    absent: float = 0.0
+
+    @classmethod
+    def of(cls, typed: str) -> "Wording":
+        """What was typed. A name alone, such as a path or an error code, is wanted as it stands."""
+        phrases = tuple(one or other for one, other in _QUOTED.findall(typed))
+        if not phrases and _NAME.fullmatch(typed):
+            phrases = (typed,)
+        return cls(_BEGINNING.sub(r"\1", typed), phrases, tuple(_BEGINNING.findall(typed)))
+
+    def loose(self) -> "Wording":
+        """The same words, wherever they stand."""
+        return replace(self, phrases=())

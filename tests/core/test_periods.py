@@ -1,0 +1,59 @@
+"""Dates as people say them."""
+
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.core.errors import InvalidDate
+from palaver.core.periods import first_day, last_day, period
+
+TODAY = date(2026, 3, 31)
+"""A Tuesday, and the last of its month."""
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("2026-03-01", "2026-03-01", "2026-03-01"),
+        ("2026-02", "2026-02-01", "2026-02-28"),
+        ("2025", "2025-01-01", "2025-12-31"),
+        (" Yesterday ", "2026-03-30", "2026-03-30"),
+        ("the day before yesterday", "2026-03-29", "2026-03-29"),
+        ("tuesday", "2026-03-31", "2026-03-31"),
+        ("last tuesday", "2026-03-24", "2026-03-24"),
+        ("on wed", "2026-03-25", "2026-03-25"),
+        ("3 weeks ago", "2026-03-10", "2026-03-10"),
+        ("a month ago", "2026-02-28", "2026-02-28"),
+        ("two years ago", "2024-03-31", "2024-03-31"),
+        ("past 7 days", "2026-03-24", "2026-03-31"),
+        ("last week", "2026-03-23", "2026-03-29"),
+        ("this month", "2026-03-01", "2026-03-31"),
+        ("march", "2026-03-01", "2026-03-31"),
+        ("april", "2025-04-01", "2025-04-30"),
+        ("3 march", "2026-03-03", "2026-03-03"),
+        ("March 3, 2025", "2025-03-03", "2025-03-03"),
+    ],
+)
+def test_words_name_days(text: str, first: str, last: str) -> None:
+    """A period is the days from its first to its last, seen from today."""
+    assert (first_day(text, TODAY), last_day(text, TODAY)) == (first, last)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "feb 30", "2026-02-30", "99999999 years ago", "0000", "in 3 days", "٣"])
+def test_what_names_no_day_is_refused(text: str) -> None:
+    """The error says which words are understood."""
+    with pytest.raises(InvalidDate, match="Invalid date format") as refused:
+        period(text, TODAY)
+    assert "last tuesday" in refused.value.hint
+
+
+@given(st.dates(date(1, 1, 1), date(9999, 12, 31)), st.text(max_size=30))
+def test_no_text_breaks_it(today: date, text: str) -> None:
+    """Whatever is typed on whatever day, it is a period in order, or it is refused."""
+    try:
+        found = period(text, today)
+    except InvalidDate:
+        return
+    assert found.first <= found.last

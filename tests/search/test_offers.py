@@ -1,0 +1,185 @@
+"""What does search offer beyond a ranked list?"""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.core.disclosure import Filters, Grouping, Mode, Query
+from palaver.core.errors import InvalidInput
+from palaver.search import engine
+from palaver.search.hits import Hits
+
+from .history import NO_FILTERS, History, Said
+
+MAY_1 = 1_777_593_600_000
+
+
+@pytest.fixture
+def told(history: History) -> History:
+    """Three conversations about kitchens."""
+    history.say("tea", Said("brass kettle", "It whistles ERR_AUTH_FAILED at 3.", MAY_1), Said("steel kettle", at=MAY_1))
+    history.say("soup", Said("copper pan", "The kettle helps.", MAY_1 + 86_400_000, writes=("/w/src/soup.py",)))
+    history.say("ship", Said("deploy 🚀 with 検索エンジン and naïve caching"))
+    history.embed()
+    history.publish()
+    return history
+
+
+def ids(told: History, words: str, mode: Mode = Mode.TEXT, filters: Filters = NO_FILTERS) -> list[str]:
+    return told.ids(words, mode=mode, filters=filters)
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_an_explanation_adds_up_to_the_score(told: History, mode: Mode) -> None:
+    """The points of the parts, added in order, are the score to the last bit."""
+    hits = told.search("brass kettle whistles", mode=mode).hits
+
+    assert hits
+    for hit in hits:
+        total = 0.0
+        for part in hit.parts:
+            total += part.points
+        assert total == hit.score
+
+
+def test_pages_follow_each_other(told: History) -> None:
+    """Pages of one are the list, in its order, whatever is published between them; a strange cursor is refused."""
+    whole = [hit.id for hit in told.search("kettle").hits]
+    asked, seen = Query(("kettle",), limit=1), list[str]()
+    while True:
+        page = Hits(told.store, told.engine()).search(asked)
+        seen += [hit.id for hit in page.hits]
+        told.publish()
+        if not page.cursor:
+            break
+        asked = replace(asked, cursor=page.cursor)
+
+    assert seen == whole
+    with pytest.raises(InvalidInput, match="another search"):
+        Hits(told.store, told.engine()).search(replace(asked, concepts=("pan",)))
+
+
+@given(st.text(min_size=1, max_size=40))
+def test_no_cursor_breaks_it(cursor: str) -> None:
+    """Whatever is given as a cursor, it is refused as one."""
+    from palaver.search.cursor import event_of
+
+    with pytest.raises(InvalidInput, match="Invalid cursor"):
+        event_of(Query(("kettle",), cursor=cursor))
+
+
+def test_a_page_whose_end_is_gone_is_stale(told: History) -> None:
+    """Where what a page ended with is found no more, the next page is refused, not guessed."""
+    page = told.search("kettle", limit=1)
+    with told.store.transaction():
+        told.store.exchanges.delete([int(page.hits[0].id.partition("-")[2])])
+
+    with pytest.raises(InvalidInput, match="found no more"):
+        Hits(told.store, told.engine()).search(replace(page.query, cursor=page.cursor))
+
+
+def test_nothing_relevant_is_said(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below the floor there are no hits, but the nearest are named, and can be asked for."""
+    monkeypatch.setattr(engine, "_FLOOR", 0.9)
+    hits = Hits(told.store, told.engine())
+    nothing, everything = hits.search(Query(("kettle",))), hits.search(Query(("kettle",), weak=True))
+
+    assert (nothing.hits, nothing.total, nothing.searched) == ((), 0, ("text", "vector"))
+    assert nothing.why is not None
+    assert [hit.id for hit in nothing.why.weak] == [hit.id for hit in everything.hits[:3]]
+    assert everything.why is None
+
+
+def test_zero_hits_explain_themselves(told: History) -> None:
+    """What each filter removed, the nearest days with hits, and the nearest names."""
+    why = told.search("kettle", mode=Mode.TEXT, filters=Filters(after=MAY_1 + 10 * 86_400_000, projects=("te",))).why
+
+    assert why is not None
+    assert dict(why.without) == {"dates": 0, "projects": 0}
+    assert why.unknown == (("te", ("tea",)),)
+    late = told.search("kettle", mode=Mode.TEXT, filters=Filters(after=MAY_1 + 10 * 86_400_000)).why
+    assert late is not None
+    assert (dict(late.without), late.earlier, late.later) == ({"dates": 3}, MAY_1 + 86_400_000, None)
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ({"sessions": ("te",)}, {"ex-1", "ex-2"}),
+        ({"sessions": ("x",)}, set[str]()),
+        ({"agents": ("test",)}, {"ex-1", "ex-2", "ex-3"}),
+        ({"roles": ("human",)}, {"ex-1", "ex-2"}),
+        ({"roles": ("assistant",)}, {"ex-3"}),
+        ({"origins": ("human",)}, {"ex-1", "ex-2", "ex-3"}),
+        ({"files": ("src/",)}, {"ex-3"}),
+        ({"files": ("*.py",)}, {"ex-3"}),
+        ({"files": ("*.ts",)}, set[str]()),
+        ({"kinds": ("memory",)}, set[str]()),
+    ],
+)
+def test_filters_filter(told: History, filters: dict[str, Any], found: set[str]) -> None:
+    """Sessions by the beginning of their id, speakers by what they said, files by folder and pattern; and in both
+    engines a filter only removes.
+    """
+    wanted = replace(NO_FILTERS, **filters)
+
+    assert set(ids(told, "kettle", Mode.TEXT, wanted)) == found
+    for mode in (Mode.BOTH, Mode.VECTOR):
+        assert set(ids(told, "kettle", mode, wanted)) <= set(ids(told, "kettle", mode))
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ('"brass kettle"', {"ex-1", "ex-2"}),
+        ('"kettle brass"', {"ex-1", "ex-2", "ex-3"}),
+        ("ERR_AUTH_FAILED", {"ex-1", "ex-2"}),
+        ("whist*", {"ex-1", "ex-2"}),
+        ("ketle", {"ex-1", "ex-2", "ex-3"}),
+        ("検索", {"ex-4"}),
+        ("🚀", {"ex-4"}),
+        ("nai\u0308ve", {"ex-4"}),
+        ('"', set[str]()),
+    ],
+)
+def test_words_are_found_exactly_and_forgivingly(told: History, words: str, found: set[str]) -> None:
+    """Phrases stand as they are unless they stand nowhere; beginnings, misspellings, CJK, emoji and marks are found.
+
+    The second exchange is short, and so can be found by what was said before it.
+    """
+    assert set(ids(told, words)) == found
+
+
+def test_without_words_the_newest_come_first(told: History) -> None:
+    """Filters alone list what they leave, newest first, and undated last."""
+    found = Hits(told.store, told.engine()).search(Query.newest(agents=["test"]))
+
+    assert [hit.id for hit in found.hits] == ["ex-3", "ex-2", "ex-1", "ex-4"]
+
+
+def test_sessions_may_be_asked_for(told: History) -> None:
+    """By session each conversation is one result and tells how many more it has."""
+    found = Hits(told.store, told.engine()).search(Query(("kettle",), Mode.TEXT, by=Grouping.SESSION))
+
+    assert len({hit.session_id for hit in found.hits}) == len(found.hits) == 2
+    assert {hit.session_id: hit.more for hit in found.hits}["tea"] == 1
+
+
+def test_a_timeline_stands_around_a_hit(told: History) -> None:
+    """The exchanges before and after a hit come in order, with the hit marked."""
+    found = Hits(told.store, told.engine()).around("ex-2", 2, 3)
+
+    assert (found.anchor, [hit.id for hit in found.hits]) == ("ex-2", ["ex-1", "ex-2"])
+    with pytest.raises(InvalidInput):
+        Hits(told.store, told.engine()).around("ex-99", 99, 3)
+
+
+def test_snippets_show_where_the_words_stand(told: History) -> None:
+    """What was found is named as it stands in the snippet."""
+    hit, *_ = told.search("whistles", mode=Mode.TEXT).hits
+
+    assert hit.matched == ("whistles",)
+    assert "whistles" in hit.snippet
