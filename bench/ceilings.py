@@ -1,7 +1,13 @@
-"""`python -m bench.ceilings`: how much memory the archiver needs at most, for sessions larger than any we have seen."""
+"""`python -m bench.ceilings`: how much memory archiver and server need at most, and how much room an index takes.
+
+The archiver takes up sessions larger than any we have seen; the others are measured on the 98 real ones.
+"""
 
 import argparse
+import os
 import random
+import re
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -10,14 +16,23 @@ from pathlib import Path
 
 import orjson
 
+from palaver.archiver.raw import RawArchive
+from palaver.archiver.sealing import Sealer
 from palaver.archiver.store import Store
 from palaver.core.home import Home
+from palaver.search.generation import Generations
 
-from .speed.process import PALAVER, Place, run
+from . import shared
+from .speed.process import PALAVER, Client, Place, run
 from .table import table, write_section
 
 _CEILING = 600
-"""Megabytes of resident memory, stated in README.md."""
+"""Megabytes of resident memory, stated in README.md, as all ceilings here."""
+_SERVER, _SEARCHED = 120, 250
+"""Megabytes of a server before and after the first search for meaning."""
+_INDEX = 1.5
+"""Bytes of an index for each byte of the sealed archive."""
+_LONG_AGO = 1_700_000_000
 _SESSION = "33333333-0000-4000-8000-000000000003"
 _WORDS = "archive index lease store line query token frame cache branch deploy invoice retry timeout".split()
 
@@ -45,6 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows.append([case.name, f"{peak:.0f} MB", f"{_CEILING} MB", f"{seconds:.0f} s"])
         print(" ".join(rows[-1]), file=sys.stderr)
     text = table(["`palaver archive` of", "peak memory", "ceiling", "time"], rows)
+    try:
+        text += "\n\n" + table(["98 real sessions", "measured", "ceiling"], footprint())
+    except shared.SetMissing as missing:
+        print(missing, file=sys.stderr)
     print(text)
     if chosen.write:
         write_section("Ceilings", f"`python -m bench.ceilings --write`\n\n{text}")
@@ -65,6 +84,60 @@ def measure(case: Case) -> tuple[float, float]:
             if store.sources.totals()[:3] != (1, path.stat().st_size, sum(1 for _ in file)):
                 raise RuntimeError(f"{case.name} was not taken up whole")
     return finished.seconds, finished.peak
+
+
+def footprint() -> list[list[str]]:
+    """What a server and the index of the real sessions take; raises `SetMissing`."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Place(Path(folder) / "home" / "palaver", Path(folder) / "user" / ".claude")
+        place.home.parent.mkdir()
+        for path in shared.unpack(shared.transcripts(), place.history.parent):
+            os.utime(path, (_LONG_AGO, _LONG_AGO))
+        run((*PALAVER, "archive"), place)
+        before, after = serving(place)
+        index, archive = sizes(Home(place.home))
+    return [
+        ["`palaver mcp`, words searched", f"{before:.0f} MB", f"{_SERVER} MB"],
+        ["`palaver mcp`, meaning searched", f"{after:.0f} MB", f"{_SEARCHED} MB"],
+        ["index, for each byte of the sealed archive", f"{index / archive:.2f}", f"{_INDEX}"],
+    ]
+
+
+def serving(place: Place) -> tuple[float, float]:
+    """Peak megabytes of a server that has listed its tools and searched for words, and then for meaning too."""
+    command, pipe = (*PALAVER, "mcp"), subprocess.PIPE
+    with subprocess.Popen(command, env=place.environment, stdin=pipe, stdout=pipe) as program:
+        assert program.stdin
+        assert program.stdout
+        client = Client(program.stdin, program.stdout)
+        client.initialize()
+        client.request("tools/list", {})
+        peaks = list[float]()
+        for mode in ("text", "both"):
+            client.request(
+                "tools/call", {"name": "search", "arguments": {"query": "why did the build fail", "mode": mode}}
+            )
+            peaks.append(_peak(program.pid))
+        program.stdin.close()
+    return peaks[0], peaks[1]
+
+
+def _peak(number: int) -> float:
+    """Megabytes of resident memory that a process had at most; Linux only."""
+    status = Path(f"/proc/{number}/status").read_text()
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    assert found
+    return int(found[1]) / 1024
+
+
+def sizes(home: Home) -> tuple[int, int]:
+    """Bytes of the published index, and of the archive once all of it is sealed."""
+    with Store.open(home.database) as store:
+        Sealer(store, RawArchive(home.archive)).run(budget=float("inf"))
+    generation = Generations(home.index).current()
+    assert generation
+    index = sum(size for size, _ in generation.manifest.files.values())
+    return index, sum(path.stat().st_size for path in home.archive.rglob("*") if path.is_file())
 
 
 def session(case: Case) -> Iterator[bytes]:

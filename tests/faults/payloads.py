@@ -1,0 +1,38 @@
+"""Public lists of hostile input, where they are at hand."""
+
+import json
+import tarfile
+from functools import cache
+
+import pytest
+
+from ..shared import SHARED
+
+FOLDER = SHARED / "hostile"
+needed = pytest.mark.skipif(not FOLDER.exists(), reason="the lists of hostile input are not here")
+
+
+@cache
+def json_files() -> dict[str, bytes]:
+    """Every file of JSONTestSuite."""
+    return {name: data for name, data in _files("jsontestsuite").items() if name.endswith(".json")}
+
+
+@cache
+def naughty() -> list[str]:
+    """Strings that have broken programs."""
+    found: list[str] = json.loads(_files("naughty-strings")["naughty-strings/blns.json"])
+    return [each for each in dict.fromkeys(found) if each]
+
+
+@cache
+def traversals() -> list[str]:
+    """Paths that lead out of a folder; `{FILE}` stands for what they lead to."""
+    lists = [data.decode(errors="replace") for name, data in _files("payloads").items() if "traversal" in name]
+    return list(dict.fromkeys(line for each in lists for line in each.splitlines() if line))
+
+
+def _files(name: str) -> dict[str, bytes]:
+    with tarfile.open(FOLDER / f"{name}.tar.gz") as packed:
+        members = ((member.name, packed.extractfile(member)) for member in packed if member.isfile())
+        return {path: content.read() for path, content in members if content}

@@ -1,0 +1,163 @@
+"""Eight servers and the archiver over one home: nobody is told that something is locked, everybody finds everything."""
+
+import json
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palaver.core.errors import StoreMissing
+from palaver.core.home import Home
+
+from ..archiver.formats.claude import written
+from ..archiver.history import ORIGINAL, talk
+from .stored import prompts
+
+SERVERS = 8
+TURNS = 15
+PALAVER = (sys.executable, "-m", "palaver")
+DEADLINE = 60.0
+"""Seconds after which the archiver cannot be expected to have seen a line; eight servers keep both cores busy."""
+
+
+class Server:
+    """`palaver mcp` and its only client: a JSON object on a line, one request at a time."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self._process, self._last = process, 0
+
+    def initialize(self) -> None:
+        """Shake hands."""
+        about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}
+        self._ask("initialize", about)
+
+    def call(self, tool: str, **arguments: object) -> str:
+        """All that the client is told, once it is no error."""
+        told = self._ask("tools/call", {"name": tool, "arguments": arguments})
+        assert "error" not in told, told
+        result = told["result"]
+        said = json.dumps(result, ensure_ascii=False)
+        assert not result.get("isError"), said
+        assert "locked" not in said, said
+        return said
+
+    def _ask(self, method: str, params: Mapping[str, object]) -> Any:
+        assert self._process.stdin
+        assert self._process.stdout
+        self._last += 1
+        request = {"jsonrpc": "2.0", "id": self._last, "method": method, "params": params}
+        self._process.stdin.write(json.dumps(request).encode() + b"\n")
+        self._process.stdin.flush()
+        for line in self._process.stdout:
+            told = json.loads(line)
+            if told.get("id") == self._last:
+                return told
+        raise AssertionError("the server has gone")
+
+
+@contextmanager
+def served(complaints: Path) -> Generator[Server]:
+    command = (*PALAVER, "mcp", "--toolset", "conversation,theo", "--prefix")
+    pipe = subprocess.PIPE
+    with complaints.open("ab") as stderr, subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=stderr) as process:
+        try:
+            yield Server(process)
+        finally:
+            assert process.stdin
+            process.stdin.close()
+
+
+@contextmanager
+def watching(complaints: Path) -> Generator[None]:
+    with (
+        complaints.open("ab") as stderr,
+        subprocess.Popen((*PALAVER, "watch"), stdout=stderr, stderr=stderr) as process,
+    ):
+        try:
+            yield
+        finally:
+            process.terminate()
+
+
+class Said:
+    """What was stored so far, by whichever process, and so can be found by every other."""
+
+    def __init__(self) -> None:
+        self._words: list[str] = []
+        self._lock = threading.Lock()
+
+    def add(self, word: str) -> None:
+        with self._lock:
+            self._words.append(word)
+
+    def lately(self, chance: random.Random) -> str:
+        """One of the last few, or the very last."""
+        with self._lock:
+            return chance.choice(self._words[-SERVERS:])
+
+
+def converse(server: Server, number: int, said: Said) -> None:
+    """Store, and look for what others stored a moment ago."""
+    chance = random.Random(number)
+    server.initialize()
+    for turn in range(TURNS):
+        word = f"stored{number}x{turn}"
+        content = f"{word} is what {chance.random()} stands for"
+        told = server.call("theo_memory_store", content=content, memory_type="fact")
+        assert "success" in told
+        said.add(word)
+        wanted = said.lately(chance)
+        assert wanted in server.call("conversation_search", query=wanted, mode="text"), wanted
+        assert wanted in server.call("theo_memory_recall", query=wanted) or wanted.startswith("typed"), wanted
+
+
+def stored(home: Home, prompt: str) -> bool:
+    try:
+        return prompt in prompts(home)
+    except StoreMissing:
+        return False
+
+
+def write(transcript: Path, home: Home, said: Said, done: threading.Event) -> int:
+    """Let a session grow; what the archiver has stored can be found. How many lines it was."""
+    number = 0
+    while not done.is_set():
+        word = f"typed{number}"
+        with transcript.open("ab") as file:
+            file.write(written(talk(word)))
+        end = time.monotonic() + DEADLINE
+        while not stored(home, f"{word}?"):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        said.add(word)
+        number += 1
+    return number
+
+
+@pytest.mark.timeout(200)
+def test_eight_servers_and_the_archiver(home: Path, tmp_path: Path) -> None:
+    """While all of them write, no client ever hears of a lock, and a memory or a line that one process stored is found
+    by every other with its next question.
+    """
+    transcript = home / ".claude" / "projects" / "shop" / f"{ORIGINAL}.jsonl"
+    transcript.parent.mkdir(parents=True)
+    complaints, place, said, done = tmp_path / "complaints", Home(home / "palaver"), Said(), threading.Event()
+    with ExitStack() as stack:
+        stack.enter_context(watching(complaints))
+        pool = stack.enter_context(ThreadPoolExecutor(SERVERS + 1))
+        stack.callback(done.set)
+        writing = pool.submit(write, transcript, place, said, done)
+        servers = [stack.enter_context(served(complaints)) for _ in range(SERVERS)]
+        for talk_ in [pool.submit(converse, server, number, said) for number, server in enumerate(servers)]:
+            talk_.result()
+        done.set()
+        assert writing.result()
+    assert "locked" not in complaints.read_text(errors="replace")

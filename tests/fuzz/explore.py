@@ -1,0 +1,23 @@
+"""`python -m tests.fuzz.explore TARGET [SECONDS]`: look for what breaks a target, with atheris where it is installed.
+
+What it finds belongs into `tests/fuzz/corpus`, as TARGET-WHAT, where `test_targets.py` tries it for ever.
+"""
+
+import sys
+from importlib import import_module
+from typing import Any
+
+from .targets import TARGETS
+
+
+def main(name: str, seconds: str = "60") -> None:
+    """Explore until the time is over or something breaks."""
+    atheris: Any = import_module("atheris")
+    atheris.instrument_all()
+    options = [sys.argv[0], f"-max_total_time={seconds}", f"-artifact_prefix={name}-", "-max_len=2000"]
+    atheris.Setup(options, TARGETS[name])
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

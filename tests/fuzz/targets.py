@@ -1,0 +1,86 @@
+"""What is fuzzed: each takes any bytes and holds a promise to them."""
+
+import io
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import date
+from functools import cache
+from typing import Final
+
+import orjson
+
+from palaver.archiver import lines
+from palaver.archiver.redaction import Redactor
+from palaver.core.clock import parse_instant, show_instant, show_minute
+from palaver.core.disclosure import Filters, Query
+from palaver.core.errors import InvalidInput
+from palaver.core.periods import period
+from palaver.search.text_index import TextEntry, TextIndex
+
+SPOKEN: Final = "The lease is taken by flock; see archiver/leases.py and ERR_42 in München, 東京 and the café"
+TODAY: Final = date(2026, 3, 4)
+
+
+def read_lines(data: bytes) -> None:
+    """Every byte belongs to exactly one line, and each line is objects that can be written again, or a reason."""
+    found = list(lines.split(io.BytesIO(data), limit=64))
+    assert [line.number for line in found] == list(range(1, len(found) + 1))
+    assert [0, *(line.end for line in found)] == [*(line.start for line in found), len(data)]
+    for line in found:
+        records = lines.records(line)
+        assert isinstance(records, lines.Reason) or all(map(orjson.dumps, records))
+    list(lines.head_records(lines.head(io.BytesIO(data))))
+
+
+def build_query(data: bytes) -> None:
+    """Any text is a query that is answered, alone and as every filter, or refused as the caller's mistake."""
+    text = data.decode(errors="replace")
+    with suppress(InvalidInput):
+        for concept in Query.parse(text).concepts:
+            index().search(concept, Filters(), 5)
+    given = (text,)
+    index().search("lease", Filters(projects=given, files=given, concepts=given, sessions=given, branches=given), 5)
+
+
+def redact(data: bytes) -> None:
+    """Redacting twice is redacting once, and what has no finding is as it was."""
+    text = data.decode(errors="replace")
+    once = redactor().redact(text)
+    assert once.findings or once.text == text
+    assert redactor().redact(once.text).text == once.text
+    ends = [place for start, end, _ in redactor().spans(data) for place in (start, end)]
+    assert ends == sorted(ends)
+
+
+def read_date(data: bytes) -> None:
+    """Any text is an instant, a period whose days are in order, or refused as the caller's mistake."""
+    text = data.decode(errors="replace")
+    instant = parse_instant(text)
+    if instant is not None:
+        assert show_instant(instant)
+        assert show_minute(instant)
+    with suppress(InvalidInput):
+        found = period(text, TODAY)
+        assert found.first <= found.last
+    with suppress(InvalidInput):
+        Filters.parse(after=text, before=text)
+
+
+@cache
+def index() -> TextIndex:
+    found = TextIndex.make()
+    found.apply([], [TextEntry(1, 1, 1, 1, 0, 1, 2, SPOKEN, projects=("shop",), files=("/archiver/leases.py",))])
+    return found
+
+
+@cache
+def redactor() -> Redactor:
+    return Redactor(b"0123456789abcdef")
+
+
+TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
+    "lines": read_lines,
+    "query": build_query,
+    "redactor": redact,
+    "dates": read_date,
+}
