@@ -97,11 +97,11 @@ def _run(home: Home, store: Store, config: Config, *, outdated: bool, revive: bo
         print_json({**extraction_json(result), "observed": observed, "off": off or None})
     else:
         click.echo(renderer().extraction(result, observed, off), nl=False)
-    if _brokewhy_off(result):
+    if _broke_off(result):
         sys.exit(1)
 
 
-def _brokewhy_off(result: Extraction) -> bool:
+def _broke_off(result: Extraction) -> bool:
     """A budget that is used up is as planned; everything else that stops a run is not."""
     return result.stopped is not None and not isinstance(result.stopped, BudgetExhausted)
 
