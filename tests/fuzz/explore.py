@@ -7,15 +7,14 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from .targets import TARGETS
-
 
 def main(name: str, seconds: str = "60") -> None:
     """Explore until the time is over or something breaks."""
     atheris: Any = import_module("atheris")
-    atheris.instrument_all()
+    with atheris.instrument_imports(include=["palaver"]):
+        targets: Any = import_module(".targets", __package__)
     options = [sys.argv[0], f"-max_total_time={seconds}", f"-artifact_prefix={name}-", "-max_len=2000"]
-    atheris.Setup(options, TARGETS[name])
+    atheris.Setup(options, targets.TARGETS[name])
     atheris.Fuzz()
 
 
