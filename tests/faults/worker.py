@@ -121,6 +121,8 @@ def latest(folder: Path) -> list[str]:
     return [json.loads(line)[1] for (line,) in filter(None, ends)]
 
 
+RUNNING: Final = set[int]()
+"""Processes that were started and not waited for yet."""
 TASKS: Final[dict[str, Callable[..., None]]] = {
     "archive": archive,
     "keep": keep,
@@ -134,6 +136,7 @@ def start(task: str, *arguments: str) -> int:
     """A new process; its number."""
     number = os.fork()
     if number:
+        RUNNING.add(number)
         return number
     status = 1
     try:
@@ -153,6 +156,7 @@ def kill(*numbers: int) -> None:
         os.kill(number, signal.SIGKILL)
     for number in numbers:
         os.waitpid(number, 0)
+        RUNNING.discard(number)
 
 
 def failed() -> list[int]:
@@ -165,6 +169,7 @@ def failed() -> list[int]:
             return found
         if not number:
             return found
+        RUNNING.discard(number)
         if status:
             found.append(number)
 
@@ -182,6 +187,7 @@ def serve() -> None:
     for line in sys.stdin:
         what, arguments = json.loads(line)
         print(json.dumps(asked[what](*arguments)), flush=True)
+    kill(*RUNNING)
 
 
 if __name__ == "__main__":
