@@ -96,8 +96,8 @@ def test_killed_two_hundred_times(tmp_path: Path, warm: Warm) -> None:
     """
     (tmp_path / "projects" / "shop").mkdir(parents=True)
     crowd, chance = Crowd(tmp_path, warm), random.Random(2026)
-    crowd.start("remember")
-    until(lambda: crowd.acknowledged("memory"), 20)
+    for role in ("remember", "converse"):
+        until(partial(has_acknowledged, crowd.start(role)), 20)
     for number in range(ROUNDS):
         crowd.complete()
         time.sleep(chance.uniform(0.05, 0.5))  # the moment of the kill is what is tested
