@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from itertools import islice
 
 from ..core.conversation import Exchange, Fact, Note, Session, Speaker, Turn
 from . import private
@@ -26,15 +28,14 @@ class Discretion:
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
-        self._words: dict[str, str] = {}
 
-    def exchanges(self, exchanges: Sequence[Exchange]) -> list[Exchange]:
-        """The exchanges with what may be told of them."""
-        told = self._turns([turn for exchange in exchanges for turn in exchange.turns])
+    def exchanges(self, exchanges: Sequence[Exchange], known: AbstractSet[str] = frozenset()) -> list[Exchange]:
+        """The exchanges with what may be told of them. Names in `known` hold no secret."""
+        told = iter(self._turns([turn for exchange in exchanges for turn in exchange.turns], known))
         return [
             replace(
                 each,
-                turns=tuple(next(told) for _ in each.turns),
+                turns=tuple(islice(told, len(each.turns))),
                 cwd=self.word(each.cwd),
                 branch=self.word(each.branch),
             )
@@ -74,16 +75,14 @@ class Discretion:
 
     def word(self, text: str) -> str:
         """A name, a title, a folder: short, and said again and again."""
-        told = self._words.get(text)
-        if told is None:
-            shown, _ = private.typed(_unpadded(text))
-            told = self._words[text] = self._redactor.redact(shown).text
-        return told
+        shown = _unpadded(text)
+        return self._redactor.redact_name(private.typed(shown)[0] if "<" in shown else shown)
 
-    def _turns(self, turns: Sequence[Turn]) -> Iterator[Turn]:
+    def _turns(self, turns: Sequence[Turn], known: AbstractSet[str]) -> Iterator[Turn]:
         named: list[Turn] = []
         for portion in _portions(turns, _NAMES_TOGETHER):
-            named += map(self._named, portion) if self._names_secrets(_BETWEEN.join(_names(portion))) else portion
+            names = _names(portion) - known
+            named += map(self._named, portion) if self._names_secrets(_BETWEEN.join(names)) else portion
         return self._spoken(named)
 
     def _names_secrets(self, names: str) -> bool:
@@ -98,17 +97,18 @@ class Discretion:
         message = depth = 0
         for portion in _portions(turns, _TEXTS_TOGETHER):
             together = "\n".join([turn.text for turn in portion])
-            tagged, suspect, cut = private.has_tag(together), self._redactor.may_change(together), CUT in together
-            padded = _PAD in together
+            plain = self._redactor.is_plain(together)
+            if plain and not depth and CUT not in together:
+                yield from portion
+                continue
             for turn in portion:
                 depth = depth if turn.line == message else 0
-                text = _unpadded(turn.text) if padded else turn.text
-                if tagged or depth:
-                    text, depth = _shown(turn.speaker, text, depth)
-                    message = turn.line
-                if suspect:
+                text = turn.text
+                if depth or not (plain or self._redactor.is_plain(text)):
+                    text, depth = _shown(turn.speaker, _unpadded(text), depth)
                     text = self._redactor.redact(text).text
-                if cut:
+                    message = turn.line
+                if CUT in text:
                     text = trim(text)
                 yield turn if text is turn.text else turn._replace(text=text)
 
@@ -118,9 +118,11 @@ def _portions(turns: Sequence[Turn], size: int) -> Iterator[Sequence[Turn]]:
 
 
 def _names(turns: Sequence[Turn]) -> set[str]:
-    names: set[str] = set()
+    names = {turn.record for turn in turns} | {turn.group for turn in turns}
+    names |= {turn.tool for turn in turns} | {turn.call for turn in turns}
     for turn in turns:
-        names.update((turn.tool, turn.call, turn.record, turn.group), turn.reads, turn.writes)
+        if turn.reads or turn.writes:
+            names.update(turn.reads, turn.writes)
     return names
 
 
@@ -130,6 +132,8 @@ def _unpadded(text: str) -> str:
 
 def _shown(speaker: Speaker, text: str, depth: int) -> tuple[str, int]:
     """A text without private spans, of which `depth` are open before it, and how many are after it."""
+    if not depth and "private" not in text.lower():
+        return text, 0
     if speaker is Speaker.HUMAN:
         return private.typed(text, depth)
     return private.printed(text), depth

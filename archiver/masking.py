@@ -7,6 +7,7 @@ import io
 import os
 import shutil
 import struct
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import BinaryIO, Final
 from ..core.errors import CopyDamaged, SourceUnreadable
 from ..core.progress import Progress, silent
 from ..core.report import Pass
-from .compression import DOCUMENT, SUFFIX, shown, zstd
+from .compression import DOCUMENT, SUFFIX, shown
 from .copies import SEALED, UNFINISHED, Copy
 from .document import LIMIT
 from .masker import Masker
@@ -23,6 +24,11 @@ from .redaction import VERSION
 from .renewal import rewritten
 from .seekable import Seekable, pack
 from .store import Source, Store
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 BUDGET: Final = 20.0
 """Seconds that one pass spends on copies that were made before; what is left waits for the next."""

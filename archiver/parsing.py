@@ -74,10 +74,11 @@ def place_in(known: Format, path: Path, head: bytes) -> str:
 
 
 def _keep_secrets(found: Parsed, discretion: Discretion) -> None:
-    found.exchanges = discretion.exchanges(found.exchanges)
+    records = discretion.records(found.records)
+    found.exchanges = discretion.exchanges(found.exchanges, records.keys() & found.records.keys())
+    found.records = records
     found.notes = discretion.notes(found.notes)
     found.outcomes = discretion.reasons(found.outcomes)
-    found.records = discretion.records(found.records)
 
 
 def _counted(lines: Iterable[Line], found: Parsed) -> Iterator[Line]:

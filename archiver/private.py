@@ -12,7 +12,6 @@ from .text import CUT
 
 PLACEHOLDER: Final = "[private]"
 
-_SIGN = re.compile(r"</?private", re.IGNORECASE)
 _SIGN_IN_BYTES = re.compile(rb"(?:<|u003c)[\\/]{0,3}private", re.IGNORECASE)
 _TAG = re.compile(r"(?<!`)<(/?)private(?:[ \t][^<>]{0,100})?>(?!`)", re.IGNORECASE)
 _QUOTED = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|^[ \t]*>[^\n]*", re.DOTALL | re.MULTILINE)
@@ -42,11 +41,6 @@ def asked_for(prompt: str) -> Unindexed | None:
     if _WHOLE.search(plain):
         return Unindexed.SESSION
     return Unindexed.EXCHANGE if _ONE.search(plain) else None
-
-
-def has_tag(text: str) -> bool:
-    """Whether there is any tag of a private span."""
-    return _SIGN.search(text) is not None
 
 
 def may_hold_tag(text: bytes) -> bool:

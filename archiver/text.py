@@ -36,7 +36,8 @@ def clip(text: str, limit: int | None) -> str:
 
 def trim(text: str) -> str:
     """A clipped text at its final length; every other text as it is."""
-    cut = _CUT.search(text)
+    at = text.find(CUT)
+    cut = _CUT.match(text, at - 1) if at > 0 else None
     if cut is None:
         return text
     head, tail, number = text[: cut.start()], text[cut.end() :], int(cut[1])

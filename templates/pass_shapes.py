@@ -28,6 +28,7 @@ class ExportedJson(TypedDict):
     folder: str
     files: list[OriginalJson]
     present: int
+    masked: int
     problems: list[ProblemJson]
 
 
@@ -87,5 +88,6 @@ def exported_json(exported: Exported) -> ExportedJson:
             for file in exported.files
         ],
         present=exported.present,
+        masked=exported.masked,
         problems=[ProblemJson(path=clean(str(problem.path)), reason=problem.reason) for problem in exported.problems],
     )

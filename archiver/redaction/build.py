@@ -23,6 +23,11 @@ LEFT_OUT = {
 
 _NAMES = "(?:access|auth|api|credential|creds|key|passwd|password|secret|token)"
 SHARPER = {
+    "1password-secret-key": [r"a3\-[a-z0-9]{6}\-"],
+    "authress-service-client-access-key": [r"\.acc[_-]"],
+    "linear-client-secret": [r"linear[ \t\w.-]*[\s'\"]*[?=>:|,]"],
+    "lob-api-key": [r"(?:live|test)_[a-f0-9]{8}"],
+    "octopus-deploy-api-key": [r"api\-[a-z0-9]{8}"],
     "generic-api-key": [
         _NAMES + r"[ \t\w.-]*[\s'\"]*[?=>:|,][=>:|`'\"\s]*[\w.=+/-]{10}",
     ],

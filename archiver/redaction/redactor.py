@@ -9,6 +9,8 @@ from .scanner import Found, scan, signs
 PASSES = 8
 """A text that shows new secrets after so many is made to: it becomes one placeholder."""
 KEY_BYTES = 16
+_NAMES = 10_000
+"""Names that are remembered with what is left of them."""
 
 _PLACEHOLDER = re.compile(rb"\[secret:([a-z0-9-]{1,64}):([0-9a-f]{6})\]")
 
@@ -47,6 +49,7 @@ class Redactor:
         if len(key) < KEY_BYTES:
             raise ValueError(f"a key of {len(key)} bytes, {KEY_BYTES} needed")
         self._key = key
+        self._names: dict[str, str] = {}
 
     def redact(self, text: str) -> Redacted:
         """The text with a placeholder for each secret. Placeholders stay, so doing it again changes nothing."""
@@ -64,9 +67,21 @@ class Redactor:
             return Redacted(str(whole), (*findings, whole))
         return Redacted(data.decode(errors="surrogatepass"), tuple(findings)) if findings else Redacted(text)
 
-    def may_change(self, text: str) -> bool:
-        """Whether the text can hold a secret at all, which is quickly told of many texts put together."""
-        return bool(signs().rules(text.encode(errors="surrogatepass")))
+    def redact_name(self, text: str) -> str:
+        """What `redact` leaves of a short text that comes again and again."""
+        told = self._names.get(text)
+        if told is None:
+            if len(self._names) >= _NAMES:
+                self._names.clear()
+            told = self._names[text] = self.redact(text).text
+        return told
+
+    def is_plain(self, text: str) -> bool:
+        """Whether there is nothing in the text to look for, neither a secret nor a private span nor a mask.
+
+        One quick look, which is also good for many texts put together.
+        """
+        return not signs().shown(text.encode(errors="surrogatepass"))
 
     def spans(self, data: bytes) -> list[tuple[int, int, bytes]]:
         """Where the secrets of a text in UTF-8 stand, and the placeholder of each."""
@@ -74,8 +89,7 @@ class Redactor:
 
     def has_sign(self, data: bytes) -> bool:
         """Whether a text in UTF-8 can hold a secret, or a tag of a private span, at all."""
-        rules, tag = signs().look(data)
-        return tag or bool(rules)
+        return signs().shown(data)
 
     def _replace(self, data: bytes, found: list[Found], findings: list[Finding]) -> bytes:
         pieces: list[bytes] = []

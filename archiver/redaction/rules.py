@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-VERSION = "1"
+VERSION = "2"
 """Changes whenever any rule does, so that what was redacted by older rules can be told and redacted again."""
 
 GITLEAKS = Path(__file__).with_name("gitleaks.json")

@@ -14,8 +14,8 @@ NEAR = 200
 MEMORY = 1 << 20
 """Bytes that one pattern may use; RE2's own default would allow 1.8 GB for all of them."""
 
-_TAG = r"(?:<|u003c)[\\/]{0,3}private"
-"""What begins and ends private spans, also where escapes hide it."""
+_TAG = r"(?:<|u003c)[\\/]{0,3}private|(?:private|:[0-9a-f]{6})\]\*"
+"""What begins and ends private spans, also where escapes hide it, and what was masked."""
 
 Span = tuple[int, int]
 Found = tuple[int, int, str]
@@ -44,18 +44,18 @@ class Pattern(Protocol):
         ...
 
 
-def compiled(pattern: str) -> Pattern:
+def compiled(pattern: str, memory: int = MEMORY) -> Pattern:
     """The pattern, ready to run; google-re2 has no types and is loaded when first needed."""
     re2 = import_module("re2")
     options = re2.Options()
-    options.max_mem = MEMORY
+    options.max_mem = memory
     options.log_errors = False
     made: Pattern = re2.compile(pattern, options)
     return made
 
 
 class Signs:
-    """Which rules can match a text at all, and whether it may hold a tag of a private span, in one pass over it."""
+    """Which rules can match a text at all, and whether private spans or masks may be in it."""
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         re2 = import_module("re2")
@@ -71,27 +71,26 @@ class Signs:
         for sign, numbers in showing.items():
             self._set.Add(sign)
             self._rules.append(frozenset(numbers))
-        self._tag = len(self._rules)
-        self._set.Add(_TAG)
-        self._rules.append(frozenset())
         # Matches everything: where even that is not found, RE2 gave up, and every rule has to look for itself.
         self._set.Add("")
         self._rules.append(frozenset())
         self._all = range(len(rules))
         self._set.Compile()
+        # Twice as fast as the set, and never gives up.
+        self._any = compiled("(?i)" + "|".join(f"(?:{sign})" for sign in (*showing, _TAG)), MEMORY << 3)
+
+    def shown(self, text: bytes) -> bool:
+        """Whether there is any sign, tag or mask in the text."""
+        return self._any.search(text) is not None
 
     def rules(self, text: bytes) -> list[int]:
         """The numbers of the rules that have a sign in the text, in order."""
-        return self.look(text)[0]
-
-    def look(self, text: bytes) -> tuple[list[int], bool]:
-        """The numbers of the rules that have a sign in the text, in order, and whether there may be a tag."""
+        if not self.shown(text):
+            return []
         found: list[int] | None = self._set.Match(text)
         if found is None:
-            return list(self._all), True
-        if len(found) == 1:
-            return [], False
-        return sorted(set[int]().union(*(self._rules[sign] for sign in found))), self._tag in found
+            return list(self._all)
+        return sorted(set[int]().union(*(self._rules[sign] for sign in found)))
 
 
 class Detector:

@@ -15,7 +15,6 @@ import orjson
 import pytest
 
 from palaver.archiver import masking
-from palaver.archiver.compression import zstd
 from palaver.archiver.copies import Copy
 from palaver.archiver.formats import FORMATS, Format
 from palaver.archiver.ingest import Ingest
@@ -35,9 +34,17 @@ from .history import History, talk
 from .test_canaries import CANARY, planted, within, write
 from .test_crash import command, run, started
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 SEARCH = """
 import sys; from pathlib import Path
-from backports import zstd
+try:
+    from compression import zstd
+except ImportError:
+    from backports import zstd
 needles = [needle.encode() for needle in sys.argv[2:]]
 def contents(path):
     data = path.read_bytes()

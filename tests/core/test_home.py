@@ -1,6 +1,7 @@
 """The home: one folder, moved by one variable, and looking for it makes nothing."""
 
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -95,3 +96,49 @@ def test_a_home_that_was_open_is_closed(tmp_path: Path) -> None:
     Home(tmp_path / "home").make()
 
     assert (tmp_path / "home").stat().st_mode & 0o777 == 0o700
+
+
+KEY_MAKER = """
+import sys; from pathlib import Path; from palaver.core.home import Home
+print(Home(Path(sys.argv[1])).key().hex())
+"""
+
+
+def test_the_key_is_made_once(tmp_path: Path) -> None:
+    """It is random, stays what it is, and nobody else may read it."""
+    home, other = Home(tmp_path / "a"), Home(tmp_path / "b")
+    home.make()
+    other.make()
+
+    assert len(home.key()) == 32
+    assert home.key() == home.key() != other.key()
+    assert stat.S_IMODE((home.root / "redaction.key").stat().st_mode) == 0o600
+    assert [path.name for path in home.root.iterdir()] == ["redaction.key"]
+
+
+def test_processes_that_ask_at_once_get_one_key(tmp_path: Path) -> None:
+    """Whoever was first, all have the same one."""
+    command = [sys.executable, "-c", KEY_MAKER, str(tmp_path)]
+    asking = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(8)]
+    keys = {process.communicate()[0] for process in asking}
+
+    assert len(keys) == 1
+    assert len(keys.pop()) == 65
+    assert [path.name for path in tmp_path.iterdir()] == ["redaction.key"]
+
+
+@pytest.mark.parametrize("damage", [b"", b"short", bytes(33)])
+def test_a_damaged_key_is_made_anew(damage: bytes, tmp_path: Path) -> None:
+    """A key of another length is none: with a short one anybody could try guesses on placeholders."""
+    (tmp_path / "redaction.key").write_bytes(damage)
+    key = Home(tmp_path).key()
+
+    assert len(key) == 32
+    assert Home(tmp_path).key() == key
+    assert [path.name for path in tmp_path.iterdir()] == ["redaction.key"]
+
+
+def test_a_key_that_cannot_be_made_says_why(tmp_path: Path) -> None:
+    """Without a folder to keep it in there is none, rather than another one each time."""
+    with pytest.raises(OSError, match="absent"):
+        Home(tmp_path / "absent").key()

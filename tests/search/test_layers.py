@@ -305,3 +305,34 @@ def test_a_fork_is_no_sub_agent(tmp_path: Path) -> None:
     assert (passage.kind, passage.parent_id) == (SessionKind.MAIN, origin)
     assert "Sidechain" not in shown
     assert f"# Forked from: {origin}" in shown
+
+
+def test_private_spans_are_in_no_layer(tmp_path: Path) -> None:
+    """Layer 3 leaves out what a person marked, over the parts of a message, also where reading begins within it."""
+    path = tmp_path / "source" / "-work-app" / "long.jsonl"
+    path.parent.mkdir(parents=True)
+    tag = "<private>"
+    parts = [{"type": "text", "text": f"before {tag} mysalary"}, {"type": "text", "text": "mybonus"}]
+    path.write_bytes(
+        written(
+            [
+                said(f"one {tag}mypin</private> two", uuid="1"),
+                replied(text(f"say {tag}hidden</private>, or {tag} in code"), uuid="2"),
+                said(parts, uuid="3"),
+                replied(text("done"), uuid="4"),
+            ]
+        )
+    )
+    place = Home(tmp_path / "home")
+    place.make()
+    with Store.create(place.database) as store:
+        Ingest(store, RawArchive(place.archive)).run(in_paths([path]))
+        [archived] = store.sources.archived_names()
+    with Layers(place) as layers:
+        shown = [layers.read(archived, start, end) for start, end in ((1, None), (1, 1), (2, 2), (3, 3), (3, 4))]
+    texts = " ".join(turn.text for each in shown for exchange in each.exchanges for turn in exchange.turns)
+
+    assert not [word for word in ("mypin", "hidden", "mysalary", "mybonus") if word in texts]
+    assert "one [private] two" in texts
+    assert f"or {tag} in code" in texts
+    assert "before [private]" in texts

@@ -74,7 +74,8 @@ def _archive(home: Home, found: Sequence[Transcript], *, as_json: bool) -> bool:
     from palaver.observe.pipeline import Pipeline
 
     config = Config.read(home.config)
-    with Pipeline(home, config.model, config.exclude) as pipeline, progress_bars() as reporter:
+    pipeline_of = Pipeline(home, config.model, config.exclude, mask=config.mask_archive)
+    with pipeline_of as pipeline, progress_bars() as reporter:
         report = pipeline.run(found, reporter, patience=_PATIENCE)
     if as_json:
         from palaver.templates.pass_shapes import report_json

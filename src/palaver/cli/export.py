@@ -11,7 +11,7 @@ import click
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
 
-from .output import as_json, print_json, renderer
+from .output import MASKED, as_json, complain, print_json, renderer
 from .progress import progress_bars
 
 if TYPE_CHECKING:
@@ -65,3 +65,5 @@ def _print(originals: Originals, wanted: str) -> None:
         names = ", ".join(source.archived for source in sources[:3])
         raise InvalidInput(f"{wanted} is {len(sources)} files: {names}", hint="Give a FOLDER, or one of their paths.")
     originals.write(sources[0], sys.stdout.buffer)
+    if sources[0].masked:
+        complain(MASKED)

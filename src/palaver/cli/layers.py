@@ -12,7 +12,7 @@ from palaver.core.config import Config
 from palaver.core.errors import PalaverError
 from palaver.core.home import Home
 
-from .output import as_json, print_json, renderer
+from .output import MASKED, as_json, complain, print_json, renderer
 from .program import command_of
 
 if TYPE_CHECKING:
@@ -169,6 +169,8 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
         if raw:
             for line in layers.read_raw(path, start, end):
                 sys.stdout.buffer.write(line)
+            if layers.is_masked(path):
+                complain(MASKED)
             return
         transcript = layers.read(path, start, end)
     if as_json:
