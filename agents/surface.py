@@ -8,7 +8,7 @@ from typing import Final
 from ..core.errors import InvalidInput
 from .toolset import Tool, Toolset
 
-TOOLSETS: Final = {"conversation": ".conversation", "theo": ".theo"}
+TOOLSETS: Final = {"conversation": ".conversation", "theo": ".theo", "historian": ".historian"}
 """Each toolset, and the module here that has it as a constant. A module is loaded when its toolset is asked for."""
 
 

@@ -42,13 +42,14 @@ class Desk:
 class Place:
     """What a surface needs to open its desk: where everything lies, the model that embeds, and who renders.
 
-    Documents are taken up from below `roots` alone.
+    Documents are taken up from below `roots` alone. `project` is the folder in which the agent works.
     """
 
     home: Home
     model: str | None
     renderer: Renderer
     roots: tuple[Path, ...] = ()
+    project: Path = Path()
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,12 @@ def show_instant(at: Milliseconds) -> str:
     return f"{moment.replace(tzinfo=None).isoformat('T', 'seconds')}Z"
 
 
+def show_millisecond(at: Milliseconds) -> str:
+    """YYYY-MM-DDTHH:MM:SS.mmmZ, or `undated` outside the calendar."""
+    shown = show_instant(at)
+    return shown if shown == "undated" else f"{shown[:-1]}.{at % 1000:03}Z"
+
+
 def _day(text: str) -> date:
     if not _DAY.match(text):
         raise InvalidDate(text)

@@ -25,6 +25,7 @@
     ├── SourceUnreadable        a transcript could not be read; the others go on
     │   └── CopyDamaged         a part of an archived copy is not what was written
     ├── DocumentUnreadable      a file that was to be indexed could not be read; the others go on
+    ├── MnemonicsUnusable       a project's files of memories cannot be read or written
     ├── ConfigInvalid           config.toml or the environment says something impossible
     ├── StoreError              the database said no
     │   ├── StoreMissing
@@ -248,6 +249,16 @@ class DocumentUnreadable(PalaverError):
     def __init__(self, path: Path, reason: str, *, hint: str = "") -> None:
         self.path, self.reason = path, reason
         super().__init__(f"Failed to read file: {reason}", hint=hint)
+
+
+class MnemonicsUnusable(PalaverError):
+    """A file or folder of a project's memories that cannot be read, written or deleted. It is as it was."""
+
+    hint = "See whether you may write there, and whether it is a link."
+
+    def __init__(self, path: str, reason: str, *, hint: str = "") -> None:
+        self.path, self.reason = path, reason
+        super().__init__(f"{path}: {reason}", hint=hint)
 
 
 class SourceUnreadable(PalaverError):

@@ -20,6 +20,7 @@ from .ledger import LedgerRows, Planned
 from .memories import Memories
 from .memory_edges import MemoryEdges
 from .memory_events import MemoryEvents
+from .mnemonics import Mirrored, Mnemonics
 from .observations import Observations, StoredObservation
 from .publications import Publications
 from .sessions import Sessions
@@ -43,6 +44,7 @@ __all__ = [
     "Forgotten",
     "Job",
     "Lease",
+    "Mirrored",
     "Place",
     "Planned",
     "Queued",
@@ -77,6 +79,7 @@ class Store:
         self.memories = Memories(database, self.changes)
         self.memory_events = MemoryEvents(database)
         self.memory_edges = MemoryEdges(database)
+        self.mnemonics = Mnemonics(database)
         self.documents = Documents(database, self.changes)
         self.tombstones = Tombstones(database)
         self.leases = Leases(database)

@@ -363,6 +363,19 @@ _MASKED: Final = """
 ALTER TABLE source ADD COLUMN masked TEXT NOT NULL DEFAULT '';
 """
 
+_MNEMONICS: Final = """
+CREATE TABLE mnemonic (
+    path TEXT PRIMARY KEY,
+    memory INTEGER REFERENCES memory ON DELETE SET NULL,
+    digest TEXT NOT NULL,
+    content_hash TEXT NOT NULL,
+    declared TEXT NOT NULL,
+    created TEXT NOT NULL,
+    gone INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX mnemonic_memory ON mnemonic (memory);
+"""
+
 MIGRATIONS: Final = (
     _M001_ARCHIVE_AND_OBSERVATIONS,
     _JOBS_AND_LEDGER,
@@ -376,4 +389,5 @@ MIGRATIONS: Final = (
     _EDITED,
     _CONFIRMATIONS,
     _MASKED,
+    _MNEMONICS,
 )

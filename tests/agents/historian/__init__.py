@@ -1,0 +1,1 @@
+"""Are Historian's tools as its page has them?"""

@@ -1,0 +1,13 @@
+"""What does every test of Historian's tools get?"""
+
+from pathlib import Path
+
+import pytest
+
+from .talking import Talk
+
+
+@pytest.fixture
+def historian(tmp_path: Path) -> Talk:
+    """A client of a server over an empty home and an empty project."""
+    return Talk(tmp_path)

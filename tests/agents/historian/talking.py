@@ -1,0 +1,100 @@
+"""The SDK's own client over a Historian server in this process, with a home and a project of its own."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import anyio
+import orjson
+from mcp.client.client import Client
+from mcp_types import CallToolResult, TextContent
+
+from palaver.agents.historian import HISTORIAN
+from palaver.agents.historian.desk import HistorianDesk
+from palaver.agents.server import build
+from palaver.agents.surface import Surface
+from palaver.agents.toolset import Place
+from palaver.core.home import Home
+from palaver.observe.memory import MemoryCore
+from palaver.templates.render import Renderer
+
+
+@dataclass
+class Talk:
+    """Calls tools, each over a connection of its own; the desk stays open between them."""
+
+    folder: Path
+
+    def __post_init__(self) -> None:
+        self.project.mkdir(exist_ok=True)
+
+    @property
+    def project(self) -> Path:
+        """Where the agent works."""
+        return self.folder / "myapp"
+
+    @property
+    def place(self) -> Place:
+        """Where the server looks."""
+        return Place(Home(self.folder / "palaver"), None, Renderer(), (), self.project)
+
+    @cached_property
+    def surface(self) -> Surface:
+        """Historian's, opened once."""
+        desk = HistorianDesk(self.place)
+
+        def opened(_: Place) -> HistorianDesk:
+            return desk
+
+        return Surface.of([replace(HISTORIAN, open=opened)])
+
+    @cached_property
+    def core(self) -> MemoryCore:
+        """The memory core of the same home, as another surface has it."""
+        return MemoryCore.open(self.place.home)
+
+    def __call__(self, name: str, **arguments: object) -> dict[str, Any]:
+        """What a call tells."""
+        found: list[dict[str, Any]] = []
+
+        async def run() -> None:
+            async with Client(build(self.surface, self.place), mode="2026-07-28") as client:
+                found.append(told(await client.call_tool(name, arguments)))
+
+        anyio.run(run)
+        return found[0]
+
+    def remember(self, title: str, content: str, kind: str = "learning", **more: object) -> Path:
+        """The file of a new memory."""
+        reply = self("memory_remember", title=title, content=content, memoryType=kind, **more)
+        assert reply["success"] is True, reply
+        return Path(reply["filePath"])
+
+    def write(self, place: str, text: str) -> Path:
+        """A file below `.mnemonics` as a person writes it."""
+        file = self.project / ".mnemonics" / place
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+    def recall(self, query: str, **more: object) -> dict[str, str]:
+        """The contents that answer, by the name of their file, best first."""
+        found = self("memory_recall", query=query, **more)["memories"]
+        return {Path(each["path"]).name: each["content"] for each in found}
+
+    def problems(self) -> Mapping[str, str]:
+        """What is wrong with which file."""
+        told = self("memory_list_types").get("problems", [])
+        return {Path(each["path"]).name: each["problem"] for each in told}
+
+
+def told(result: CallToolResult) -> dict[str, Any]:
+    """The object that a reply is: the same as structured content and as the only text."""
+    [content] = result.content
+    assert isinstance(content, TextContent)
+    reply: dict[str, Any] = orjson.loads(content.text)
+    assert reply == result.structured_content
+    assert (reply.get("success") is False and "error" in reply) is result.is_error
+    return reply

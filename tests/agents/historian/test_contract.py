@@ -1,0 +1,52 @@
+"""Historian's page against the schemas that are derived from the tools."""
+
+import pytest
+
+from palaver.agents.historian import HISTORIAN
+from palaver.agents.surface import Surface, toolset_of
+from palaver.core.errors import InvalidInput
+
+from ..theo.test_contract import parameters
+from .page import PARAMETERS
+
+TOOLS = {tool.name: tool for tool in HISTORIAN.tools}
+
+
+def test_the_surface_has_the_tools_of_the_page_in_its_order() -> None:
+    """Five tools."""
+    assert list(TOOLS) == list(PARAMETERS)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_every_parameter_is_as_the_page_has_it(name: str) -> None:
+    """Names, types, which are required, and defaults; none is missing, none is extra."""
+    schema = TOOLS[name].schema
+
+    assert parameters(schema) == PARAMETERS[name]
+    assert schema["additionalProperties"] is False
+
+
+def test_the_surface_costs_little() -> None:
+    """What every session pays that has the five tools at hand."""
+    assert 200 < HISTORIAN.tokens <= 600
+
+
+def test_it_is_served_alone_and_with_others() -> None:
+    """memory_recall and memory_forget are Theo's names, too: together they need a prefix."""
+    historian, theo, conversation = (toolset_of(name) for name in ("historian", "theo", "conversation"))
+
+    assert len(Surface.of([conversation, historian]).tools) == 8
+    with pytest.raises(InvalidInput, match="theo and historian both define the tool memory_recall"):
+        Surface.of([theo, historian])
+    assert "historian_memory_forget" in Surface.of([theo, historian], prefix=True).tools
+
+
+def test_what_destroys_is_said_to() -> None:
+    """A client can ask before anything is deleted or replaced."""
+    assert {name: tool.effect.name for name, tool in TOOLS.items()} == {
+        "memory_list_types": "READS",
+        "memory_remember": "WRITES",
+        "memory_recall": "WRITES",
+        "memory_compound": "DESTROYS",
+        "memory_forget": "DESTROYS",
+    }

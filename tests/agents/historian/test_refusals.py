@@ -1,0 +1,136 @@
+"""What Historian refuses, and in which words. Its page has no table of errors, only the fields that carry them."""
+
+from pathlib import Path
+
+import pytest
+
+from palaver.core.home import Home
+
+from .page import BUILT_IN
+from .talking import Talk
+
+TYPES = f"Use one of: {', '.join(BUILT_IN)}. When uncertain: context."
+
+
+NEW = {"title": "x", "content": "y", "memoryType": "issue"}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("memory_remember", NEW | {"memoryType": "general"}, "Invalid memory type: general"),
+        ("memory_remember", NEW | {"memoryType": "../context"}, "Invalid memory type: ../context"),
+        ("memory_remember", NEW | {"memoryType": "golden_rule"}, "Invalid memory type: golden_rule"),
+        ("memory_remember", NEW | {"title": " "}, "Title cannot be empty"),
+        ("memory_remember", NEW | {"content": " \n"}, "Content cannot be empty"),
+        ("memory_remember", NEW | {"content": "y" * 51_201}, "Content is over 51,200 bytes"),
+        ("memory_remember", {"title": "x", "content": "y"}, "Invalid parameter: memoryType is required"),
+        ("memory_remember", NEW | {"tags": "z"}, "Invalid parameter: tags must be an array of strings"),
+        ("memory_recall", {"query": "x", "limit": 51}, "Invalid limit: 51"),
+        ("memory_recall", {"query": "x", "limit": 0}, "Invalid limit: 0"),
+        ("memory_recall", {"query": "x", "namespace": "y"}, "Invalid parameter: namespace is not a parameter"),
+        ("memory_compound", {"query": "x", "modifications": "y", "memoryType": "note"}, "Invalid memory type: note"),
+        ("memory_compound", {"query": "x", "modifications": " "}, "Content cannot be empty"),
+        ("memory_compound", {"query": " ", "modifications": "y"}, "Query cannot be empty"),
+        ("memory_forget", {"query": " "}, "Query cannot be empty"),
+        ("memory_forget", {"query": "x", "memoryType": "note"}, "Invalid memory type: note"),
+        ("memory_forget", {"query": "nothing of that kind"}, "No memories found: nothing of that kind"),
+    ],
+)
+def test_a_call_that_is_wrong_says_how_to_correct_it(
+    historian: Talk, name: str, arguments: dict[str, object], said: str
+) -> None:
+    """And changes nothing. A type that is not known is answered with those that are."""
+    reply = historian(name, **arguments)
+
+    assert (reply["success"], reply["error"]) == (False, said)
+    assert reply["hint"]
+    assert (reply["hint"] == TYPES) == said.startswith("Invalid memory type: ")
+    assert not (historian.project / ".mnemonics").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"query": " "}, "Query cannot be empty"),
+        ({"query": "x", "memoryType": "note"}, "Invalid memory type: note"),
+    ],
+)
+def test_a_search_that_failed_has_no_memories_and_an_error(
+    historian: Talk, arguments: dict[str, object], said: str
+) -> None:
+    """The shape that the page gives it."""
+    reply = historian("memory_recall", **arguments)
+
+    assert (reply["memories"], reply["error"]) == ([], said)
+
+
+def test_nothing_is_deleted_that_was_not_shown(historian: Talk) -> None:
+    """A confirmation without a preview is a preview; what joined or changed since the preview stays."""
+    kept = historian.remember("Cache", "The cache is flushed by the deploy script")
+    edited = historian.remember("Cache size", "The cache has 512 MB")
+    first = historian("memory_forget", query="cache", confirm=True)
+    assert first["confirmRequired"] is True
+    assert first["message"].startswith("Nothing was deleted: ")
+    edited.write_text(edited.read_text().replace("512", "1024"))
+    joined = historian.remember("Cache keys", "The cache has keys of 32 bytes")
+    reply = historian("memory_forget", query="cache", confirm=True)
+
+    assert (reply["success"], reply["files"]) == (False, [str(kept)])
+    [left] = reply["kept"]
+    assert (left["path"], left["reason"]) == (str(edited), "It is not what was shown any more")
+    assert [edited.exists(), joined.exists(), kept.exists()] == [True, True, False]
+    again = historian("memory_forget", query="cache", confirm=True)
+    assert again["confirmRequired"] is True
+
+
+def test_golden_rules_stay(historian: Talk) -> None:
+    """They are neither offered, nor deleted, nor told anew; not even when their file is."""
+    file = historian.remember("Tests", "Always run the tests before a commit", "project-preference")
+    [held] = [found.held for found in historian.core.recalling.recall("tests before a commit")]
+    historian("memory_forget", query="tests commit")
+    for _ in range(6):
+        historian.core.learning.outcome(held.id, success=True)
+
+    confirmed = historian("memory_forget", query="tests commit", confirm=True)
+    assert confirmed["kept"] == [{"path": str(file), "reason": f"Golden rule is protected: {held.id}"}]
+    offered = historian("memory_forget", query="tests commit")
+    assert (offered["candidates"], [each["path"] for each in offered["protected"]]) == ([], [str(file)])
+    told = historian("memory_compound", query="run the tests before a commit", modifications="Never run them")
+    assert told["error"] == f"Golden rule is protected: {held.id}"
+    assert "Always run" in file.read_text()
+    file.unlink()
+    assert historian("memory_list_types")["types"]
+    assert historian.core.memories.get(held.id).state == "active"
+
+
+def test_a_server_that_cannot_open_its_archive_says_so(historian: Talk) -> None:
+    """With the reason as a hint; once that is repaired, the next call works."""
+    home = Home(historian.folder / "palaver")
+    home.make()
+    home.database.write_bytes(b"this is no database" * 100)
+
+    assert historian("memory_list_types")["error"] == "Server not initialized"
+    home.database.unlink()
+    assert historian("memory_list_types")["types"]
+
+
+def test_a_folder_that_may_not_be_written_is_told_of(historian: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands there is recalled all the same; a refused call left nothing behind."""
+    file = historian.remember("Ports", "The staging server listens on port 8443")
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("palaver.observe.mnemonics.folder._write", refused)
+        patched.setattr("os.unlink", refused)
+        new = historian("memory_remember", title="New", content="Something else", memoryType="issue")
+        assert new["error"] == f"{file.parents[1]}/issue/new.md: permission denied"
+        told = historian("memory_compound", query="staging server port", modifications="It listens on port 9000")
+        assert told["error"] == f"{file}: permission denied"
+        historian("memory_forget", query="staging server port")
+        gone = historian("memory_forget", query="staging server port", confirm=True)
+        assert gone["kept"] == [{"path": str(file), "reason": f"{file}: permission denied"}]
+        assert historian.recall("staging port") == {"ports.md": "The staging server listens on port 8443"}
+    assert [each.name for each in sorted(file.parents[1].rglob("*.md"))] == [Path(file).name]

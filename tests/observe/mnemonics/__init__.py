@@ -1,0 +1,1 @@
+"""Do memories in files stay what people made of them?"""
