@@ -20,7 +20,7 @@ def secrets_in(store: Store) -> Secrets:
     for finding, count in everywhere.items():
         times[finding.kind] += count
     kinds = {kind: (different[kind], count) for kind, count in times.most_common()}
-    sessions = [_session(store, source, kinds) for source, kinds in sorted(by_source.items()) if kinds]
+    sessions = [_session(store, source, there) for source, there in sorted(by_source.items()) if there]
     return Secrets(VERSION, kinds, sessions, len(store.sources.outdated()))
 
 

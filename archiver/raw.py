@@ -52,9 +52,10 @@ class Copied:
 
 
 class RawArchive:
-    """The folder of copies, which only ever grow. Paths in and out are relative to it, with forward slashes.
+    """The folder of copies. Paths in and out are relative to it, with forward slashes.
 
-    A copy has one name for its whole life, whether it is plain or sealed.
+    A copy has one name for its whole life, whether it is plain or sealed. Its lines are added to; those that are there
+    change only where they are erased or masked, and a document's that its agent wrote anew and that still says it all.
     """
 
     def __init__(self, root: Path) -> None:

@@ -1,4 +1,4 @@
-"""Leases: who may write the index, fenced by an epoch that only rises."""
+"""Leases: which process may take up, learn or watch right now, fenced by an epoch that only rises."""
 
 import fcntl
 import os

@@ -116,7 +116,13 @@ def converse(server: Server, number: int, said: Said) -> None:
         said.add(word)
         wanted = said.lately(chance)
         assert wanted in server.call("conversation_search", query=wanted, mode="text"), wanted
-        assert wanted in server.call("theo_memory_recall", query=wanted) or wanted.startswith("typed"), wanted
+        assert wanted.startswith("typed") or any(wanted in content for content in recalled(server, wanted)), wanted
+
+
+def recalled(server: Server, query: str) -> list[str]:
+    """What the memories say that a query brings; the reply's own words, which repeat the query, are none of them."""
+    told = json.loads(server.call("theo_memory_recall", query=query))
+    return [memory["content"] for memory in json.loads(told["content"][0]["text"])["data"]["memories"]]
 
 
 def stored(home: Home, prompt: str) -> bool:
