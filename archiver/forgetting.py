@@ -118,12 +118,14 @@ class Forgetting:
     def expire(self, number: int) -> None:
         """It cannot be had back any more: its lines are to go from the copies; raises `InvalidInput` as `undo` does."""
         forgotten = self._kept(number)
-        told = [source for source in self._store.sources.all() if source.coverage.get(FORGOTTEN)]
+        sources = self._store.sources.all()
+        told = [source for source in sources if source.coverage.get(FORGOTTEN)]
         gone = [
             source for source in told if source.coverage.keys() == {FORGOTTEN} and not self._is_kept(source, forgotten)
         ]
         whole = [source.id for source in gone if source.id is not None]
-        sessions = {source.session for source in gone if source.session is not None}
+        left = {source.session for source in sources if source not in gone}
+        sessions = {source.session for source in gone if source.session is not None} - left
         with self._store.transaction():
             self._store.tombstones.become(forgotten.id, State.ERASING)
             copies = {source.archived: source in gone for source in told}

@@ -184,6 +184,24 @@ def test_forgetting_the_original_takes_it_out_of_the_fork(history: History) -> N
     assert b"one?" not in said(history)
 
 
+def test_what_a_session_said_in_another_file_outlives_the_end_of_a_forgetting(history: History) -> None:
+    """When the time of a forgetting is over, exchanges of the same session that nobody forgot stay."""
+    path = history.write(talk("one", "two"))
+    history.ingest()
+    forgotten = history.source().archived
+    path.write_bytes(written(talk("alpha", "beta")))
+    history.touch(path, 60)
+    history.ingest()
+    number = forget(history, forgotten)
+    assert asked(history) == ["alpha?", "beta?"]
+
+    Forgetting(history.store, history.raw).expire(number)
+    history.ingest()
+
+    assert asked(history) == ["alpha?", "beta?"]
+    assert b"one?" not in said(history)
+
+
 def test_what_was_forgotten_can_be_had_back(history: History) -> None:
     """Undone, everything is there as it was, under the same lines."""
     history.write(talk("one", "two"))
