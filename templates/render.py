@@ -66,7 +66,7 @@ class Renderer:
     A file in `user_folder` replaces the packaged template of the same name. It runs in a sandbox, and when it is
     broken `TemplateInvalid` names the file and the line. Stored text is only ever a value, never a template.
     With `at_shell` a reply names the next layer by its command instead of its tool; with `roomy` titles are whole and
-    what was found is highlighted. No reply of the three layers has more tokens than the `budget`.
+    what was found stands in bold. No reply of the three layers has more tokens than the `budget`.
     """
 
     def __init__(
@@ -76,9 +76,9 @@ class Renderer:
         self._packaged = _prepared(Environment(**_settings(FunctionLoader(_packaged))))  # noqa: S701 - markdown, not HTML
         self._override = None if user_folder is None else _Override(user_folder)
 
-    def search(self, results: Results, *, facts: bool = False, explain: bool = False) -> str:
+    def search(self, results: Results, *, facts: bool = False, snippets: bool = False, explain: bool = False) -> str:
         """Layer 1: one line per hit; with `facts` a block per hit; several concepts are shown as conversations. With
-        `explain` each hit says what its score is made of.
+        `snippets` each hit shows where it was found, with `explain` what its score is made of.
         """
         several = len(results.query.concepts) > 1
         if not results.hits:
@@ -86,12 +86,12 @@ class Renderer:
         name = "search_conversations" if several else "search_facts" if facts else "search"
 
         def shown(many: int) -> str:
-            return self._page(name, results, results.hits[:many], explain=explain)
+            return self._page(name, results, results.hits[:many], snippets=snippets, explain=explain)
 
         fitting = most_that_fit(lambda many: count(shown(many)), len(results.hits), self._budget)
         return shown(max(fitting, 1))
 
-    def _page(self, name: str, results: Results, hits: Sequence[Hit], *, explain: bool) -> str:
+    def _page(self, name: str, results: Results, hits: Sequence[Hit], *, snippets: bool, explain: bool) -> str:
         cut = len(hits) < len(results.hits)
         further = hits[-1].cursor if cut else results.cursor
         return self._render(
@@ -104,6 +104,7 @@ class Renderer:
             title_room=_WHOLE if self._roomy else _title_room(hits, _FURTHER if further and self._at_shell else 0),
             project_room=_WHOLE if self._roomy else _PROJECT,
             roomy=self._roomy,
+            snippets=snippets,
             explain=explain,
             cut=len(results.hits) if cut else 0,
             further=further,

@@ -216,7 +216,7 @@ def test_every_wrong_argument_is_named_at_once() -> None:
         (StoreMissing(Home.find().database), f"no archive at {Home.find().database}. Run `palaver up` to make one."),
         (
             IndexDamaged(Home.find().index, "torn"),
-            f"{Home.find().index}: torn. Run `palaver archive` to rebuild the index.",
+            f"{Home.find().index}: torn. Run `palaver rebuild` to make the index anew.",
         ),
     ],
 )

@@ -56,7 +56,7 @@ def test_how_far_each_stage_is(history: History) -> None:
     history.publish()
     state = status_of(Home(history.folder))
     assert (state.unembedded, state.index_lag) == (0, 0)
-    assert state.index == "gen-1, 4 entries, 4 vectors"
+    assert state.index == "gen-1, 5 entries, 4 vectors"
 
     history.say("two", Said("silver spoon"))
     assert status_of(Home(history.folder)).index_lag == 1

@@ -110,6 +110,15 @@ def test_a_terminal_has_room_for_whole_titles() -> None:
     assert (shown.count(long), shown.count("a-project-with-a-long-name-"), "…" in shown) == (10, 10, False)
 
 
+def test_snippets_are_asked_for() -> None:
+    """Where a hit was found is shown on request, the words found in bold: by asterisks, at a terminal by its own means."""
+    found = results(replace(hit(1), snippet="the plug is pulled", matched=("plug",)))
+
+    assert "plug" not in Renderer(roomy=True).search(found)
+    assert "    the **plug** is pulled\n" in Renderer().search(found, snippets=True)
+    assert "    the \x1b[1mplug\x1b[0m is pulled\n" in Renderer(roomy=True).search(found, snippets=True)
+
+
 def test_next_steps_fit_the_archive() -> None:
     """A real archive is given to all projects; the made-up one to this project alone, with the way back."""
     real = RENDERER.next_steps("palaver", "-- /bin/palaver mcp")

@@ -67,11 +67,20 @@ _budget = click.option(
 @click.option("--weak", is_flag=True, help="Show what is not clearly relevant too.")
 @click.option("--cursor", default="", metavar="CURSOR", help="Go on where the page before ended.")
 @click.option("--facts", is_flag=True, help="Show the facts of every hit.")
+@click.option("--snippets", is_flag=True, help="Show where each hit was found, with the words marked.")
 @click.option("--explain", is_flag=True, help="Show what every score is made of.")
 @_budget
 @as_json
 def search(
-    query: Sequence[str], *, all_of: bool, facts: bool, explain: bool, budget: int, as_json: bool, **options: Any
+    query: Sequence[str],
+    *,
+    all_of: bool,
+    facts: bool,
+    snippets: bool,
+    explain: bool,
+    budget: int,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Layer 1: find what was decided, fixed or learned. One line for each hit.
 
@@ -93,7 +102,7 @@ def search(
 
         print_json(results_json(results, explain=explain, budget=budget))
     else:
-        click.echo(page.search(results, facts=facts, explain=explain), nl=False)
+        click.echo(page.search(results, facts=facts, snippets=snippets, explain=explain), nl=False)
     gc.freeze()
 
 
