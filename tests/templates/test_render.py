@@ -111,7 +111,7 @@ def test_a_terminal_has_room_for_whole_titles() -> None:
 
 
 def test_snippets_are_asked_for() -> None:
-    """Where a hit was found is shown on request, the words found in bold: by asterisks, at a terminal by its own means."""
+    """Where a hit was found is shown on request, with the words in bold: by asterisks, or as a terminal does it."""
     found = results(replace(hit(1), snippet="the plug is pulled", matched=("plug",)))
 
     assert "plug" not in Renderer(roomy=True).search(found)
