@@ -1,0 +1,257 @@
+"""What people do to the files by hand, and what other surfaces do to the memories in them."""
+
+import shutil
+from pathlib import Path
+
+from palaver.agents.theo import THEO
+from palaver.core.memory import Memory
+from palaver.observe.memory import Revision
+
+from .talking import Talk
+
+PORT = "The staging server listens on port 8443"
+
+
+def held_type(historian: Talk, query: str) -> str:
+    """The type of the memory that answers best."""
+    return historian.core.recalling.recall(query)[0].held.memory.type
+
+
+def test_edits_moves_and_deletions_are_picked_up(historian: Talk) -> None:
+    """At the next call, by another surface too; the memory stays the same one."""
+    file = historian.remember("Staging port", PORT)
+    memory = historian.core.recalling.recall("staging port")[0].held.id
+    file.write_text(file.read_text().replace("8443", "9443"))
+    assert historian.recall("staging port") == {"staging-port.md": PORT.replace("8443", "9443")}
+
+    moved = file.parents[1] / "issue" / "port.md"
+    moved.parent.mkdir()
+    file.rename(moved)
+    assert historian.recall("staging port") == {"port.md": PORT.replace("8443", "9443")}
+    held = historian.core.memories.get(memory).memory
+    assert (held.type, held.path, held.title) == ("issue", str(moved), "port")
+
+    moved.unlink()
+    assert historian.recall("staging port") == {}
+    assert historian.core.memories.get(memory).state == "archived"
+    assert historian.core.memories.history(memory)[0].context == f"deleted by hand: {moved}"
+
+
+def test_a_file_that_comes_back_is_the_memory_it_was(historian: Talk) -> None:
+    """As when another branch is checked out and left again: what it earned is not lost."""
+    file = historian.remember("Staging port", PORT)
+    memory = historian.core.recalling.recall("staging port")[0].held.id
+    historian.core.learning.outcome(memory, success=True)
+    shutil.move(file.parents[1], historian.folder / "away")
+    assert historian.recall("staging port") == {}
+    shutil.move(historian.folder / "away", file.parents[1])
+
+    assert historian.recall("staging port") == {"staging-port.md": PORT}
+    assert historian.core.memories.get(memory).standing.confidence == 0.4
+
+
+def test_a_file_that_was_moved_and_edited_is_the_same_memory(historian: Talk) -> None:
+    """It is known by the instant at which it was made."""
+    file = historian.remember("Staging port", PORT)
+    memory = historian.core.recalling.recall("staging port")[0].held.id
+    (file.parent / "port.md").write_text(file.read_text().replace("8443", "9443"))
+    file.unlink()
+
+    assert historian.recall("staging port") == {"port.md": PORT.replace("8443", "9443")}
+    assert historian.core.memories.get(memory).memory.content.endswith("9443")
+
+
+def test_files_that_people_wrote_are_memories(historian: Talk) -> None:
+    """With front matter or without; a folder of their own is a type, and so is what types.yaml describes."""
+    historian.write("runbook/deploy.md", "Deploy with `make ship` after the smoke tests\n")
+    historian.write("learning/ünïcode 数据.md", "---\ntags: [cache, redis]\n---\nRedis evicts the oldest cache key\n")
+    historian.write("types.yaml", "post mortem: What broke, and why\n")
+    types = {each["name"]: each["description"] for each in historian("memory_list_types")["types"]}
+
+    assert (types["runbook"], types["post-mortem"]) == ("A type of this project", "What broke, and why")
+    assert list(historian.recall("how is it deployed with make", memoryType="runbook")) == ["deploy.md"]
+    assert list(historian.recall("Redis cache key evicts")) == ["ünïcode 数据.md"]
+    assert historian.core.recalling.recall("Redis cache key")[0].held.memory.tags == ("cache", "redis")
+    assert historian.remember("Outage", "The disk was full", "postMortem").parent.name == "post-mortem"
+
+
+def test_the_type_follows_what_a_hand_changed_last(historian: Talk) -> None:
+    """The folder when the file was moved, the front matter when that was edited; the file itself is left as it is."""
+    file = historian.remember("Staging port", PORT)
+    file.write_text(file.read_text().replace("memory_type: learning", "memory_type: issue"))
+    historian.recall("staging port")
+    assert held_type(historian, "staging port") == "issue"
+    moved = file.parents[1] / "context" / file.name
+    moved.parent.mkdir()
+    file.rename(moved)
+    historian.recall("staging port")
+
+    assert held_type(historian, "staging port") == "context"
+    assert "memory_type: issue" in moved.read_text()
+
+
+def test_a_type_change_moves_the_file(historian: Talk) -> None:
+    """Front matter and folder agree afterwards, whatever else stands in the front matter stays."""
+    text = f"---\n# ours\nmemory_type: learning # really?\nreviewed-by:   'nobody'\n---\n\n{PORT}\n"
+    file = historian.write("learning/port.md", text)
+    reply = historian("memory_compound", query="staging server port", modifications="Port 9000", memoryType="issue")
+
+    moved = file.parents[1] / "issue" / "port.md"
+    assert (reply["filePath"], reply["memoryType"]) == (str(moved), "issue")
+    assert not file.exists()
+    head, _, body = moved.read_text().removeprefix("---\n").partition("---\n")
+    lines = head.splitlines()
+    assert lines[:3] == ["# ours", "memory_type: issue # really?", "reviewed-by:   'nobody'"]
+    assert (lines[3].partition(":")[0], body) == ("modified", "\nPort 9000\n")
+    assert historian.recall("Port 9000") == {"port.md": "Port 9000"}
+
+
+def test_the_same_title_never_overwrites(historian: Talk) -> None:
+    """It gets a number; the same title that says the same is the same memory."""
+    first = historian.remember("Staging port", PORT)
+    second = historian.remember("staging PORT", "The staging port is closed at night")
+    third = historian("memory_remember", title="Staging port", content=PORT, memoryType="learning")
+
+    assert [first.name, second.name] == ["staging-port.md", "staging-port-2.md"]
+    assert (third["filePath"], third["alreadyExisted"]) == (str(first), True)
+    by_hand = historian.write("learning/by-hand.md", "Somebody's own words")
+    assert historian.remember("By hand", "Other words").name == "by-hand-2.md"
+    assert by_hand.read_text() == "Somebody's own words"
+
+
+def test_broken_files_are_reported_and_left_alone(historian: Talk) -> None:
+    """Each with its reason; all others are found, and what a file said before it broke is still held."""
+    file = historian.remember("Staging port", PORT)
+    file.write_text(file.read_text().replace("tags: []", "tags: [a, b"))
+    historian.write("issue/twice.md", "---\ntags: [a]\ntags: [b]\n---\nx\n")
+    historian.write("issue/open.md", "---\nmemory_type: issue\n\nno end\n")
+    historian.write("issue/empty.md", "---\nmemory_type: issue\n---\n")
+    historian.write("issue/deep.md", f"---\ntags: {'[' * 5000}\n---\nx\n")
+    historian.write("types.yaml", "- a\n- list\n")
+    (file.parents[1] / "issue" / "bytes.md").write_bytes(b"caf\xe9")
+    (file.parents[1] / "issue" / "long.md").write_text("x" * 200_000)
+    before = {each: each.read_bytes() for each in file.parents[1].rglob("*.*")}
+    problems = historian.problems()
+
+    assert problems.keys() == {
+        *("staging-port.md", "twice.md", "open.md", "empty.md", "deep.md", "bytes.md", "long.md", "types.yaml")
+    }
+    assert problems["staging-port.md"].startswith("broken YAML in line 4: ")
+    assert problems["twice.md"] == "a key stands twice in the front matter"
+    assert problems["open.md"] == "the front matter is not closed by a line of ---"
+    assert problems["empty.md"] == "Content cannot be empty"
+    assert problems["bytes.md"] == "it is not UTF-8"
+    assert problems["long.md"] == "it is larger than 131,072 bytes"
+    assert problems["types.yaml"] == "write one `name: description` on each line"
+    assert {each: each.read_bytes() for each in before} == before
+    assert historian.core.recalling.recall("staging port")[0].held.state == "active"
+
+
+def test_links_lead_nowhere(historian: Talk, tmp_path: Path) -> None:
+    """Neither a link to a file, nor to a folder, nor `.mnemonics` itself: nothing is read or written through one."""
+    secret = tmp_path / "elsewhere"
+    secret.mkdir()
+    (secret / "key.md").write_text("The launch code is 0000")
+    file = historian.remember("Staging port", PORT)
+    (file.parent / "link.md").symlink_to(secret / "key.md")
+    (file.parents[1] / "issue").symlink_to(secret)
+    assert historian.recall("launch code") == {}
+    assert historian.problems() == dict.fromkeys(("link.md", "issue"), "it is a link, and links are not followed")
+    through = historian("memory_remember", title="x", content="y", memoryType="issue")
+    assert through["error"] == f"{file.parents[1]}/issue/x.md: it is a link, and links are not followed"
+    assert [each.name for each in secret.iterdir()] == ["key.md"]
+
+    shutil.rmtree(file.parents[1])
+    file.parents[1].symlink_to(secret)
+    told = historian("memory_list_types")
+    assert told["error"] == f"{file.parents[1]}: it is a link, and links are not followed"
+
+
+def test_titles_lead_nowhere(historian: Talk) -> None:
+    """Whatever a title holds, its file lies in the folder of its type."""
+    folder = historian.project / ".mnemonics" / "learning"
+    for title in ("../../etc/passwd", "..", "/root", "a\0b\nc", "-rf", "🎉", "x" * 500, "日本語のタイトル", "CON"):
+        file = historian.remember(title, f"Something about {title!r}")
+        assert file.parent == folder
+        assert file.is_file()
+        assert not file.name.startswith((".", "-"))
+    assert {"日本語のタイトル.md", "untitled.md", "untitled-2.md"} <= {each.name for each in folder.iterdir()}
+
+
+def test_secrets_are_not_written(historian: Talk) -> None:
+    """A file in a repository is the last place for one."""
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+    file = historian.remember("Token", f"The deploy token is {secret}")
+
+    assert secret not in file.read_text()
+    assert "[secret:" in file.read_text()
+
+
+def test_what_one_surface_holds_the_other_finds_edits_and_forgets(historian: Talk) -> None:
+    """A memory without a file has its id for a path; told anew it gets a file."""
+    theo = {tool.name: tool for tool in THEO.tools}
+    desk = THEO.open(historian.place)
+    stored = theo["memory_store"].call(
+        desk, {"content": "We use Kafka for the order events", "memory_type": "decision", "namespace": "project:myapp"}
+    )
+    memory = (stored.data or {})["data"]["id"]
+    assert historian.recall("Kafka order events") == {memory: "We use Kafka for the order events"}
+    told = historian("memory_compound", query="Kafka order events", modifications="We use Kafka 4 for order events")
+    assert Path(told["filePath"]).read_text().endswith("\n\nWe use Kafka 4 for order events\n")
+    found = theo["memory_recall"].call(desk, {"query": "Kafka order events"})
+    assert (found.data or {})["data"]["memories"][0]["content"] == "We use Kafka 4 for order events"
+
+    theo["memory_forget"].call(desk, {"memory_id": memory})
+    assert historian.recall("Kafka order events") == {}
+    assert Path(told["filePath"]).exists()
+
+
+def test_what_is_edited_in_the_core_is_written_into_the_file(historian: Talk) -> None:
+    """And an edit or a deletion that is undone is undone in the file, too."""
+    file = historian.remember("Staging port", PORT)
+    memory = historian.core.recalling.recall("staging port")[0].held.id
+    historian.core.memories.revise(memory, Revision(content="The staging server listens on port 1"))
+    assert historian.recall("staging port") == {"staging-port.md": "The staging server listens on port 1"}
+    assert file.read_text().endswith("\n---\n\nThe staging server listens on port 1\n")
+    historian.core.memories.undo(memory)
+    historian.recall("staging port")
+    assert file.read_text().endswith(f"\n---\n\n{PORT}\n")
+
+    historian("memory_forget", query="staging port")
+    historian("memory_forget", query="staging port", confirm=True)
+    assert not file.exists()
+    historian.core.memories.undo(memory)
+    assert historian.recall("staging port") == {"staging-port.md": PORT}
+    assert file.read_text().endswith(f"\n---\n\n{PORT}\n")
+
+
+def test_a_type_change_that_is_undone_keeps_its_file(historian: Talk) -> None:
+    """The content is as before; the file stays where it was moved to."""
+    historian.remember("Staging port", PORT)
+    reply = historian("memory_compound", query="staging port", modifications="Port 9000", memoryType="issue")
+    historian.core.memories.undo(reply["undo"].split()[-1])
+
+    assert historian.recall("staging port") == {"staging-port.md": PORT}
+    assert Path(reply["filePath"]).read_text().endswith(f"\n\n{PORT}\n")
+    assert historian.problems() == {}
+
+
+def test_other_projects_are_left_out(historian: Talk) -> None:
+    """What holds everywhere is found here; what another project holds is not, nor can either be forgotten here."""
+    for namespace in ("global", "project:other", "session:1"):
+        historian.core.remembering.remember(Memory(f"Lint with ruff ({namespace})", namespace=namespace))
+
+    assert list(historian.recall("Lint with ruff").values()) == ["Lint with ruff (global)"]
+    assert historian("memory_forget", query="Lint with ruff")["error"] == "No memories found: Lint with ruff"
+    told = historian("memory_compound", query="Lint with ruff", modifications="Lint with ruff and mypy")
+    assert told["createdNew"] is True
+
+
+def test_the_project_is_found_from_within(historian: Talk) -> None:
+    """A server that was started in a folder of the project uses the project's memories."""
+    historian.remember("Staging port", PORT)
+    inner = Talk(historian.folder)
+    (historian.project / "src" / "deep").mkdir(parents=True)
+    inner.__class__ = type("Inner", (Talk,), {"project": property(lambda self: self.folder / "myapp" / "src" / "deep")})
+
+    assert inner.recall("staging port") == {"staging-port.md": PORT}

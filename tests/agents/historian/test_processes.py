@@ -1,0 +1,47 @@
+"""Several processes over the same files, and one that is killed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from .talking import Talk
+
+ROOT = Path(__file__).parents[3]
+
+
+def writer(historian: Talk, name: str, count: int) -> subprocess.Popen[str]:
+    """A process that remembers notes under one title; each path is printed when the call has answered."""
+    place = [str(historian.place.home.root), str(historian.project), name, str(count)]
+    command = [sys.executable, "-m", "tests.agents.historian.once", *place]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+
+def test_processes_that_write_the_same_title_overwrite_nothing(historian: Talk) -> None:
+    """Three at once, each twelve times: thirty-six files, each with its own content, each held once."""
+    running = [writer(historian, name, 12) for name in ("ann", "bob", "eve")]
+    paths = [Path(line) for each in running for line in each.communicate(timeout=50)[0].split()]
+
+    assert [each.returncode for each in running] == [0, 0, 0]
+    assert len(set(paths)) == 36
+    bodies = {each.read_text().rpartition("\n---\n\n")[2].strip() for each in paths}
+    assert bodies == {f"Note {number} of {name}" for number in range(12) for name in ("ann", "bob", "eve")}
+    historian("memory_list_types")
+    held = historian.core.memories.page(limit=100)
+    assert sorted(each.memory.path for each in held) == sorted(map(str, paths))
+
+
+def test_what_was_answered_survives_a_kill(historian: Talk) -> None:
+    """A process that is killed while it writes leaves whole files, each held once at the next call."""
+    running = writer(historian, "ann", 1_000)
+    assert running.stdout is not None
+    answered = [running.stdout.readline().strip() for _ in range(5)]
+    running.kill()
+    answered += running.communicate(timeout=50)[0].split()
+    historian("memory_list_types")
+    files = sorted((historian.project / ".mnemonics" / "learning").iterdir())
+
+    assert set(answered) <= set(map(str, files))
+    assert historian.problems() == {}
+    held = historian.core.memories.page(limit=1_000)
+    assert sorted(each.memory.path for each in held) == [str(each) for each in files if each.suffix == ".md"]
+    assert all(each.read_text().endswith(" of ann\n") for each in files)

@@ -1,0 +1,81 @@
+"""Tests for observe/mnemonics/folder.py: files are replaced and deleted only as they were read."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from palaver.core.errors import MnemonicsUnusable
+from palaver.observe.mnemonics import Folder, project_of
+from palaver.observe.mnemonics.folder import digest_of
+
+
+def test_what_somebody_edits_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    """Neither replaced nor deleted, and nothing lies beside it afterwards."""
+    folder = Folder(tmp_path)
+    assert folder.create("issue/a.md", b"one")
+    (folder.path / "issue" / "a.md").write_bytes(b"two")
+
+    for change in (
+        lambda: folder.replace("issue/a.md", b"three", digest_of(b"one")),
+        lambda: folder.remove("issue/a.md", digest_of(b"one")),
+    ):
+        with pytest.raises(MnemonicsUnusable, match="somebody is editing it"):
+            change()
+    assert [each.name for each in (folder.path / "issue").iterdir()] == ["a.md"]
+    assert folder.read("issue/a.md") == b"two"
+
+
+def test_a_replaced_file_keeps_its_rights(tmp_path: Path) -> None:
+    """What nobody else could read before, nobody else can afterwards."""
+    folder = Folder(tmp_path)
+    folder.create("issue/a.md", b"one")
+    file = folder.path / "issue" / "a.md"
+    file.chmod(0o600)
+    folder.replace("issue/a.md", b"two", digest_of(b"one"))
+
+    assert (file.read_bytes(), file.stat().st_mode & 0o777) == (b"two", 0o600)
+
+
+def test_a_file_that_is_there_is_never_created(tmp_path: Path) -> None:
+    """Not over a file, not through a link, not over a folder."""
+    folder = Folder(tmp_path)
+    folder.create("issue/a.md", b"one")
+    (folder.path / "issue" / "b.md").symlink_to(tmp_path / "outside.md")
+    (folder.path / "issue" / "c.md").mkdir()
+
+    assert [folder.create(f"issue/{name}.md", b"two") for name in "abc"] == [False, False, False]
+    assert not (tmp_path / "outside.md").exists()
+
+
+def test_only_markdown_files_in_a_type_s_folder_are_seen(tmp_path: Path) -> None:
+    """Not what editors leave, not what lies beside the folders; what is no regular file is told of."""
+    folder = Folder(tmp_path)
+    for name in ("issue/a.md", "issue/sub/b.MD", "issue/.a.md.swp", "issue/a.md~", "issue/notes.txt", "README.md"):
+        (folder.path / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder.path / name).write_text("x")
+    os.mkfifo(folder.path / "issue" / "pipe.md")
+    (folder.path / "issue" / os.fsdecode(b"caf\xe9.md")).write_text("x")
+    seen = folder.look()
+
+    assert sorted(seen.files) == ["issue/a.md", "issue/sub/b.MD"]
+    assert sorted(seen.problems.values()) == ["it is no regular file", "its name is not UTF-8"]
+    assert seen.folders == ["issue", "issue/sub"]
+
+
+def test_no_path_leads_out(tmp_path: Path) -> None:
+    """Not even one that only a fault of ours could make."""
+    for path in ("../a.md", "issue/../../a.md", "/etc/passwd"):
+        with pytest.raises(AssertionError):
+            Folder(tmp_path).read(path)
+
+
+def test_the_project_is_the_nearest_folder_that_is_marked(tmp_path: Path) -> None:
+    """By its memories or by a repository; where nothing is marked, it is where one stands."""
+    inner = tmp_path / "repo" / "package" / "src"
+    inner.mkdir(parents=True)
+    (tmp_path / "repo" / ".git").mkdir()
+    assert project_of(inner) == tmp_path / "repo"
+    (tmp_path / "repo" / "package" / ".mnemonics").mkdir()
+
+    assert project_of(inner) == tmp_path / "repo" / "package"

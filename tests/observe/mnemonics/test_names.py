@@ -1,0 +1,45 @@
+"""Tests for observe/mnemonics/names.py: files and folders that any title and type can have."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.observe.mnemonics import kebab, slug
+
+
+@given(st.text(max_size=300))
+def test_every_title_is_a_name(title: str) -> None:
+    """Not empty, not hidden, no path, short enough for a number and a suffix, and its own name."""
+    name = slug(title)
+
+    assert name
+    assert "/" not in name
+    assert "\0" not in name
+    assert not name.startswith((".", "-"))
+    assert len(name.encode()) <= 200
+    assert slug(name) == name
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("Use PostgreSQL for primary database", "use-postgresql-for-primary-database"),
+        ("Don't  use  X -- ever!", "dont-use-x-ever"),
+        ("Änderung: 数据库 2", "änderung-数据库-2"),
+        ("हिन्दी में", "हिन्दी-में"),
+        ("A\u0308", "ä"),
+        ("🎉", "untitled"),
+        ("../..", "untitled"),
+    ],
+)
+def test_titles_keep_their_letters(title: str, name: str) -> None:
+    """Letters, digits and marks of every script; blanks are dashes, the rest goes."""
+    assert slug(title) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["architecturalDecision", "Architectural Decision", "architectural_decision", "architectural/decision"]
+)
+def test_types_are_written_in_many_ways(name: str) -> None:
+    """All of them mean the same."""
+    assert kebab(name) == "architectural-decision"
