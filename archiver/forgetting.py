@@ -50,6 +50,11 @@ class Plan:
 
 class Forgetting:
     """Forgets in one archive. Everything but planning runs under the archiver's lease."""
+    @property
+    def sessions(self) -> set[int]:
+        """The sessions that go or lose something."""
+        return self.selected.sessions | {source.session for source in self.sources if source.session is not None}
+
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
@@ -155,8 +160,8 @@ class Forgetting:
 
     def _blank_sessions(self, plan: Plan) -> None:
         """What a session is called may come from what goes; it is told anew when its copies are read again."""
-        touched = plan.selected.sessions | {source.session for source in plan.sources if source.session is not None}
-        for number in touched:
+        self._store.summaries.drop(plan.sessions)
+        for number in plan.sessions:
             session = self._store.sessions.load(number)
             links = {name: value for name, value in session.links.items() if name == UNINDEXED}
             self._store.sessions.save(

@@ -19,6 +19,7 @@ from ..core.home import Home
 from ..core.memory import EventKind, HeldMemory, MemoryEvent, MemoryState
 from ..core.progress import Reporter, silent
 from . import erasure
+from .learned import summarise
 from .memory.changes import told
 from .samples import samples
 
@@ -63,6 +64,7 @@ class Forgetter:
             if not wanted.erase:
                 number = self._carry_out(planned, wanted)
                 self._reread()
+                self._retell(planned.plan)
                 return Outcome(preview, number, now() + KEPT)
             texts = samples(self._store, self._raw, planned.plan, preview.memories)
             number = self._carry_out(planned, wanted)
@@ -193,8 +195,14 @@ class Forgetter:
     def _reread(self) -> None:
         Ingest(self._store, self._raw, self._exclusion).run(())
 
+    def _retell(self, plan: Plan) -> None:
+        """Sum up what is left of the sessions that lost something."""
+        with self._store.transaction():
+            summarise(self._store, sorted(plan.sessions))
+
     def _erased(self, planned: _Planned, number: int, texts: list[str], report: Reporter) -> Outcome:
         done = erasure.finish(self._home, self._store, self._exclusion, self._model, report)
+        self._retell(planned.plan)
         gone = _ids(planned)
         proof = erasure.prove(self._home, self._model, texts, gone)
         if done and any(name.startswith(self._home.database.name) for name in proof.found):

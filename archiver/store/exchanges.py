@@ -12,6 +12,7 @@ from .changes import Changes, Entity
 from .database import Database, Row
 from .edits import Edits
 from .jobs import MODEL_PREFIX
+from .summaries import Summaries
 
 CONTEXT = 4
 """So many exchanges before a short one may lend it their words: when one changes, the entries of those after it do."""
@@ -66,8 +67,8 @@ _UNOBSERVED = f"(e.observed IS NULL OR (e.observed <> ? AND e.observed NOT LIKE 
 class Exchanges:
     """Reads and writes exchanges by source and ordinal; a growing exchange keeps its key."""
 
-    def __init__(self, database: Database, changes: Changes) -> None:
-        self._db, self._changes = database, changes
+    def __init__(self, database: Database, changes: Changes, summaries: Summaries) -> None:
+        self._db, self._changes, self._summaries = database, changes, summaries
         self._edits = Edits(database)
 
     def replace(self, session: int, source: int, first: int, exchanges: Sequence[Exchange]) -> None:
@@ -81,7 +82,8 @@ class Exchanges:
         self._changes.log(Entity.ITEM, sorted({*keys, *self._after(keys)}) if before else keys)
 
     def delete(self, keys: Sequence[int]) -> None:
-        """Remove exchanges with their observations and vectors."""
+        """Remove exchanges with their observations and vectors, and the summaries of their sessions."""
+        self._summaries.drop(self._sessions_of(keys))
         self._changes.log(Entity.ITEM, self._after(keys))
         for key in keys:
             dependent = self._db.rows("SELECT item FROM observation WHERE exchange = ?", (key,))
@@ -173,6 +175,13 @@ class Exchanges:
         """How many exchanges there are."""
         return self._db.number("SELECT count(*) FROM exchange")
 
+    def _sessions_of(self, keys: Sequence[int]) -> list[int]:
+        rows = self._db.rows(
+            "SELECT DISTINCT session FROM item WHERE key IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(keys)),),
+        )
+        return [cast(int, row[0]) for row in rows]
+
     def _after(self, keys: Sequence[int]) -> list[int]:
         """The exchanges that can be found by what these say."""
         rows = self._db.rows(
@@ -204,6 +213,9 @@ class Exchanges:
         self._write(key, source, exchange, turns)
         if before == turns:
             return None
+        if not turns.startswith(before.removesuffix(b"]")):
+            # What only grew still says all that a summary quotes, and the summary keeps its key.
+            self._summaries.drop([session])
         self._edits.replace(key, exchange.writes)
         self._db.run("UPDATE item SET embedded = NULL WHERE key = ?", (key,))
         self._db.run("UPDATE exchange SET observed = NULL WHERE item = ?", (key,))

@@ -1,5 +1,7 @@
 """Summaries: one observation for each session that sums up what the others of it say, and keeps its key as it grows."""
 
+import json
+from collections.abc import Collection
 from dataclasses import replace
 from typing import cast
 
@@ -38,6 +40,17 @@ class Summaries:
         """The summary of a session, if it has one."""
         row = self._db.one(f"SELECT {COLUMNS} {FROM} JOIN summary s ON s.item = i.key WHERE s.session = ?", (session,))
         return stored_of(row) if row else None
+
+    def drop(self, sessions: Collection[int]) -> None:
+        """Leave these sessions without a summary: it quotes what is no longer so."""
+        rows = self._db.rows(
+            """SELECT s.item, o.exchange FROM summary s JOIN observation o ON o.item = s.item
+               WHERE s.session IN (SELECT value FROM json_each(?))""",
+            (json.dumps(list(sessions)),),
+        )
+        for item, exchange in rows:
+            self._db.run("DELETE FROM item WHERE key = ?", (item,))
+            self._changes.log(Entity.ITEM, [cast(int, exchange), cast(int, item)])
 
     def put(self, session: int, exchange: int, summary: Observation | None) -> None:
         """Make this the summary of a session, standing with one of its exchanges; None leaves it without one."""

@@ -311,3 +311,44 @@ def test_a_searching_process_never_fails_and_stops_seeing_it(root: Path) -> None
     assert complaint == ""
     assert outcome.proof is not None
     assert not outcome.proof.found
+
+
+def archived(root: Path, *lines: Mapping[str, object]) -> Home:
+    """A home with one session of these lines."""
+    folder = root / "projects" / "shop"
+    folder.mkdir(parents=True)
+    (folder / f"{KEPT}.jsonl").write_bytes(transcript(KEPT, *lines))
+    home = Home(root / "home")
+    archive(root, home)
+    return home
+
+
+def added(name: str) -> list[Mapping[str, object]]:
+    """An exchange in which a file was written."""
+    call = tool("Write", {"file_path": f"/home/demo/shop/{name}.py", "content": "x = 1\n"}, id=f"call-{name}")
+    return [
+        said(f"Add a {name} to the page, please.", uuid=f"{name}-1"),
+        replied(call, id=f"msg-{name}", uuid=f"{name}-2", parentUuid=f"{name}-1"),
+        {**result("done", id=f"call-{name}"), "uuid": f"{name}-3", "parentUuid": f"{name}-2"},
+    ]
+
+
+def test_a_summary_says_nothing_of_what_was_forgotten(tmp_path: Path) -> None:
+    """What a session's last exchange left open, and what the session was called, leaves its summary at once."""
+    left_open = replied(text("Drawn. Next step: the WalrusCanary still needs a test of its own."), id="open", uuid="c2")
+    parts = [line for name in ("header", "footer", "cart") for line in added(name)]
+    home = archived(tmp_path, *parts, said("Hm.", uuid="c1"), {**left_open, "parentUuid": "c1"})
+    with Store.open(home.database) as store:
+        [summary] = [store.summaries.of_session(number) for number in store.sessions.all()]
+    assert summary is not None
+    assert any("WalrusCanary" in fact for fact in summary.observation.facts)
+
+    outcome = forgot(home, Wanted(mentions="WalrusCanary", erase=True))
+
+    assert outcome.proof is not None
+    assert outcome.proof.found == []
+    assert scour(home.root, ["WalrusCanary"]).found == ()
+    with Store.open(home.database) as store:
+        [left] = [store.summaries.of_session(number) for number in store.sessions.all()]
+    assert left is not None
+    assert left.observation.facts[0] == "Request: Add a header to the page, please"

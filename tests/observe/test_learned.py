@@ -102,7 +102,7 @@ def test_what_is_no_longer_confirmed_is_observed_anew(told: History, now: tuple[
 
     learn(told, one, *now)
     assert [stored.key for stored in told.store.exchanges.unobserved(rules.VERSION, 9)] == [two]
-    assert told.store.confirmations.by_exchanges([two]) == {}
+    assert told.store.confirmations.of_observations(told.store.items.all_keys()) == {}
     assert len(learn(told, two, preference(1))) == 1
 
 
@@ -147,6 +147,40 @@ def test_a_summary_never_outlives_its_parts(told: History) -> None:
     assert summary.key in told.store.changes.since(mark)
     with told.store.transaction():
         summarise(told.store, [1])
+    assert told.store.summaries.of_session(1) is None
+
+
+OPEN = "The button is drawn. Next step: the WalrusCanary still needs a test of its own."
+
+
+def summed_up(told: History, *said: Said) -> StoredObservation:
+    """Three exchanges that taught something, then these, of which the last teaches nothing."""
+    told.say("one", *(Said(f"Add a {name}", writes=(f"/{name}.py",)) for name in ("header", "footer", "cart")), *said)
+    observe_pending(told.store, silent)
+    summary = told.store.summaries.of_session(1)
+    assert summary is not None
+    assert any("WalrusCanary" in fact for fact in summary.observation.facts)
+    return summary
+
+
+def test_a_summary_never_outlives_an_exchange_of_its_session(told: History) -> None:
+    """What is still open is quoted of an exchange that taught nothing itself: it goes with the exchange."""
+    summary = summed_up(told, Said("Hm.", OPEN))
+    mark, last = told.store.changes.last(), told.store.items.all_keys()[3]
+    assert told.store.observations.of_exchange(last) == []
+    with told.store.transaction():
+        told.store.exchanges.delete([last])
+
+    assert told.store.summaries.of_session(1) is None
+    assert {summary.key, summary.exchange} <= set(told.store.changes.since(mark))
+
+
+def test_a_summary_goes_when_an_exchange_says_less(told: History) -> None:
+    """An exchange that was read anew without some of its words is quoted no more, at once."""
+    said = [Said(f"Add a {name}", writes=(f"/{name}.py",)) for name in ("header", "footer", "cart")]
+    summed_up(told, Said("Hm.", OPEN))
+    told.say("one", *said, Said("Hm.", "The button is drawn."))
+
     assert told.store.summaries.of_session(1) is None
 
 
