@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from ..archiver.store import Store, StoredObservation
 from ..core.clock import now
@@ -38,10 +39,11 @@ class Choices:
     def __init__(self, store: Store, engine: Engine) -> None:
         self._store, self._engine = store, engine
 
-    def of(self, events: Sequence[Event], filters: Filters, at_a_time: int) -> Iterator[Choice]:
+    def of(self, events: Iterable[Event], filters: Filters, at_a_time: int) -> Iterator[Choice]:
         """One choice for each event of which something satisfies the filters, in their order."""
-        for start in range(0, len(events), at_a_time):
-            yield from self._part(events[start : start + at_a_time], filters)
+        left = iter(events)
+        while part := list(islice(left, at_a_time)):
+            yield from self._part(part, filters)
 
     def by_session(self, choices: Iterable[Choice]) -> list[Choice]:
         """The first choice of each session; what was said in none stands for itself."""

@@ -1,6 +1,6 @@
 """The search engine: one query in, ranked events out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -30,8 +30,8 @@ half of the questions about coding sessions, where no answer among the first fiv
 _EMBED_ANEW = "Run `palaver archive` to embed everything anew."
 
 
-_NEWEST = 2_000
-"""Entries that are looked at where no words are given."""
+_NEWEST, _FURTHER = 2_000, 8
+"""Entries that are looked at first where no words are given, and how many times more wherever these do not do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +83,16 @@ class Engine:
         best = events[0].score if events else 0.0
         return Found(events, wording, relevant=not both or best >= _FLOOR + _MISSING * wording.absent)
 
-    def newest(self, filters: Filters) -> list[tuple[int, int]]:
-        """Events that satisfy the filters as (instant, event), newest first; undated ones last."""
+    def newest(self, filters: Filters) -> Iterator[tuple[int, int]]:
+        """All events that satisfy the filters as (instant, event), newest first, undated ones last; looked up as far as
+        they are asked for.
+        """
         self._snapshot.refresh()
-        return self._snapshot.newest(filters, _NEWEST)
+        depth, given, complete = _NEWEST, 0, False
+        while not complete:
+            found, complete = self._snapshot.newest(filters, depth)
+            yield from found[given:]
+            depth, given = _FURTHER * depth, len(found)
 
     @property
     def snapshot(self) -> Snapshot:

@@ -1,6 +1,6 @@
 """Layer 1: ranked events as hits, each shown as the observation that says it best."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -35,8 +35,8 @@ class Hits:
         """A page of the best hits for a query; with several concepts, one exchange of each conversation that has them
         all; without words, the newest. Raises `InvalidInput`.
         """
-        found = self._found(query)
-        page, further = self._page(query, found.events)
+        found = self._found(query) if query.concepts else Found([], Wording(""))
+        page, further = self._page(query, found.events if query.concepts else self._newest(query.filters))
         hits = self._shown(page, found.wording, query)
         relevant = found.relevant or query.weak
         answer = Results(
@@ -76,29 +76,30 @@ class Hits:
         terms = self._engine.snapshot.terms
         return tuple(word for word in wording.text.split() if not set(wording.respelled).isdisjoint(terms(word)))
 
+    def _newest(self, filters: Filters) -> Iterator[Event]:
+        return (Event.unranked(key) for _, key in self._engine.newest(filters))
+
     def _found(self, query: Query) -> Found:
-        if not query.concepts:
-            events = [Event.unranked(key) for _, key in self._engine.newest(query.filters)]
-            return Found(events, Wording(""))
         first, *more = query.concepts
         if more:
             events = self._engine.search_all(query.concepts, query.mode, query.filters)
             return Found(events, Wording(" ".join(query.concepts)))
         return self._engine.find(first, query.mode, query.filters)
 
-    def _page(self, query: Query, events: Sequence[Event]) -> tuple[list[Choice], bool]:
+    def _page(self, query: Query, events: Iterable[Event]) -> tuple[list[Choice], bool]:
         """As many choices as are wanted from where the cursor is, and whether there are more."""
-        sessions = query.by is Grouping.SESSION
-        start = _place(query, [event.key for event in events]) if query.cursor and not sessions else 0
+        sessions, left = query.by is Grouping.SESSION, iter(events)
+        if query.cursor and not sessions:
+            _go_on(query, (event.key for event in left))
         choices = (
-            (Choice(event) for event in events[start:])
+            (Choice(event) for event in left)
             if len(query.concepts) > 1
-            else self._choices.of(events[start:], query.filters, query.limit)
+            else self._choices.of(left, query.filters, query.limit)
         )
         if sessions:
-            grouped = self._choices.by_session(choices)
-            keys = [choice.event.key for choice in grouped]
-            choices = iter(grouped[_place(query, keys) if query.cursor else 0 :])
+            choices = iter(self._choices.by_session(choices))
+            if query.cursor:
+                _go_on(query, (choice.event.key for choice in choices))
         page = list(islice(choices, query.limit + 1))
         return page[: query.limit], len(page) > query.limit
 
@@ -159,12 +160,11 @@ class Hits:
         return sought.snippet(self._store.exchanges.texts_on(event.key, match.start_line, match.end_line))
 
 
-def _place(query: Query, keys: Sequence[int]) -> int:
-    """Where the page after the cursor begins; raises `InvalidInput` where its place is gone."""
-    try:
-        return keys.index(cursor.event_of(query)) + 1
-    except ValueError:
-        raise cursor.invalid("what the page before ended with is found no more") from None
+def _go_on(query: Query, keys: Iterator[int]) -> None:
+    """Take from these what the pages before had; raises `InvalidInput` where the place of the cursor is gone."""
+    ended = cursor.event_of(query)
+    if ended not in keys:
+        raise cursor.invalid("what the page before ended with is found no more")
 
 
 def _public(choice: Choice) -> str:

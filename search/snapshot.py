@@ -8,6 +8,7 @@ no tail of their own: a vector index with changes is the old one and a small seg
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -75,15 +76,19 @@ class Snapshot:
         share = weight * (len(absent) - len(respelled)) / len(having) if having else 0.0
         return replace(wording, respelled=respelled, absent=share)
 
-    def newest(self, filters: Filters, limit: int) -> list[tuple[int, int]]:
-        """Events that satisfy the filters as (instant, event), each once, newest first; undated ones last."""
-        found = self._read_tail().newest(filters, limit)
+    def newest(self, filters: Filters, limit: int) -> tuple[list[tuple[int, int]], bool]:
+        """Events that satisfy the filters as (instant, event), each once, newest first, undated ones last; and whether
+        these are all. An event has several entries: of `limit` entries come the events that no further entry can move.
+        """
+        lists = [self._read_tail().newest(filters, limit)]
         if self._text is not None:
-            found += self._text.newest(filters, limit, sorted(self._hidden))
+            lists.append(self._text.newest(filters, limit, sorted(self._hidden)))
+        cut = [found[-1][0] for found in lists if len(found) == limit]
         last: dict[int, int] = {}
-        for at, event in found:
-            last[event] = max(at, last.get(event, at))
-        return sorted(((at, event) for event, at in last.items()), reverse=True)[:limit]
+        for at, event in chain.from_iterable(lists):
+            if not cut or at > max(cut):
+                last[event] = max(at, last.get(event, at))
+        return sorted(((at, event) for event, at in last.items()), reverse=True), not cut
 
     def names(self, field: str) -> set[str]:
         """Every value of a field that is filtered by."""

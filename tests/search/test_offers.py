@@ -160,6 +160,31 @@ def test_without_words_the_newest_come_first(told: History) -> None:
     assert [hit.id for hit in found.hits] == ["ex-3", "ex-2", "ex-1", "ex-4"]
 
 
+@pytest.mark.parametrize("sessions", [1, 3])
+def test_a_list_without_words_ends_where_the_archive_does(
+    history: History, monkeypatch: pytest.MonkeyPatch, sessions: int
+) -> None:
+    """However many entries an event has, and whatever is undated or of the same time: pages list every event once."""
+    monkeypatch.setattr(engine, "_NEWEST", 4)
+    for name in range(sessions):
+        said = (Said(f"{n}", "steam " * 900, at=MAY_1 + n // 3 if n % 4 else None) for n in range(12))
+        history.say(f"s{name}", *said)
+        history.publish()
+    whole = [hit.id for hit in Hits(history.store, history.engine()).search(Query((), limit=50)).hits]
+    asked, seen = Query((), limit=5), list[str]()
+    while True:
+        page = Hits(history.store, history.engine()).search(asked)
+        seen += [hit.id for hit in page.hits]
+        if not page.cursor:
+            break
+        asked = replace(asked, cursor=page.cursor)
+
+    assert seen == whole
+    assert len(set(seen)) == len(seen) == 12 * sessions
+    undated = [history.store.items.load([int(one[3:])])[int(one[3:])].at is None for one in seen]
+    assert undated == sorted(undated)
+
+
 def test_sessions_may_be_asked_for(told: History) -> None:
     """By session each conversation is one result and tells how many more it has."""
     found = Hits(told.store, told.engine()).search(Query(("kettle",), Mode.TEXT, by=Grouping.SESSION))
