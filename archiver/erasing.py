@@ -11,7 +11,7 @@ from ..core.conversation import Session
 from ..core.home import Home
 from ..core.progress import Progress, silent
 from .blanking import blank, remove, remove_leftovers
-from .compression import shown
+from .compression import opened, shown
 from .copies import Copy
 from .formats import by_agent
 from .lines import split
@@ -47,15 +47,19 @@ class Erasing:
                 self._store.tombstones.cleaned([archived])
         return len(intended)
 
-    def cleaned(self, path: Path, archived: str, agent: str, copied: Copied) -> Copied:
+    def cleaned(self, path: Path, archived: str, agent: str, copied: Copied, *, masked: bool) -> Copied:
         """A copy as it may be kept, just after it was made: what was erased came along.
 
-        May be called in another thread. Raises `SourceUnreadable`.
+        In a copy that is `masked` by newer rules it is known by what the file itself says. May be called in another thread. Raises `SourceUnreadable`.
         """
         copy = Copy(self._raw.root, archived)
         try:
             with Store.open(self._home.database) as store:
-                gone = _lines_of(copy, path, Oblivion(store, self._key, erased=True))
+                known = Oblivion(store, self._key, erased=True)
+                gone = _lines_of(copy, path, known)
+                if masked:
+                    with opened(path) as file:
+                        gone |= known.lines(path, split(file))
             if gone:
                 blank(copy, gone, _openings(self._parse(archived, agent)))
             head, tail = self._raw.ends(path, copied.stat.size)

@@ -6,7 +6,9 @@ erased leaves the copies as well (`erasing.py`).
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 
 from ..core.clock import now
@@ -14,6 +16,7 @@ from ..core.conversation import UNINDEXED, Milliseconds
 from ..core.errors import InvalidInput
 from ..core.home import Home
 from ..core.progress import Progress, silent
+from .compression import opened
 from .erasing import Erasing, parsed
 from .lines import Line, split
 from .oblivion import FORGOTTEN, Oblivion
@@ -39,7 +42,7 @@ class Plan:
 
     def is_shared(self, source: Source, line: Line) -> bool:
         """Whether a line of a copy that stays is one of those that go."""
-        return source.id in self.shared and self.oblivion.line(source.path, line) in self.marks
+        return source.id in self.shared and not self.marks.isdisjoint(self.oblivion.line(source.path, line))
 
     @property
     def sources(self) -> list[Source]:
@@ -47,14 +50,14 @@ class Plan:
         touched = self.selected.sources | {number for number, lines in self.selected.lines.items() if lines}
         return [self.selector.sources[number] for number in sorted(touched)]
 
-
-class Forgetting:
-    """Forgets in one archive. Everything but planning runs under the archiver's lease."""
     @property
     def sessions(self) -> set[int]:
         """The sessions that go or lose something."""
         return self.selected.sessions | {source.session for source in self.sources if source.session is not None}
 
+
+class Forgetting:
+    """Forgets in one archive. Everything but planning runs under the archiver's lease."""
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
@@ -185,9 +188,8 @@ class Forgetting:
         for number in selected.sources | selected.lines.keys():
             source, records = selector.sources[number], self._store.sources.records_of(number)
             others = self._of_others(source, selected)
-            marks |= {
-                mark for line, mark in self._marked(source) if selected.holds(number, line) and line not in others
-            }
+            told = chain(self._marked(source), self._unmasked(source) if source.masked else ())
+            marks |= {mark for line, mark in told if selected.holds(number, line) and line not in others}
             marks |= {self._oblivion.record(each) for each, line in records.items() if selected.holds(number, line)}
         return marks
 
@@ -210,10 +212,19 @@ class Forgetting:
         return {records[record] for record in first} | {line for line, mark in self._marked(source) if mark in kept}
 
     def _marked(self, source: Source) -> Iterator[tuple[int, int]]:
-        """Every line of a copy with its mark."""
+        """Every line of a copy with each of its marks."""
         with self._raw.open(source.archived) as file:
             for line in split(file):
-                yield line.number, self._oblivion.line(source.path, line)
+                for mark in self._oblivion.line(source.path, line):
+                    yield line.number, mark
+
+    def _unmasked(self, source: Source) -> Iterator[tuple[int, int]]:
+        """The marks of the lines of an agent's file, where it still is what was masked: newer rules mask it anew."""
+        with suppress(OSError), opened(source.path) as file, self._raw.open(source.archived) as copy:
+            for theirs, ours in zip(split(file), split(copy), strict=False):
+                marks = self._oblivion.line(source.path, theirs)
+                if not marks.isdisjoint(self._oblivion.line(source.path, ours)):
+                    yield from ((ours.number, mark) for mark in marks)
 
     def _shared(
         self, selector: Selector, selected: Selected, marks: set[int], progress: Progress

@@ -87,7 +87,7 @@ class Ingest:
         oblivion = Oblivion(store, self._key)
         self._boundaries = Boundaries(home.root, Redactor(self._key), exclusion or Exclusion(), oblivion)
         self._oblivion, self._erasing = oblivion, Erasing(store, raw)
-        self._masking = Masking(store, raw.root, Masker(self._boundaries.redactor), wanted=mask)
+        self._masking = Masking(store, raw.root, Masker(self._boundaries.redactor), oblivion, wanted=mask)
         self._may_hold_erased = False
         self._waiting: list[_Taken] = []
 
@@ -201,7 +201,7 @@ class Ingest:
             return False
         try:
             if masker is not None:
-                self._masking.complete(known.archived)
+                self._masking.complete(known.archived, known)
             with self._raw.open(known.archived) as before, shown(told(path, masker), path) as after:
                 return loses_nothing(found, Session(known.agent, ""), before, after)
         except (OSError, CopyDamaged):
@@ -218,9 +218,10 @@ class Ingest:
         else:
             anew = job.continued is None or job.renewed
             copied = self._raw.copy_masked(job.path, job.archived, job.masker, anew=anew)
-        return (
-            self._erasing.cleaned(job.path, job.archived, job.format.agent, copied) if self._may_hold_erased else copied
-        )
+        if not self._may_hold_erased:
+            return copied
+        masked = job.masker is not None
+        return self._erasing.cleaned(job.path, job.archived, job.format.agent, copied, masked=masked)
 
     def _take_up_containers(self, found: Iterable[Transcript], done: int, progress: Progress, tally: Pass) -> None:
         """Take up what containers hold, each conversation as a transcript of its own."""

@@ -19,7 +19,9 @@ from ..core.report import Pass
 from .compression import DOCUMENT, SUFFIX, shown
 from .copies import SEALED, UNFINISHED, Copy
 from .document import LIMIT
+from .lines import split
 from .masker import Masker
+from .oblivion import Oblivion
 from .redaction import VERSION
 from .renewal import rewritten
 from .seekable import Seekable, pack
@@ -43,18 +45,23 @@ _BLOCK: Final = 1 << 16
 class Masking:
     """Masks copies that were made before the setting, or by older rules. Runs under the archiver's lease."""
 
-    def __init__(self, store: Store, root: Path, masker: Masker, *, wanted: bool) -> None:
+    def __init__(self, store: Store, root: Path, masker: Masker, oblivion: Oblivion, *, wanted: bool) -> None:
         """`wanted`: what the settings say. A copy that is masked goes on so whatever they say."""
         self._store, self._root, self._masker, self._wanted = store, root, masker, wanted
+        self._oblivion = oblivion
         self._looked = not wanted
 
     def masker(self, known: Source | None) -> Masker | None:
         """What masks the copy of a source, or of a new one; None for a copy that is what its agent wrote."""
         return self._masker if self._wanted or (known is not None and known.masked) else None
 
-    def complete(self, archived: str) -> None:
+    def complete(self, archived: str, source: Source | None) -> None:
         """Mask a copy before anything is compared with it. Raises `OSError` and `CopyDamaged`."""
-        mask(Copy(self._root, archived), self._masker)
+        copy = Copy(self._root, archived)
+        if source is not None and source.masked != VERSION and self._oblivion:
+            with shown(copy.open(), copy.plain) as file, self._store.transaction():
+                self._oblivion.carry_over(source.path, split(file))
+        mask(copy, self._masker)
 
     def run(self, tally: Pass, progress: Progress = silent, budget: float = BUDGET) -> None:
         """Mask the oldest first for `budget` seconds. A copy that cannot be masked stays as it is and is reported."""
@@ -65,7 +72,7 @@ class Masking:
                 return
             progress(done, len(waiting))
             try:
-                self.complete(source.archived)
+                self.complete(source.archived, source)
                 self._note(source)
             except SourceUnreadable as problem:
                 tally.problems.append(problem)

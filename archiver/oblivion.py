@@ -2,6 +2,9 @@
 
 A line that carries an id or a time is known by its content wherever it stands; any other only where it stood, because
 two people may say the same. A record is known by its id, which forks and resumed sessions repeat in lines of their own.
+
+A line with secrets has two marks, one as it is and one as it is masked: its copy may hold either, and newer rules for
+secrets mask it differently.
 """
 
 import hashlib
@@ -34,12 +37,15 @@ class Oblivion:
     def __bool__(self) -> bool:
         return self._store.tombstones.exist(erased=self._erased)
 
-    def line(self, path: Path, line: Line) -> int:
-        """The mark of a line of an agent's file, the same whether or not its secrets are masked."""
-        data = self._masker.masked(line.data + b"\n")
-        if _OWN.search(data):
-            return self._mark(b"line", data)
-        return self._mark(b"place", os.fsencode(path) + b"\0%d" % line.number)
+    def line(self, path: Path, line: Line) -> set[int]:
+        """The marks of a line of an agent's file: as it is, and as it is masked by the present rules."""
+        data = line.data + b"\n"
+        return {self._line(path, line.number, told) for told in (data, self._masker.masked(data))}
+
+    def _line(self, path: Path, number: int, told: bytes) -> int:
+        if _OWN.search(told):
+            return self._mark(b"line", told)
+        return self._mark(b"place", os.fsencode(path) + b"\0%d" % number)
 
     def record(self, record: str) -> int:
         """The mark of a record by its id."""
@@ -55,8 +61,8 @@ class Oblivion:
         waiting = iter(lines)
         while part := list(islice(waiting, _TOGETHER)):
             marks = {line.number: self.line(path, line) for line in part}
-            known = self._store.tombstones.known(set(marks.values()), erased=self._erased)
-            found |= {number for number, mark in marks.items() if mark in known}
+            known = self._store.tombstones.known(set[int]().union(*marks.values()), erased=self._erased)
+            found |= {number for number, told in marks.items() if told & known}
             found |= {line.number for line in part if is_blanked(line.data)}
         return found
 
@@ -72,8 +78,19 @@ class Oblivion:
             return
         for row in rows:
             line = Line(0, 0, len(row), row.removesuffix(b"\n").removesuffix(b"\r"), complete=True, oversized=False)
-            if not self._store.tombstones.known([self.line(path, line)], erased=self._erased):
+            if not self._store.tombstones.known(self.line(path, line), erased=self._erased):
                 yield row
+
+    def carry_over(self, path: Path, lines: Iterable[Line]) -> None:
+        """Before lines that were masked are masked anew: what is forgotten of them is to be known by newer rules, too.
+
+        The caller opens the transaction.
+        """
+        for line in lines:
+            marks = self.line(path, line)
+            if len(marks) > 1:
+                for mark in self._store.tombstones.known(marks):
+                    self._store.tombstones.join(mark, marks)
 
     def _mark(self, kind: bytes, told: bytes) -> int:
         digest = hashlib.blake2b(told, digest_size=8, key=self._key, person=kind).digest()

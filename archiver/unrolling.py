@@ -109,7 +109,7 @@ class Unroller:
             conversation = replace(conversation, rows=lambda: erased.without(conversation.path, told()))
         masker = self._masking.masker(source)
         if masker is not None:
-            self._masking.complete(archived)
+            self._masking.complete(archived, source)
             said, masked = conversation.rows, masker.masked
             conversation = replace(conversation, rows=lambda: map(masked, said()))
         size, grown = unroll(conversation, known, copy)

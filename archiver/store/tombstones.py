@@ -61,6 +61,13 @@ class Tombstones:
         )
         return {cast(int, row[0]) for row in rows}
 
+    def join(self, mark: int, others: Collection[int]) -> None:
+        """What is known by this mark is to be known by the others, too."""
+        self._db.run_many(
+            "INSERT OR IGNORE INTO tombstone SELECT ?, forgetting FROM tombstone WHERE mark = ?",
+            [(other, mark) for other in others],
+        )
+
     def all(self) -> list[Forgotten]:
         """Every forgetting, newest first."""
         rows = self._db.rows(

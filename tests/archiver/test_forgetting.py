@@ -7,11 +7,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from palaver.archiver import ingest, masking, rereading
 from palaver.archiver.forgetting import KEPT, Forgetting, Plan
+from palaver.archiver.ingest import Ingest
 from palaver.archiver.originals import Originals
+from palaver.archiver.redaction import rules, scanner
 from palaver.archiver.sealing import Sealer
 from palaver.archiver.selection import Selector
-from palaver.archiver.store import State
+from palaver.archiver.store import State, sources
+from palaver.archiver.transcripts import in_paths
 from palaver.core import ids
 from palaver.core.clock import now
 from palaver.core.errors import InvalidInput, SourceUnreadable
@@ -27,6 +31,26 @@ OTHER = "33333333-0000-4000-8000-000000000003"
 def history(tmp_path: Path) -> Iterator[History]:
     with History(tmp_path) as made:
         yield made
+
+
+@pytest.fixture
+def newer_rules(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """Called, it gives out rules that know one more kind of secret."""
+
+    def give_out() -> None:
+        known = (*rules.rules(), rules.Rule("corp", r"(CORPKEY-[a-z0-9]{16})", ("corpkey",)))
+        monkeypatch.setattr(scanner, "rules", lambda: known)
+        for module in (ingest, masking, rereading, sources):
+            monkeypatch.setattr(module, "VERSION", "newer")
+        _forget_rules()
+
+    yield give_out
+    _forget_rules()
+
+
+def _forget_rules() -> None:
+    scanner.signs.cache_clear()
+    scanner.detectors.cache_clear()
 
 
 def plan(history: History, wanted: Wanted) -> Plan:
@@ -200,6 +224,41 @@ def test_what_a_session_said_in_another_file_outlives_the_end_of_a_forgetting(hi
 
     assert asked(history) == ["alpha?", "beta?"]
     assert b"one?" not in said(history)
+
+
+@pytest.mark.parametrize("erase", [False, True])
+@pytest.mark.parametrize("mask", [False, True])
+def test_newer_rules_for_secrets_do_not_bring_it_back(
+    tmp_path: Path, newer_rules: Callable[[], None], mask: bool, erase: bool
+) -> None:
+    """What was forgotten stays so when newer rules mask it differently, in copies that are masked and in others."""
+    with History(tmp_path) as history:
+
+        def archive() -> None:
+            Ingest(history.store, history.raw, mask=mask).run(in_paths([history.folder]))
+
+        lines = [
+            *talk("with CORPKEY-abcdefgh12345678 one"),
+            *talk("with CORPKEY-abcdefgh12345678 and ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8 two"),
+        ]
+        for place, line in enumerate(lines):  # nothing but the line itself tells what it is
+            line.pop("uuid")
+            line.pop("parentUuid", None)
+            line["timestamp"] = f"2026-03-04T10:00:0{place}.000Z"
+        path = history.write(lines)
+        archive()
+        first, second = (ids.show("exchange", each.key) for each in history.stored())
+        forget(history, first, erase=erase)
+        forget(history, second)
+        assert asked(history) == []
+
+        newer_rules()
+        archive()
+        assert asked(history) == []
+
+        path.write_bytes(written(talk("before")) + path.read_bytes())
+        archive()
+        assert asked(history) == ["before?"]
 
 
 def test_what_was_forgotten_can_be_had_back(history: History) -> None:
