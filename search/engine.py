@@ -11,7 +11,7 @@ from ..core.disclosure import Filters, Mode
 from ..core.errors import ModelUnavailable
 from .embedder import Embedder, load, model_of
 from .findings import Matches, Nears, Numbers
-from .fusion import Event, gather
+from .fusion import Event, gather, joined
 from .generation import Generations
 from .segment import Array
 from .snapshot import Snapshot
@@ -99,14 +99,21 @@ class Engine:
         """The view of the archive that the last search had."""
         return self._snapshot
 
-    def search_all(self, concepts: Sequence[str], mode: Mode, filters: Filters) -> list[Event]:
-        """For each conversation in which every concept is present, its best event; by mean score."""
-        found = [self._by_session(self.search(concept, mode, filters)) for concept in concepts]
-        ranked: list[tuple[float, Event]] = []
-        for session in set(found[0]).intersection(*found[1:]):
-            events = [of_one[session] for of_one in found]
-            ranked.append((sum(event.score for event in events), max(events, key=lambda event: event.score)))
-        return [event for _, event in sorted(ranked, key=lambda pair: (-pair[0], pair[1].key))]
+    def find_all(self, concepts: Sequence[str], mode: Mode, filters: Filters) -> Found:
+        """For each conversation in which every concept is present its best event, by the mean of what the concepts
+        score there; what was said in no conversation has them all by itself.
+        """
+        found = [self.find(concept, mode, filters) for concept in concepts]
+        places = [self._by_place(each.events) for each in found]
+        events = [
+            joined(concepts, [of_one[place] for of_one in places]) for place in set(places[0]).intersection(*places[1:])
+        ]
+        respelled = tuple(term for each in found for term in each.wording.respelled)
+        return Found(
+            sorted(events, key=lambda event: (-event.score, event.key)),
+            Wording(" ".join(each.wording.text for each in found), respelled=respelled),
+            relevant=all(each.relevant for each in found),
+        )
 
     def nearest(self, text: str, filters: Filters, limit: int, vector: Array | None = None) -> Nears:
         """The vectors nearest to a text, best first; none where the model is missing. What changed since the index was
@@ -125,14 +132,16 @@ class Engine:
         """The name of the model that made the vectors."""
         return self._snapshot.model
 
-    def _by_session(self, events: Sequence[Event]) -> dict[int, Event]:
-        """The best event of each conversation in which the concept is present."""
+    def _by_place(self, events: Sequence[Event]) -> dict[tuple[int, int], Event]:
+        """The best event of each conversation in which the concept is present, by its number; what was said in none is
+        a place of its own, by its key.
+        """
         present = [event for event in events if event.words >= _PRESENT_WORDS or event.meaning >= _PRESENT_MEANING]
         items = self._store.items.load([event.key for event in present])
-        best: dict[int, Event] = {}
+        best: dict[tuple[int, int], Event] = {}
         for event in present:
-            if event.key in items and items[event.key].session:
-                best.setdefault(items[event.key].session, event)
+            session = items[event.key].session if event.key in items else 0
+            best.setdefault((session, 0 if session else event.key), event)
         return best
 
     def _vectors(self, wording: Wording, events: Numbers, filters: Filters) -> Nears:

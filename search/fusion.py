@@ -7,7 +7,8 @@ person asked is the best key to what they half remember, so prompts count apart 
 What was said just before and after counts a little: work on one thing goes on from one exchange to the next.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -44,6 +45,8 @@ class Event:
     """The row of the best match; -1 where no word was found."""
     _matches: Matches
     _nears: Nears
+    _concepts: tuple[Part, ...] = ()
+    """What each of several concepts adds to the score, where several were asked for."""
 
     @classmethod
     def unranked(cls, key: int) -> "Event":
@@ -58,6 +61,8 @@ class Event:
     @property
     def parts(self) -> tuple[Part, ...]:
         """What the score is made of: the points, added one after the other, are the score, to the last bit."""
+        if self._concepts:
+            return self._concepts
         values = (self.words, self.words_around, max(0.0, self.prompt), self.meaning, self.meaning_around)
         rows = zip(NAMES, values, _SHARES, strict=True)
         return tuple(Part(name, value, share * value) for name, value, share in rows)
@@ -74,6 +79,15 @@ class Event:
     def own(self, item: int) -> float:
         """How well one item of the event matches by itself."""
         return self.words_of(item) + float(self._nears.similarity[self._nears.item == item].max(initial=0.0))
+
+
+def joined(concepts: Sequence[str], events: Sequence[Event]) -> Event:
+    """The best of these, the events of one place that each concept found, with the mean of their scores as its own."""
+    parts = tuple(
+        Part(concept, event.score, event.score / len(events)) for concept, event in zip(concepts, events, strict=True)
+    )
+    best = max(events, key=lambda event: event.score)
+    return replace(best, score=sum(part.points for part in parts), _concepts=parts)
 
 
 def gather(matches: Matches, nears: Nears) -> list[Event]:

@@ -32,8 +32,8 @@ class Hits:
         self._store, self._engine, self._choices = store, engine, Choices(store, engine)
 
     def search(self, query: Query) -> Results:
-        """A page of the best hits for a query; with several concepts, one exchange of each conversation that has them
-        all; without words, the newest. Raises `InvalidInput`.
+        """A page of the best hits for a query; with several concepts, what says best in each conversation that has
+        them all; without words, the newest. Raises `InvalidInput`.
         """
         found = self._found(query) if query.concepts else Found([], Wording(""))
         page, further = self._page(query, found.events if query.concepts else self._newest(query.filters))
@@ -82,8 +82,7 @@ class Hits:
     def _found(self, query: Query) -> Found:
         first, *more = query.concepts
         if more:
-            events = self._engine.search_all(query.concepts, query.mode, query.filters)
-            return Found(events, Wording(" ".join(query.concepts)))
+            return self._engine.find_all(query.concepts, query.mode, query.filters)
         return self._engine.find(first, query.mode, query.filters)
 
     def _page(self, query: Query, events: Iterable[Event]) -> tuple[list[Choice], bool]:
@@ -91,11 +90,7 @@ class Hits:
         sessions, left = query.by is Grouping.SESSION, iter(events)
         if query.cursor and not sessions:
             _go_on(query, (event.key for event in left))
-        choices = (
-            (Choice(event) for event in left)
-            if len(query.concepts) > 1
-            else self._choices.of(left, query.filters, query.limit)
-        )
+        choices = self._choices.of(left, query.filters, query.limit)
         if sessions:
             choices = iter(self._choices.by_session(choices))
             if query.cursor:

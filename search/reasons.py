@@ -67,7 +67,7 @@ class Reasons:
             return [key for _, key in self._engine.newest(filters)]
         first, *more = query.concepts
         if more:
-            return [event.key for event in self._engine.search_all(query.concepts, query.mode, filters)]
+            return [event.key for event in self._engine.find_all(query.concepts, query.mode, filters).events]
         found = self._engine.find(first, query.mode, filters)
         best = found.events[0].score if found.events and found.relevant else 1.0
         return [event.key for event in found.events if event.score >= _CLEAR * best]

@@ -104,19 +104,19 @@ def test_the_model_of_the_vectors_embeds_the_query(told: History, monkeypatch: p
 
 def test_all_concepts_in_one_conversation(told: History) -> None:
     """With several concepts a conversation is found where each of them is present, in whichever exchange."""
-    found = told.engine().search_all(["kettle", "copper"], Mode.TEXT, NO_FILTERS)
-    apart = told.engine().search_all(["brass", "water"], Mode.TEXT, NO_FILTERS)
+    found = told.engine().find_all(["kettle", "copper"], Mode.TEXT, NO_FILTERS).events
+    apart = told.engine().find_all(["brass", "water"], Mode.TEXT, NO_FILTERS).events
 
     assert keys(found) == [5]
     assert len(apart) == 1
     assert apart[0].key in {1, 2}
-    assert told.engine().search_all(["kettle", "unicorn"], Mode.TEXT, NO_FILTERS) == []
+    assert told.engine().find_all(["kettle", "unicorn"], Mode.TEXT, NO_FILTERS).events == []
 
 
 def test_concepts_under_filters(told: History) -> None:
     """Filters hold for every concept."""
-    assert keys(told.engine().search_all(["kettle", "copper"], Mode.TEXT, Filters(projects=("tea",)))) == []
-    assert keys(told.engine().search_all(["kettle", "copper"], Mode.TEXT, Filters(projects=("both",)))) == [5]
+    assert keys(told.engine().find_all(["kettle", "copper"], Mode.TEXT, Filters(projects=("tea",))).events) == []
+    assert keys(told.engine().find_all(["kettle", "copper"], Mode.TEXT, Filters(projects=("both",))).events) == [5]
 
 
 @pytest.mark.parametrize("query", HOSTILE.values(), ids=HOSTILE)
@@ -136,4 +136,4 @@ def test_the_same_question_has_the_same_answer(told: History) -> None:
 def test_an_empty_archive_has_no_answers(history: History) -> None:
     """Nothing is found in nothing."""
     assert history.engine().search("kettle", Mode.BOTH, NO_FILTERS) == []
-    assert history.engine().search_all(["kettle", "pan"], Mode.BOTH, NO_FILTERS) == []
+    assert history.engine().find_all(["kettle", "pan"], Mode.BOTH, NO_FILTERS).events == []

@@ -7,9 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from palaver.core import ids
 from palaver.core.clock import day_end, day_start
 from palaver.core.disclosure import Filters, Hit, Mode, Query
+from palaver.core.memory import Memory
 from palaver.core.observation import Observation, ObservationType
+from palaver.search import engine
 
 from .history import LINES, NO_FILTERS, History, Said, learned
 
@@ -90,15 +93,55 @@ def test_one_hit_per_exchange(history: History) -> None:
     assert history.ids("brass kettle", mode=Mode.TEXT) == [f"obs-{best}"]
 
 
-def test_several_concepts_show_exchanges(history: History) -> None:
-    """A search for several concepts shows one exchange of each conversation that has them all."""
+def test_several_concepts_are_found_in_one_conversation(history: History) -> None:
+    """A search for several concepts shows what says best in each conversation that has them all, observations too."""
     first, _ = history.say("one", Said("brass kettle", LONG), Said("unrelated"))
-    history.learn(first, learned("brass kettle", lines=(1, 1)))
+    [insight] = history.learn(first, learned("the valve of the kettle was cleaned"))
     history.say("two", Said("brass kettle"))
 
     results = history.search("kettle", "valve", mode=Mode.TEXT)
 
-    assert ([hit.id for hit in results.hits], results.total) == ([f"ex-{first}"], 1)
+    assert ([hit.id for hit in results.hits], results.total) == ([f"obs-{insight}"], 1)
+
+
+def test_several_concepts_order_by_what_they_show(history: History) -> None:
+    """The score is the mean over the concepts, has a part for each, and orders the list."""
+    history.say("one", Said("kettle kettle"), Said("the valve, somewhere among many other words of a sentence"))
+    history.say("two", Said("kettle"), Said("valve"), Said("kettle valve"))
+    history.embed()
+
+    hits = history.search("kettle", "valve").hits
+
+    assert len(hits) == 2
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    for hit in hits:
+        assert [part.name for part in hit.parts] == ["kettle", "valve"]
+        assert [part.points for part in hit.parts] == [part.value / 2 for part in hit.parts]
+        assert sum(part.points for part in hit.parts) == hit.score
+
+
+def test_several_concepts_find_what_was_said_in_no_conversation(history: History) -> None:
+    """A memory that has them all is found; two memories with one each are not."""
+    with history.store.transaction():
+        keys = [
+            history.store.memories.insert(Memory(text), 1)
+            for text in ("The kettle has a valve.", "A kettle.", "A valve.")
+        ]
+
+    assert history.ids("kettle", "valve", mode=Mode.TEXT) == [ids.show("memory", keys[0])]
+
+
+def test_several_concepts_have_the_floor_of_each(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one of the concepts finds nothing relevant there are no hits, and the nearest are named as weak."""
+    history.say("one", Said("brass kettle", LONG))
+    history.embed()
+    monkeypatch.setattr(engine, "_FLOOR", 0.9)
+
+    found = history.search("kettle", "valve")
+
+    assert found.hits == ()
+    assert found.why is not None
+    assert len(found.why.weak) == 1
 
 
 def test_the_limit_is_kept(history: History) -> None:
