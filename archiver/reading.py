@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -13,11 +13,11 @@ from .exclusion import Exclusion
 from .formats import Format
 from .lines import split
 from .oblivion import FORGOTTEN, Oblivion
-from .parsing import Parsed, parse
+from .parsing import REPEATED, Parsed, parse
 from .recursion import leave_out
 from .redaction import Redactor
 from .resume import Resume
-from .store import Place, Source
+from .store import Place, Repetition, Source
 from .text import heading_of, one_line, plan_in
 from .withholding import withhold, withhold_all
 
@@ -36,7 +36,7 @@ class Boundaries:
 
     home: Path
     redactor: Redactor
-    exclusion: Exclusion = field(default_factory=Exclusion)
+    exclusion: Exclusion
     oblivion: Oblivion | None = None
 
 
@@ -55,11 +55,18 @@ class Reading:
         """Titles that name a record, which may belong to another session."""
         self.forgotten: dict[str, int] = {}
         """Records that a person had forgotten, and the lines they stand on."""
+        self.repetitions: list[Repetition] = []
+        """Lines that say again what another file said first."""
 
     @property
     def first(self) -> int:
         """The ordinal of the first exchange that was read."""
         return self._found.start.ordinal
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it began at the first line."""
+        return self._found.start == Resume()
 
     @property
     def lines(self) -> int:
@@ -89,16 +96,27 @@ class Reading:
             self._found = self._parse(file, Resume())
             elsewhere = self._known_elsewhere()
         if elsewhere:
+            lines = self.records
             self._found = self._parse(file, self._found.start, elsewhere.keys())
+            self.repetitions = [
+                Repetition(*place, lines[record]) for record, place in elsewhere.items() if place[0] != self._source.id
+            ]
         self._forget(file)
         self._leave_out()
         for note in self._found.notes:
             self._note(note)
         self._describe()
         self._account()
+        if self._is_unindexed or self._is_forgotten:
+            self.repetitions = []
 
     def _parse(self, file: BinaryIO, start: Resume, repeated: Collection[str] = frozenset()) -> Parsed:
         return parse(self._format, self._session, start, file, self._boundaries.redactor, repeated)
+
+    @property
+    def _is_forgotten(self) -> bool:
+        """Whether only what it repeats is left of it."""
+        return self._source.coverage.keys() == {FORGOTTEN, REPEATED}
 
     @property
     def _is_unindexed(self) -> bool:

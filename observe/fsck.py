@@ -4,7 +4,7 @@ Repaired is what is derived, or can be copied once more from an agent's file. No
 ever deleted that was said.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from ..archiver.exclusion import Exclusion
@@ -35,11 +35,20 @@ _PATIENCE: Final = 30.0
 """Seconds to wait for another process that takes transcripts up."""
 
 
-def fsck(home: Home, model: str | None = None, *, repair: bool = False, report: Reporter = silent) -> Checkup:
+def fsck(
+    home: Home,
+    model: str | None = None,
+    exclude: Sequence[str] = (),
+    *,
+    repair: bool = False,
+    report: Reporter = silent,
+) -> Checkup:
     """Compare everything, and with `repair` mend what can be. Raises `StoreMissing`, `StoreBusy` and `LeaseHeld`.
 
-    `model` is the one whose vectors an index holds, the packaged one by default; it is not loaded.
+    `model` is the one whose vectors an index holds, the packaged one by default; it is not loaded. What is read again
+    leaves out the folders in `exclude`, as an archiver does; raises `ConfigInvalid` for a bad pattern.
     """
+    exclusion = Exclusion(exclude)
     checkup = Checkup(home.root)
     try:
         damage = damage_of(home)
@@ -53,7 +62,7 @@ def fsck(home: Home, model: str | None = None, *, repair: bool = False, report: 
         checkup.findings.append(Finding("database", "; ".join(damage[:3]), RECOVER))
         return checkup
     with Store.open(home.database) as store, store.leases.hold(ARCHIVER, _PATIENCE):
-        _Fsck(home, store, checkup, report, model or DEFAULT_MODEL, repair=repair).run()
+        _Fsck(home, store, checkup, report, model or DEFAULT_MODEL, exclusion, repair=repair).run()
     return checkup
 
 
@@ -70,10 +79,18 @@ class _Fsck:
     """One look at everything, part by part."""
 
     def __init__(
-        self, home: Home, store: Store, checkup: Checkup, report: Reporter, model: str, *, repair: bool
+        self,
+        home: Home,
+        store: Store,
+        checkup: Checkup,
+        report: Reporter,
+        model: str,
+        exclusion: Exclusion,
+        *,
+        repair: bool,
     ) -> None:
         self._home, self._store, self._checkup, self._report = home, store, checkup, report
-        self._model, self._repair = model, repair
+        self._model, self._exclusion, self._repair = model, exclusion, repair
         self._raw = RawArchive(home.archive)
         self._comparable = True
         """Whether rows can be read, so that copies and index can be held against them."""
@@ -115,7 +132,7 @@ class _Fsck:
     def _reread(self) -> Pass:
         key = self._home.key()
         oblivion = Oblivion(self._store, key)
-        boundaries = Boundaries(self._home.root, Redactor(key), Exclusion(), oblivion)
+        boundaries = Boundaries(self._home.root, Redactor(key), self._exclusion, oblivion)
         tally = Pass()
         Rereading(self._store, self._raw, boundaries).run(tally, self._stage("Reading"), float("inf"))
         return tally

@@ -1,9 +1,10 @@
 """Rebuilding: the index made anew from the store, and the store from the copies."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from ..archiver.erasing import Erasing
+from ..archiver.exclusion import Exclusion
 from ..archiver.ingest import Ingest
 from ..archiver.inspection import names
 from ..archiver.oblivion import Oblivion
@@ -36,14 +37,21 @@ def rebuild_index(home: Home, model: str | None = None, report: Reporter = silen
 
 
 def rebuild_from_archive(
-    home: Home, transcripts: Iterable[Transcript], model: str | None = None, report: Reporter = silent
+    home: Home,
+    transcripts: Iterable[Transcript],
+    model: str | None = None,
+    report: Reporter = silent,
+    exclude: Sequence[str] = (),
+    *,
+    mask: bool = False,
 ) -> Rebuilt:
     """Read every copy again, those without a row among them, then make the index anew.
 
     Without a database one is made; `transcripts`, the files that agents still have, tell where copies come from. What
     was learned and embedded is kept where it still holds. A database that is damaged is left alone: raises
-    `StoreCorrupt`. Can be interrupted: the next pass goes on.
+    `StoreCorrupt`. Can be interrupted: the next pass goes on. `exclude` and `mask` are those of `Pipeline`.
     """
+    exclusion = Exclusion(exclude)
     if not home.database.exists() and not any(names(home.archive)):
         raise StoreMissing(home.root)
     damage = damage_of(home) if home.database.exists() else []
@@ -52,24 +60,30 @@ def rebuild_from_archive(
     home.make()
     with Store.create(home.database) as store:
         with store.leases.hold(ARCHIVER, _PATIENCE):
-            reread, recovered, problems = _read_all(home, store, transcripts, report)
+            ingest = Ingest(store, RawArchive(home.archive), exclusion, mask=mask)
+            reread, recovered, problems = _read_all(home, store, ingest, exclusion, transcripts, report)
         observe_pending(store, _stage(report, "Observing"))
         made = _index(home, store, model, report)
     return Rebuilt(made.generation, made.entries, made.vectors, reread, recovered, problems)
 
 
 def _read_all(
-    home: Home, store: Store, transcripts: Iterable[Transcript], report: Reporter
+    home: Home,
+    store: Store,
+    ingest: Ingest,
+    exclusion: Exclusion,
+    transcripts: Iterable[Transcript],
+    report: Reporter,
 ) -> tuple[int, int, list[Finding]]:
     raw = RawArchive(home.archive)
     oblivion = Oblivion(store, home.key())
-    boundaries = Boundaries(home.root, Redactor(home.key()), oblivion=oblivion)
+    boundaries = Boundaries(home.root, Redactor(home.key()), exclusion, oblivion)
     Erasing(store, raw).finish()
     again = Pass()
     with store.transaction():
         store.sources.outdate()
     Rereading(store, raw, boundaries).run(again, _stage(report, "Reading"), float("inf"))
-    taken = Ingest(store, raw).run(transcripts, _stage(report, "Archiving"))
+    taken = ingest.run(transcripts, _stage(report, "Archiving"))
     recovered = Recovery(store, raw, boundaries).run(_stage(report, "Recovering"))
     problems = [*again.problems, *taken.problems, *recovered.problems]
     return again.reread, recovered.changed, [_finding(problem) for problem in problems]

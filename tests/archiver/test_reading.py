@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from palaver.archiver.exclusion import Exclusion
 from palaver.archiver.formats.claude_code import ClaudeCode
 from palaver.archiver.parsing import PARSED, REPEATED
 from palaver.archiver.reading import Boundaries, Reading, entitle, project_of, title_of
@@ -18,7 +19,7 @@ from palaver.core.conversation import Fact, Note, Session, SessionKind
 from .formats.claude import replied, said, text, written
 from .history import FORK, ORIGINAL, talk
 
-BOUNDARIES = Boundaries(Path("/home/demo/palaver"), Redactor(b"k" * 32))
+BOUNDARIES = Boundaries(Path("/home/demo/palaver"), Redactor(b"k" * 32), Exclusion())
 MODE = {"type": "mode", "mode": "normal", "sessionId": ORIGINAL}
 
 

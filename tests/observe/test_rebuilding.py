@@ -1,5 +1,7 @@
 """Can the index be made anew from the database, and the database from the copies?"""
 
+# pyright: reportPrivateUsage=false
+
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.copies import Copy
+from palaver.archiver.exclusion import Exclusion
+from palaver.archiver.ingest import Ingest
 from palaver.archiver.inspection import names
 from palaver.archiver.store import Store
 from palaver.archiver.transcripts import in_paths
@@ -14,11 +18,15 @@ from palaver.core.disclosure import Mode, Query
 from palaver.core.errors import StoreCorrupt, StoreMissing
 from palaver.core.home import Home
 from palaver.core.memory import Memory
+from palaver.observe import fsck as checking
+from palaver.observe import rebuilding
 from palaver.observe.fsck import fsck
 from palaver.observe.rebuilding import rebuild_from_archive, rebuild_index
 from palaver.search.layers import Layers
 
 from .. import demo
+from ..archiver.history import FORK, History, talk
+from ..search.fake_embedder import FakeEmbedder
 
 WORDS = ("tide", "seed", "test", "error", "plan")
 
@@ -36,6 +44,13 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def home(pristine: Path, tmp_path: Path) -> Home:
     shutil.copytree(pristine / "palaver", tmp_path / "palaver")
     return Home(tmp_path / "palaver")
+
+
+@pytest.fixture
+def lexical(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No model is loaded."""
+    for module in (rebuilding, checking):
+        monkeypatch.setattr(module, "load", lambda _: FakeEmbedder())
 
 
 def answers(home: Home, mode: Mode = Mode.BOTH) -> list[tuple[str, str, float]]:
@@ -138,3 +153,41 @@ def test_a_damaged_database_is_not_replaced(home: Home) -> None:
 
     assert "out of the way" in raised.value.hint
     assert home.database.read_bytes() == before
+
+
+@pytest.mark.usefixtures("lexical")
+def test_what_is_excluded_stays_so(tmp_path: Path) -> None:
+    """Neither a rebuild nor a repair takes up what the settings exclude, in a file of its own or amid others."""
+    with History(tmp_path) as history:
+        hidden = talk("hidden", project="/home/demo/secret-client")
+        history.write([*talk("one"), *hidden])
+        history.write(talk("apart", session=FORK, project="/home/demo/secret-client"), FORK, project="secret-client")
+        transcripts = list(in_paths([history.folder]))
+        Ingest(history.store, history.raw, Exclusion(["secret-*"])).run(transcripts)
+        copies = set(history.archive_files())
+
+        rebuild_from_archive(history.home, transcripts, exclude=["secret-*"])
+
+        assert set(history.archive_files()) == copies
+        assert history.prompts() == ["one?"]
+        with history.store.transaction():
+            history.store._database.run("UPDATE source SET lines = lines + 1")
+        assert fsck(history.home, exclude=["secret-*"], repair=True).findings
+        assert history.prompts() == ["one?"]
+
+
+@pytest.mark.usefixtures("lexical")
+def test_copies_are_masked_as_the_settings_say(tmp_path: Path) -> None:
+    """What a rebuild copies is masked where a person chose so."""
+    secret = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+    with History(tmp_path) as history:
+        history.write(talk(f"one {secret}"))
+        transcripts = list(in_paths([history.folder]))
+        Ingest(history.store, history.raw, mask=True).run(transcripts)
+    lost(history.home)
+
+    rebuild_from_archive(history.home, transcripts, mask=True)
+
+    files = history.archive_files()
+    assert len(files) == 1
+    assert not any(secret.encode() in data for data in files.values())

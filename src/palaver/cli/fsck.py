@@ -25,8 +25,9 @@ def fsck(*, repair: bool, as_json: bool) -> None:
     from palaver.observe.fsck import fsck as check
 
     home = Home.find()
+    config = Config.read(home.config)
     with progress_bars() as report:
-        found = check(home, Config.read(home.config).model, repair=repair, report=report)
+        found = check(home, config.model, config.exclude, repair=repair, report=report)
     if as_json:
         from palaver.templates.checkup_shapes import checkup_json
 

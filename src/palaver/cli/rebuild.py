@@ -30,7 +30,8 @@ def rebuild(*, from_archive: bool, as_json: bool) -> None:
         if from_archive:
             from palaver.archiver.transcripts import of_this_user
 
-            made = rebuild_from_archive(home, of_this_user(), config.model, report)
+            mask = config.mask_archive
+            made = rebuild_from_archive(home, of_this_user(), config.model, report, config.exclude, mask=mask)
         else:
             made = rebuild_index(home, config.model, report)
     if as_json:
