@@ -30,13 +30,18 @@ class Answers:
         """What this job asks; None, and the job is forgotten, when it says something else or is private by now."""
         stored = self._stored(job.exchange)
         if stored is not None and not self._privacy.covers(stored):
-            known = self._store.observations.latest(stored.session, stored.key, _KNOWN)
-            request = self._requests.about(stored, known)
+            request = self._requests.about(stored, self._known(stored))
             if request.digest == job.digest:
                 return request
         with self._store.transaction():
             self._store.jobs.drop(job)
         return None
+
+    def _known(self, stored: StoredExchange) -> list[Observation]:
+        """What the session taught before; what it taught in a private folder is not told."""
+        latest = self._store.observations.latest(stored.session, stored.key, _KNOWN)
+        exchanges = self._store.exchanges.load([each.exchange for each in latest])
+        return [each.observation for each in latest if not self._privacy.covers(exchanges[each.exchange])]
 
     def settle(self, job: Job | None, call: int, answer: Answer, *, batch: bool = False) -> None:
         """Save what an answer is worth in one transaction: its price, the observations, the end of the job.

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from ..archiver.store import Store, StoredObservation
 from ..core import ids
+from ..core.conversation import Session
 from ..core.memory import HeldMemory, Memory, project_namespace
 from ..core.observation import Evidence
 from ..core.origin import Origin
@@ -15,6 +16,8 @@ from .memory import MemoryCore
 from .rules.phrases import anywhere
 
 SOURCE = "conversation"
+OBSERVATION = "observation"
+"""Where a candidate's metadata names what it was learned from: it is forgotten with it."""
 IMPORTANCE = 0.3
 """Below what anybody says explicitly: a candidate never pushes out what was meant to be remembered."""
 _LASTING = anywhere(
@@ -27,10 +30,10 @@ _LASTING = anywhere(
 def candidates(store: Store) -> Iterator[Memory]:
     """Each lasting preference that a person stated, as a memory of its project, first wording first."""
     for stored in store.observations.by_people():
-        project = store.sessions.load(stored.session).project
+        session = store.sessions.load(stored.session)
         for fact, proof in zip(stored.observation.facts, stored.observation.evidence, strict=False):
             if _LASTING.search(fact):
-                yield _memory(fact, proof, stored, project)
+                yield _memory(fact, proof, stored, session)
 
 
 def propose(core: MemoryCore, store: Store) -> list[HeldMemory]:
@@ -46,16 +49,17 @@ def propose(core: MemoryCore, store: Store) -> list[HeldMemory]:
     return kept
 
 
-def _memory(fact: str, proof: Evidence, stored: StoredObservation, project: str) -> Memory:
+def _memory(fact: str, proof: Evidence, stored: StoredObservation, session: Session) -> Memory:
     return Memory(
         fact,
         "preference",
-        namespace=project_namespace(project),
-        project=project,
+        namespace=project_namespace(session.project),
+        project=session.project,
         importance=IMPORTANCE,
         tags=("candidate",),
-        metadata={"observation": ids.show("observation", stored.key), "line": proof.start_line, "quote": proof.quote},
+        metadata={OBSERVATION: ids.show("observation", stored.key), "line": proof.start_line, "quote": proof.quote},
         source=SOURCE,
         origin=Origin.HUMAN,
+        session_id=session.native_id,
         valid_from=stored.observation.at,
     )

@@ -19,6 +19,7 @@ from ..core.home import Home
 from ..core.memory import EventKind, HeldMemory, MemoryEvent, MemoryState
 from ..core.progress import Reporter, silent
 from . import erasure
+from .candidates import OBSERVATION
 from .learned import summarise
 from .memory.changes import told
 from .samples import samples
@@ -102,16 +103,16 @@ class Forgetter:
     def _plan(self, wanted: Wanted, report: Reporter) -> _Planned:
         selector = Selector(self._store, self._raw)
         selected = selector.select(wanted)
-        memories = self._memories(wanted, selector, selected)
         learned: dict[int, list[int]] = {}
         if wanted.only_learned:
             origins = [str(origin) for origin in wanted.origins]
             learned = self._store.observations.of_origins(list(selected.exchanges), origins)
-            selected = Selected()
-        plan = self._forgetting.plan(selector, selected, lambda done, total: report("Looking", done, total))
+        going = Selected() if wanted.only_learned else selected
+        plan = self._forgetting.plan(selector, going, lambda done, total: report("Looking", done, total))
+        memories = self._memories(wanted, selector, selected)
         protected = [held for held in memories if (held.golden or held.memory.pinned) and not wanted.force]
-        going = [held for held in memories if held not in protected]
-        return _Planned(self._preview(wanted, plan, learned, going, protected), plan, learned)
+        unprotected = [held for held in memories if held not in protected]
+        return _Planned(self._preview(wanted, plan, learned, unprotected, protected), plan, learned)
 
     def _preview(
         self,
@@ -164,9 +165,12 @@ class Forgetter:
 
     def _memories(self, wanted: Wanted, selector: Selector, selected: Selected) -> list[HeldMemory]:
         """The memories that are meant; those that were put away before only where they are to be erased."""
-        sessions = {selector.sessions[number].native_id for number in selected.sessions}
+        origins = [str(origin) for origin in wanted.origins]
+        learned = self._store.observations.of_origins(list(selected.exchanges), origins).values()
+        made_of = {selector.sessions[number].native_id for number in selected.sessions}
+        made_of |= {ids.show("observation", key) for keys in learned for key in keys}
         held = self._store.memories.all()
-        found = [each for each in held if each.key in selected.memories or _is_meant(each, wanted, sessions)]
+        found = [each for each in held if each.key in selected.memories or _is_meant(each, wanted, made_of)]
         return found if wanted.erase else [each for each in found if each.state is not MemoryState.ARCHIVED]
 
     def _carry_out(self, planned: _Planned, wanted: Wanted) -> int:
@@ -234,12 +238,12 @@ def _ids(planned: _Planned) -> Collection[str]:
     return items | {sessions[number].native_id for number in selected.sessions}
 
 
-def _is_meant(held: HeldMemory, wanted: Wanted, sessions: Collection[str]) -> bool:
-    """Whether a memory is one that was stored in a session that goes, or satisfies all that is asked."""
+def _is_meant(held: HeldMemory, wanted: Wanted, made_of: Collection[str]) -> bool:
+    """Whether a memory was stored in a session or made of an observation that goes, or satisfies all that is asked."""
     memory = held.memory
     if wanted.origins and memory.origin not in wanted.origins:
         return False
-    if memory.session_id and memory.session_id in sessions:
+    if {memory.session_id, str(memory.metadata.get(OBSERVATION, ""))} & {*made_of}:
         return True
     if wanted.targets or wanted.agents:
         return False

@@ -113,14 +113,14 @@ class Observations:
         self._db.run_many("UPDATE exchange SET observed = ? WHERE item = ?", [(RENOUNCED, key) for key in exchanges])
         self._changes.log(Entity.ITEM, [*exchanges, *observations])
 
-    def latest(self, session: int, before: int, limit: int) -> list[Observation]:
+    def latest(self, session: int, before: int, limit: int) -> list[StoredObservation]:
         """What a session taught before one of its exchanges, newest first."""
         rows = self._db.rows(
             f"""SELECT {COLUMNS} {FROM} WHERE i.session = ? AND o.exchange < ? AND o.scope = 'exchange'
                 ORDER BY i.key DESC LIMIT ?""",
             (session, before, limit),
         )
-        return [stored_of(row).observation for row in rows]
+        return [stored_of(row) for row in rows]
 
     def by_people(self) -> list[StoredObservation]:
         """The decisions that are a person's own word, in the order in which they were learned."""

@@ -16,6 +16,7 @@ import pytest
 
 from palaver.archiver.store import Planned, State, Store
 from palaver.archiver.transcripts import in_paths
+from palaver.core import ids
 from palaver.core.clock import now
 from palaver.core.disclosure import Query
 from palaver.core.forgetting import Outcome, Wanted
@@ -23,6 +24,7 @@ from palaver.core.home import Home
 from palaver.core.memory import Memory, MemoryState
 from palaver.core.observation import Observation, ObservationType
 from palaver.core.origin import Origin
+from palaver.observe.candidates import propose
 from palaver.observe.forgetting import Forgetter
 from palaver.observe.memory import MemoryCore
 from palaver.observe.pipeline import Pipeline
@@ -331,6 +333,27 @@ def added(name: str) -> list[Mapping[str, object]]:
         replied(call, id=f"msg-{name}", uuid=f"{name}-2", parentUuid=f"{name}-1"),
         {**result("done", id=f"call-{name}"), "uuid": f"{name}-3", "parentUuid": f"{name}-2"},
     ]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_preference_is_forgotten_with_the_words_it_quotes(tmp_path: Path, *, whole: bool) -> None:
+    """A memory made of what a person said goes with that conversation, and with that part of it; no other does."""
+    rules = [
+        said("From now on use tabs in all templates of the WalrusCanary.", uuid="a1"),
+        said("From now on always write tests in the folder of the parser.", uuid="b1"),
+    ]
+    replies = [{**replied(text("Done."), id=f"m{each['uuid']}"), "parentUuid": each["uuid"]} for each in rules]
+    home = archived(tmp_path, rules[0], replies[0], rules[1], replies[1])
+    with Store.open(home.database) as store, MemoryCore.open(home) as core:
+        assert len(propose(core, store)) == 2
+        first = min(each.key for each in store.exchanges.outlines())
+
+    forgot(home, Wanted((KEPT if whole else ids.show("exchange", first),), erase=True))
+
+    with Store.open(home.database) as store:
+        left = [held.memory.content for held in store.memories.all()]
+    assert left == ([] if whole else ["From now on always write tests in the folder of the parser."])
+    assert scour(home.root, ["WalrusCanary"]).found == ()
 
 
 def test_a_summary_says_nothing_of_what_was_forgotten(tmp_path: Path) -> None:

@@ -1,14 +1,19 @@
 """One call at a time: what becomes of each kind of answer a provider can give."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from palaver.core.conversation import Session
 from palaver.core.errors import BudgetExhausted, ModelBusy, ModelRefused
+from palaver.core.observation import Observation, ObservationType
 from palaver.core.origin import Origin
+from palaver.core.progress import silent
 from palaver.core.recursion import OWN_PROMPT_MARK
 from palaver.observe.queue import ATTEMPTS_MAX
 from palaver.observe.rules import VERSION
+from palaver.observe.stage import observe_pending
 
 from .conftest import ANSWER, Stage, asked
 from .server import Sent, failing, honest, learned, message, observation, passages
@@ -295,6 +300,25 @@ def test_private_projects_are_never_sent(stage: Stage) -> None:
     estimate = stage.extractor(private_projects=private).estimate()
     assert (estimate.private, estimate.exchanges) == (2, 0)
     assert all("part 3" in str(call) for call in stage.provider.calls[1:])
+
+
+def test_what_was_learned_in_private_is_never_told(stage: Stage) -> None:
+    """A session that began in a private folder and went on elsewhere sends no title of what it taught before."""
+    secret, open_ = stage.history.say("one", asked(1), asked(2), cwd="/work/secret")
+    moved = replace(stage.store.exchanges.load([open_])[open_].exchange, cwd="/work/open")
+    with stage.store.transaction():
+        number = stage.store.sessions.save(Session("test", "one", project="one", cwd="/work/open", title="one"))
+        stage.store.exchanges.replace(number, 1, 1, [moved])
+        told = Observation(ObservationType.LEARNING, "The merger is called Walrus")
+        stage.store.observations.replace(secret, number, [told], VERSION)
+    observe_pending(stage.store, silent)
+
+    assert stage.run(private_projects=("/work/secret",)).asked == 1
+    assert "part 2" in str(stage.provider.calls)
+    assert "Walrus" not in str(stage.provider.calls)
+
+    stage.run(outdated=True, llm_model="claude-opus-5-5")
+    assert "Walrus" in str(stage.provider.calls)
 
 
 def test_budgets_are_checked_before_a_call(stage: Stage) -> None:
