@@ -55,6 +55,10 @@ class Copy:
                 pass
         return self.plain.open("rb")
 
+    def exists(self) -> bool:
+        """Whether there is a copy, in whatever state."""
+        return self.plain.exists() or self.sealed.exists()
+
     def size(self) -> int:
         """Bytes of its content; 0 when there is no copy, or one whose end or table is damaged. Raises `OSError`."""
         try:
@@ -98,6 +102,22 @@ class Copy:
             with beside.open("rb") as made:
                 if _digest(made) != source.table.digest:
                     raise CopyDamaged(self.sealed, "its content is not what was sealed")
+            self._become(beside, self.plain)
+        self.sealed.unlink()
+
+    def recover(self) -> None:
+        """Make a sealed form plain of which no more than the table was lost.
+
+        Raises `OSError`, and `CopyDamaged` where some of the content was lost: that form stays as it is.
+        """
+        if self.plain.exists():
+            return
+        with self._made() as beside, Seekable(self.sealed) as source:
+            if source.table.digest:
+                return
+            with beside.open("wb") as target:
+                shutil.copyfileobj(source, target, _PIECE)
+                _sync(target)
             self._become(beside, self.plain)
         self.sealed.unlink()
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..core.conversation import Session
+from ..core.errors import CopyDamaged, SourceUnreadable
 from ..core.home import Home
 from ..core.progress import Progress, silent
 from .blanking import blank, remove, remove_leftovers
@@ -32,25 +33,37 @@ class Erasing:
         self._key = self._home.key()
         self.known = Oblivion(store, self._key, erased=True)
 
-    def finish(self, progress: Progress = silent) -> int:
-        """Clean every copy that is still to be cleaned; how many there were. Raises `OSError` and `CopyDamaged`."""
-        intended = self._store.tombstones.intended()
+    def finish(self, progress: Progress = silent) -> list[SourceUnreadable]:
+        """Clean every copy that is still to be cleaned; those that could not be, and why: they are tried again."""
+        intended, problems = self._store.tombstones.intended(), list[SourceUnreadable]()
         for done, (archived, whole) in enumerate(intended.items()):
             progress(done, len(intended))
             copy = Copy(self._raw.root, archived)
-            if whole:
-                remove(copy)
-            else:
-                self._clean(copy)
-            remove_leftovers(copy)
-            with self._store.transaction():
-                self._store.tombstones.cleaned([archived])
-        return len(intended)
+            try:
+                self._finish(copy, whole=whole)
+            except CopyDamaged as damage:
+                hint = "Restore it from a backup, or erase the whole session, which deletes the copy."
+                problems.append(
+                    SourceUnreadable(damage.path, f"cannot lose what was erased: {damage.reason}", hint=hint)
+                )
+            except OSError as error:
+                problems.append(unreadable(copy.plain, error))
+        return problems
+
+    def _finish(self, copy: Copy, *, whole: bool) -> None:
+        if whole:
+            remove(copy)
+        else:
+            self._clean(copy)
+        remove_leftovers(copy)
+        with self._store.transaction():
+            self._store.tombstones.cleaned([copy.archived])
 
     def cleaned(self, path: Path, archived: str, agent: str, copied: Copied, *, masked: bool) -> Copied:
         """A copy as it may be kept, just after it was made: what was erased came along.
 
-        In a copy that is `masked` by newer rules it is known by what the file itself says. May be called in another thread. Raises `SourceUnreadable`.
+        In a copy that is `masked` by newer rules it is known by what the file itself says. May be called in another
+        thread. Raises `SourceUnreadable`.
         """
         copy = Copy(self._raw.root, archived)
         try:
@@ -80,7 +93,8 @@ class Erasing:
 
     def _clean(self, copy: Copy) -> None:
         source = self._store.sources.by_archived(copy.archived)
-        if source is not None and copy.size():
+        if source is not None and copy.exists():
+            copy.recover()
             found = self._parse(source.archived, source.agent)
             # Forks say what was erased in lines of their own.
             gone = _lines_of(copy, source.path, self.known) | self.known.records(found.records)

@@ -97,7 +97,7 @@ class Ingest:
         What is known already is not looked into again to tell whose it is.
         """
         tally = Pass(still_archived=self._excluded_sessions())
-        self._erasing.finish()
+        tally.problems += self._erasing.finish()
         self._may_hold_erased = bool(self._erasing.known)
         self._masking.run(tally, progress)
         found = list(transcripts)

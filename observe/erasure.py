@@ -52,6 +52,7 @@ def finish(home: Home, store: Store, exclusion: Exclusion, model: str | None = N
     """
     raw = RawArchive(home.archive)
     Erasing(store, raw).finish(lambda done, total: report("Erasing", done, total))
+    left = store.tombstones.unfinished()
     Ingest(store, raw, exclusion).run(())
     renew_index(home, store, model)
     for log in home.root.glob(f"{home.log.name}*"):
@@ -60,10 +61,10 @@ def finish(home: Home, store: Store, exclusion: Exclusion, model: str | None = N
     if done:
         with store.transaction():
             for each in store.tombstones.all():
-                if each.state is State.ERASING:
+                if each.state is State.ERASING and each.id not in left:
                     store.tombstones.become(each.id, State.ERASED)
         done = compact(store, whole=False)
-    return done
+    return done and not left
 
 
 def renew_index(home: Home, store: Store, model: str | None) -> None:

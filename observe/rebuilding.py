@@ -78,8 +78,7 @@ def _read_all(
     raw = RawArchive(home.archive)
     oblivion = Oblivion(store, home.key())
     boundaries = Boundaries(home.root, Redactor(home.key()), exclusion, oblivion)
-    Erasing(store, raw).finish()
-    again = Pass()
+    again = Pass(problems=Erasing(store, raw).finish())
     with store.transaction():
         store.sources.outdate()
     Rereading(store, raw, boundaries).run(again, _stage(report, "Reading"), float("inf"))

@@ -101,6 +101,10 @@ class Tombstones:
         """The copies that still hold what was erased; True where the whole copy is to go."""
         return {str(name): bool(whole) for name, whole in self._db.rows("SELECT archived, whole FROM erasure")}
 
+    def unfinished(self) -> set[int]:
+        """The forgettings of which a copy still is to be cleaned."""
+        return {cast(int, number) for (number,) in self._db.rows("SELECT DISTINCT forgetting FROM erasure")}
+
     def cleaned(self, archived: Iterable[str]) -> None:
         """These copies hold nothing of it any more."""
         self._db.run_many("DELETE FROM erasure WHERE archived = ?", [(name,) for name in archived])

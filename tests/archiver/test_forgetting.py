@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from palaver.archiver import ingest, masking, rereading
+from palaver.archiver.copies import Copy
 from palaver.archiver.forgetting import KEPT, Forgetting, Plan
 from palaver.archiver.ingest import Ingest
 from palaver.archiver.originals import Originals
@@ -179,6 +180,56 @@ def test_a_sealed_copy_loses_lines_alone(history: History) -> None:
     assert b"one" not in history.copy(history.source())
     assert history.prompts() == ["two?"]
     assert history.copy(history.source()).count(b"\n") == 4
+
+
+def decided(history: History, target: str) -> Copy:
+    """Decide that a target is erased from a sealed copy, and let nobody do it yet."""
+    Sealer(history.store, history.raw).run()
+    wanted = Wanted(targets=(target,), erase=True)
+    Forgetting(history.store, history.raw).forget(plan(history, wanted), erase=True, also=lambda _: None)
+    return Copy(history.raw.root, history.source().archived)
+
+
+def test_a_damaged_copy_keeps_nothing_else_waiting(history: History) -> None:
+    """A copy that cannot lose what was erased is reported in each pass, tried again, and holds nobody else up."""
+    path = history.write(talk("one", "two"))
+    history.ingest()
+    copy = decided(history, exchange(history, "one?"))
+    path.unlink()
+    whole = copy.sealed.read_bytes()
+    copy.sealed.write_bytes(whole[:40] + bytes([whole[40] ^ 0xFF]) + whole[41:])
+    history.write(talk("new", session=FORK), FORK, at=5)
+
+    for _ in range(2):
+        problems = history.ingest().problems
+        assert {problem.path for problem in problems} == {copy.sealed}
+        assert all(problem.hint for problem in problems)
+        assert history.store.tombstones.intended() == {copy.archived: False}
+    assert asked(history) == ["two?", "new?"]
+
+    copy.sealed.write_bytes(whole)
+    assert history.ingest().problems == []
+    assert b"one?" not in history.copy(history.source())
+
+
+@pytest.mark.parametrize("lost", [slice(None, -10), slice(None, -200)])
+def test_a_copy_without_its_table_loses_what_was_erased(history: History, lost: slice) -> None:
+    """Of a sealed copy whose table is lost the lines go all the same, or the erasure is not over."""
+    path = history.write(talk("one", "two"))
+    history.ingest()
+    copy = decided(history, exchange(history, "one?"))
+    path.unlink()
+    history.write(talk("new", session=FORK), FORK, at=5)
+    copy.sealed.write_bytes(copy.sealed.read_bytes()[lost])
+
+    problems = history.ingest().problems
+
+    if history.store.tombstones.intended():
+        assert problems
+    else:
+        assert b"one?" not in said(history)
+        assert b"two?" in said(history)
+    assert bool(problems) == (lost.stop == -200)
 
 
 @pytest.mark.parametrize("erase", [False, True])

@@ -49,8 +49,12 @@ def home(pristine: Path, tmp_path: Path) -> Home:
 @pytest.fixture
 def lexical(monkeypatch: pytest.MonkeyPatch) -> None:
     """No model is loaded."""
+
+    def load(_: str) -> FakeEmbedder:
+        return FakeEmbedder()
+
     for module in (rebuilding, checking):
-        monkeypatch.setattr(module, "load", lambda _: FakeEmbedder())
+        monkeypatch.setattr(module, "load", load)
 
 
 def answers(home: Home, mode: Mode = Mode.BOTH) -> list[tuple[str, str, float]]:
