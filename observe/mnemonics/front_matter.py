@@ -15,6 +15,8 @@ _FENCED = re.compile(r"\A\ufeff?---[ \t]*\r?\n(?P<front>.*?)^---[ \t]*(?:\r?\n|\
 _OPENED = re.compile(r"\A\ufeff?---[ \t]*\r?\n(?=[\w\"']+[ \t]*:)")
 _FRONT_MAX = 16_384
 """Characters of YAML that are read: the parser takes time for each of them."""
+_BRACKETS_MAX = 128
+"""Opening brackets that are read: the parser's time grows with the square of how deep they are nested."""
 
 
 class YamlInvalid(Exception):
@@ -84,6 +86,8 @@ def _mapping(front: str) -> dict[str, yaml.Node]:
     """The values by their keys."""
     if len(front) > _FRONT_MAX:
         raise YamlInvalid(f"the front matter has over {_FRONT_MAX:,} characters")
+    if front.count("[") + front.count("{") > _BRACKETS_MAX:
+        raise YamlInvalid(f"the front matter has over {_BRACKETS_MAX} brackets")
     try:
         root = yaml.compose(front, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:

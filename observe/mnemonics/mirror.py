@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
@@ -10,7 +11,7 @@ from typing import Final
 from ...archiver.redaction import Redactor
 from ...archiver.store import Mirrored, Store
 from ...core.clock import show_millisecond
-from ...core.errors import InvalidInput, MnemonicsUnusable
+from ...core.errors import InvalidInput, LeaseHeld, MnemonicsUnusable
 from ...core.memory import HeldMemory, Memory, MemoryState, project_namespace
 from ...core.origin import Origin
 from ..memory import MemoryCore, Revision
@@ -22,6 +23,8 @@ from .names import kebab, titled
 LEASE: Final = "mnemonics"
 PATIENCE: Final = 30.0
 """Seconds to wait for another process that is reading the same files."""
+_AT_A_TIME: Final = 15.0
+"""Seconds after which a call answers and the next one goes on: a client waits a minute, and a file takes 0.1 s."""
 _RECENT: Final = 2_000_000_000
 """Nanoseconds within which a second edit may leave no other time than the first."""
 SOURCE: Final = "historian"
@@ -72,13 +75,18 @@ class Mirror:
     def sync(self) -> None:
         """Take up what was edited, moved, added or deleted by hand since the last time, here or in any process."""
         if self._steps():
-            with self._store.leases.hold(LEASE, PATIENCE):
+            # Who has the lease for so long is taking up the same files.
+            with suppress(LeaseHeld), self._store.leases.hold(LEASE, PATIENCE):
                 self.sync_leased()
 
     def sync_leased(self) -> None:
         """The same, for who holds the lease."""
         failed: dict[str, str] = {}
-        for path, step in self._steps():
+        steps, enough = self._steps(), time.monotonic() + _AT_A_TIME
+        for number, (path, step) in enumerate(steps):
+            if time.monotonic() > enough:
+                failed[str(self.folder.path)] = f"{len(steps) - number} files are still to be taken up; call again"
+                break
             try:
                 step()
             except (InvalidInput, MnemonicsUnusable, YamlInvalid) as error:

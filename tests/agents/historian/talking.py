@@ -28,7 +28,8 @@ class Talk:
     folder: Path
 
     def __post_init__(self) -> None:
-        self.project.mkdir(exist_ok=True)
+        self.home = Home(self.folder / "palaver")
+        self.project.mkdir(parents=True, exist_ok=True)
 
     @property
     def project(self) -> Path:
@@ -38,7 +39,7 @@ class Talk:
     @property
     def place(self) -> Place:
         """Where the server looks."""
-        return Place(Home(self.folder / "palaver"), None, Renderer(), (), self.project)
+        return Place(self.home, None, Renderer(), (), self.project)
 
     @cached_property
     def surface(self) -> Surface:
@@ -53,7 +54,7 @@ class Talk:
     @cached_property
     def core(self) -> MemoryCore:
         """The memory core of the same home, as another surface has it."""
-        return MemoryCore.open(self.place.home)
+        return MemoryCore.open(self.home)
 
     def __call__(self, name: str, **arguments: object) -> dict[str, Any]:
         """What a call tells."""

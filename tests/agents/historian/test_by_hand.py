@@ -1,7 +1,11 @@
 """What people do to the files by hand, and what other surfaces do to the memories in them."""
 
+import os
 import shutil
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from palaver.agents.theo import THEO
 from palaver.core.memory import Memory
@@ -255,3 +259,55 @@ def test_the_project_is_found_from_within(historian: Talk) -> None:
     inner.__class__ = type("Inner", (Talk,), {"project": property(lambda self: self.folder / "myapp" / "src" / "deep")})
 
     assert inner.recall("staging port") == {"staging-port.md": PORT}
+
+
+def test_two_checkouts_of_a_project_keep_their_files_apart(historian: Talk) -> None:
+    """Each finds its own; both have the same namespace."""
+    other = Talk(historian.folder / "elsewhere")
+    other.home = historian.home
+    historian.remember("Staging port", PORT)
+    other.remember("Staging port", "The staging server listens on port 9000")
+
+    assert list(historian.recall("staging server port").values()) == [PORT]
+    assert list(other.recall("staging server port").values()) == ["The staging server listens on port 9000"]
+
+
+def test_what_cannot_be_opened_now_is_not_lost(historian: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder without the right to read it is reported; what was in it is held all the same."""
+    file = historian.remember("Staging port", PORT)
+    with monkeypatch.context() as patched:
+        opened = os.open
+
+        def refused(name: str, *rest: Any, **more: Any) -> int:
+            if name == "learning":
+                raise PermissionError(13, "Permission denied")
+            return opened(name, *rest, **more)
+
+        patched.setattr("os.open", refused)
+        assert historian.problems() == {"learning": "permission denied"}
+    assert historian.core.memories.at_path(str(file)) is not None
+    assert historian.recall("staging port") == {"staging-port.md": PORT}
+
+
+def test_many_files_are_taken_up_call_by_call(historian: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call answers in time; what is left is told, and the next calls go on with it."""
+    for number in range(4):
+        historian.write(f"learning/{number}.md", f"Note number {number}")
+    monkeypatch.setattr("palaver.observe.mnemonics.mirror._AT_A_TIME", -1.0)
+    assert historian.problems() == {".mnemonics": "4 files are still to be taken up; call again"}
+    monkeypatch.undo()
+
+    assert historian.problems() == {}
+    assert historian.core.memories.count() == 4
+
+
+def test_only_what_is_near_is_replaced_or_offered(historian: Talk) -> None:
+    """What has little to do with the query is neither overwritten nor shown as something to delete."""
+    kept = historian.remember("Staging port", PORT)
+    told = historian("memory_compound", query="colours of the server room", modifications="The room is blue")
+    assert (told["createdNew"], Path(told["filePath"]).name) == (True, "colours-of-the-server-room.md")
+    assert kept.read_text().endswith(f"\n\n{PORT}\n")
+    historian.remember("Server names", "A server is named after a river")
+    offered = historian("memory_forget", query="staging server listens on port 8443")
+
+    assert [Path(each["path"]).name for each in offered["candidates"]] == ["staging-port.md"]

@@ -17,14 +17,14 @@ def writer(historian: Talk, name: str, count: int) -> subprocess.Popen[str]:
 
 
 def test_processes_that_write_the_same_title_overwrite_nothing(historian: Talk) -> None:
-    """Three at once, each twelve times: thirty-six files, each with its own content, each held once."""
-    running = [writer(historian, name, 12) for name in ("ann", "bob", "eve")]
+    """Two at once, each eight times: sixteen files, each with its own content, each held once."""
+    running = [writer(historian, name, 8) for name in ("ann", "bob")]
     paths = [Path(line) for each in running for line in each.communicate(timeout=50)[0].split()]
 
     assert [each.returncode for each in running] == [0, 0, 0]
-    assert len(set(paths)) == 36
+    assert len(set(paths)) == 16
     bodies = {each.read_text().rpartition("\n---\n\n")[2].strip() for each in paths}
-    assert bodies == {f"Note {number} of {name}" for number in range(12) for name in ("ann", "bob", "eve")}
+    assert bodies == {f"Note {number} of {name}" for number in range(8) for name in ("ann", "bob")}
     historian("memory_list_types")
     held = historian.core.memories.page(limit=100)
     assert sorted(each.memory.path for each in held) == sorted(map(str, paths))
