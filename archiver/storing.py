@@ -13,6 +13,7 @@ def store_reading(store: Store, source: Source, session: Session, reading: Readi
     number_of_source = store.sources.save(source)
     store.sources.own(number_of_source, reading.records)
     store.exchanges.replace(number, number_of_source, reading.first, reading.exchanges)
+    store.repetitions.keep(number_of_source, reading.repetitions, anew=reading.is_whole)
     _entitle(store, reading.titles)
 
 

@@ -96,7 +96,7 @@ def archived(paths: Sequence[Path], folder: Path) -> Archive:
                 said[store.sessions.load(stored.session).native_id].append(stored)
             for found in store.observations.load(part).values():
                 learned[store.sessions.load(found.session).native_id].append(found)
-        again = store.confirmations.by_exchanges(keys)
+        again = store.confirmations.of_observations(keys)
     return Archive(said, learned, {each.exchange for every in again.values() for each in every})
 
 

@@ -222,7 +222,8 @@ class Hit:
     `score` ordered the list, and is what `parts` add up to; `similarity` is a true cosine, or None where no vector was
     compared. `tokens` is what layer 2 would cost for this hit. `path` is relative to the archive; the lines are those
     that prove the hit. `matched` are the words found, as they stand in the snippet. `more` is how many other events of
-    its session matched, where sessions are asked for. `cursor` goes on after this hit.
+    its session matched, where sessions are asked for. `cursor` goes on after this hit. `also_in` are the ids of other
+    sessions that repeat it, as forks, resumed sessions and copies do.
     """
 
     id: str
@@ -244,6 +245,7 @@ class Hit:
     matched: tuple[str, ...] = ()
     more: int = 0
     cursor: str = ""
+    also_in: tuple[str, ...] = ()
 
 
 class Spelling(NamedTuple):
@@ -306,7 +308,8 @@ class Timeline:
 class Detail:
     """One entry of layer 2. An exchange without observations is shown as an observation of type `general`.
 
-    `tokens` is what layer 3 would cost for the lines that prove it.
+    `tokens` is what layer 3 would cost for the lines that prove it. `also_in` are the ids of other sessions that repeat
+    the exchange. Later exchanges said it again `confirmed` times, the last of them at `confirmed_at`.
     """
 
     id: str
@@ -320,6 +323,9 @@ class Detail:
     start_line: int
     end_line: int
     tokens: int
+    also_in: tuple[str, ...] = ()
+    confirmed: int = 0
+    confirmed_at: Milliseconds | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +334,7 @@ class Transcript:
 
     `parent_id` is the session that sent a sub-agent out, or the one that a main session was forked from.
     `pull_request` is the address of the one that came of it, if any. `next_line` is where to go on when the reply had
-    to be cut, otherwise None.
+    to be cut, otherwise None. `also_in` are the ids of other sessions in which some of it stands, too.
     """
 
     path: str
@@ -349,3 +355,4 @@ class Transcript:
     exchanges: tuple[Exchange, ...]
     tokens: int
     next_line: int | None = None
+    also_in: tuple[str, ...] = ()

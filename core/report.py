@@ -109,8 +109,8 @@ class Status:
     `pending_bytes` belong to last lines that are still being written. `index_lag` counts changes that the published
     index does not hold yet (they are searched all the same); `index` says in words how it is. `unaccounted` names the
     copies of which that is not true, with their lines and how many are accounted for. `problems` are files that could
-    not be read at the last attempt, and why. `watcher` is the background archiver where one runs; `stages` tell when
-    each part of the work last succeeded.
+    not be read at the last attempt, and why. `refused` facts were not kept, because no line bears them out. `watcher`
+    is the background archiver where one runs; `stages` tell when each part of the work last succeeded.
     """
 
     home: Path
@@ -130,6 +130,7 @@ class Status:
     index_lag: int
     unaccounted: list[tuple[str, int, int]]
     problems: list[tuple[Path, str]]
+    refused: int = 0
     watcher: Holder | None = None
     stages: list[StageState] = field(default_factory=list[StageState])
 

@@ -39,6 +39,7 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
         index_lag=lag,
         unaccounted=store.sources.unaccounted(),
         problems=store.sources.problems(),
+        refused=store.observations.count_refused(),
         watcher=store.leases.holder(WATCHER),
         stages=store.stages.all(),
     )

@@ -1,6 +1,7 @@
 """Layer 2: stored items with everything known about them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..archiver.store import Store, StoredExchange, StoredObservation
 from ..archiver.text import one_line
@@ -29,13 +30,19 @@ class Details:
         exchanges = self._store.exchanges.load(sorted({*keys, *parents}))
         memories = self._store.memories.load([key for key in keys if key not in observations.keys() | exchanges.keys()])
         chunks = self._store.documents.load(keys)
+        again = self._store.repetitions.of_exchanges(list(exchanges))
+        confirmed = self._store.confirmations.of_observations(list(observations))
         found: list[Detail] = []
         for key in keys:
             if key in observations:
                 stored = observations[key]
-                found.append(self._of_observation(stored, exchanges[stored.exchange]))
+                detail = self._of_observation(stored, exchanges[stored.exchange])
+                times = [each.at for each in confirmed.get(key, [])]
+                last = max((at for at in times if at is not None), default=None)
+                also = again.get(stored.exchange, ())
+                found.append(replace(detail, also_in=also, confirmed=len(times), confirmed_at=last))
             elif key in exchanges:
-                found.append(self._of_exchange(exchanges[key]))
+                found.append(replace(self._of_exchange(exchanges[key]), also_in=again.get(key, ())))
             elif key in memories:
                 found.append(self._of_memory(memories[key]))
             elif key in chunks:

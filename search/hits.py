@@ -102,6 +102,7 @@ class Hits:
         heads = self._store.exchanges.heads([choice.event.key for choice in choices])
         bare = [choice.event.key for choice in choices if choice.learned is None and choice.held is None]
         whole = self._store.exchanges.load(bare)
+        again = self._store.repetitions.of_exchanges([choice.event.key for choice in choices])
         sought = Sought.of(wording, self._engine.snapshot)
         shown: list[Hit] = []
         for choice in choices:
@@ -114,7 +115,8 @@ class Hits:
                 continue  # An exchange may be removed by another process while we look.
             parts = event.parts if wording.text else ()
             found, here = tuple(sought.words(hit.snippet)), cursor.after(event.key, query)
-            shown.append(replace(hit, parts=parts, matched=found, more=choice.more, cursor=here))
+            also = again.get(event.key, ())
+            shown.append(replace(hit, parts=parts, matched=found, more=choice.more, cursor=here, also_in=also))
         return tuple(shown)
 
     def _hit(self, choice: Choice, head: Head, whole: StoredExchange | None, sought: Sought) -> Hit:

@@ -43,6 +43,7 @@ class Passages:
             exchanges = list(self._exchanges(source, session, start, last, shorten=True))
         exchanges = self._discretion.exchanges(exchanges)
         exchanges, next_line = _within_budget(exchanges)
+        end_line = next_line - 1 if next_line else last
         return Transcript(
             path=source.archived,
             session_id=session.native_id,
@@ -57,11 +58,12 @@ class Passages:
             pull_request=session.links.get(Fact.PULL_REQUEST, ""),
             started=session.started,
             start_line=start,
-            end_line=next_line - 1 if next_line else last,
+            end_line=end_line,
             total_lines=source.lines,
             exchanges=tuple(exchanges),
             tokens=_tokens(exchanges),
             next_line=next_line,
+            also_in=self._store.repetitions.on_lines(source.id or 0, start, end_line) if shown else (),
         )
 
     def raw(self, path: str, start: int, end: int | None) -> Iterator[bytes]:

@@ -36,6 +36,7 @@ from ..core.tokens import count
 from . import quote
 from .budget import fitting_details, fitting_transcript, most_that_fit
 from .dialogue import Excerpt, share, steps
+from .elsewhere import also_in
 
 _SLOT = "\0"
 """Stands for the reply's own tokens until they can be counted. Shown text never holds a NUL: `quote` removes it."""
@@ -159,6 +160,7 @@ class Renderer:
             ("Directory", transcript.cwd),
             ("Forked from", transcript.parent_id if transcript.kind is SessionKind.MAIN else ""),
             ("Pull request", transcript.pull_request),
+            ("Also in", also_in(transcript.also_in)),
         )
         shortened = any(part.hidden for part in excerpts)
         return self._render(
@@ -383,6 +385,7 @@ def _files(paths: Sequence[str], verb: str) -> str:
 
 
 _FILTERS: Mapping[str, Any] = {
+    "also_in": also_in,
     "beside": _beside,
     "block": quote.block,
     "brief": quote.brief,

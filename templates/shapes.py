@@ -10,6 +10,7 @@ from ..core.conversation import Exchange, Turn
 from ..core.disclosure import BUDGET, Absence, Detail, Grouping, Hit, Part, Results, Timeline, Transcript
 from ..core.tokens import count
 from .budget import fitting_details, fitting_transcript, most_that_fit
+from .elsewhere import AlsoInJson, also_in_json
 from .quote import clean
 
 
@@ -49,9 +50,10 @@ class HitJson(TypedDict):
 
 
 class FurtherHitJson(HitJson, total=False):
-    """What a result has besides where it was asked for. `more` is how many other events of its session matched."""
+    """What a result may have besides. `more` is how many other events of its session matched, where asked for."""
 
     more: int
+    also_in: AlsoInJson
     explain: ExplanationJson
 
 
@@ -103,7 +105,9 @@ class EvidenceJson(TypedDict):
 
 
 class DetailJson(TypedDict):
-    """One observation of layer 2. `date` is YYYY-MM-DD HH:MM in UTC; `tokens` is what layer 3 costs for its lines."""
+    """One observation of layer 2. Dates are YYYY-MM-DD HH:MM in UTC; `tokens` is what layer 3 costs for its lines.
+    Later exchanges said it again `confirmed` times.
+    """
 
     id: str
     kind: str
@@ -126,6 +130,9 @@ class DetailJson(TypedDict):
     start_line: int
     end_line: int
     tokens: int
+    also_in: AlsoInJson
+    confirmed: int
+    last_confirmed: str
 
 
 class DetailsJson(TypedDict):
@@ -191,6 +198,7 @@ class TranscriptJson(TypedDict):
     end_line: int
     total_lines: int
     next_line: int | None
+    also_in: AlsoInJson
     exchanges: list[ExchangeJson]
     tokens: int
 
@@ -283,6 +291,7 @@ def _transcript(transcript: Transcript) -> TranscriptJson:
         end_line=transcript.end_line,
         total_lines=transcript.total_lines,
         next_line=transcript.next_line,
+        also_in=also_in_json(transcript.also_in),
         exchanges=[_exchange(exchange) for exchange in transcript.exchanges],
         tokens=0,
     )
@@ -314,6 +323,8 @@ def _hit(hit: Hit, *, explain: bool = False, grouped: bool = False) -> HitJson:
     )
     if grouped:
         shape["more"] = hit.more
+    if hit.also_in:
+        shape["also_in"] = also_in_json(hit.also_in)
     if explain:
         shape["explain"] = ExplanationJson(score=hit.score, parts=[_part(part) for part in hit.parts])
     return shape
@@ -345,6 +356,9 @@ def _detail(detail: Detail) -> DetailJson:
         start_line=detail.start_line,
         end_line=detail.end_line,
         tokens=detail.tokens,
+        also_in=also_in_json(detail.also_in),
+        confirmed=detail.confirmed,
+        last_confirmed=show_minute(detail.confirmed_at) if detail.confirmed else "",
     )
 
 

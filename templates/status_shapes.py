@@ -46,6 +46,7 @@ class StatusJson(TypedDict):
     exchanges: int
     unobserved: int
     observations: dict[str, int]
+    refused: int
     unembedded: int
     index: str
     index_lag: int
@@ -70,6 +71,7 @@ def status_json(status: Status) -> StatusJson:
         exchanges=status.exchanges,
         unobserved=status.unobserved,
         observations=status.observations,
+        refused=status.refused,
         unembedded=status.unembedded,
         index=status.index,
         index_lag=status.index_lag,

@@ -23,6 +23,7 @@ from .memory_events import MemoryEvents
 from .mnemonics import Mirrored, Mnemonics
 from .observations import Observations, StoredObservation
 from .publications import Publications
+from .repetitions import Repetition, Repetitions
 from .sessions import Sessions
 from .sources import Place, Source, Sources
 from .stages import Stages
@@ -48,6 +49,7 @@ __all__ = [
     "Place",
     "Planned",
     "Queued",
+    "Repetition",
     "Source",
     "State",
     "Store",
@@ -68,16 +70,17 @@ class Store:
         self.changes = Changes(database)
         self.sources = Sources(database)
         self.containers = Containers(database)
+        self.repetitions = Repetitions(database)
         self.sessions = Sessions(database, self.changes)
         self.items = Items(database)
         self.observations = Observations(database, self.changes)
         self.confirmations = Confirmations(database)
         self.summaries = Summaries(database, self.changes, self.observations)
+        self.exchanges = Exchanges(database, self.changes, self.summaries)
+        self.edits = Edits(database)
         self.vectors = Vectors(database, self.changes)
         self.memories = Memories(database, self.changes)
         self.memory_events = MemoryEvents(database)
-        self.exchanges = Exchanges(database, self.changes, self.summaries)
-        self.edits = Edits(database)
         self.memory_edges = MemoryEdges(database)
         self.mnemonics = Mnemonics(database)
         self.documents = Documents(database, self.changes)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import cast
 
+from ...core.conversation import Milliseconds
 from ...core.observation import Evidence
 from .database import Database
 from .observations import COLUMNS, FROM, StoredObservation, stored_of
@@ -12,10 +13,11 @@ from .observations import COLUMNS, FROM, StoredObservation, stored_of
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """An exchange that says an observation again. `archived` is the copy that the lines of `evidence` refer to."""
+    """An exchange that says an observation again, and when. `archived` is the copy with the lines of `evidence`."""
 
     observation: int
     exchange: int
+    at: Milliseconds | None
     archived: str
     evidence: tuple[Evidence, ...]
 
@@ -35,31 +37,42 @@ class Confirmations:
         return [stored_of(row) for row in rows]
 
     def replace(self, exchange: int, confirmed: Mapping[int, Sequence[Evidence]]) -> None:
-        """Make these observations the ones that an exchange confirms, each with its evidence."""
-        self._db.run("DELETE FROM confirmation WHERE exchange = ?", (exchange,))
+        """Make these observations the ones that an exchange confirms, each with its evidence. What comes or goes makes
+        the exchange a changed one.
+        """
+        self._db.run(
+            "DELETE FROM confirmation WHERE exchange = ? AND observation NOT IN (SELECT value FROM json_each(?))",
+            (exchange, json.dumps(list(confirmed))),
+        )
         self._db.run_many(
-            "INSERT INTO confirmation (observation, exchange, evidence) VALUES (?, ?, ?)",
+            """INSERT INTO confirmation (observation, exchange, evidence) VALUES (?, ?, ?)
+               ON CONFLICT (observation, exchange) DO UPDATE SET evidence = excluded.evidence""",
             [(key, exchange, json.dumps([astuple(proof) for proof in proofs])) for key, proofs in confirmed.items()],
         )
 
+    def said_again(self, exchanges: Sequence[int]) -> dict[int, list[StoredObservation]]:
+        """The observations that these exchanges confirm, by exchange; those that confirm none are left out."""
+        rows = self._db.rows(
+            f"""SELECT {COLUMNS}, c.exchange {FROM} JOIN confirmation c ON c.observation = o.item
+                WHERE c.exchange IN (SELECT value FROM json_each(?)) ORDER BY i.key""",
+            (json.dumps(list(exchanges)),),
+        )
+        found: dict[int, list[StoredObservation]] = {}
+        for *row, exchange in rows:
+            found.setdefault(cast(int, exchange), []).append(stored_of(tuple(row)))
+        return found
+
     def of_observations(self, keys: Sequence[int]) -> dict[int, list[Confirmation]]:
         """Where these observations were said again, by observation; those that were not are left out."""
-        return self._select("c.observation", keys)
-
-    def by_exchanges(self, keys: Sequence[int]) -> dict[int, list[Confirmation]]:
-        """What these exchanges say again, by observation."""
-        return self._select("c.exchange", keys)
-
-    def _select(self, column: str, keys: Sequence[int]) -> dict[int, list[Confirmation]]:
         rows = self._db.rows(
-            f"""SELECT c.observation, c.exchange, r.archived, c.evidence FROM confirmation c
-                JOIN exchange e ON e.item = c.exchange JOIN source r ON r.id = e.source
-                WHERE {column} IN (SELECT value FROM json_each(?)) ORDER BY c.observation, c.exchange""",
+            """SELECT c.observation, c.exchange, i.at, r.archived, c.evidence FROM confirmation c
+               JOIN item i ON i.key = c.exchange JOIN exchange e ON e.item = c.exchange JOIN source r ON r.id = e.source
+               WHERE c.observation IN (SELECT value FROM json_each(?)) ORDER BY c.observation, c.exchange""",
             (json.dumps(list(keys)),),
         )
         found: dict[int, list[Confirmation]] = {}
-        for key, exchange, archived, proofs in rows:
+        for key, exchange, at, archived, proofs in rows:
             evidence = tuple(Evidence(*values) for values in json.loads(str(proofs)))
-            confirmation = Confirmation(cast(int, key), cast(int, exchange), str(archived), evidence)
-            found.setdefault(confirmation.observation, []).append(confirmation)
+            one = Confirmation(cast(int, key), cast(int, exchange), cast("int | None", at), str(archived), evidence)
+            found.setdefault(one.observation, []).append(one)
         return found
