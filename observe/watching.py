@@ -6,6 +6,7 @@ line wait.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from ..archiver.events import Events
@@ -18,11 +19,11 @@ from ..core.errors import LeaseHeld, PalaverError, StoreMissing
 from ..core.home import Home
 from ..core.report import Pass
 from .catching_up import Caught, Helper
-from .erasure import finish, is_unfinished
+from .erasure import erase_expired, finish, is_unfinished
 from .learning import Learning
 
 _SEAL: Final = 3600.0
-"""Seconds between two looks for copies that went quiet."""
+"""Seconds between two looks for copies that went quiet, and for what can no longer be had back."""
 _HEARTBEAT: Final = 60.0
 """Seconds between two notes that the archiver lives."""
 _ERASING: Final = 60.0
@@ -83,7 +84,7 @@ class Watcher:
         self._scan.forget()
         with Store.create(self._home.database) as store, store.leases.hold(WATCHER, patience=1.0):
             raw = RawArchive(self._home.archive)
-            self._finish_erasing(store)
+            self._erase(store, _ERASING)
             watch = Watch(store, raw, self._scan, self._events, self._clock, self._exclusion, mask=self._heeded[1])
             learning = Learning(store, self._helper, self._model, self._clock)
             self._tell("watching", {})
@@ -91,11 +92,16 @@ class Watcher:
                 self._round(store, watch, learning)
                 self._delay = _BACK_OFF[0]
 
-    def _finish_erasing(self, store: Store) -> None:
-        """What was being erased when a process was killed."""
-        if is_unfinished(store):
-            with store.leases.hold(ARCHIVER, _ERASING):
-                finish(self._home, store, self._exclusion, self._model())
+    def _erase(self, store: Store, patience: float = 0.0) -> None:
+        """What can no longer be had back, and what was being erased when a process was killed.
+
+        It waits for the next time while another process archives or builds an index.
+        """
+        if store.tombstones.exist():
+            with suppress(LeaseHeld), store.leases.hold(ARCHIVER, patience):
+                erase_expired(self._home, store)
+                if is_unfinished(store):
+                    finish(self._home, store, self._exclusion, self._model())
 
     def _round(self, store: Store, watch: Watch, learning: Learning) -> None:
         if not self._home.database.exists():
@@ -129,6 +135,7 @@ class Watcher:
             return
         if not done.waiting:
             self._seal = now + _SEAL
+            self._erase(store)
         if done.sealed or done.problems:
             self._tell("sealed", {"files": done.sealed, "problems": len(done.problems)})
         with store.transaction():

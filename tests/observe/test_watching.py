@@ -1,5 +1,7 @@
 """Does the background archiver archive, whatever becomes of it?"""
 
+# pyright: reportPrivateUsage=false
+
 import json
 import os
 import random
@@ -15,10 +17,13 @@ from typing import Any
 
 import pytest
 
-from palaver.archiver.store import ARCHIVER, Store
+from palaver.archiver.forgetting import KEPT
+from palaver.archiver.store import ARCHIVER, State, Store
 from palaver.core.disclosure import Query
 from palaver.core.errors import StoreMissing
+from palaver.core.forgetting import Wanted
 from palaver.core.home import Home
+from palaver.observe.forgetting import Forgetter
 from palaver.observe.status import status_of
 from palaver.search.layers import Layers
 
@@ -155,6 +160,29 @@ def test_a_line_is_found_while_it_is_news(projects: Path, place: Home) -> None:
     assert "archived files=1" in log
     assert "stopped" in log
     assert "copper" not in log
+
+
+def test_what_can_no_longer_be_had_back_is_erased(projects: Path, place: Home) -> None:
+    """Where nothing but the archiver runs, what was forgotten long ago leaves the copies."""
+    write(projects, "lasting")
+    gone = write(projects, "fleeting", number=2)
+    with watching():
+        until(lambda: watched(place) and is_stored(place, "fleeting"))
+    with Forgetter(place) as forgetter:
+        wanted = Wanted(targets=(gone.stem,))
+        assert forgetter.forget(wanted, forgetter.preview(wanted).token).number
+    with Store.open(place.database) as store:
+        store._database.run("UPDATE forgetting SET at = at - ?", (KEPT + 86_400_000,))
+
+    with watching():
+        until(lambda: not any(b"fleeting" in path.read_bytes() for path in place.archive.rglob("*.jsonl")))
+        until(lambda: erased(place))
+    assert prompts(place) == ["lasting?"]
+
+
+def erased(place: Home) -> bool:
+    with Store.open(place.database) as store:
+        return {each.state for each in store.tombstones.all()} == {State.ERASED}
 
 
 def test_only_one(projects: Path, place: Home) -> None:
