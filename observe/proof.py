@@ -11,8 +11,11 @@ from ..core.conversation import Exchange, Kind, Speaker, Turn
 from ..core.observation import Evidence, Observation
 from ..core.origin import Origin, least
 
-_OUTSIDE = re.compile(r"mcp__|Web(?:Fetch|Search)\b|web[_-]?(?:fetch|search)|browser|fetch\b|http", re.IGNORECASE)
-"""Tools whose output comes from outside this machine; the assistant's words after them may be that output's."""
+_OUTSIDE = re.compile(r"web|fetch(?!_rules)|brows|url|http|mcp|__|github|code_?search", re.IGNORECASE)
+"""Names of tools whose output comes from outside this machine; the assistant's words after them may be that output's.
+
+Each agent has names of its own, and servers' tools have any, so a part of the name is enough.
+"""
 _FETCHED = re.compile(
     r"""(?<![\w./-])(?:(?:curl|wget)\s(?![^\n|;&]*(?:localhost|127\.0\.0\.1|\[::1\]))
     |gh\s+(?:(?:issue|pr)\s+(?:view|list|diff)|api|search)\b)""",
@@ -62,7 +65,7 @@ def find(quote: str, line: int, told: Sequence[tuple[int, str]]) -> Evidence | N
 def heard_outside(exchange: Exchange) -> bool:
     """Whether the web, another server or another person's text came into an exchange through a tool."""
     return any(
-        turn.kind is Kind.CALL and (_OUTSIDE.match(turn.tool) or _FETCHED.search(turn.text)) for turn in exchange.turns
+        turn.kind is Kind.CALL and (_OUTSIDE.search(turn.tool) or _FETCHED.search(turn.text)) for turn in exchange.turns
     )
 
 

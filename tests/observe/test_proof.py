@@ -1,5 +1,9 @@
 """Is a fact kept only while its line bears it out, and whose word does it become?"""
 
+from dataclasses import replace
+
+import pytest
+
 from palaver.core.conversation import Exchange
 from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.core.origin import Origin
@@ -81,6 +85,36 @@ def test_what_the_outside_had_a_say_in_is_external() -> None:
         exchange = told(Telling().ran(command, "text"))
         theirs, own = prove(exchange, [claim((4, "the bank saw")), claim((3, "charged"), origin="human")]).observations
         assert (command, theirs.origin, own.origin) == (command, expected, Origin.HUMAN)
+
+
+OUTSIDE = (
+    *("WebFetch", "WebSearch", "mcp__tickets__get", "web_search", "google_web_search", "web_fetch", "SearchWeb"),
+    *("FetchURL", "search_web", "read_url_content", "open_browser_url", "browser_subagent", "fetch_webpage"),
+    *(
+        "fetch_url",
+        "github-mcp-server-get_issue",
+        "githubRepo",
+        "open_simple_browser",
+        "mcp_tickets_get",
+        "tickets__get",
+    ),
+    *("webfetch", "websearch", "codesearch", "web.run", "browser", "fetch"),
+)
+INSIDE = (
+    *("Bash", "Read", "Edit", "Write", "Grep", "Glob", "Task", "TodoWrite", "Skill", "exec_command", "apply_patch"),
+    *("update_plan", "read_file", "run_shell_command", "search_file_content", "save_memory", "codebase_search"),
+    *("fetch_rules", "grep_search", "run_in_terminal", "run_command", "view_file", "StrReplaceFile", "tool_search"),
+)
+
+
+@pytest.mark.parametrize("tool", [*OUTSIDE, *INSIDE])
+def test_each_agents_way_outside_is_known(tool: str) -> None:
+    """Whatever an agent calls the tool that reads the web or asks a server, what is said after it is external."""
+    call, *rest = told(Telling().ran("x", "text")).turns
+    exchange = replace(told(), turns=(call._replace(tool=tool), *rest))
+    (kept,) = prove(exchange, [claim((4, "the bank saw"))]).observations
+
+    assert kept.origin == (Origin.EXTERNAL if tool in OUTSIDE else Origin.ASSISTANT)
 
 
 def test_a_quote_is_found_on_its_line_or_on_the_only_other() -> None:
