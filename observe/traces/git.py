@@ -28,7 +28,22 @@ class Repository:
 
     def ask(self, command: str, *arguments: str, paths: tuple[str, ...] = ()) -> str:
         """What git answers; empty where it refuses. Paths are literal and stand after `--`: none can be an option."""
-        return _run(self.root, "--literal-pathspecs", command, *arguments, "--", *paths) or ""
+        unfiltered = self._unfiltered()
+        if unfiltered is None:
+            return ""
+        return _run(self.root, *unfiltered, "--literal-pathspecs", command, *arguments, "--", *paths) or ""
+
+    def _unfiltered(self) -> list[str] | None:
+        """Options under which no filter runs that a repository configures for files of its working tree.
+
+        None where one has a name that no option can say.
+        """
+        listed = _run(self.root, "config", "--null", "--name-only", "--get-regexp", r"^filter\.") or ""
+        filters = {name.rpartition(".")[0] for name in listed.split("\0") if name}
+        if any("=" in name for name in filters):
+            return None
+        settings = [f"{name}.{told}" for name in sorted(filters) for told in ("clean=", "process=", "required=false")]
+        return [option for setting in settings for option in ("-c", setting)]
 
     def name_of(self, file: Path) -> str:
         """The file's path within the tree, as git writes it."""

@@ -152,18 +152,36 @@ def test_no_name_of_a_file_is_an_option_or_a_pattern(working: Working, name: str
 
 
 def test_git_runs_nothing_that_the_repository_configures(working: Working) -> None:
-    """Neither a file system monitor nor a program for differences or signatures."""
+    """Neither a file system monitor nor a program for differences or signatures, nor a filter of a changed file."""
     file = working.write(ONE, "a.py", PRICE)
-    working.type(".gitattributes", "*.py diff=evil\n")
+    working.type(".gitattributes", "*.py diff=evil filter=evil\n")
     working.commit()
+    working.edit(TWO, "a.py", "1.19", "1.07")
     for name in ("core.fsmonitor", "diff.evil.textconv", "diff.evil.command", "diff.external", "gpg.program"):
         working.git("config", name, f"touch {working.root / 'ran'}; true")
     working.git("config", "log.showSignature", "true")
+    for name in ("filter.evil.clean", "filter.evil.process", "filter.evil.smudge"):
+        working.git("config", name, f"touch {working.root / 'ran'}; cat")
 
     with working.traces() as traces:
         assert certainties(traces.of_file(file)) == {"certain": 2}
-        assert len(traces.latest()) == 1
+        assert len(traces.latest()) == 2
 
+    assert not (working.root / "ran").exists()
+
+
+def test_a_filter_that_cannot_be_named_does_not_run(working: Working) -> None:
+    """Where no option can say the name of a filter, git is not asked, and the text alone tells who wrote it."""
+    file = working.write(ONE, "a.py", PRICE)
+    working.type(".gitattributes", "*.py filter=e=vil\n")
+    working.commit()
+    working.edit(TWO, "a.py", "1.19", "1.07")
+    working.git("config", "filter.e=vil.clean", f"touch {working.root / 'ran'}; cat")
+
+    with working.traces() as traces:
+        found = traces.of_file(file)
+
+    assert (found.versioned, certainties(found)) == (False, {"certain": 2})
     assert not (working.root / "ran").exists()
 
 
