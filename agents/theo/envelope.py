@@ -11,16 +11,22 @@ from ...core.errors import PalaverError
 from ...core.memory import HeldMemory
 from ...templates.quote import clean, line
 from ..toolset import Reply
+from .cut import fitting
 
 
 def done(data: Mapping[str, Any]) -> Reply:
-    """A success: `{"success": true, "data": {…}}`."""
+    """A success: `{"success": true, "data": {…}}`, cut to `BUDGET` tokens."""
     return plain({"data": data})
 
 
+def budgeted(data: Mapping[str, Any]) -> Reply:
+    """A success of a call that named its own budget and was kept to it."""
+    return _reply({"success": True, "data": data})
+
+
 def plain(fields: Mapping[str, Any]) -> Reply:
-    """A success whose fields stand beside `success`."""
-    return _reply({"success": True, **fields})
+    """A success whose fields stand beside `success`, cut to `BUDGET` tokens."""
+    return _reply(fitting({"success": True, **fields}))
 
 
 def refused(error: PalaverError) -> Reply:

@@ -12,7 +12,7 @@ from ...templates.quote import clean
 from ..toolset import Reply, WholeNumber
 from .arguments import TYPES, MemoryKind, Object, checked_count, wanted
 from .desk import TheoDesk
-from .envelope import done, memory_fields
+from .envelope import budgeted, done, memory_fields
 
 _RELATED = 0.5
 """What a query forgets is at least half as near as the best match: deleting takes less in than finding."""
@@ -108,7 +108,7 @@ def memory_context(
     """What a session should know, as markdown within a hard budget: golden rules, preferences, decisions, patterns."""
     chosen = desk.core.contexts.choose(namespace, query or "", token_budget)
     sections = [(section.title, section.memories) for section in chosen.sections]
-    return done(
+    return budgeted(
         {
             "context": desk.place.renderer.memory_context(sections, chosen.left_out),
             "token_estimate": chosen.tokens,

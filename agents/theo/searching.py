@@ -15,7 +15,7 @@ from ...templates.quote import clean
 from ..toolset import Reply, WholeNumber
 from .arguments import RESULTS_MAX, Count, Object, checked_count
 from .desk import TheoDesk
-from .envelope import done
+from .envelope import budgeted, done
 
 _FILTERS = ("namespace", "doc_type", "source_file")
 _DOC_TYPES = ("document", "memory")
@@ -86,7 +86,7 @@ def search_with_budget(
             chosen.append(candidate)
             used += price
     left_out = len(candidates) - len(chosen)
-    return done(
+    return budgeted(
         {
             "results": [_result(each) for each in chosen],
             "tokens_used": used,

@@ -1,0 +1,123 @@
+"""No reply of Theo's costs more than its budget, however much there is to tell."""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.agents.theo.cut import BUDGET, fitting
+from palaver.archiver.store import Store
+from palaver.core import tokens
+from palaver.core.home import Home
+from palaver.core.memory import Edge, EventKind, Memory, MemoryEvent, Relation
+
+from .page import PARAMETERS, REPLIES, misses
+from .talking import Talk
+
+MEMORIES = 400
+SAID = "The kettle of brass number {0} is cleaned with vinegar whenever its valve is stuck. " * 2
+FIRST = "mem_1"
+CALLS: dict[str, dict[str, Any]] = {
+    "index_file": {"file_path": "kettles.md"},
+    "index_directory": {"dir_path": "."},
+    "search": {"query": "kettle", "n_results": 50},
+    "search_with_filters": {"query": "kettle", "filters": {}, "n_results": 50},
+    "search_with_budget": {"query": "kettle", "max_tokens": 3_000},
+    "memory_store": {"content": SAID},
+    "memory_recall": {"query": "kettle", "n_results": 1_000},
+    "memory_context": {"query": "kettle"},
+    "memory_apply": {"memory_id": FIRST, "context": SAID},
+    "memory_outcome": {"memory_id": FIRST, "success": True},
+    "memory_relate": {"source_id": FIRST, "target_id": "mem_2", "relation": "relates_to"},
+    "memory_inspect_graph": {"memory_id": FIRST},
+    "memory_count": {},
+    "memory_list": {"limit": 1_000},
+    "memory_list_namespaces": {},
+    "validation_history": {"memory_id": FIRST, "limit": 1_000},
+    "memory_detect_contradictions": {"memory_id": FIRST},
+    "memory_check_supersedes": {"memory_id": FIRST},
+    "memory_analyze_health": {},
+    "memory_backfill_edges": {"dry_run": True},
+    "get_index_stats": {},
+    "trace_query": {"file": "kettles.md"},
+    "trace_list": {},
+    "memory_edge_forget": {"memory_id": FIRST},
+    "memory_forget": {"query": "kettle", "n_results": 50},
+    "delete_chunks": {"ids": [f"chunk_{key}" for key in range(2_000)]},
+    "delete_file": {"source_file": "kettles.md"},
+    "clear_index": {"confirm": True},
+}
+"""Each tool asked for as much as it gives; what deletes comes last."""
+
+
+def cost(envelope: object) -> int:
+    return tokens.count(orjson.dumps(envelope).decode())
+
+
+@pytest.fixture
+def full(theo: Talk, tmp_path: Path) -> Talk:
+    """A home with hundreds of memories, each in a namespace of its own, tried often and all tied to the first, and a
+    long document.
+    """
+    home = Home(theo.home)
+    home.make()
+    with Store.create(home.database) as store, store.transaction():
+        for number in range(MEMORIES):
+            key = store.memories.insert(Memory(SAID.format(number), namespace=f"project:kettle-{number}"), 1)
+            if number:
+                store.memory_edges.add(Edge(key, 1, Relation.RELATES_TO, 1.0, SAID.format(number)))
+            store.memory_events.add(MemoryEvent(1, EventKind.APPLIED, 1, SAID.format(number)))
+    (tmp_path / "kettles.md").write_text("\n".join(f"# Kettle {n}\n\n{SAID.format(n) * 9}\n" for n in range(60)))
+    return theo
+
+
+def test_no_reply_costs_more_than_the_budget(full: Talk, tmp_path: Path) -> None:
+    """Every tool, asked for as much as it gives, keeps to it, and says so where it left something out."""
+    assert CALLS.keys() == PARAMETERS.keys()
+    calls = [(name, dict(asked)) for name, asked in CALLS.items()]
+    for _, asked in calls:
+        for name in asked.keys() & {"file_path", "dir_path", "file", "source_file"}:
+            asked[name] = str(tmp_path / asked[name])
+    replies = dict(zip(CALLS, full.calls(*calls), strict=True))
+
+    assert {name: reply for name, reply in replies.items() if not reply["success"]} == {}
+    assert {name: cost(reply) for name, reply in replies.items() if cost(reply) > BUDGET} == {}
+    cut = {name for name, reply in replies.items() if reply.get("data", reply).get("truncated")}
+    assert cut >= {"memory_list", "memory_inspect_graph", "validation_history", "memory_recall"}
+    for name in cut & REPLIES.keys() - {"search_with_budget"}:
+        assert misses(dict.fromkeys(REPLIES[name], object), replies[name]["data"]) == []
+
+
+def test_pages_that_were_cut_follow_each_other(full: Talk) -> None:
+    """Each page begins where the one before ended, and together they are the whole list."""
+    page = full.data("memory_list", limit=1_000)
+    seen = [memory["id"] for memory in page["memories"]]
+    while page["has_more"]:
+        assert page["limit"] == len(page["memories"])
+        page = full.data("memory_list", limit=1_000, offset=len(seen))
+        seen += [memory["id"] for memory in page["memories"]]
+
+    assert len(set(seen)) == len(seen) == page["total"] == MEMORIES
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.text(max_size=300),
+    lambda inside: st.lists(inside, max_size=30) | st.dictionaries(st.sampled_from("abcdef"), inside),
+    max_leaves=60,
+)
+
+
+@given(st.dictionaries(st.sampled_from("uvwxyz"), JSON))
+def test_whatever_is_told_is_cut_to_fit(data: dict[str, Any]) -> None:
+    """What fits is told as it is; what does not keeps its fields, and says that it was cut."""
+    envelope = {"success": True, "data": data}
+    shown = fitting(envelope, 200)
+
+    if cost(envelope) <= 200:
+        assert shown == envelope
+    else:
+        assert shown["data"].keys() == {*data, "truncated", "hint"}
+        assert shown["data"]["truncated"] is True
