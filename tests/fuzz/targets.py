@@ -5,12 +5,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import date
 from functools import cache
+from pathlib import Path
 from typing import Final
 
 import orjson
 
 from palaver.archiver import lines
+from palaver.archiver.formats import FORMATS
+from palaver.archiver.parsing import parse
 from palaver.archiver.redaction import Redactor
+from palaver.archiver.resume import Resume
 from palaver.core.clock import parse_instant, show_instant, show_minute
 from palaver.core.disclosure import Filters, Query
 from palaver.core.errors import InvalidInput
@@ -30,6 +34,16 @@ def read_lines(data: bytes) -> None:
         records = lines.records(line)
         assert isinstance(records, lines.Reason) or all(map(orjson.dumps, records))
     list(lines.head_records(lines.head(io.BytesIO(data))))
+
+
+def read_records(data: bytes) -> None:
+    """Every format reads any lines, whoever wrote them, and each line has an outcome."""
+    records = list(lines.head_records(data))
+    for known in FORMATS:
+        known.claims(records)
+        session = known.identify(Path("11111111-0000-4000-8000-000000000001.jsonl"), data)
+        found = parse(known, session, Resume(), io.BytesIO(data), redactor())
+        assert len(found.outcomes) == sum(1 for line in lines.split(io.BytesIO(data)) if line.end <= found.end)
 
 
 def build_query(data: bytes) -> None:
@@ -80,6 +94,7 @@ def redactor() -> Redactor:
 
 TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
     "lines": read_lines,
+    "records": read_records,
     "query": build_query,
     "redactor": redact,
     "dates": read_date,
