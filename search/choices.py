@@ -10,6 +10,7 @@ from ..core.disclosure import Filters
 from ..core.document import HeldChunk
 from ..core.memory import HeldMemory
 from ..core.observation import Observation
+from .analysis import label
 from .engine import Engine
 from .findings import TextMatch
 from .fusion import Event
@@ -58,6 +59,7 @@ class Choices:
     def _part(self, events: Sequence[Event], filters: Filters) -> Iterator[Choice]:
         keys = [event.key for event in events]
         learned = self._store.observations.of_exchanges(keys)
+        again = self._store.confirmations.said_again(keys) if filters.types or filters.concepts else {}
         every = [*keys, *(stored.key for known in learned.values() for stored in known)]
         allowed = self._engine.allowed(filters, every) if filters else set(every)
         held: dict[int, HeldMemory | HeldChunk] = {}
@@ -72,8 +74,10 @@ class Choices:
                 continue
             observations = [stored for stored in learned.get(event.key, []) if stored.key in allowed]
             # The types and concepts of an exchange are those of its observations taken together: where they are
-            # asked for, an observation must have them.
-            itself = event.key in allowed and not (filters.types or filters.concepts)
+            # asked for, an observation must have them, be it one that was learned elsewhere and said again here.
+            labelled = bool(filters.types or filters.concepts)
+            confirms = any(_has(stored.observation, filters) for stored in again.get(event.key, []))
+            itself = event.key in allowed and (confirms or not labelled)
             if observations or itself:
                 yield Choice(event, _best(event, observations, itself=itself))
 
@@ -94,6 +98,13 @@ def _best(event: Event, observations: Sequence[StoredObservation], *, itself: bo
     if covering:
         return max(covering, key=lambda stored: event.own(stored.key))
     return None if match.fraction > _RAW_SAYS_MORE * event.words_of(best.key) else best
+
+
+def _has(observation: Observation, filters: Filters) -> bool:
+    """Whether it is of one of the types and has one of the concepts that are asked for."""
+    concepts = {label(concept) for concept in observation.concepts}
+    typed = not filters.types or observation.type in filters.types
+    return typed and (not filters.concepts or not concepts.isdisjoint(map(label, filters.concepts)))
 
 
 def _covers(observation: Observation, match: TextMatch) -> bool:

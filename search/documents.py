@@ -47,13 +47,15 @@ def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
         part = keys[start : start + 500]
         exchanges = store.exchanges.load(part)
         learned = store.observations.of_exchanges(list(exchanges))
+        again = store.confirmations.said_again(list(exchanges))
         observations = store.observations.load(part)
         numbers = {one.session for one in exchanges.values()} | {one.session for one in observations.values()}
         for number in numbers - sessions.keys():
             sessions[number] = store.sessions.load(number)
         told = _Told(store, exchanges.values())
         for stored in exchanges.values():
-            yield from _exchange_entries(stored, learned.get(stored.key, []), sessions[stored.session], told)
+            taught = [*learned.get(stored.key, []), *again.get(stored.key, [])]
+            yield from _exchange_entries(stored, taught, sessions[stored.session], told)
         elsewhere = {one.exchange for one in observations.values()} - exchanges.keys()
         parents = exchanges | store.exchanges.load(sorted(elsewhere))
         for observation in observations.values():
@@ -164,10 +166,11 @@ def _exchange_texts(exchange: Exchange) -> dict[int, str]:
 
 
 def _exchange_entries(
-    stored: StoredExchange, learned: Sequence[StoredObservation], session: Session, told: _Told
+    stored: StoredExchange, taught: Sequence[StoredObservation], session: Session, told: _Told
 ) -> Iterator[TextEntry]:
+    """With the types and concepts of what was learned from the exchange, and of what it said again."""
     exchange = stored.exchange
-    observations = [entry.observation for entry in learned]
+    observations = [entry.observation for entry in taught]
     types = tuple(dict.fromkeys(str(observation.type) for observation in observations))
     concepts = _labels(concept for observation in observations for concept in observation.concepts)
     files = _paths([*exchange.reads, *exchange.writes], exchange.cwd or session.cwd)

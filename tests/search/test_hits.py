@@ -1,5 +1,6 @@
 """Is each event shown as what says it best, and does every hit satisfy the filters?"""
 
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -175,6 +176,30 @@ def test_a_type_is_that_of_the_observation_shown(history: History) -> None:
 
     assert history.ids("kettle", filters=Filters(types=(ObservationType.DECISION,))) == [f"obs-{decision}"]
     assert history.ids("kettle", filters=Filters(types=(ObservationType.TEST,))) == []
+
+
+def test_what_was_said_again_has_the_types_of_what_it_confirms(history: History) -> None:
+    """An exchange that says an observation again is found under its type and concepts, until it no longer does."""
+    [first] = history.say("one", Said("brass kettle"))
+    [second] = history.say("two", Said("brass kettle once more"))
+    [decision] = history.learn(first, learned("we use brass", ObservationType.DECISION, concepts=["metal"]))
+    history.learn(
+        first, learned("we use brass", ObservationType.DECISION, concepts=["metal"]), learned("soup", concepts=["pan"])
+    )
+    history.publish()
+    there = Filters(types=(ObservationType.DECISION,), sessions=("two",))
+
+    assert history.ids("kettle", filters=there) == []
+    with history.store.transaction():
+        history.store.confirmations.replace(second, {decision: ()})
+    for _ in range(2):
+        assert history.ids("kettle", filters=there) == [f"ex-{second}"]
+        assert history.ids("kettle", filters=replace(there, concepts=("Metal",))) == [f"ex-{second}"]
+        assert history.ids("kettle", filters=replace(there, concepts=("pan",))) == []
+        assert history.ids(filters=there) == [f"ex-{second}"]
+        history.publish()
+    history.learn(first, learned("soup", concepts=["pan"]))
+    assert history.ids("kettle", filters=there) == []
 
 
 @pytest.mark.parametrize(
