@@ -13,8 +13,8 @@ CORPUS = Path(__file__).parent / "corpus"
 PIECES: dict[str, list[str]] = {
     "lines": ['{"a": 1}', "{", "}", '"', "\\", "\\ud83d", "\n", "\r\n", "\0", "\ufeff", "[", "1e999", ":", " "],
     "records": ['{"type": ', '"user"', '"assistant"', '["user"]', ', "message": ', '{"role": "user", "content": ',
-                '"ask"', "[", "]", "{", "}", "null", "7", ', "uuid": ', ', "timestamp": ', ', "payload": ', '"id": ', "\n",
-                "\\ud83d"],
+                '"ask"', "[", "]", "{", "}", "null", "7", ', "uuid": ', ', "timestamp": ', ', "payload": ',
+                '"id": ', "\n", "\\ud83d"],
     "query": ['"', "*", "(", ")", "AND", "NOT", "-", ":", "id:", "**", "[", "TO", "]", "~2", "^3", "\\", "lease"],
     "redactor": ["password", " = ", '"', "AKIA", "ghp_", "A1b2C3d4E5f6G7h8", "-----BEGIN ", "KEY-----", "[secret:", "]",
                  "://u:p@h", "\n", "eyJ", ".", "Authorization: Bearer "],
