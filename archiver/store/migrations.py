@@ -291,6 +291,23 @@ END;
 INSERT INTO change (entity, id) SELECT DISTINCT 'item', exchange FROM confirmation;
 """
 
+# What a language model learned again is lost with its first wording as well, unless the model is asked once more.
+_LOST_WITH_ITS_TWIN: Final = """
+DROP TRIGGER observation_gone;
+CREATE TRIGGER observation_gone BEFORE DELETE ON observation WHEN OLD.scope = 'exchange' BEGIN
+    DELETE FROM job WHERE state = 'done' AND exchange IN (
+        SELECT e.item FROM confirmation c JOIN exchange e ON e.item = c.exchange
+        WHERE c.observation = OLD.item AND e.observed <> 'llm:renounced');
+    UPDATE exchange SET observed = NULL
+        WHERE item IN (SELECT exchange FROM confirmation WHERE observation = OLD.item)
+        AND observed <> 'llm:renounced';
+    INSERT INTO change (entity, id) SELECT 'item', s.item FROM summary s JOIN item i ON i.session = s.session
+        WHERE i.key = OLD.exchange;
+    DELETE FROM item WHERE key IN (SELECT s.item FROM summary s JOIN item i ON i.session = s.session
+        WHERE i.key = OLD.exchange);
+END;
+"""
+
 MIGRATIONS: Final = (
     ARCHIVE_AND_OBSERVATIONS,
     _JOBS_AND_LEDGER,
@@ -307,4 +324,5 @@ MIGRATIONS: Final = (
     _MNEMONICS,
     _REPETITIONS,
     _CONFIRMED_AGAIN,
+    _LOST_WITH_ITS_TWIN,
 )

@@ -155,11 +155,13 @@ class Observations:
     def _unconfirm(self, keys: Sequence[int]) -> None:
         """What these observations say changed: whatever confirmed them is to be observed anew."""
         for key in keys:
-            self._db.run(
-                f"""UPDATE exchange SET observed = NULL WHERE observed NOT LIKE '{MODEL_PREFIX}%'
-                    AND item IN (SELECT exchange FROM confirmation WHERE observation = ?)""",
-                (key,),
+            rows = self._db.rows(
+                """SELECT e.item FROM confirmation c JOIN exchange e ON e.item = c.exchange
+                   WHERE c.observation = ? AND e.observed <> ?""",
+                (key, RENOUNCED),
             )
+            self._db.run_many("DELETE FROM job WHERE exchange = ? AND state = 'done'", [*rows])
+            self._db.run_many("UPDATE exchange SET observed = NULL WHERE item = ?", [*rows])
             self._db.run("DELETE FROM confirmation WHERE observation = ?", (key,))
 
 

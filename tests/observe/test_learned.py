@@ -28,10 +28,12 @@ def preference(line: int, text: str = "Use tabs in templates", **values: object)
     return Observation(ObservationType.DECISION, text, evidence=(Evidence(line, line, "tabs"),), **values)  # type: ignore[arg-type]
 
 
-def learn(told: History, exchange: int, *observations: Observation) -> list[StoredObservation]:
+def learn(
+    told: History, exchange: int, *observations: Observation, extractor: str = rules.VERSION
+) -> list[StoredObservation]:
     stored = told.store.exchanges.load([exchange])[exchange]
     with told.store.transaction():
-        keep(told.store, stored, told.store.sessions.load(stored.session), observations, rules.VERSION)
+        keep(told.store, stored, told.store.sessions.load(stored.session), observations, extractor)
     return told.store.observations.of_exchange(exchange)
 
 
@@ -104,6 +106,32 @@ def test_what_is_no_longer_confirmed_is_observed_anew(told: History, now: tuple[
     assert [stored.key for stored in told.store.exchanges.unobserved(rules.VERSION, 9)] == [two]
     assert told.store.confirmations.of_observations(told.store.items.all_keys()) == {}
     assert len(learn(told, two, preference(1))) == 1
+
+
+@pytest.mark.parametrize("gone", ["forgotten", "reworded", "unlearned"])
+def test_what_a_model_learned_again_is_asked_again(told: History, gone: str) -> None:
+    """When the first wording goes or changes, a model is asked once more about what confirmed it, but never about what
+    a person wants nothing learned from.
+    """
+    one, two, three = (told.say(name, Said(RULE), project="shop")[0] for name in ("one", "two", "three"))
+    for key in (one, two, three):
+        learn(told, key, preference(1), extractor="llm:model:1")
+    assert told.store.observations.of_exchange(two) == []
+    with told.store.transaction():
+        told.store.jobs.put(two, "digest")
+        [job] = told.store.jobs.claim(0, 1, 9, None)
+        told.store.jobs.finish(job, "learned", 0)
+        told.store.observations.renounce([three], [])
+
+    if gone == "forgotten":
+        with told.store.transaction():
+            told.store.exchanges.delete([one])
+    else:
+        said = [preference(1, facts=("In mails",))] if gone == "reworded" else []
+        learn(told, one, *said, extractor="llm:model:2")
+
+    assert [stored.key for stored in told.store.exchanges.unobserved(rules.VERSION, 9)] == [two]
+    assert told.store.jobs.states() == {}
 
 
 def grown(told: History, count: int) -> None:
