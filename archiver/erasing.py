@@ -3,7 +3,7 @@
 What is to be done is written down in the transaction that decides it, so that whoever archives next finishes it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from .parsing import Parsed, parse
 from .raw import Copied, RawArchive, unreadable
 from .redaction import Redactor
 from .resume import Resume
-from .store import Source, Store
+from .store import Source, State, Store
 
 
 class Erasing:
@@ -32,6 +32,7 @@ class Erasing:
         self._home = Home(raw.root.parent)
         self._key = self._home.key()
         self.known = Oblivion(store, self._key, erased=True)
+        self._expected: set[str] = set()
 
     def finish(self, progress: Progress = silent) -> list[SourceUnreadable]:
         """Clean every copy that is still to be cleaned; those that could not be, and why: they are tried again."""
@@ -56,8 +57,33 @@ class Erasing:
         else:
             self._clean(copy)
         remove_leftovers(copy)
+        source = self._store.sources.by_archived(copy.archived)
         with self._store.transaction():
             self._store.tombstones.cleaned([copy.archived])
+            if source is not None and source.id is not None:
+                self._store.tombstones.reread([source.id])  # so that its coverage tells of the lines that are gone
+
+    def expect(self, copies: Iterable[str]) -> None:
+        """Write down, before these copies are written, that what was erased may come along with their files.
+
+        Whoever is killed before it is out again, as `arrived` tells, leaves that to the next pass. A copy that only
+        begins goes as a whole then: nobody was told of it.
+        """
+        tombstones = self._store.tombstones
+        erased = next((each.id for each in tombstones.all() if each.state is not State.KEPT), None)
+        if erased is None:
+            return
+        standing = tombstones.intended()
+        expected = {name: not Copy(self._raw.root, name).exists() for name in copies if name not in standing}
+        self._expected = set(expected)
+        if expected:
+            with self._store.transaction():
+                tombstones.intend(erased, expected)
+
+    def arrived(self, archived: str) -> None:
+        """A copy that was expected is clean. The caller opens the transaction."""
+        if archived in self._expected:
+            self._store.tombstones.cleaned([archived])
 
     def cleaned(self, path: Path, archived: str, agent: str, copied: Copied, *, masked: bool) -> Copied:
         """A copy as it may be kept, just after it was made: what was erased came along.
@@ -89,16 +115,19 @@ class Erasing:
         """A new file says nothing but what was forgotten: another copy of what is gone, or the very file again."""
         remove(Copy(self._raw.root, source.archived))
         with self._store.transaction():
+            self.arrived(source.archived)
             self._store.tombstones.keep_emptied(self.known.file(source.path), source.mtime, source.size)
 
     def _clean(self, copy: Copy) -> None:
+        if not copy.exists():
+            return
         source = self._store.sources.by_archived(copy.archived)
-        if source is not None and copy.exists():
-            copy.recover()
-            found = self._parse(source.archived, source.agent)
-            # Forks say what was erased in lines of their own.
-            gone = _lines_of(copy, source.path, self.known) | self.known.records(found.records)
-            blank(copy, gone, _openings(found))
+        agent, path = (source.agent, source.path) if source else (copy.archived.partition("/")[0], copy.plain)
+        copy.recover()
+        found = self._parse(copy.archived, agent)
+        # Forks say what was erased in lines of their own.
+        gone = _lines_of(copy, path, self.known) | self.known.records(found.records)
+        blank(copy, gone, _openings(found))
 
     def _parse(self, archived: str, agent: str) -> Parsed:
         return parsed(self._raw, archived, agent, self._key)

@@ -102,6 +102,7 @@ class Ingest:
         self._masking.run(tally, progress)
         found = list(transcripts)
         jobs = self._jobs((each for each in found if each.held_by is None), tally)
+        self._erasing.expect(job.archived for job in jobs)
         self._waiting = []
         with ThreadPoolExecutor(_COPYING_THREADS) as pool:
             copying = [(job, pool.submit(self._copy, job)) for job in jobs]
@@ -302,6 +303,7 @@ class Ingest:
             return
         with self._store.transaction():
             for taken in waiting:
+                self._erasing.arrived(taken.job.archived)
                 try:
                     with self._store.step():
                         self._store_one(taken)

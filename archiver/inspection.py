@@ -13,8 +13,9 @@ from ..core.home import Home
 from ..core.progress import Progress, silent
 from .copies import SEALED, UNFINISHED, Copy, sync_folder
 from .masker import Masker
+from .oblivion import FORGOTTEN
 from .raw import RawArchive, Stat, matches
-from .redaction import Redactor
+from .redaction import VERSION, Redactor
 from .seekable import Seekable
 from .store import Source, Store
 
@@ -38,7 +39,6 @@ class Inspection:
         self._store, self._raw = store, raw
         self._masker = Masker(Redactor(Home(raw.root.parent).key()))
         self._erased = store.tombstones.exist(erased=True)
-        """Whether copies may have lost lines on purpose, which the agents' files still have."""
 
     def faults(self, progress: Progress = silent) -> Iterator[Fault]:
         """Every copy that is not whole. Reads all of them."""
@@ -56,7 +56,7 @@ class Inspection:
 
         Raises `SourceUnreadable` and `OSError`.
         """
-        if self._erased or not self._is_still_there(source):
+        if self._may_lack(source) or not self._is_still_there(source):
             return False
         copy = Copy(self._raw.root, source.archived)
         for form in (copy.plain, copy.sealed):
@@ -96,11 +96,12 @@ class Inspection:
                     return "its content is not what was sealed"
             if size < source.size:
                 return f"{source.size - size} of {source.size} bytes are missing"
-            if not self._erased and not self._raw.is_intact(source):
+            may_lack = self._may_lack(source)
+            if not may_lack and not self._raw.is_intact(source):
                 return "it does not begin or end as it did"
             if self._lines(source) != source.lines:
                 return f"it does not have {source.lines} lines any more"
-            if compared and not self._erased and not self._equals(source):
+            if compared and not may_lack and not self._equals(source):
                 return "it is not what the agent's file says"
         except CopyDamaged as damage:
             return damage.reason
@@ -109,6 +110,10 @@ class Inspection:
         except OSError as error:
             return error.strerror or str(error)
         return ""
+
+    def _may_lack(self, source: Source) -> bool:
+        """Whether a copy may have lost lines on purpose, which the agent's file still has."""
+        return self._erased and (FORGOTTEN in source.coverage or source.rules != VERSION)
 
     def _lines(self, source: Source) -> int:
         """The lines in what was read of a copy."""

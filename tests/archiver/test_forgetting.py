@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from palaver.archiver import ingest, masking, rereading
 from palaver.archiver.copies import Copy
+from palaver.archiver.erasing import Erasing
 from palaver.archiver.forgetting import KEPT, Forgetting, Plan
 from palaver.archiver.ingest import Ingest
+from palaver.archiver.inspection import Inspection
 from palaver.archiver.originals import Originals
 from palaver.archiver.redaction import rules, scanner
 from palaver.archiver.sealing import Sealer
@@ -210,6 +212,55 @@ def test_a_damaged_copy_keeps_nothing_else_waiting(history: History) -> None:
     copy.sealed.write_bytes(whole)
     assert history.ingest().problems == []
     assert b"one?" not in history.copy(history.source())
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_who_is_killed_while_a_file_is_copied_leaves_nothing(
+    history: History, monkeypatch: pytest.MonkeyPatch, begun: bool
+) -> None:
+    """What was erased and comes along with a new or a growing file is gone after the next pass, with the file gone."""
+    history.write(talk("one"), at=1)
+    path = history.path(FORK)
+    if begun:
+        history.write(talk("begun", session=FORK), FORK, at=2)
+    history.ingest()
+    forget(history, ORIGINAL, erase=True)
+    history.write(talk(*["begun"] * begun, "one", "more", session=FORK), FORK, at=3)
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Erasing, "cleaned", killed)
+        with pytest.raises(KeyboardInterrupt):
+            history.ingest()
+    assert b"one?" in said(history)
+    path.unlink()
+    history.ingest()
+
+    assert b"one?" not in said(history)
+    assert (b"begun?" in said(history)) is begun
+    assert history.store.tombstones.intended() == {}
+
+
+def test_an_erasure_hides_no_damage_of_other_copies(history: History) -> None:
+    """Copies that lost lines on purpose are whole, and never copied anew; one that nothing was erased from is not."""
+    history.write(talk("one"), at=1)
+    history.write([*talk("one", session=FORK), *talk("apart", session=FORK)], FORK, at=2)
+    history.write(talk("other", session=OTHER), OTHER, at=3)
+    history.ingest()
+    forget(history, ORIGINAL, erase=True)
+    inspection = Inspection(history.store, history.raw)
+    assert list(inspection.faults()) == []
+    copy = Copy(history.raw.root, history.source(OTHER).archived).plain
+    copy.write_bytes(copy.read_bytes().replace(b"other?", b"otter?"))
+
+    [fault] = inspection.faults()
+
+    assert fault.source.archived == history.source(OTHER).archived
+    assert inspection.recopy(fault.source)
+    assert not inspection.recopy(history.source(FORK))
+    assert b"one?" not in said(history)
 
 
 @pytest.mark.parametrize("lost", [slice(None, -10), slice(None, -200)])
