@@ -25,8 +25,6 @@ from ..search.embedder import DEFAULT_MODEL, load
 from ..search.generation import Generations
 from ..search.indexer import Indexer
 
-LEASE = ARCHIVER
-
 
 class Pipeline:
     """All stages over one home. One process takes up at a time; a second raises `LeaseHeld`."""
@@ -58,7 +56,7 @@ class Pipeline:
         Waits `patience` seconds for another process that takes up; one that observes and embeds is left to it.
         """
         start, result = time.monotonic(), Report()
-        with self._store.leases.hold(LEASE, patience):
+        with self._store.leases.hold(ARCHIVER, patience):
             self._finish_erasing(report)
             result.ingested = self._ingest.run(transcripts, lambda done, total: report("Archiving", done, total))
             self._note("archive", result.ingested.problems)
@@ -66,7 +64,7 @@ class Pipeline:
         result.searchable = time.monotonic() - start
         with suppress(LeaseHeld), self._store.leases.hold(LEARNER):
             self._learn(result, report)
-        with suppress(LeaseHeld), self._store.leases.hold(LEASE, patience):
+        with suppress(LeaseHeld), self._store.leases.hold(ARCHIVER, patience):
             result.sealing = self._sealer.run(lambda done, total: report("Sealing", done, total))
             self._note("seal", result.sealing.problems)
         result.complete = time.monotonic() - start

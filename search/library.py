@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -12,7 +11,7 @@ from typing import Final, Self
 from ..archiver.documents import Intake, Roots
 from ..archiver.redaction import Redactor
 from ..archiver.store import Store
-from ..core import ids, tokens
+from ..core import ids
 from ..core.disclosure import Mode
 from ..core.document import (
     DEFAULT_NAMESPACE,
@@ -31,20 +30,8 @@ from .embedder import DEFAULT_MODEL, Embedder, load
 from .generation import Generations
 from .indexer import Indexer
 
-_CANDIDATES: Final = 50
-"""How many chunks compete for a budget of tokens."""
 _PATIENCE: Final = 5.0
 """Seconds that `async_mode` reads before it queues the rest: most folders are read whole by then."""
-
-
-@dataclass(frozen=True, slots=True)
-class Budgeted:
-    """What fits into a budget of tokens, best first. `left_out` candidates did not."""
-
-    found: tuple[FoundChunk, ...]
-    tokens_used: int
-    budget_remaining: int
-    left_out: int
 
 
 class Documents:
@@ -133,20 +120,6 @@ class Documents:
         if limit < 1:
             raise InvalidInput(f"Invalid limit: {limit}", hint="Ask for 1 or more.")
         return list(islice(self._finder.find(query, wanted or DocumentFilter(), mode), limit))
-
-    def search_with_budget(self, query: str, max_tokens: int, wanted: DocumentFilter | None = None) -> Budgeted:
-        """The best chunks that fit into a number of tokens. One that does not fit is left out."""
-        if max_tokens <= 0:
-            raise InvalidInput(f"Invalid budget: {max_tokens}", hint="Give 1 token or more.")
-        found: list[FoundChunk] = []
-        used = 0
-        candidates = self.search(query, wanted, limit=_CANDIDATES)
-        for candidate in candidates:
-            price = tokens.count(candidate.held.chunk.text)
-            if used + price <= max_tokens:
-                found.append(candidate)
-                used += price
-        return Budgeted(tuple(found), used, max_tokens - used, len(candidates) - len(found))
 
     def get(self, wanted: Sequence[str]) -> list[HeldChunk]:
         """The chunks with these ids, in their order; unknown ones are left out."""

@@ -2,27 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..archiver.store import Store
 from ..core.disclosure import Filters, Mode
 from ..core.errors import ModelUnavailable
 from ..core.memory import HeldMemory, Memory
 from ..core.memory_filter import MemoryFilter
-from .embedder import Embedder
-from .generation import Generations
+from .finder import Finder
 from .memory_text import KIND, parts
 
 if TYPE_CHECKING:
-    from .engine import Engine
     from .segment import Array
 
-_AT_A_TIME = 50
 _SPARE = 64
 """Vectors beyond those asked for: the newest ones are not filtered before they are found."""
-_LEAST_WORDS, _LEAST_MEANING = 0.05, 0.2
-"""Below both a memory has nothing to do with a query: paraphrases have cosines from 0.2 on, strangers up to 0.17."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,28 +45,13 @@ class NearMemory(NamedTuple):
     similarity: float
 
 
-class MemoryFinder:
-    """Finds memories by words and meaning. Loads engines and model when they are first needed."""
-
-    def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
-        self._store, self._generations, self._embedder = store, generations, embedder
-
-    @cached_property
-    def _engine(self) -> "Engine":
-        from .engine import Engine
-
-        return Engine(self._store, self._generations, self._embedder)
+class MemoryFinder(Finder):
+    """Finds memories by words and meaning."""
 
     def find(self, query: str, wanted: MemoryFilter, mode: Mode = Mode.BOTH) -> Iterator[FoundMemory]:
         """Memories that match and satisfy the filter, best first; what has nothing to do with the query is left out."""
-        events = self._engine.search(query, mode, _filters(wanted))
-        events = [event for event in events if event.words >= _LEAST_WORDS or event.meaning >= _LEAST_MEANING]
-        for start in range(0, len(events), _AT_A_TIME):
-            part = events[start : start + _AT_A_TIME]
-            known = self._store.memories.load([event.key for event in part])
-            for event in part:
-                if event.key in known and wanted.admits(known[event.key]):
-                    yield FoundMemory(known[event.key], event.score, event.similarity)
+        found = self._found(query, mode, _filters(wanted), self._store.memories.load, wanted.admits)
+        return (FoundMemory(held, event.score, event.similarity) for held, event in found)
 
     def near(
         self, memory: Memory, vectors: MemoryVectors | None, wanted: MemoryFilter, limit: int, at_least: float

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.store import Store
+from palaver.archiver.store import ARCHIVER, Store
 from palaver.archiver.transcripts import Transcript, in_paths
 from palaver.core.disclosure import Query
 from palaver.core.errors import LeaseHeld
 from palaver.core.home import Home
 from palaver.core.report import Report
 from palaver.observe import pipeline, status
-from palaver.observe.pipeline import LEASE, Pipeline
+from palaver.observe.pipeline import Pipeline
 from palaver.observe.status import status_of
 from palaver.search import layers
 from palaver.search.layers import Layers
@@ -145,5 +145,5 @@ def test_without_a_model_the_rest_is_done(place: Home, transcript: Path, model: 
 def test_one_pass_at_a_time(place: Home, transcript: Path) -> None:
     """While another process runs a pass a second one is refused at once."""
     place.make()
-    with Store.create(place.database) as other, other.leases.hold(LEASE), pytest.raises(LeaseHeld):
+    with Store.create(place.database) as other, other.leases.hold(ARCHIVER), pytest.raises(LeaseHeld):
         run(place, in_paths([transcript]))

@@ -109,22 +109,6 @@ def test_what_has_nothing_to_do_with_a_query_is_left_out(documents: Documents, f
         documents.search("kiln", limit=0)
 
 
-def test_a_budget_is_filled_and_never_overrun(documents: Documents, folder: Path) -> None:
-    """A chunk that does not fit is left out, and a smaller one after it is taken."""
-    (folder / "long.txt").write_text("kiln " * 180)
-    (folder / "short.txt").write_text("A kiln.")
-    documents.index_directory(folder, async_mode=False)
-
-    tight = documents.search_with_budget("kiln", 5)
-    wide = documents.search_with_budget("kiln", 5_000)
-
-    assert [one.held.source_file.name for one in tight.found] == ["short.txt"]
-    assert (tight.tokens_used + tight.budget_remaining, tight.left_out) == (5, len(wide.found) - 1)
-    assert (wide.left_out, wide.budget_remaining) == (0, 5_000 - wide.tokens_used)
-    with pytest.raises(InvalidInput, match="Invalid budget"):
-        documents.search_with_budget("kiln", 0)
-
-
 def test_deleted_chunks_are_found_no_more(documents: Documents, folder: Path) -> None:
     """By id, file, folder, namespace or all; what is named and not there is told apart."""
     guide = documents.index_file(folder / "guide.md", "docs").chunk_ids

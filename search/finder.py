@@ -1,0 +1,51 @@
+"""Finding what stands by itself, memories and chunks of documents: the same engines, asked for that alone."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+from ..archiver.store import Store
+from ..core.disclosure import Filters, Mode
+from .embedder import Embedder
+from .generation import Generations
+
+if TYPE_CHECKING:
+    from .engine import Engine
+    from .fusion import Event
+
+Held = TypeVar("Held")
+
+_AT_A_TIME = 50
+_LEAST_WORDS, _LEAST_MEANING = 0.05, 0.2
+"""Below both a thing has nothing to do with a query: paraphrases have cosines from 0.2 on, strangers up to 0.17."""
+
+
+class Finder:
+    """Finds by words and meaning. Loads engines and model when they are first needed."""
+
+    def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
+        self._store, self._generations, self._embedder = store, generations, embedder
+
+    @cached_property
+    def _engine(self) -> "Engine":
+        from .engine import Engine
+
+        return Engine(self._store, self._generations, self._embedder)
+
+    def _found(
+        self,
+        query: str,
+        mode: Mode,
+        filters: Filters,
+        load: Callable[[Sequence[int]], Mapping[int, Held]],
+        admits: Callable[[Held], bool],
+    ) -> Iterator[tuple[Held, "Event"]]:
+        """What matches and is admitted, best first; what has nothing to do with the query is left out."""
+        events = self._engine.search(query, mode, filters)
+        events = [event for event in events if event.words >= _LEAST_WORDS or event.meaning >= _LEAST_MEANING]
+        for start in range(0, len(events), _AT_A_TIME):
+            part = events[start : start + _AT_A_TIME]
+            known = load([event.key for event in part])
+            for event in part:
+                if event.key in known and admits(known[event.key]):
+                    yield known[event.key], event
