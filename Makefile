@@ -19,7 +19,8 @@ check: $(DEV)/installed  ## lint, format and types
 	$(DEV)/bin/mypy
 	$(DEV)/bin/pyright --pythonpath $(DEV)/bin/python
 
-bench: $(VENV)/installed  ## how well it finds, how fast
+bench: $(VENV)/installed  ## how well it finds, how fast (bench/README.md names the others)
+	@echo "bench.retrieval, then bench.speed; bench/README.md names the other benchmarks"
 	$(VENV)/bin/python -m bench.retrieval
 	$(VENV)/bin/python -m bench.speed
 
