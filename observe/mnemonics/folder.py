@@ -20,6 +20,8 @@ _DEEPEST: Final = 8
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_WITHOUT_LINKS: Final = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP}
+"""What a file system answers that has no second names, as those of memory cards and shared folders."""
 _LINK: Final = "it is a link, and links are not followed"
 
 
@@ -79,7 +81,7 @@ class Folder:
         parent, name = _split(path)
         try:
             with self._opened(parent, make=True) as folder:
-                _write(folder, name, data, 0o666)
+                _place(folder, name, data)
         except FileExistsError:
             return False
         except OSError as error:
@@ -89,7 +91,7 @@ class Folder:
     def replace(self, path: str, data: bytes, digest: str) -> None:
         """Put these bytes in place of those with that digest, at once; others than those stay."""
         parent, name = _split(path)
-        beside = f".{secrets.token_hex(8)}.tmp"
+        beside = _beside()
         try:
             with self._opened(parent) as folder:
                 mode = stat.S_IMODE(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
@@ -203,6 +205,26 @@ def _note(entry: os.DirEntry[str], path: str, seen: Seen) -> None:
 def _entries(folder: int) -> Iterator[os.DirEntry[str]]:
     with closing(os.scandir(folder)) as entries:
         yield from entries
+
+
+def _place(folder: int, name: str, data: bytes) -> None:
+    """Make a file that is whole from the moment it has its name; raises `FileExistsError` where there is one."""
+    beside = _beside()
+    _write(folder, beside, data, 0o666)
+    try:
+        os.link(beside, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _WITHOUT_LINKS:
+            raise
+        _write(folder, name, data, 0o666)
+    finally:
+        os.unlink(beside, dir_fd=folder)
+    os.fsync(folder)
+
+
+def _beside() -> str:
+    """A name that is not looked at."""
+    return f".{secrets.token_hex(8)}.tmp"
 
 
 def _write(folder: int, name: str, data: bytes, mode: int) -> None:

@@ -91,8 +91,9 @@ class Mnemonics:
         """The memories of the project that this folder belongs to; close it at the end."""
         home.make()
         store = Store.create(home.database)
-        core = MemoryCore(store, Generations(home.index), load(model or DEFAULT_MODEL))
-        mnemonics = cls(store, core, Redactor(home.key()), Folder(project_of(start)))
+        redactor = Redactor(home.key())
+        core = MemoryCore(store, Generations(home.index), load(model or DEFAULT_MODEL), redactor)
+        mnemonics = cls(store, core, redactor, Folder(project_of(start)))
         mnemonics._close.callback(store.close)
         return mnemonics
 
@@ -116,7 +117,8 @@ class Mnemonics:
         kind = self._mirror.kinds.named(kind)
         if not title.strip():
             raise InvalidInput("Title cannot be empty", hint="Say in a few words what it is about.")
-        return self._written(" ".join(readable(title).split()), self._told(content), kind, _plain(tags))
+        title = self._mirror.redacted(" ".join(readable(title).split()))
+        return self._written(title, self._told(content), kind, tuple(map(self._mirror.redacted, _plain(tags))))
 
     def recall(self, query: str, kind: str | None = None, limit: int = 10) -> list[Match]:
         """What answers a query, best first: this project's memories and those that hold everywhere."""
@@ -133,7 +135,7 @@ class Mnemonics:
         content = self._told(content)
         best = self._matches(query, None, 1, (self._mirror.namespace,))
         if not best or (best[0].score < _SURE and (best[0].similarity or 0) < _MEANT):
-            new = self._written(" ".join(query.split()), content, kind or FALLBACK, ())
+            new = self._written(self._mirror.redacted(" ".join(query.split())), content, kind or FALLBACK, ())
             return Compounded(new.held, created=not new.existed)
         return Compounded(self._rewritten(best[0].held, content, kind), created=False)
 

@@ -51,7 +51,9 @@ def test_a_file_that_comes_back_is_the_memory_it_was(historian: Talk) -> None:
     shutil.move(historian.folder / "away", file.parents[1])
 
     assert historian.recall("staging port") == {"staging-port.md": PORT}
-    assert historian.core.memories.get(memory).standing.confidence == 0.4
+    held = historian.core.memories.at_path(str(file))
+    assert held is not None
+    assert (held.id, held.standing.confidence) == (memory, 0.4)
 
 
 def test_a_file_that_was_moved_and_edited_is_the_same_memory(historian: Talk) -> None:

@@ -9,23 +9,24 @@ from .talking import Talk
 ROOT = Path(__file__).parents[3]
 
 
-def writer(historian: Talk, name: str, count: int) -> subprocess.Popen[str]:
+def writer(historian: Talk, name: str, count: int, home: str = "palaver") -> subprocess.Popen[str]:
     """A process that remembers notes under one title; each path is printed when the call has answered."""
-    place = [str(historian.place.home.root), str(historian.project), name, str(count)]
+    place = [str(historian.folder / home), str(historian.project), name, str(count)]
     command = [sys.executable, "-m", "tests.agents.historian.once", *place]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
 def test_processes_that_write_the_same_title_overwrite_nothing(historian: Talk) -> None:
-    """Two at once, each eight times: sixteen files, each with its own content, each held once."""
-    running = [writer(historian, name, 8) for name in ("ann", "bob")]
+    """Three at once, one with a home of its own, which no lease keeps apart: every file stands, held once."""
+    homes = {"ann": "palaver", "bob": "palaver", "eve": "another"}
+    running = [writer(historian, name, 4, home) for name, home in homes.items()]
     paths = [Path(line) for each in running for line in each.communicate(timeout=50)[0].split()]
 
     assert [each.returncode for each in running] == [0, 0, 0]
-    assert len(set(paths)) == 16
+    assert len(set(paths)) == 12
     bodies = {each.read_text().rpartition("\n---\n\n")[2].strip() for each in paths}
-    assert bodies == {f"Note {number} of {name}" for number in range(8) for name in ("ann", "bob")}
-    historian("memory_list_types")
+    assert bodies == {f"Note {number} of {name}" for number in range(4) for name in homes}
+    assert historian.problems() == {}
     held = historian.core.memories.page(limit=100)
     assert sorted(each.memory.path for each in held) == sorted(map(str, paths))
 
@@ -38,10 +39,10 @@ def test_what_was_answered_survives_a_kill(historian: Talk) -> None:
     running.kill()
     answered += running.communicate(timeout=50)[0].split()
     historian("memory_list_types")
-    files = sorted((historian.project / ".mnemonics" / "learning").iterdir())
+    files = sorted((historian.project / ".mnemonics" / "learning").glob("*.md"))
 
     assert set(answered) <= set(map(str, files))
     assert historian.problems() == {}
     held = historian.core.memories.page(limit=1_000)
-    assert sorted(each.memory.path for each in held) == [str(each) for each in files if each.suffix == ".md"]
+    assert sorted(each.memory.path for each in held) == [str(each) for each in files]
     assert all(each.read_text().endswith(" of ann\n") for each in files)

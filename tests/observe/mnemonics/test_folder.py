@@ -1,5 +1,6 @@
 """Tests for observe/mnemonics/folder.py: files are replaced and deleted only as they were read."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -44,6 +45,19 @@ def test_a_file_that_is_there_is_never_created(tmp_path: Path) -> None:
 
     assert [folder.create(f"issue/{name}.md", b"two") for name in "abc"] == [False, False, False]
     assert not (tmp_path / "outside.md").exists()
+
+
+def test_a_file_system_without_links_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Still never over a file that is there."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", refused)
+    folder = Folder(tmp_path)
+
+    assert [folder.create("issue/a.md", text) for text in (b"one", b"two")] == [True, False]
+    assert [(each.name, each.read_bytes()) for each in (folder.path / "issue").iterdir()] == [("a.md", b"one")]
 
 
 def test_only_markdown_files_in_a_type_s_folder_are_seen(tmp_path: Path) -> None:
