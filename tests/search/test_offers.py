@@ -1,5 +1,6 @@
 """What does search offer beyond a ranked list?"""
 
+import random
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +11,10 @@ from hypothesis import strategies as st
 from palaver.core.disclosure import Filters, Grouping, Mode, Query
 from palaver.core.errors import InvalidInput
 from palaver.search import engine
+from palaver.search.engine import _DEPTH  # pyright: ignore[reportPrivateUsage]
 from palaver.search.hits import Hits
 
-from .history import NO_FILTERS, History, Said
+from .history import NO_FILTERS, History, Said, keys
 
 MAY_1 = 1_777_593_600_000
 
@@ -121,14 +123,34 @@ def test_zero_hits_explain_themselves(told: History) -> None:
     ],
 )
 def test_filters_filter(told: History, filters: dict[str, Any], found: set[str]) -> None:
-    """Sessions by the beginning of their id, speakers by what they said, files by folder and pattern; and in both
-    engines a filter only removes.
+    """Sessions by the beginning of their id, speakers by what they said, files by folder and pattern; where all is
+    compared, a filter only removes.
     """
     wanted = replace(NO_FILTERS, **filters)
 
     assert set(ids(told, "kettle", Mode.TEXT, wanted)) == found
     for mode in (Mode.BOTH, Mode.VECTOR):
         assert set(ids(told, "kettle", mode, wanted)) <= set(ids(told, "kettle", mode))
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_filter_takes_nothing_away_that_satisfies_it(history: History, mode: Mode) -> None:
+    """In an archive with more than is compared, what was found and satisfies a filter is found under it as well, in
+    the company of what was too far down; and nothing else is.
+    """
+    chance, held = random.Random(7), dict[str, set[int]]()
+    for project in ("tea", "soup", "ship", "mill"):
+        said = (Said(" ".join(chance.choices(["kettle", "pan", "steam", "soup"], k=9))) for _ in range(_DEPTH // 2))
+        held[project] = set(history.say(project, *said))
+    history.embed()
+    history.publish()
+    reader = history.engine()
+    every = set(keys(reader.search("kettle", mode, NO_FILTERS)))
+
+    assert len(every) < sum(map(len, held.values()))
+    for project, theirs in held.items():
+        found = set(keys(reader.search("kettle", mode, Filters(projects=(project,)))))
+        assert every & theirs < found <= theirs
 
 
 @pytest.mark.parametrize(
