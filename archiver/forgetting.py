@@ -56,6 +56,10 @@ class Plan:
         return self.selected.sessions | {source.session for source in self.sources if source.session is not None}
 
 
+def _nothing() -> None:
+    """What nobody has to do besides."""
+
+
 class Forgetting:
     """Forgets in one archive. Everything but planning runs under the archiver's lease."""
 
@@ -123,8 +127,11 @@ class Forgetting:
         """What was forgotten longer ago than it is kept."""
         return [each for each in self._store.tombstones.all() if each.state is State.KEPT and each.at < at - KEPT]
 
-    def expire(self, number: int) -> None:
-        """It cannot be had back any more: its lines are to go from the copies; raises `InvalidInput` as `undo` does."""
+    def expire(self, number: int, also: Callable[[], None] = _nothing) -> None:
+        """It cannot be had back any more: its lines are to go from the copies, together with what `also` does.
+
+        Raises `InvalidInput` as `undo` does.
+        """
         forgotten = self._kept(number)
         sources = self._store.sources.all()
         told = [source for source in sources if source.coverage.get(FORGOTTEN)]
@@ -139,6 +146,7 @@ class Forgetting:
             copies = {source.archived: source in gone for source in told}
             self._store.tombstones.intend(forgotten.id, copies)
             self._store.tombstones.erase_rows(sessions, whole, [])
+            also()
 
     def _is_kept(self, source: Source, forgotten: Forgotten) -> bool:
         """Whether something of a source was forgotten at another time, and can still be had back."""
@@ -146,13 +154,17 @@ class Forgetting:
         marks = {mark for _, mark in self._marked(source)}
         return any(self._store.tombstones.known(marks, of=each.id) for each in others)
 
-    def undo(self, number: int) -> None:
-        """Have back what was forgotten; raises `InvalidInput` when it was erased, or never was."""
+    def undo(self, number: int, also: Callable[[], None] = _nothing) -> None:
+        """Have back what was forgotten, together with what `also` does.
+
+        Raises `InvalidInput` when it was erased, or never was.
+        """
         with self._store.transaction():
             self._kept(number)
             self._store.tombstones.undo(number)
             told = [each.id for each in self._store.sources.all() if each.coverage.get(FORGOTTEN) and each.id]
             self._store.tombstones.reread(told)
+            also()
 
     def _kept(self, number: int) -> Forgotten:
         found = self._store.tombstones.load(number)

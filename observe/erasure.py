@@ -18,6 +18,7 @@ from ..core.disclosure import Mode, Query
 from ..core.errors import InvalidInput
 from ..core.forgetting import Proof
 from ..core.home import Home
+from ..core.memory import EventKind, MemoryState
 from ..core.progress import Reporter, silent
 from ..search.embedder import DEFAULT_MODEL, load
 from ..search.generation import Generations
@@ -35,9 +36,32 @@ _SEARCHES: Final = 6
 
 def erase_expired(home: Home, store: Store) -> None:
     """Begin to erase what was forgotten so long ago that it cannot be had back. Under the archiver's lease."""
-    forgetting = Forgetting(store, RawArchive(home.archive))
-    for each in forgetting.expired(now()):
-        forgetting.expire(each.id)
+    raw = RawArchive(home.archive)
+    for each in Forgetting(store, raw).expired(now()):
+        expire(store, raw, each.id)
+
+
+def expire(store: Store, raw: RawArchive, number: int) -> None:
+    """Begin to erase what was forgotten, and the memories that were put away with it. Under the archiver's lease.
+
+    Raises `InvalidInput` when it was erased before, or never forgotten.
+    """
+
+    def also() -> None:
+        held = store.memories.load(put_away(store, number)).values()
+        store.memories.erase([each.key for each in held if each.state is MemoryState.ARCHIVED])
+
+    Forgetting(store, raw).expire(number, also)
+
+
+def context(number: int) -> str:
+    """How the events of memories name a forgetting."""
+    return f"palaver forget, number {number}"
+
+
+def put_away(store: Store, number: int) -> list[int]:
+    """The memories that were put away by a forgetting."""
+    return store.memory_events.in_context(context(number), EventKind.ARCHIVED)
 
 
 def is_unfinished(store: Store) -> bool:

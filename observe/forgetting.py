@@ -71,14 +71,24 @@ class Forgetter:
             number = self._carry_out(planned, wanted)
             return self._erased(planned, number, texts, report)
 
-    def undo(self, number: int) -> None:
-        """Have back what was forgotten; raises `InvalidInput` when it was erased, or never was."""
+    def undo(self, number: int) -> list[HeldMemory]:
+        """Have back what was forgotten; raises `InvalidInput` when it was erased, or never was.
+
+        The memories that stay put away are returned: what they say is held by another by now.
+        """
+        left: list[HeldMemory] = []
+
+        def also() -> None:
+            for held in self._store.memories.load(erasure.put_away(self._store, number)).values():
+                if self._is_taken(held):
+                    left.append(held)
+                else:
+                    self._move(held.key, MemoryState.ACTIVE, erasure.context(number))
+
         with self._store.leases.hold(ARCHIVER, _PATIENCE):
-            self._forgetting.undo(number)
-            with self._store.transaction():
-                for key in self._store.memory_events.in_context(_context(number), EventKind.ARCHIVED):
-                    self._move(key, MemoryState.ACTIVE, _context(number))
+            self._forgetting.undo(number, also)
             self._reread()
+        return left
 
     def for_good(self, number: int, report: Reporter = silent) -> bool:
         """Erase what was forgotten, and can still be had back; whether all of it could be.
@@ -86,11 +96,7 @@ class Forgetter:
         Raises `InvalidInput` when there is no such forgetting.
         """
         with self._store.leases.hold(ARCHIVER, _PATIENCE):
-            self._forgetting.expire(number)
-            with self._store.transaction():
-                keys = self._store.memory_events.in_context(_context(number), EventKind.ARCHIVED)
-                held = self._store.memories.load(keys).values()
-                self._store.memories.erase([each.key for each in held if each.state is MemoryState.ARCHIVED])
+            erasure.expire(self._store, self._raw, number)
             return erasure.finish(self._home, self._store, self._exclusion, self._model, report)
 
     def forgotten(self) -> list[Past]:
@@ -183,9 +189,15 @@ class Forgetter:
                 self._store.memories.erase(memories)
             else:
                 for key in memories:
-                    self._move(key, MemoryState.ARCHIVED, _context(number))
+                    self._move(key, MemoryState.ARCHIVED, erasure.context(number))
 
         return self._forgetting.forget(planned.plan, erase=wanted.erase, also=also)
+
+    def _is_taken(self, held: HeldMemory) -> bool:
+        """Whether an active memory claims what one that was put away says, or is kept in its file."""
+        memories = self._store.memories
+        other = memories.at_path(held.memory.path) or memories.claimed(held.memory, held.standing.promoted_from)
+        return other not in {None, held.key}
 
     def _move(self, key: int, state: MemoryState, context: str) -> None:
         held = self._store.memories.load([key]).get(key)
@@ -226,10 +238,6 @@ class Forgetter:
 
 def _outside(preview: Preview) -> tuple[Path, ...]:
     return tuple(copy.path for copy in preview.copies if copy.path.exists())
-
-
-def _context(number: int) -> str:
-    return f"palaver forget, number {number}"
 
 
 def _ids(planned: _Planned) -> Collection[str]:

@@ -89,14 +89,14 @@ class Memories:
         )
         return {cast(int, key): (str(name), str(text)) for key, name, text in rows}
 
-    def claimed(self, memory: Memory) -> int | None:
+    def claimed(self, memory: Memory, promoted_from: str = "") -> int | None:
         """The active memory that says the same, in the same namespace and family; None for one kept in a file."""
         if memory.path:
             return None
         row = self._db.one(
             """SELECT item FROM memory
                WHERE namespace = ? AND family = ? AND hash = ? AND state = 'active' AND path = ''""",
-            (memory.namespace, *_claim(memory, "")),
+            (memory.namespace, *_claim(memory, promoted_from)),
         )
         return cast(int, row[0]) if row else None
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from palaver.archiver.forgetting import KEPT as KEPT_FOR
 from palaver.archiver.store import Planned, State, Store
 from palaver.archiver.transcripts import in_paths
 from palaver.core import ids
@@ -24,6 +25,7 @@ from palaver.core.home import Home
 from palaver.core.memory import Memory, MemoryState
 from palaver.core.observation import Observation, ObservationType
 from palaver.core.origin import Origin
+from palaver.observe import erasure
 from palaver.observe.candidates import propose
 from palaver.observe.forgetting import Forgetter
 from palaver.observe.memory import MemoryCore
@@ -214,6 +216,38 @@ def test_a_forgotten_session_can_be_had_back_with_its_memories(root: Path) -> No
         assert [held.state for held in store.memories.all()] == [MemoryState.ACTIVE] * 2
     with Layers(home) as layers:
         assert [hit for hit in layers.search(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
+
+
+def test_what_is_said_by_another_memory_by_now_stays_put_away(root: Path) -> None:
+    """Undoing is all or nothing, and holds no claim twice: it names the memories that it leaves put away."""
+    home = Home(root / "home")
+    outcome = forgot(home, Wanted((GONE,)))
+    [gone] = outcome.preview.memories
+    with MemoryCore.open(home) as core:
+        core.remembering.remember(Memory(gone.memory.content))
+
+    with Forgetter(home) as forgetter:
+        assert [held.id for held in forgetter.undo(outcome.number or 0)] == [gone.id]
+        assert forgetter.forgotten() == []
+
+    with Store.open(home.database) as store:
+        assert store.memories.load([gone.key])[gone.key].state is MemoryState.ARCHIVED
+    with Layers(home) as layers:
+        assert [hit for hit in layers.search(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
+
+
+def test_what_is_forgotten_long_enough_is_erased_with_its_memories(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After thirty days a pass erases what was forgotten, and the memories that were put away with it."""
+    home = Home(root / "home")
+    forgot(home, Wanted((GONE,)))
+    monkeypatch.setattr(erasure, "now", lambda: now() + KEPT_FOR + 1)
+
+    archive(root, home)
+
+    with Store.open(home.database) as store:
+        assert [held.memory.content for held in store.memories.all()] == ["Payments need an address"]
+        assert [each.state for each in store.tombstones.all()] == [State.ERASED]
+    assert scour(home.root, CANARIES).found == ()
 
 
 def test_a_token_of_another_set_does_nothing(root: Path) -> None:

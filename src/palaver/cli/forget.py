@@ -172,17 +172,20 @@ def _again(token: str) -> str:
 
 def _look_after(undo: int | None, for_good: int | None, *, as_json: bool) -> None:
     """Undo, erase for good, or list what was forgotten."""
+    left: list[str] = []
     with _forgetter() as forgetter, progress_bars() as reporter:
         if undo is not None:
-            forgetter.undo(undo)
+            left = [held.id for held in forgetter.undo(undo)]
         done = forgetter.for_good(for_good, reporter) if for_good is not None else True
         found = forgetter.forgotten()
     if as_json:
         from dataclasses import asdict
 
-        print_json({"forgotten": list(map(asdict, found)), "finished": done})
+        print_json({"forgotten": list(map(asdict, found)), "finished": done, "left": left})
     elif undo is not None:
         click.echo("It is there again. `palaver archive` learns from it anew.")
+        if left:
+            click.echo(f"Still put away, because another memory says the same by now: {', '.join(left)}.")
     elif for_good is not None:
         click.echo(
             "Erased." if done else "Not finished: another process reads the database. `palaver archive` finishes it."
