@@ -1,7 +1,7 @@
 """`python -m bench.observations`: what the rules make of real sessions, and whether a session is found by that alone.
 
-Archives the 98 sessions in a throw-away home and takes what was learned out of it. The questions are then asked of an
-archive that holds these observations and nothing else.
+Archives the 98 sessions in a throw-away home and asks it the questions for observations alone; then looks at what was
+learned there.
 """
 
 import argparse
@@ -18,13 +18,14 @@ import orjson
 
 from palaver.archiver.store import Store, StoredExchange, StoredObservation
 from palaver.archiver.transcripts import in_paths
+from palaver.core.disclosure import LIMIT_MAX, Query
 from palaver.core.home import Home
 from palaver.core.observation import Observation, ObservationType
 from palaver.observe.pipeline import Pipeline
 from palaver.observe.rules import observe
+from palaver.search.layers import Layers
 
-from .retrieval.corpus import Corpus, Passage
-from .retrieval.ours import Ours
+from .retrieval.corpus import Corpus, Ranked, Searcher
 from .retrieval.run import run
 from .retrieval.sets import coding_sessions
 from .shared import PROJECT, SetMissing, find, transcripts, unpack
@@ -68,7 +69,8 @@ def _measured() -> str:
     with TemporaryDirectory(prefix="palaver-bench-") as folder:
         sessions = archived(unpack(transcripts(), Path(folder) / "history"), Path(folder) / "home")
         samples = archived([_samples()], Path(folder) / "samples")
-    rows = [*_finding(corpus, sessions), *_covering(sessions), *_speed(sessions)]
+        finding = list(_finding(corpus, Home(Path(folder) / "home")))
+    rows = [*finding, *_covering(sessions), *_speed(sessions)]
     parts = [table(["98 sessions", "", "aim"], rows)]
     parts.append(table(["exchanges labelled by hand", "tune", "held"], _judged([sessions, samples])))
     return "\n\n".join(parts)
@@ -100,24 +102,29 @@ def archived(paths: Sequence[Path], folder: Path) -> Archive:
     return Archive(said, learned, {each.exchange for every in again.values() for each in every})
 
 
-def _finding(corpus: Corpus, archive: Archive) -> Iterator[Row]:
-    """Observation-only search."""
-    passages = tuple(
-        Passage(session, _text(stored.observation), "")
-        for session, found in sorted(archive.observations.items())
-        for stored in found
-    )
+def _finding(corpus: Corpus, home: Home) -> Iterator[Row]:
+    """The archive itself, asked for observations alone."""
     asked = tuple(question for question in corpus.questions if {"intent", "code"} & set(question.kinds))
-    found = run("observations", Ours, replace(corpus, passages=passages, questions=asked, transcripts=None))
+    found = run("observations", lambda _: Observed(home), replace(corpus, questions=asked))
     for kind, aim in (("intent", 0.90), ("code", 0.85)):
         values = found.values("hit@5", kind, "all")
         yield f"`{kind}` questions, hit@5 by observations alone", f"{sum(values) / len(values):.3f}", f"{aim:.2f}"
 
 
-def _text(observation: Observation) -> str:
-    files = (*observation.files_modified, *observation.files_read)
-    told = (observation.title, observation.subtitle, observation.narrative, *observation.facts)
-    return "\n".join((*told, " ".join(observation.concepts), " ".join(files)))
+class Observed(Searcher):
+    """Sessions by the observations that an archive made of them."""
+
+    def __init__(self, home: Home) -> None:
+        self._layers = Layers(home)
+
+    def search(self, query: str, limit: int, project: str | None) -> Sequence[Ranked]:
+        """Sessions, each at most once, best first."""
+        projects = (project,) if project else ()
+        wanted = Query.parse(query, limit=min(limit, LIMIT_MAX), projects=projects, kinds=("observation",))
+        best: dict[str, float] = {}
+        for hit in self._layers.search(wanted).hits:
+            best.setdefault(hit.session_id, hit.score)
+        return [Ranked(session, score) for session, score in best.items()]
 
 
 def _covering(archive: Archive) -> Iterator[Row]:
