@@ -29,7 +29,7 @@ from .raw import Copied, RawArchive, Stat, unreadable
 from .reading import Boundaries, Reading
 from .redaction import VERSION, Redactor
 from .renewal import loses_nothing, renew
-from .rereading import Rereading
+from .rereading import BUDGET, Rereading
 from .resume import Resume
 from .store import Place, Source, Store
 from .storing import store_reading
@@ -91,10 +91,11 @@ class Ingest:
         self._may_hold_erased = False
         self._waiting: list[_Taken] = []
 
-    def run(self, transcripts: Iterable[Transcript], progress: Progress = silent) -> Pass:
+    def run(self, transcripts: Iterable[Transcript], progress: Progress = silent, *, budget: float = BUDGET) -> Pass:
         """Take up everything new in these transcripts; files that cannot be read are reported, the others go on.
 
-        What is known already is not looked into again to tell whose it is.
+        What is known already is not looked into again to tell whose it is. `budget` seconds are spent on reading
+        again what is outdated.
         """
         tally = Pass(still_archived=self._excluded_sessions())
         tally.problems += self._erasing.finish()
@@ -116,7 +117,7 @@ class Ingest:
                 pool.shutdown(wait=True, cancel_futures=True)
                 self._store_waiting(tally)
         progress(len(jobs), len(jobs))
-        Rereading(self._store, self._raw, self._boundaries).run(tally, progress)
+        Rereading(self._store, self._raw, self._boundaries).run(tally, progress, budget)
         self._forget_gone()
         return tally
 

@@ -94,6 +94,7 @@ class Proof:
     """How it was verified: `samples` of what was erased were looked for in every byte, and searched for.
 
     `found` names the files of the home in which one still stands, `hits` the searches that still found something.
+    `unread` files could not be read and verified, and `uncleaned` copies are damaged and may hold it still.
     `compacted` is False where another process kept the database from being emptied.
     """
 
@@ -103,12 +104,14 @@ class Proof:
     searches: int = 0
     found: list[str] = field(default_factory=list[str])
     hits: list[str] = field(default_factory=list[str])
+    unread: list[str] = field(default_factory=list[str])
+    uncleaned: list[str] = field(default_factory=list[str])
     compacted: bool = True
 
     @property
     def holds(self) -> bool:
         """Whether nothing of it is left."""
-        return not self.found and not self.hits and self.compacted
+        return not (self.found or self.hits or self.unread or self.uncleaned) and self.compacted
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,15 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ..archiver.exclusion import Exclusion
+from ..archiver.forgetting import KEPT
 from ..archiver.inspection import names
 from ..archiver.mounts import is_silent
 from ..archiver.raw import RawArchive, Stat
 from ..archiver.redaction import VERSION as SECRETS
-from ..archiver.store import Store, is_wal_safe, sqlite_version
+from ..archiver.store import State, Store, is_wal_safe, sqlite_version
 from ..archiver.transcripts import Transcript
 from ..core.checkup import Diagnosis, Finding
-from ..core.clock import show_minute
+from ..core.clock import now, show_minute
 from ..core.config import Config
 from ..core.errors import ModelUnavailable, PalaverError, StoreCorrupt, StoreMissing
 from ..core.home import Home
@@ -41,6 +42,8 @@ _SETTLED: Final = 60.0
 """Seconds after which a change of an agent's file should have been archived where something archives at all."""
 _BEHIND: Final = 5_000
 """Changes that the index may be behind: each process that searches reads them anew when it starts."""
+_OVERDUE: Final = 2 * 3600 * 1000
+"""Milliseconds after which what can no longer be had back should be erased: `palaver watch` looks each hour."""
 _ARCHIVE: Final = "Run `palaver archive`."
 
 
@@ -224,6 +227,24 @@ def _learning(patient: Patient) -> Answer:
         yield Finding("learned", f"{waiting.removeprefix('; ')} and nothing works on them", _ARCHIVE)
 
 
+def _forgotten(patient: Patient) -> Answer:
+    """What is to be erased and is not yet."""
+    past = patient.store.tombstones.all() if patient.store else []
+    if not past:
+        return
+    undoable = sum(each.state is State.KEPT for each in past)
+    yield Fact("forgotten", f"{len(past)} times; {undoable} can be undone")
+    unfinished = sum(each.state is State.ERASING for each in past)
+    if unfinished and patient.store:
+        waiting = list(patient.store.tombstones.intended())
+        where = f"; {len(waiting)} copies may still hold it, such as {waiting[0]}" if waiting else ""
+        yield Finding("forgotten", f"{unfinished} erasures are not finished{where}", _ARCHIVE)
+    overdue = sum(each.state is State.KEPT and each.at < now() - KEPT - _OVERDUE for each in past)
+    if overdue:
+        problem = f"{overdue} times something was forgotten that can no longer be undone, and it is not erased yet"
+        yield Finding("forgotten", problem, _ARCHIVE)
+
+
 def _stages(patient: Patient) -> Answer:
     status = patient.status
     if status is None:
@@ -292,6 +313,7 @@ CHECKS: Final[tuple[Callable[[Patient], Answer], ...]] = (
     _lines,
     _index,
     _learning,
+    _forgotten,
     _model,
     _stages,
     _background,

@@ -77,7 +77,7 @@ def finish(home: Home, store: Store, exclusion: Exclusion, model: str | None = N
     raw = RawArchive(home.archive)
     Erasing(store, raw).finish(lambda done, total: report("Erasing", done, total))
     left = store.tombstones.unfinished()
-    Ingest(store, raw, exclusion).run(())
+    Ingest(store, raw, exclusion).run((), lambda done, total: report("Reading", done, total), budget=float("inf"))
     renew_index(home, store, model)
     for log in home.root.glob(f"{home.log.name}*"):
         _empty(log)
@@ -116,7 +116,7 @@ def prove(home: Home, model: str | None, texts: Sequence[str], gone: Collection[
     `gone` are the ids of what was erased: items and sessions.
     """
     scoured = scour(home.root, texts)
-    proof = Proof(len(texts), scoured.files, scoured.size, found=list(scoured.found))
+    proof = Proof(len(texts), scoured.files, scoured.size, found=list(scoured.found), unread=list(scoured.unread))
     with Layers(home, model) as layers:
         for text in texts[:: max(1, len(texts) // _SEARCHES)][:_SEARCHES]:
             for mode in (Mode.TEXT, Mode.VECTOR):

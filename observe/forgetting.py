@@ -64,14 +64,14 @@ class Forgetter:
                 return Outcome(preview, None, None)
             if not wanted.erase:
                 number = self._carry_out(planned, wanted)
-                self._reread()
+                self._reread(report)
                 self._retell(planned.plan)
                 return Outcome(preview, number, now() + KEPT)
             texts = samples(self._store, self._raw, planned.plan, preview.memories)
             number = self._carry_out(planned, wanted)
             return self._erased(planned, number, texts, report)
 
-    def undo(self, number: int) -> list[HeldMemory]:
+    def undo(self, number: int, report: Reporter = silent) -> list[HeldMemory]:
         """Have back what was forgotten; raises `InvalidInput` when it was erased, or never was.
 
         The memories that stay put away are returned: what they say is held by another by now.
@@ -87,7 +87,7 @@ class Forgetter:
 
         with self._store.leases.hold(ARCHIVER, _PATIENCE):
             self._forgetting.undo(number, also)
-            self._reread()
+            self._reread(report)
         return left
 
     def for_good(self, number: int, report: Reporter = silent) -> bool:
@@ -208,8 +208,9 @@ class Forgetter:
         self._store.memories.rewrite(replace(held, state=state, updated=at))
         self._store.memory_events.add(MemoryEvent(key, kind, at, context, before=told(held)))
 
-    def _reread(self) -> None:
-        Ingest(self._store, self._raw, self._exclusion).run(())
+    def _reread(self, report: Reporter) -> None:
+        ingest = Ingest(self._store, self._raw, self._exclusion)
+        ingest.run((), lambda done, total: report("Reading", done, total), budget=float("inf"))
 
     def _retell(self, plan: Plan) -> None:
         """Sum up what is left of the sessions that lost something."""
@@ -224,7 +225,8 @@ class Forgetter:
         if done and any(name.startswith(self._home.database.name) for name in proof.found):
             done = erasure.compact(self._store, whole=True)
             proof = erasure.prove(self._home, self._model, texts, gone)
-        proof.compacted = done
+        proof.uncleaned = sorted(self._store.tombstones.intended())
+        proof.compacted = done or bool(proof.uncleaned)
         return Outcome(planned.preview, number, None, proof, _outside(planned.preview))
 
     def __enter__(self) -> Self:

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -18,11 +18,15 @@ _PIECE: Final = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class Scoured:
-    """How much was read, and the files in whose bytes or names a text stands, below the folder."""
+    """How much was read, and the files in whose bytes or names a text stands, below the folder.
+
+    The `unread` ones could not be read, so nobody knows what stands in them.
+    """
 
     files: int
     size: int
     found: tuple[str, ...]
+    unread: tuple[str, ...] = ()
 
 
 def scour(root: Path, texts: Sequence[str]) -> Scoured:
@@ -30,7 +34,7 @@ def scour(root: Path, texts: Sequence[str]) -> Scoured:
     command = [sys.executable, "-P", "-m", __name__, str(root)]
     done = subprocess.run(command, input=json.dumps(list(texts)), capture_output=True, text=True, check=True)
     told = json.loads(done.stdout)
-    return Scoured(told["files"], told["size"], tuple(told["found"]))
+    return Scoured(told["files"], told["size"], tuple(told["found"]), tuple(told["unread"]))
 
 
 def forms(text: str) -> tuple[bytes, ...]:
@@ -64,7 +68,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 def _look(root: Path, texts: Sequence[str]) -> Scoured:
     wanted = [form for text in texts for form in forms(text)]
     files = size = 0
-    found: list[str] = []
+    found, unread = list[str](), list[str]()
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
         told = any(form in name.encode("utf-8", "replace") for form in wanted)
@@ -74,11 +78,13 @@ def _look(root: Path, texts: Sequence[str]) -> Scoured:
                 told = told or any(_holds(file, wanted) for file in _opened(path))
         except (FileNotFoundError, CopyDamaged):
             pass  # it went away meanwhile, or its bytes were read and cannot be unpacked by anybody
+        except OSError:
+            unread.append(name)
         if told:
             found.append(name)
-    return Scoured(files, size, tuple(found))
+    return Scoured(files, size, tuple(found), tuple(unread))
 
 
 if __name__ == "__main__":
     result = _look(Path(sys.argv[1]), json.load(sys.stdin))
-    print(json.dumps({"files": result.files, "size": result.size, "found": result.found}))  # noqa: T201
+    print(json.dumps(asdict(result)))  # noqa: T201

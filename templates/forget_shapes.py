@@ -53,6 +53,8 @@ class ProofJson(TypedDict):
     searches: int
     found: list[str]
     hits: list[str]
+    unread: list[str]
+    uncleaned: list[str]
 
 
 class OutcomeJson(TypedDict):
@@ -119,6 +121,8 @@ def outcome_json(outcome: Outcome) -> OutcomeJson:
             searches=proof.searches,
             found=proof.found,
             hits=proof.hits,
+            unread=proof.unread,
+            uncleaned=proof.uncleaned,
         ),
         outside=[clean(str(path)) for path in outcome.outside],
     )

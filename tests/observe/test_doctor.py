@@ -9,9 +9,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-from palaver.archiver.store import WATCHER, Store
+from palaver.archiver.forgetting import KEPT
+from palaver.archiver.store import WATCHER, State, Store
 from palaver.archiver.transcripts import Transcript, in_paths
 from palaver.core.checkup import Diagnosis
+from palaver.core.clock import now
 from palaver.core.config import Config
 from palaver.core.errors import ReplyInvalid
 from palaver.core.home import Home
@@ -148,6 +150,16 @@ def unobserved(home: Home) -> None:
     execute(home, "UPDATE exchange SET observed = NULL")
 
 
+def unfinished_erasure(home: Home) -> None:
+    with Store.open(home.database) as store, store.transaction():
+        store.tombstones.intend(store.tombstones.begin(now(), State.ERASING, [1]), {"claude-code/x.jsonl": False})
+
+
+def overdue_erasure(home: Home) -> None:
+    with Store.open(home.database) as store, store.transaction():
+        store.tombstones.begin(now() - 2 * KEPT, State.KEPT, [1])
+
+
 def home_that_is_a_file(home: Home) -> None:
     shutil.rmtree(home.root)
     home.root.write_text("mine")
@@ -171,6 +183,8 @@ WRONG: dict[Callable[[Home], None], tuple[str, str]] = {
     unread_file: ("archive", "palaver archive"),
     unaccounted: ("archive", "fsck --repair"),
     unobserved: ("learned", "palaver archive"),
+    unfinished_erasure: ("forgotten", "palaver archive"),
+    overdue_erasure: ("forgotten", "palaver archive"),
     home_that_is_a_file: ("database", "palaver up"),
     no_home: ("database", "palaver up"),
 }

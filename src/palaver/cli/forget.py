@@ -175,7 +175,7 @@ def _look_after(undo: int | None, for_good: int | None, *, as_json: bool) -> Non
     left: list[str] = []
     with _forgetter() as forgetter, progress_bars() as reporter:
         if undo is not None:
-            left = [held.id for held in forgetter.undo(undo)]
+            left = [held.id for held in forgetter.undo(undo, reporter)]
         done = forgetter.for_good(for_good, reporter) if for_good is not None else True
         found = forgetter.forgotten()
     if as_json:
@@ -188,7 +188,10 @@ def _look_after(undo: int | None, for_good: int | None, *, as_json: bool) -> Non
             click.echo(f"Still put away, because another memory says the same by now: {', '.join(left)}.")
     elif for_good is not None:
         click.echo(
-            "Erased." if done else "Not finished: another process reads the database. `palaver archive` finishes it."
+            "Erased."
+            if done
+            else "Not finished: another process reads the database, or a copy is damaged (see `palaver doctor`). "
+            "`palaver archive` finishes it."
         )
     else:
         click.echo(renderer().forgotten(found), nl=False)
