@@ -20,7 +20,8 @@ def rebuild(*, from_archive: bool, as_json: bool) -> None:
     """Make the index anew from the database. Needs no network and no model, and search answers meanwhile.
 
     With --from-archive every copy is read again before that. So a lost database comes back: what was said, and what
-    rules learned from it, but neither memories nor what a language model learned. It can be stopped at any time.
+    rules learned from it, but neither memories nor what a language model learned. Without a database, what was
+    forgotten comes back as well, and what was erased where an agent still has its file. It can be stopped at any time.
     """
     from palaver.observe.rebuilding import rebuild_from_archive, rebuild_index
 
