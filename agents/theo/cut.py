@@ -88,7 +88,7 @@ def _shorter(value: Any, size: int, *, tables: bool) -> Any:
         return {name: _shorter(each, size, tables=tables) for name, each in fields.items()}
     if not isinstance(value, list):
         return value
-    entries = cast("list[Any]", value)
+    entries = cast("list[object]", value)
     shown = entries if tables and not all(isinstance(each, dict) for each in entries) else entries[:size]
     return [_shorter(each, size, tables=tables) for each in shown]
 
@@ -98,5 +98,5 @@ def _clipped(value: Any, length: int) -> Any:
     if isinstance(value, dict):
         return {name: _clipped(each, length) for name, each in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        return [_clipped(each, length) for each in cast("list[Any]", value)]
+        return [_clipped(each, length) for each in cast("list[object]", value)]
     return f"{value[:length]}…" if isinstance(value, str) and len(value) > length else value
