@@ -20,6 +20,7 @@ from .seekable import Seekable
 from .store import Source
 
 _PROBE = 4096
+_PIECE = 1 << 16
 _NO_COPY = {errno.ENOENT, errno.ENAMETOOLONG, errno.ENOTDIR}
 _log = logging.getLogger(__name__)
 
@@ -190,10 +191,13 @@ class RawArchive:
     def lines(self, archived: str, first: int, last: int, near: tuple[int, int]) -> Iterator[bytes]:
         """Some lines of a copy's content, 1-based and inclusive; `near` is a line not after them, and its byte."""
         with self.open(archived) as file:
-            start = file.start_of(first) if isinstance(file, Seekable) else None
-            line, byte = near if start is None else (first, start)
-            file.seek(byte)
-            yield from islice(file, first - line, last - line + 1)
+            file.seek(_start_of(file, first, near))
+            yield from islice(file, last - first + 1)
+
+    def start_of(self, archived: str, line: int, near: tuple[int, int]) -> int:
+        """The byte at which a line of a copy's content begins; `near` as for `lines`."""
+        with self.open(archived) as file:
+            return _start_of(file, line, near)
 
     def damage(self, archived: str) -> list[CopyDamaged]:
         """What of a sealed copy cannot be read; reads all of it."""
@@ -312,3 +316,20 @@ def _copied(state: os.stat_result, copy: BinaryIO, size: int) -> Copied:
 def _digest(file: BinaryIO, start: int, length: int) -> bytes:
     file.seek(start)
     return hashlib.blake2b(file.read(length), digest_size=16).digest()
+
+
+def _start_of(file: BinaryIO, line: int, near: tuple[int, int]) -> int:
+    start = file.start_of(line) if isinstance(file, Seekable) else None
+    if start is not None:
+        return start
+    number, byte = near
+    file.seek(byte)
+    while piece := file.read(_PIECE):
+        count = piece.count(b"\n")
+        if number + count >= line:
+            at = -1
+            for _ in range(line - number):
+                at = piece.index(b"\n", at + 1)
+            return byte + at + 1
+        number, byte = number + count, byte + len(piece)
+    return byte

@@ -7,20 +7,26 @@ import argparse
 import os
 import random
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import orjson
 
+from palaver.archiver.ingest import Ingest
 from palaver.archiver.raw import RawArchive
 from palaver.archiver.sealing import Sealer
 from palaver.archiver.store import Store
+from palaver.archiver.transcripts import in_paths
 from palaver.core.home import Home
 from palaver.search.generation import Generations
+from palaver.search.layers import Layers
 
 from . import shared
 from .speed.process import PALAVER, Client, Place, run
@@ -32,6 +38,9 @@ _SERVER, _SEARCHED = 120, 250
 """Megabytes of a server before and after the first search for meaning."""
 _INDEX = 1.5
 """Bytes of an index for each byte of the sealed archive."""
+_READ = 100
+"""Milliseconds in which 100 lines in the middle of a session of 100 MB are read."""
+_READING_HEAD = ["100 lines from the middle of", "plain", "sealed", "aim"]
 _LONG_AGO = 1_700_000_000
 _SESSION = "33333333-0000-4000-8000-000000000003"
 _WORDS = "archive index lease store line query token frame cache branch deploy invoice retry timeout".split()
@@ -53,7 +62,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and with `--write` keep the table in RESULTS.md."""
     parser = argparse.ArgumentParser(prog="python -m bench.ceilings", description=__doc__)
     parser.add_argument("--write", action="store_true", help="keep the table in bench/RESULTS.md")
+    parser.add_argument("--reading", action="store_true", help="only measure reading from the middle of a session")
     chosen = parser.parse_args(arguments)
+    if chosen.reading:
+        print(table(_READING_HEAD, reading()))
+        return 0
     rows: list[list[str]] = []
     for case in CASES:
         seconds, peak = measure(case)
@@ -64,6 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text += "\n\n" + table(["98 real sessions", "measured", "ceiling"], footprint())
     except shared.SetMissing as missing:
         print(missing, file=sys.stderr)
+    text += "\n\n" + table(_READING_HEAD, reading())
     print(text)
     if chosen.write:
         write_section("Ceilings", f"`python -m bench.ceilings --write`\n\n{text}")
@@ -103,6 +117,38 @@ def footprint() -> list[list[str]]:
     ]
 
 
+def reading() -> list[list[str]]:
+    """The median time of 100 lines in the middle of a session, plain and sealed, in many exchanges and in one."""
+    rows: list[list[str]] = []
+    for name, single in (("many exchanges", False), ("one exchange", True)):
+        with tempfile.TemporaryDirectory() as folder:
+            home, path = Home(Path(folder) / "palaver"), Path(folder) / "projects" / "-shop" / f"{_SESSION}.jsonl"
+            home.make()
+            path.parent.mkdir(parents=True)
+            with path.open("wb") as file:
+                file.writelines(session(Case(name, 100), single=single))
+            os.utime(path, (_LONG_AGO, _LONG_AGO))
+            with Store.create(home.database) as store:
+                raw = RawArchive(home.archive)
+                Ingest(store, raw).run(in_paths([path]))
+                plain = _reading(home)
+                Sealer(store, raw).run(budget=float("inf"))
+            rows.append([f"100 MB in {name}", f"{plain:.0f} ms", f"{_reading(home):.0f} ms", f"{_READ} ms"])
+    return rows
+
+
+def _reading(home: Home) -> float:
+    """The median of milliseconds, once warm, at places of their own."""
+    with Layers(home) as layers, Store.open(home.database) as store:
+        [source] = store.sources.all()
+        times: list[float] = []
+        for start in range(source.lines // 2, source.lines // 2 + 1_100, 100):
+            began = time.perf_counter()
+            layers.read(source.archived, start, start + 99)
+            times.append((time.perf_counter() - began) * 1_000)
+        return statistics.median(times[1:])
+
+
 def serving(place: Place) -> tuple[float, float]:
     """Peak megabytes of a server that has listed its tools and searched for words, and then for meaning too."""
     command, pipe = (*PALAVER, "mcp"), subprocess.PIPE
@@ -140,8 +186,10 @@ def sizes(home: Home) -> tuple[int, int]:
     return index, sum(path.stat().st_size for path in home.archive.rglob("*") if path.is_file())
 
 
-def session(case: Case) -> Iterator[bytes]:
-    """The lines of a session of this size: each exchange asks, works with thirty tools, and answers."""
+def session(case: Case, *, single: bool = False) -> Iterator[bytes]:
+    """The lines of a session of this size: each exchange asks, works with thirty tools, and answers; a `single` one
+    is asked once and works on.
+    """
     chance, size, number, long = random.Random(1), 0, 0, case.line
     while size < case.size * 1_000_000:
         number += 1
@@ -149,7 +197,7 @@ def session(case: Case) -> Iterator[bytes]:
             output, long = 1_000_000 * long, 0
         else:
             output = 0
-        for line in _exchange(chance, number, output):
+        for line in islice(_exchange(chance, number, output), 1 if single and number > 1 else 0, None):
             size += len(line)
             yield line
 

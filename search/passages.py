@@ -12,6 +12,7 @@ from ..archiver.oblivion import FORGOTTEN, Oblivion
 from ..archiver.raw import RawArchive
 from ..archiver.redaction import Redactor
 from ..archiver.store import Source, Store
+from ..archiver.store.exchanges import Start
 from ..archiver.withholding import is_withheld
 from ..core import tokens
 from ..core.conversation import UNINDEXED, Exchange, Fact, Session
@@ -22,6 +23,10 @@ BUDGET = 8_000
 """Tokens of conversation in one reply; a longer stretch is cut and goes on at `next_line`."""
 _TELLING = 100_000
 """Characters of a text that are counted to tell whether it fits: counting a megabyte takes a third of a second."""
+
+
+_LEAD = 100
+"""Lines before those asked for that are read to understand them, where their exchange begins earlier still."""
 
 
 class Passages:
@@ -82,7 +87,7 @@ class Passages:
         """Those of these lines that were forgotten."""
         if not self._oblivion:
             return set()
-        near = self._store.exchanges.before(source.id or 0, start)
+        near = self._near(source, start)
         with self._raw.open(source.archived) as file:
             lines = split(file, start_byte=near.start_byte, start_line=near.start_line)
             gone = self._oblivion.lines(source.path, islice(lines, last - near.start_line + 1))
@@ -119,7 +124,7 @@ class Passages:
         What was left behind is known from the store: a rewind may follow long after the lines that are read here.
         """
         reader = by_agent(source.agent).reader(session, shorten=shorten)
-        first = self._store.exchanges.before(source.id or 0, start)
+        first = self._near(source, start)
         left = self._store.exchanges.left_behind(source.id or 0, start, last)
         with self._raw.open(source.archived) as file:
             lines = split(file, start_byte=first.start_byte, start_line=first.start_line)
@@ -129,7 +134,25 @@ class Passages:
                     said = (turn for turn in event.turns if start <= turn.line <= last)
                     turns = tuple(turn._replace(active=False) if turn.line in left else turn for turn in said)
                     if turns:
-                        yield replace(event, turns=turns)
+                        yield self._placed(source, replace(event, turns=turns))
+
+    def _near(self, source: Source, start: int) -> Start:
+        """Where to begin, so that what stands from line `start` on is understood: an exchange can be a whole day."""
+        first = self._store.exchanges.before(source.id or 0, start)
+        line = start - _LEAD
+        if line <= first.start_line:
+            return first
+        byte = self._raw.start_of(source.archived, line, (first.start_line, first.start_byte))
+        return first._replace(start_line=line, start_byte=byte)
+
+    def _placed(self, source: Source, exchange: Exchange) -> Exchange:
+        """The exchange under the ordinal and with the beginning it has, where reading began in the midst of it."""
+        begun = self._store.exchanges.before(source.id or 0, exchange.turns[0].line)
+        if begun.start_line >= exchange.span.start_line:
+            return exchange
+        span = replace(exchange.span, start_line=begun.start_line, start_byte=begun.start_byte)
+        at = self._store.exchanges.started(source.id or 0, begun.ordinal)
+        return replace(exchange, ordinal=begun.ordinal, span=span, started=at)
 
 
 def _exceed_budget(exchanges: list[Exchange]) -> bool:

@@ -139,10 +139,20 @@ class Exchanges:
         )
         return Start(*(cast(int, value) for value in row)) if row else Start(0, 1, 0)
 
+    def started(self, source: int, ordinal: int) -> int | None:
+        """When the exchange at this place of a source began; None where that is unknown."""
+        row = self._db.one(
+            "SELECT i.at FROM exchange e JOIN item i ON i.key = e.item WHERE e.source = ? AND e.ordinal = ?",
+            (source, ordinal),
+        )
+        return cast("int | None", row[0]) if row else None
+
     def left_behind(self, source: int, start: int, end: int) -> set[int]:
         """The lines of a source from `start` to `end` that the person rewound and left."""
         rows = self._db.rows(
-            "SELECT turns FROM exchange WHERE source = ? AND start_line <= ? AND end_line >= ?", (source, end, start)
+            """SELECT turns FROM exchange WHERE source = ? AND start_line <= ? AND end_line >= ?
+                   AND instr(turns, CAST(? AS BLOB))""",
+            (source, end, start, _LEFT),
         )
         return {turn.line for (turns,) in rows for turn in _unpack(cast(bytes, turns)) if not turn.active}
 
@@ -248,6 +258,8 @@ class Exchanges:
         )
 
 
+_LEFT = "false]"
+"""How a turn ends that is not active. Looking for it takes a tenth of the time of reading a long exchange."""
 # Looking a value up is three times as fast as calling the enumeration, and an archive has millions of turns.
 _SPEAKERS = {speaker.value: speaker for speaker in Speaker}
 _KINDS = {kind.value: kind for kind in Kind}
