@@ -62,6 +62,7 @@ class Watcher:
         self._clock, self._wait = clock or SystemClock(), wait
         self._delay = _BACK_OFF[0]
         self._heartbeat = self._seal = 0.0
+        self._alone = False
 
     def run(self) -> None:
         """Watch until interrupted. A full disk, or a folder that may not be written to, is told and tried again."""
@@ -69,9 +70,9 @@ class Watcher:
             while True:
                 try:
                     self._watch()
-                except LeaseHeld:
-                    raise
                 except (PalaverError, OSError) as problem:
+                    if isinstance(problem, LeaseHeld) and not self._alone:
+                        raise
                     self._tell("failed", {"problem": str(problem), "again_in": round(self._delay)})
                     self._wait(self._delay)
                     self._delay = min(self._delay * 2, _BACK_OFF[1])
@@ -80,9 +81,11 @@ class Watcher:
             self._events.close()
 
     def _watch(self) -> None:
+        self._alone = False
         self._home.make()
         self._scan.forget()
         with Store.create(self._home.database) as store, store.leases.hold(WATCHER, patience=1.0):
+            self._alone = True
             raw = RawArchive(self._home.archive)
             self._erase(store, _ERASING)
             watch = Watch(store, raw, self._scan, self._events, self._clock, self._exclusion, mask=self._heeded[1])

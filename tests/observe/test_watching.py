@@ -17,14 +17,17 @@ from typing import Any
 
 import pytest
 
+from palaver.archiver.events import FileEvents
 from palaver.archiver.forgetting import KEPT
 from palaver.archiver.store import ARCHIVER, State, Store
+from palaver.archiver.watching import Watch
 from palaver.core.disclosure import Query
-from palaver.core.errors import StoreMissing
+from palaver.core.errors import LeaseHeld, StoreMissing
 from palaver.core.forgetting import Wanted
 from palaver.core.home import Home
 from palaver.observe.forgetting import Forgetter
 from palaver.observe.status import status_of
+from palaver.observe.watching import Watcher
 from palaver.search.layers import Layers
 
 from ..archiver.formats.claude import written
@@ -310,6 +313,25 @@ def test_while_another_process_archives(projects: Path, place: Home, busy: Store
             assert prompts(place) == []
         until(lambda: prompts(place) == ["copper?"], PROMPT + 1)
         stop(archiver)
+
+
+def test_a_lease_that_another_process_has_does_not_end_it(place: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a second archiver ends it; any other lease that is held is told as a failure, and it tries again."""
+    heard: list[str] = []
+
+    def refuse(*_: object) -> None:
+        raise LeaseHeld("process 1 holds the index lease", hint="Wait until it is done.")
+
+    def wait(_seconds: float) -> None:
+        if len(heard) > 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Watch, "round", refuse)
+    archiver = Watcher(place, FileEvents(poll=True), lambda event, _: heard.append(event), wait=wait)
+    with pytest.raises(KeyboardInterrupt):
+        archiver.run()
+
+    assert heard == ["watching", "failed"] * 2
 
 
 def test_settings_count_as_soon_as_they_are_written(projects: Path, place: Home) -> None:
