@@ -134,14 +134,15 @@ def test_growing_is_the_same_as_being_read_at_once(records: list[dict[str, Any]]
     data = data if ended else data.removesuffix(b"\n")
     with TemporaryDirectory() as root, History(Path(root, "grown")) as grown, History(Path(root, "whole")) as whole:
         known: dict[int, Any] = {}
-        place: tuple[str, str] | None = None
+        place: tuple[str, str, str] | None = None
         for at, cut in enumerate([*sorted(cut % (len(data) + 1) for cut in cuts), len(data)]):
             seq = grown.store.changes.last()
             grown.write(data[:cut], at=at)
             grown.ingest()
             now = {stored.key: stored.exchange for stored in grown.stored()}
             changed = set(grown.store.changes.since(seq))
-            before, place = place, (grown.session().project, grown.session().cwd)
+            session = grown.session()
+            before, place = place, (session.project, session.cwd, session.branch)
             moved = place != before
             own = {key for key in now if moved or key not in known or now[key].turns != known[key].turns}
             told = {now[key].ordinal + step for key in own for step in range(CONTEXT + 1)}
