@@ -1,7 +1,7 @@
 """Layer 3: lines of an archived transcript, read as the conversation they are."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from ..archiver.discretion import Discretion
@@ -29,6 +29,17 @@ _LEAD = 100
 """Lines before those asked for that are read to understand them, where their exchange begins earlier still."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Lines of a source that are wanted, where reading them begins, and which of them the person rewound and left."""
+
+    source: Source
+    start: int
+    last: int
+    near: Start
+    left: frozenset[int]
+
+
 class Passages:
     """Reads the archive by path and lines. Nothing outside it can be named."""
 
@@ -43,9 +54,10 @@ class Passages:
         source, last = self._range(path, start, end)
         session = self._store.sessions.load(source.session) if source.session is not None else Session(source.agent, "")
         shown = UNINDEXED not in session.links
-        exchanges = list(self._exchanges(source, session, start, last, shorten=False)) if shown else []
+        stretch = self._stretch(source, start, last)
+        exchanges = list(self._exchanges(stretch, session, shorten=False)) if shown else []
         if _exceed_budget(exchanges):
-            exchanges = list(self._exchanges(source, session, start, last, shorten=True))
+            exchanges = list(self._exchanges(stretch, session, shorten=True))
         exchanges = self._discretion.exchanges(exchanges)
         exchanges, next_line = _within_budget(exchanges)
         end_line = next_line - 1 if next_line else last
@@ -76,23 +88,23 @@ class Passages:
         source, last = self._range(path, start, end)
         near = self._store.exchanges.before(source.id or 0, start)
         rows = self._raw.lines(source.archived, start, last, (near.start_line, near.start_byte))
-        gone = self._gone(source, start, last)
+        gone = self._gone(self._stretch(source, start, last))
         return (row for number, row in enumerate(rows, start) if number not in gone) if gone else rows
 
     def is_masked(self, path: str) -> bool:
         """Whether secrets are masked in the copy that a path names; raises `PathOutsideArchive`."""
         return bool(self._range(path, 1, None)[0].masked)
 
-    def _gone(self, source: Source, start: int, last: int) -> set[int]:
+    def _gone(self, stretch: _Stretch) -> set[int]:
         """Those of these lines that were forgotten."""
         if not self._oblivion:
             return set()
-        near = self._near(source, start)
+        source, near = stretch.source, stretch.near
         with self._raw.open(source.archived) as file:
             lines = split(file, start_byte=near.start_byte, start_line=near.start_line)
-            gone = self._oblivion.lines(source.path, islice(lines, last - near.start_line + 1))
+            gone = self._oblivion.lines(source.path, islice(lines, stretch.last - near.start_line + 1))
         session = Session(source.agent, "")
-        turns = [turn for each in self._said(source, session, start, last, shorten=True) for turn in each.turns]
+        turns = [turn for each in self._said(stretch, session, shorten=True) for turn in each.turns]
         return gone | self._oblivion.records({turn.record: turn.line for turn in turns if turn.record})
 
     def _range(self, path: str, start: int, end: int | None) -> tuple[Source, int]:
@@ -108,33 +120,34 @@ class Passages:
             raise InvalidLineRange(f"startLine {start} is past the last line, {source.lines}")
         return source, min(end or source.lines, source.lines)
 
-    def _exchanges(
-        self, source: Source, session: Session, start: int, last: int, *, shorten: bool
-    ) -> Iterator[Exchange]:
+    def _exchanges(self, stretch: _Stretch, session: Session, *, shorten: bool) -> Iterator[Exchange]:
         """The exchanges that have turns on these lines, with those turns alone that were not forgotten."""
-        gone = self._gone(source, start, last)
-        for each in self._said(source, session, start, last, shorten=shorten):
+        gone = self._gone(stretch)
+        for each in self._said(stretch, session, shorten=shorten):
             turns = tuple(turn for turn in each.turns if turn.line not in gone) if gone else each.turns
             if turns:
                 yield replace(each, turns=turns)
 
-    def _said(self, source: Source, session: Session, start: int, last: int, *, shorten: bool) -> Iterator[Exchange]:
+    def _said(self, stretch: _Stretch, session: Session, *, shorten: bool) -> Iterator[Exchange]:
         """The exchanges that have turns on these lines, with those turns alone.
 
         What was left behind is known from the store: a rewind may follow long after the lines that are read here.
         """
+        source, near = stretch.source, stretch.near
         reader = by_agent(source.agent).reader(session, shorten=shorten)
-        first = self._near(source, start)
-        left = self._store.exchanges.left_behind(source.id or 0, start, last)
         with self._raw.open(source.archived) as file:
-            lines = split(file, start_byte=first.start_byte, start_line=first.start_line)
-            wanted = islice(lines, last - first.start_line + 1)
-            for event in group(reader, wanted, first_ordinal=first.ordinal):
+            lines = split(file, start_byte=near.start_byte, start_line=near.start_line)
+            wanted = islice(lines, stretch.last - near.start_line + 1)
+            for event in group(reader, wanted, first_ordinal=near.ordinal):
                 if isinstance(event, Exchange) and not is_withheld(event):
-                    said = (turn for turn in event.turns if start <= turn.line <= last)
-                    turns = tuple(turn._replace(active=False) if turn.line in left else turn for turn in said)
+                    said = (turn for turn in event.turns if stretch.start <= turn.line <= stretch.last)
+                    turns = tuple(turn._replace(active=False) if turn.line in stretch.left else turn for turn in said)
                     if turns:
                         yield self._placed(source, replace(event, turns=turns))
+
+    def _stretch(self, source: Source, start: int, last: int) -> _Stretch:
+        left = self._store.exchanges.left_behind(source.id or 0, start, last)
+        return _Stretch(source, start, last, self._near(source, start), frozenset(left))
 
     def _near(self, source: Source, start: int) -> Start:
         """Where to begin, so that what stands from line `start` on is understood: an exchange can be a whole day."""
