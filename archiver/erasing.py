@@ -57,11 +57,8 @@ class Erasing:
         else:
             self._clean(copy)
         remove_leftovers(copy)
-        source = self._store.sources.by_archived(copy.archived)
         with self._store.transaction():
             self._store.tombstones.cleaned([copy.archived])
-            if source is not None and source.id is not None:
-                self._store.tombstones.reread([source.id])  # so that its coverage tells of the lines that are gone
 
     def expect(self, copies: Iterable[str]) -> None:
         """Write down, before these copies are written, that what was erased may come along with their files.

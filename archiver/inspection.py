@@ -11,16 +11,15 @@ from typing import BinaryIO, Final
 from ..core.errors import CopyDamaged
 from ..core.home import Home
 from ..core.progress import Progress, silent
-from .copies import SEALED, UNFINISHED, Copy, sync_folder
+from .copies import ASIDE, SEALED, UNFINISHED, Copy, sync_folder
 from .masker import Masker
 from .oblivion import FORGOTTEN
+from .parsing import REPEATED
 from .raw import RawArchive, Stat, matches
 from .redaction import VERSION, Redactor
 from .seekable import Seekable
 from .store import Source, Store
 
-ASIDE: Final = ".damaged"
-"""What the name of a copy ends in that was found damaged and kept."""
 _PIECE: Final = 1 << 20
 
 
@@ -113,7 +112,9 @@ class Inspection:
 
     def _may_lack(self, source: Source) -> bool:
         """Whether a copy may have lost lines on purpose, which the agent's file still has."""
-        return self._erased and (FORGOTTEN in source.coverage or source.rules != VERSION)
+        # What a fork repeats may have been erased with the original.
+        told = not source.coverage.keys().isdisjoint({FORGOTTEN, REPEATED})
+        return self._erased and (told or source.rules != VERSION)
 
     def _lines(self, source: Source) -> int:
         """The lines in what was read of a copy."""
