@@ -4,25 +4,16 @@ The copy is written anew beside and switched at once; who is killed meanwhile ha
 """
 
 import shutil
-import struct
-import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import BinaryIO, Final
 
-from .compression import DOCUMENT, SUFFIX, shown
+from .compression import DOCUMENT, SUFFIX, repack, shown
 from .copies import UNFINISHED, Copy
 from .document import without_records
 from .lines import blanked
 from .renewal import rewritten
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 _PIECE: Final = 1 << 20
-_SKIPPABLE: Final = 0x184D2A50
-"""Begins a frame that zstd passes over (RFC 8878, 3.1.2)."""
 
 
 def blank(copy: Copy, lines: Collection[int], opening: Collection[int] = ()) -> None:
@@ -38,15 +29,14 @@ def blank(copy: Copy, lines: Collection[int], opening: Collection[int] = ()) -> 
         if suffix == DOCUMENT:
             _pad(target, without_records(source.read(), gone), size)
         elif suffix == SUFFIX:
-            _repack(shown(source, copy.plain), target, gone, size)
+            repack(_without(shown(source, copy.plain), gone), target, size)
         else:
-            _without(source, target, gone)
+            target.writelines(_without(source, gone))
 
 
 def remove(copy: Copy) -> None:
     """Delete a copy in every form, and what was set aside of it."""
-    damaged = copy.sealed.with_name(f"{copy.sealed.name}.damaged")
-    for path in (copy.plain, copy.sealed, damaged):
+    for path in (copy.plain, copy.sealed, *copy.set_asides()):
         path.unlink(missing_ok=True)
     for folder in copy.plain.parents:
         if folder == copy.root or not folder.is_dir() or any(folder.iterdir()):
@@ -56,30 +46,22 @@ def remove(copy: Copy) -> None:
 
 def remove_leftovers(copy: Copy) -> None:
     """Delete what is not the copy itself: forms that were never finished, and the damaged one."""
-    copy.sealed.with_name(f"{copy.sealed.name}.damaged").unlink(missing_ok=True)
+    for path in copy.set_asides():
+        path.unlink(missing_ok=True)
     if copy.plain.exists():
         copy.sealed.unlink(missing_ok=True)
     shutil.rmtree(copy.root / UNFINISHED, ignore_errors=True)
 
 
-def _without(source: BinaryIO, target: BinaryIO, gone: Mapping[int, bool]) -> None:
+def _without(source: BinaryIO, gone: Mapping[int, bool]) -> Iterator[bytes]:
     number, begun = 1, False
     while piece := source.readline(_PIECE):
         ended = piece.endswith(b"\n")
         if number in gone and piece.strip(b" \t\n"):
             piece = blanked(len(piece) - ended, opens=gone[number] and not begun) + b"\n" * ended
-        target.write(piece)
+        yield piece
         number, begun = number + ended, not ended
 
 
 def _pad(target: BinaryIO, data: bytes, size: int) -> None:
     target.write(data.ljust(size))
-
-
-def _repack(source: BinaryIO, target: BinaryIO, gone: Mapping[int, bool], size: int) -> None:
-    with zstd.ZstdFile(target, "wb", level=19) as packed:
-        _without(source, packed, gone)  # type: ignore[arg-type]  # it has all that is used of a file here
-    missing = size - target.tell()
-    if missing > 0:
-        room = max(0, missing - 8)
-        target.write(struct.pack("<II", _SKIPPABLE, room) + b"\0" * room)

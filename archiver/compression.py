@@ -3,9 +3,11 @@
 import io
 import logging
 import os
+import struct
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from .document import unfolded
 
@@ -17,8 +19,14 @@ else:
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
+__all__ = ["DOCUMENT", "SUFFIX", "opened", "repack", "shown", "zstd"]
+
 SUFFIX = ".zst"
 DOCUMENT = ".json"
+_LEVEL: Final = 19
+_SKIPPED: Final = struct.Struct("<II")
+_SKIPPABLE: Final = 0x184D2A50
+"""Begins a frame that zstd passes over (RFC 8878, 3.1.2)."""
 _log = logging.getLogger(__name__)
 
 
@@ -36,6 +44,16 @@ def shown(file: BinaryIO, path: Path) -> BinaryIO:
     if path.suffix == DOCUMENT:
         return unfolded(file)
     return io.BufferedReader(_Unpacked(file, path)) if path.suffix == SUFFIX else file
+
+
+def repack(lines: Iterable[bytes], target: BinaryIO, size: int) -> None:
+    """Compress lines into an empty file, and fill it up where it would be shorter than `size` bytes."""
+    with zstd.ZstdFile(target, "wb", level=_LEVEL) as packed:
+        packed.writelines(lines)
+    missing = size - target.tell()
+    if missing > 0:
+        room = max(0, missing - _SKIPPED.size)
+        target.write(_SKIPPED.pack(_SKIPPABLE, room) + bytes(room))
 
 
 class _Unpacked(io.RawIOBase):

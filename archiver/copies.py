@@ -20,6 +20,8 @@ from .seekable import Seekable, pack
 
 SEALED: Final = ".sealed.zst"
 """What the name of the sealed form ends in. `.zst` alone is what an agent itself compressed."""
+ASIDE: Final = ".damaged"
+"""What the name of a copy ends in that was found damaged and kept; a number may follow."""
 UNFINISHED: Final = ".unfinished"
 """The folder of the archive where forms are made before they get their names."""
 _PIECE: Final = 1 << 20
@@ -123,8 +125,15 @@ class Copy:
 
     def set_aside(self) -> None:
         """Give a damaged sealed form another name, so that the agent's file can be copied again. No byte is deleted."""
-        self.sealed.replace(self.sealed.with_name(f"{self.sealed.name}.damaged"))
+        self.sealed.replace(self.sealed.with_name(self.sealed.name + ASIDE))
         sync_folder(self.sealed.parent)
+
+    def set_asides(self) -> list[Path]:
+        """The damaged forms of it that were kept."""
+        if not self.plain.parent.is_dir():
+            return []
+        names = self.plain.name + ASIDE, self.sealed.name + ASIDE
+        return [path for path in self.plain.parent.iterdir() if path.name.startswith(names)]
 
     @contextmanager
     def _made(self) -> Generator[Path]:

@@ -6,8 +6,6 @@ Nothing is written that is not masked yet, so nobody who is killed leaves a secr
 import io
 import os
 import shutil
-import struct
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +14,8 @@ from typing import BinaryIO, Final
 from ..core.errors import CopyDamaged, SourceUnreadable
 from ..core.progress import Progress, silent
 from ..core.report import Pass
-from .compression import DOCUMENT, SUFFIX, shown
-from .copies import SEALED, UNFINISHED, Copy
+from .compression import DOCUMENT, SUFFIX, repack, shown
+from .copies import ASIDE, SEALED, UNFINISHED, Copy
 from .document import LIMIT
 from .lines import split
 from .masker import Masker
@@ -27,18 +25,8 @@ from .renewal import rewritten
 from .seekable import Seekable, pack
 from .store import Source, Store
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 BUDGET: Final = 20.0
 """Seconds that one pass spends on copies that were made before; what is left waits for the next."""
-ASIDE: Final = ".damaged"
-_LEVEL: Final = 19
-_SKIPPABLE: Final = 0x184D2A50
-"""Begins a frame that zstd passes over (RFC 8878, 3.1.2), so that a copy does not become shorter."""
-_SKIPPED: Final = struct.Struct("<II")
 _BLOCK: Final = 1 << 16
 
 
@@ -96,7 +84,7 @@ class Masking:
         for path in sorted(path for path in self._root.rglob("*") if path.is_file() and not path.is_symlink()):
             name = path.relative_to(self._root).as_posix().removesuffix(SEALED)
             if ASIDE in path.name:
-                _mask_aside(path, self._masker)
+                _mask_aside(self._root, path, self._masker)
             elif name not in known:
                 mask(Copy(self._root, name), self._masker)
 
@@ -192,16 +180,12 @@ def _repacked(data: bytes, path: Path, masker: Masker) -> bytes:
         if all(before.read(len(line)) == line for line in masker.lines(told)):
             return data
     made = io.BytesIO()
-    with shown(io.BytesIO(data), path) as told, zstd.ZstdFile(made, "wb", level=_LEVEL) as packed:
-        packed.writelines(masker.lines(told))
-    missing = len(data) - made.tell()
-    if missing > 0:
-        room = max(0, missing - _SKIPPED.size)
-        made.write(_SKIPPED.pack(_SKIPPABLE, room) + bytes(room))
+    with shown(io.BytesIO(data), path) as told:
+        repack(masker.lines(told), made, len(data))
     return made.getvalue()
 
 
-def _mask_aside(path: Path, masker: Masker) -> None:
+def _mask_aside(root: Path, path: Path, masker: Masker) -> None:
     """Mask what can still be read of a copy that was found damaged; what cannot is dropped."""
     made = io.BytesIO()
     try:
@@ -214,6 +198,5 @@ def _mask_aside(path: Path, masker: Masker) -> None:
     except CopyDamaged:
         path.unlink()
         return
-    beside = path.with_name(f"{path.name}.new")
-    beside.write_bytes(made.getbuffer())
-    beside.replace(path)
+    with rewritten(Copy(root, path.relative_to(root).as_posix())) as target:
+        target.write(made.getbuffer())

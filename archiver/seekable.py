@@ -12,7 +12,6 @@ import hashlib
 import io
 import os
 import struct
-import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,11 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from ..core.errors import CopyDamaged
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+from .compression import zstd
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
