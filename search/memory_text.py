@@ -48,8 +48,13 @@ def _entries(held: HeldMemory) -> Iterator[TextEntry]:
             body=text,
             kind=KIND,
             types=(label(memory.type),),
-            concepts=tuple(dict.fromkeys(label(tag) for tag in memory.tags)),
-            projects=tuple({label(memory.namespace), label(memory.project)} - {""}),
-            sessions=tuple({label(memory.session_id)} - {""}),
+            concepts=tuple(dict.fromkeys(map(label, memory.tags))),
+            projects=_labels(memory.namespace, memory.project),
+            sessions=_labels(memory.session_id),
             origins=(memory.origin,),
         )
+
+
+def _labels(*values: str) -> tuple[str, ...]:
+    """In the order given: an entry's digest tells of the order, and another process has to come to the same."""
+    return tuple(dict.fromkeys(told for value in values if (told := label(value))))
