@@ -150,10 +150,12 @@ class Secrets:
     """The secrets that were taken out of the whole archive.
 
     `kinds` says for each kind how many different secrets there are, and how often they stood somewhere. `outdated`
-    copies were read by older rules; the next pass reads them again.
+    copies were read by older rules; the next pass reads them again. `memories` says by
+    id how often each kind stood there.
     """
 
     version: str
     kinds: dict[str, tuple[int, int]]
     sessions: list[SessionSecrets]
     outdated: int
+    memories: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])

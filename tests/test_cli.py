@@ -605,3 +605,18 @@ def test_redact_tells_kinds_and_never_secrets(home: Path) -> None:
     assert told["kinds"] == {"github-pat": {"different": 1, "times": 1}}
     assert told["sessions"][0]["session_id"] == path.stem
     assert secret not in said + json.dumps(told)
+
+
+def test_remember_takes_secrets_out_and_says_which_kinds(home: Path) -> None:
+    """The kind is told in words and as a field; the secret stands in no file and in no output."""
+    secret = "gh" + "p_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+    said = [palaver("remember", f"deploy key is {secret}").stdout, palaver("memories", "show", "mem_1").stdout]
+    told = answer("remember", f"the old key was {secret}", "--tag", secret)
+    report = answer("redact")
+
+    assert "taken out of it and are stored nowhere: github-pat" in said[0]
+    assert told["secrets_removed"] == ["github-pat"]
+    assert report["memories"] == {"mem_1": {"github-pat": 1}, told["memory"]["id"]: {"github-pat": 2}}
+    assert "Taken out of 0 transcripts and 2 memories" in palaver("redact").stdout
+    assert secret not in "".join(said) + json.dumps([told, report])
+    assert not any(secret.encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())

@@ -4,7 +4,9 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
+from ...archiver.disclosures import kinds_of
 from ...core.errors import InvalidInput, PalaverError
+from ...core.memory import Memory
 from ...observe.mnemonics import FALLBACK, Deleted, Forgettable, Match
 from ...templates.quote import clean, line
 from ..toolset import Reply, WholeNumber
@@ -50,7 +52,7 @@ def memory_remember(
         fields["alreadyExisted"] = True
     if written.superseded:
         fields["superseded"] = [clean(old.memory.path or old.id) for old in written.superseded]
-    return answered(fields, desk.mnemonics.problems)
+    return answered(fields | _secrets(memory), desk.mnemonics.problems)
 
 
 def memory_recall(
@@ -91,7 +93,7 @@ def memory_compound(
     }
     if not done.created:
         fields["undo"] = f"palaver memories undo {done.held.id}"
-    return answered(fields, desk.mnemonics.problems)
+    return answered(fields | _secrets(done.held.memory), desk.mnemonics.problems)
 
 
 def memory_forget(
@@ -129,6 +131,12 @@ def _deleted(deleted: Deleted) -> dict[str, Any]:
     if deleted.kept:
         fields["kept"] = [{"path": clean(path), "reason": line(reason)} for path, reason in deleted.kept.items()]
     return fields
+
+
+def _secrets(memory: Memory) -> dict[str, list[str]]:
+    """The kinds of secrets that stand in no file of it, where there are any."""
+    kinds = kinds_of(memory)
+    return {"secretsRemoved": kinds} if kinds else {}
 
 
 def _shown(match: Match) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from ...archiver.disclosures import kinds_of
 from ...core.errors import InvalidInput, InvalidMemoryType, MemoryNotFound
 from ...core.memory import HeldMemory, Memory
 from ...core.memory_filter import MemoryFilter
@@ -121,6 +122,7 @@ def memory_context(
 
 def _stored(remembered: Remembered) -> dict[str, Any]:
     held = remembered.held
+    kinds = kinds_of(held.memory)
     conflicts = [
         {"memory_id": each.held.id, "reason": clean(each.judgement.reason), "judged_by": each.judgement.judge}
         for each in remembered.conflicts
@@ -145,6 +147,7 @@ def _stored(remembered: Remembered) -> dict[str, Any]:
             }
             for edge in remembered.edges
         ],
+        **({"secrets_removed": kinds} if kinds else {}),
     }
 
 

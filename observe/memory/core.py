@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
+from ...archiver.redaction import Redactor
 from ...archiver.store import Store
 from ...core.clock import now
 from ...core.conversation import Milliseconds
@@ -22,6 +23,7 @@ from .learning import Learning
 from .memories import Memories
 from .recalling import Recalling
 from .remembering import Remembering
+from .secrecy import Secrecy
 
 
 class MemoryCore:
@@ -38,18 +40,23 @@ class MemoryCore:
         store: Store,
         generations: Generations,
         embedder: Embedder,
+        redactor: Redactor,
         *,
         judge: Judge | None = None,
         clock: Callable[[], Milliseconds] = now,
     ) -> None:
-        """`judge` says whether two memories disagree: by rules, offline, where none is given."""
+        """`redactor` takes the secrets out of all that is to be stored.
+
+        `judge` says whether two memories disagree: by rules, offline, where none is given.
+        """
         finder, judging = MemoryFinder(store, generations, embedder), judge or OfflineJudge()
-        self.memories = Memories(store, finder, clock)
-        self.remembering = Remembering(store, finder, judging, clock)
+        secrecy = Secrecy(redactor)
+        self.memories = Memories(store, finder, secrecy, clock)
+        self.remembering = Remembering(store, finder, judging, secrecy, clock)
         self.recalling = Recalling(store, finder, clock)
         self.expanding = Expanding(store, clock)
-        self.learning = Learning(store, clock)
-        self.graph = Graph(store, finder, judging, clock)
+        self.learning = Learning(store, secrecy, clock)
+        self.graph = Graph(store, finder, judging, secrecy, clock)
         self.conflicts = Conflicts(store, finder, judging, clock)
         self.health = HealthCheck(store, finder, clock)
         self.contexts = Contexts(store, self.recalling, clock)
@@ -60,7 +67,8 @@ class MemoryCore:
         """The core over the archive in this home, making it if there is none; close it, or use it in `with`."""
         home.make()
         store = Store.create(home.database)
-        core = cls(store, Generations(home.index), load(model or DEFAULT_MODEL), judge=judge)
+        embedder, redactor = load(model or DEFAULT_MODEL), Redactor(home.key())
+        core = cls(store, Generations(home.index), embedder, redactor, judge=judge)
         core._close.callback(store.close)
         return core
 

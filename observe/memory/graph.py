@@ -12,6 +12,7 @@ from ...search.memory_finder import MemoryFinder
 from .comparing import Comparing, edge_to
 from .judging import Judge
 from .lookup import held_memory
+from .secrecy import Secrecy
 from .superseding import supersede
 
 DEPTH_MAX = 10
@@ -86,8 +87,15 @@ class _Walk:
 class Graph:
     """Edges between memories."""
 
-    def __init__(self, store: Store, finder: MemoryFinder, judge: Judge, clock: Callable[[], Milliseconds]) -> None:
-        self._store, self._clock = store, clock
+    def __init__(
+        self,
+        store: Store,
+        finder: MemoryFinder,
+        judge: Judge,
+        secrecy: Secrecy,
+        clock: Callable[[], Milliseconds],
+    ) -> None:
+        self._store, self._secrecy, self._clock = store, secrecy, clock
         self._comparing = Comparing(finder, judge, clock)
 
     def relate(self, source: str, target: str, relation: Relation, weight: float = 1.0, reason: str = "") -> Edge:
@@ -101,7 +109,7 @@ class Graph:
             one, other = held_memory(self._store, source), held_memory(self._store, target)
             if one.key == other.key:
                 raise InvalidInput(f"A memory cannot be related to itself: {source}", hint="Give two different ids.")
-            edge = Edge(one.key, other.key, relation, weight, reason)
+            edge = Edge(one.key, other.key, relation, weight, self._secrecy.text(reason))
             if relation is Relation.SUPERSEDES:
                 return supersede(self._store, one, other, edge, self._clock())
             return replace(edge, id=self._store.memory_edges.add(edge)[0])

@@ -11,6 +11,7 @@ from ...core.memory_types import GOLDEN_RULE
 from .changes import told
 from .confidence import IDLE, after_failure, after_success, faded, fades
 from .lookup import held_memory
+from .secrecy import Secrecy
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +52,12 @@ class Validation:
 class Learning:
     """Records applications and outcomes. Each is one transaction, so that no count is lost between processes."""
 
-    def __init__(self, store: Store, clock: Callable[[], Milliseconds]) -> None:
-        self._store, self._clock = store, clock
+    def __init__(self, store: Store, secrecy: Secrecy, clock: Callable[[], Milliseconds]) -> None:
+        self._store, self._secrecy, self._clock = store, secrecy, clock
 
     def apply(self, memory_id: str, context: str, session_id: str = "") -> int:
         """Note that a memory is tried; the event's id. Raises `MemoryNotFound`."""
+        context, session_id = map(self._secrecy.text, (context, session_id))
         with self._store.transaction():
             held = held_memory(self._store, memory_id)
             event = MemoryEvent(held.key, EventKind.APPLIED, self._clock(), context, session_id)
@@ -66,6 +68,7 @@ class Learning:
 
         A named session counts once for success and once for failure, so that none can talk a memory up by itself.
         """
+        error, session_id = map(self._secrecy.text, (error, session_id))
         kind = EventKind.SUCCEEDED if success else EventKind.FAILED
         with self._store.transaction():
             held, at = held_memory(self._store, memory_id), self._clock()

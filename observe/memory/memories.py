@@ -14,6 +14,7 @@ from ...core.origin import Origin
 from ...search.memory_finder import MemoryFinder
 from .changes import Revision, confidence_told, retold, told
 from .lookup import held_memory
+from .secrecy import Secrecy
 
 LIST_MAX = 1_000
 
@@ -29,8 +30,8 @@ class Forgotten:
 class Memories:
     """The memories of a store."""
 
-    def __init__(self, store: Store, finder: MemoryFinder, clock: Callable[[], Milliseconds]) -> None:
-        self._store, self._finder, self._clock = store, finder, clock
+    def __init__(self, store: Store, finder: MemoryFinder, secrecy: Secrecy, clock: Callable[[], Milliseconds]) -> None:
+        self._store, self._finder, self._secrecy, self._clock = store, finder, secrecy, clock
 
     def get(self, memory_id: str) -> HeldMemory:
         """The memory with this id, whatever its state; raises `MemoryNotFound`."""
@@ -70,12 +71,12 @@ class Memories:
         return self._store.memory_events.of(self.get(memory_id).key, kinds, limit)
 
     def revise(self, memory_id: str, revision: Revision, *, force: bool = False) -> HeldMemory:
-        """Edit a memory; raises `InvalidInput` where the same is held already.
+        """Edit a memory, without the secrets in what is said; raises `InvalidInput` where the same is held already.
 
         A golden rule is given another content, type or end by a person or by `force` only; otherwise `MemoryProtected`
         is raised. What others than a person say anew starts with the confidence of the new.
         """
-        first = self.get(memory_id)
+        first, revision = self.get(memory_id), self._secrecy.revision(revision)
         changed = revision.applied(first)
         vectors = self._finder.embed(changed) if _text(changed) != _text(first.memory) else None
         with self._store.transaction():

@@ -11,6 +11,7 @@ from ...search.memory_finder import MemoryFinder
 from .changes import told
 from .comparing import Compared, Comparing, edge_to
 from .judging import Judge, Verdict
+from .secrecy import Secrecy
 from .superseding import supersede
 
 TWIN_FROM = 0.9
@@ -37,18 +38,25 @@ class Remembered:
 class Remembering:
     """Stores memories."""
 
-    def __init__(self, store: Store, finder: MemoryFinder, judge: Judge, clock: Callable[[], Milliseconds]) -> None:
-        self._store, self._finder, self._clock = store, finder, clock
+    def __init__(
+        self,
+        store: Store,
+        finder: MemoryFinder,
+        judge: Judge,
+        secrecy: Secrecy,
+        clock: Callable[[], Milliseconds],
+    ) -> None:
+        self._store, self._finder, self._secrecy, self._clock = store, finder, secrecy, clock
         self._comparing = Comparing(finder, judge, clock)
 
     def remember(self, memory: Memory) -> Remembered:
-        """Hold a memory; raises `InvalidInput` where it cannot be stored.
+        """Hold a memory, without the secrets in it; raises `InvalidInput` where it cannot be stored.
 
         The same content in one namespace and family is held once; so is the same claim in other punctuation or grammar,
         unless it is kept in a file of its own. What says that it replaces an older memory supersedes it, what
         disagrees with one is linked to it as contradicting, and what is near is linked as related.
         """
-        memory.checked()
+        memory = self._secrecy.memory(memory.checked()).checked()
         if (known := self._claimed(memory)) is not None:
             return Remembered(self._merge(known.key, memory), duplicate=True, similarity=1.0)
         vectors = self._finder.embed(memory)

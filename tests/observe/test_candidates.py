@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from palaver.archiver.redaction import Redactor
 from palaver.core.origin import Origin
 from palaver.observe.candidates import propose
 from palaver.observe.memory import MemoryCore
@@ -26,7 +27,7 @@ def told(tmp_path: Path) -> History:
 
 
 def core_of(told: History) -> MemoryCore:
-    return MemoryCore(told.store, told.generations, FakeEmbedder())
+    return MemoryCore(told.store, told.generations, FakeEmbedder(), Redactor(bytes(32)))
 
 
 def test_a_lasting_preference_is_offered_with_low_confidence(told: History) -> None:

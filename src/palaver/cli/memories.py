@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -47,7 +47,8 @@ def remember(
 ) -> None:
     """Hold something to be true: a preference, a decision, a pattern, a fact.
 
-    It is found at once by every agent and by `palaver search`. What it replaces or contradicts is said.
+    It is found at once by every agent and by `palaver search`. What it replaces or contradicts is said. Secrets are
+    taken out of it first.
     """
     from palaver.core.memory import Memory
     from palaver.core.origin import Origin
@@ -70,9 +71,10 @@ def remember(
     if as_json:
         from palaver.templates.memory_shapes import edge_json, memory_json
 
-        told = {"superseded": [held.id for held in done.superseded], "edges": [edge_json(each) for each in done.edges]}
-        conflicts = [each.held.id for each in done.conflicts]
-        print_json({"memory": memory_json(done.held), "duplicate": done.duplicate, "conflicts": conflicts, **told})
+        told: dict[str, Any] = {"superseded": [held.id for held in done.superseded]}
+        told["edges"] = [edge_json(each) for each in done.edges]
+        told["conflicts"] = [each.held.id for each in done.conflicts]
+        print_json({"memory": memory_json(done.held), "duplicate": done.duplicate, **told, **_secrets(done.held)})
     else:
         _tell(done)
 
@@ -282,6 +284,7 @@ def _tell(done: Remembered) -> None:
         click.echo(f"Held already as {done.held.id}: {done.held.memory.content}")
         return
     click.echo(f"Remembered as {done.held.id} in {done.held.memory.namespace}.")
+    _tell_secrets(done.held)
     for held in done.superseded:
         click.echo(f"It replaces {held.id}: {held.memory.content}")
     for each in done.conflicts:
@@ -297,8 +300,22 @@ def _say(held: HeldMemory, words: str, *, as_json: bool) -> None:
     if as_json:
         from palaver.templates.memory_shapes import memory_json
 
-        print_json(memory_json(held))
+        print_json({**memory_json(held), **_secrets(held)})
     else:
         from palaver.templates.quote import line
 
         click.echo(line(words))
+        _tell_secrets(held)
+
+
+def _secrets(held: HeldMemory) -> dict[str, list[str]]:
+    """The kinds of secrets that were taken out, where there are any."""
+    from palaver.archiver.disclosures import kinds_of
+
+    kinds = kinds_of(held.memory)
+    return {"secrets_removed": kinds} if kinds else {}
+
+
+def _tell_secrets(held: HeldMemory) -> None:
+    for kinds in _secrets(held).values():
+        click.echo(f"Secrets were taken out of it and are stored nowhere: {', '.join(kinds)}.")

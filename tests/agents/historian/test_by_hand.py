@@ -313,3 +313,22 @@ def test_only_what_is_near_is_replaced_or_offered(historian: Talk) -> None:
     offered = historian("memory_forget", query="staging server listens on port 8443")
 
     assert [Path(each["path"]).name for each in offered["candidates"]] == ["staging-port.md"]
+
+
+def test_a_secret_stands_in_the_persons_file_alone(historian: Talk) -> None:
+    """What the tool writes has placeholders, name and tags included; a file edited by hand stays as it is."""
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    said = {"title": f"Key {token}", "content": f"It is {token}", "memoryType": "context", "tags": [token]}
+    told = historian("memory_remember", **said)
+    assert told["secretsRemoved"] == ["github-pat"]
+    file = Path(told["filePath"])
+    assert token not in file.name + file.read_text()
+
+    by_hand = file.with_name("by-hand.md")
+    by_hand.write_text(f"---\ntags: [{token}]\n---\nThe kettle's key is {token}.\n")
+    recalled = historian.recall("kettle's key")
+    assert token not in str(recalled)
+    assert "by-hand.md" in recalled
+    assert token in by_hand.read_text()
+    database = historian.folder / "palaver" / "palaver.db"
+    assert not any(token.encode() in each.read_bytes() for each in database.parent.glob("palaver.db*"))

@@ -248,3 +248,12 @@ def test_forgetting_takes_what_it_tells_and_nothing_else(theo: Talk) -> None:
 def test_every_tool_has_an_example() -> None:
     """The graph and the traces are shown elsewhere."""
     assert {*REPLIES, "memory_inspect_graph", "trace_query", "trace_list"} == set(PARAMETERS)
+
+
+def test_a_secret_is_taken_out_and_its_kind_told(theo: Talk) -> None:
+    """memory_store keeps a placeholder, names the kind, and recalls no secret."""
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    stored = theo.data("memory_store", content=f"The deploy key is {token}", metadata={"was": token})
+
+    assert stored["secrets_removed"] == ["github-pat"]
+    assert token not in str(theo.data("memory_recall", query="deploy key"))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
 from palaver.core.memory import HeldMemory, Memory
 from palaver.observe.memory import MemoryCore, Remembered
@@ -12,6 +13,7 @@ from palaver.search.generation import Generations
 from ...search.fake_embedder import FakeEmbedder
 
 DAY = 86_400_000
+KEY = bytes(32)
 
 
 @dataclass
@@ -30,7 +32,8 @@ class Holding:
     def another(self, store: Store | None = None) -> MemoryCore:
         """A core as another process has it."""
         opened = store or Store.open(self.folder / "palaver.db")
-        return MemoryCore(opened, Generations(self.folder / "index"), self.embedder, clock=lambda: self.at)
+        generations, redactor = Generations(self.folder / "index"), Redactor(KEY)
+        return MemoryCore(opened, generations, self.embedder, redactor, clock=lambda: self.at)
 
     def remember(self, content: str, kind: str = "preference", **values: object) -> Remembered:
         """Store something."""

@@ -67,8 +67,9 @@ def test_promotion_and_demotion_across_processes(tmp_path: Path) -> None:
     held = Holding(tmp_path).hold("Always squash commits")
     program = (
         "import sys; from pathlib import Path; from palaver.archiver.store import Store;"
-        "from palaver.observe.memory.learning import Learning;"
-        "store = Store.open(Path(sys.argv[1])); learning = Learning(store, lambda: 1);"
+        "from palaver.archiver.redaction import Redactor; from palaver.observe.memory.secrecy import Secrecy;"
+        "from palaver.observe.memory.learning import Learning; store = Store.open(Path(sys.argv[1]));"
+        "learning = Learning(store, Secrecy(Redactor(bytes(32))), lambda: 1);"
         "after = learning.outcome(sys.argv[2], success=sys.argv[3] == 'yes').after;"
         "print(after.memory.type, after.standing.confidence)"
     )
