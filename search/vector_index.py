@@ -68,9 +68,7 @@ class VectorIndex:
             [one.with_graph() if one.graph is None and len(one) > EXACT_UP_TO else one for one in segments]
         )
 
-    def nearest(
-        self, vector: Array, limit: int, allowed: Flags | None = None, voices: Voices = ALL_VOICES
-    ) -> Nears:
+    def nearest(self, vector: Array, limit: int, allowed: Flags | None = None, voices: Voices = ALL_VOICES) -> Nears:
         """The vectors nearest to a unit vector, best first; only of items whose key is flagged in `allowed`, and of
         exchanges only those of these voices.
         """
