@@ -64,6 +64,10 @@ class Hits:
             )
         events = [Event.unranked(near) for near in keys]
         choices = list(self._choices.of(events, Filters(), len(events)))
+        learned = self._store.observations.load([key]).get(key)
+        if learned is not None or key == item.exchange:
+            asked = Choice(Event.unranked(item.exchange), learned)
+            choices = [asked if choice.event.key == item.exchange else choice for choice in choices]
         hits = self._shown(choices, Wording(""), Query(()))
         ours = [_public(choice) for choice in choices if choice.event.key == item.exchange]
         for anchor in hits:

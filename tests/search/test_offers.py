@@ -14,7 +14,7 @@ from palaver.search import engine
 from palaver.search.engine import _DEPTH  # pyright: ignore[reportPrivateUsage]
 from palaver.search.hits import Hits
 
-from .history import NO_FILTERS, History, Said, keys
+from .history import NO_FILTERS, History, Said, keys, learned
 
 MAY_1 = 1_777_593_600_000
 
@@ -222,6 +222,17 @@ def test_a_timeline_stands_around_a_hit(told: History) -> None:
     assert (found.anchor, [hit.id for hit in found.hits]) == ("ex-2", ["ex-1", "ex-2"])
     with pytest.raises(InvalidInput):
         Hits(told.store, told.engine()).around("ex-99", 99, 3)
+
+
+def test_a_timeline_marks_the_id_that_was_asked_for(told: History) -> None:
+    """Whatever stands for an event elsewhere, the arrow is at the observation, or the exchange, that was named."""
+    one, other = told.learn(1, learned("The kettle leaks"), learned("The kettle is mended"))
+    hits = Hits(told.store, told.engine())
+
+    for key, public in ((one, f"obs-{one}"), (other, f"obs-{other}"), (1, "ex-1")):
+        found = hits.around(public, key, 3)
+        assert found.anchor == public
+        assert [hit.id for hit in found.hits] == [public, "ex-2"]
 
 
 def test_snippets_show_where_the_words_stand(told: History) -> None:
