@@ -10,8 +10,8 @@ from typing import Final
 
 from ..core import ids
 from ..core.conversation import Session, SessionKind
-from ..core.errors import InvalidInput, PathOutsideArchive
-from ..core.forgetting import Wanted
+from ..core.errors import InvalidInput, InvalidLineRange, PathOutsideArchive
+from ..core.forgetting import Wanted, Widened
 from ..core.home import Home
 from .lines import split
 from .oblivion import FORGOTTEN, Oblivion
@@ -31,7 +31,8 @@ _HINT = (
 class Selected:
     """What goes. `lines` are those of sources of which others stay; the lines of exchanges are among them.
 
-    `sessions` and `sources` go as a whole; `memories` were named by their keys.
+    `sessions` and `sources` go as a whole; `memories` were named by their keys. `widened` are exchanges
+    that go though only a part of them was named.
     """
 
     exchanges: dict[int, Outline] = field(default_factory=dict[int, Outline])
@@ -39,6 +40,7 @@ class Selected:
     sources: set[int] = field(default_factory=set[int])
     lines: dict[int, set[int]] = field(default_factory=dict[int, set[int]])
     memories: set[int] = field(default_factory=set[int])
+    widened: list[Widened] = field(default_factory=list[Widened])
 
     def holds(self, source: int, line: int) -> bool:
         """Whether a line goes."""
@@ -54,6 +56,8 @@ class _Named:
     sources: set[int] = field(default_factory=set[int])
     spans: dict[int, list[range]] = field(default_factory=dict[int, list[range]])
     memories: set[int] = field(default_factory=set[int])
+    parts: dict[str, int | tuple[int, range]] = field(default_factory=dict[str, "int | tuple[int, range]"])
+    """Targets that may name less than goes: the exchange of an observation, or lines of a source."""
 
     def covers(self, outline: Outline) -> bool:
         if outline.key in self.exchanges or outline.session in self.sessions or outline.source in self.sources:
@@ -99,6 +103,7 @@ class Selector:
         self.complete(result)
         if wanted.only_learned:
             return Selected(exchanges=result.exchanges, sessions=result.sessions, memories=named.memories)
+        result.widened = list(self._widened(named, result))
         return result
 
     def complete(self, selected: Selected) -> None:
@@ -117,6 +122,13 @@ class Selector:
             selected.lines.setdefault(each.source, set()).update(range(each.start_line, each.end_line + 1))
         for number in selected.sources:
             selected.lines.pop(number, None)
+
+    def _widened(self, named: _Named, selected: Selected) -> Iterator[Widened]:
+        for target, part in named.parts.items():
+            for each in selected.exchanges.values():
+                lines = range(each.start_line, each.end_line + 1)
+                if part == each.key if isinstance(part, int) else part[0] == each.source and _cuts(part[1], lines):
+                    yield Widened(target, self.sources[each.source].archived, each.start_line, each.end_line)
 
     def _subagents(self, sessions: AbstractSet[int]) -> set[int]:
         parents = {(self.sessions[number].agent, self.sessions[number].native_id) for number in sessions}
@@ -140,6 +152,8 @@ class Selector:
         item = self._store.items.load([key]).get(key) if key is not None else None
         if key is None or item is None or target != ids.PREFIXES.get(item.kind, "\0") + str(key):
             return False
+        if item.kind == "observation":
+            named.parts[target] = item.exchange
         (named.memories if item.kind == "memory" else named.exchanges).add(item.exchange)
         return True
 
@@ -161,7 +175,9 @@ class Selector:
         source = self._at(path) if first.isdecimal() and (last.isdecimal() or not last) else None
         if source is None:
             return False
-        named.spans.setdefault(source, []).append(range(int(first), int(last or first) + 1))
+        lines = _within(int(first), int(last or first), self.sources[source].lines)
+        named.spans.setdefault(source, []).append(lines)
+        named.parts[target] = source, lines
         return True
 
     def _at(self, path: str) -> int | None:
@@ -216,6 +232,22 @@ def in_project(names: Collection[str], project: str, folder: str) -> bool:
     """Whether a project is one of these, by its name, or by a folder that it lies in."""
     wholes = {str(above) for above in (PurePath(folder), *PurePath(folder).parents)} if folder else set[str]()
     return project in names or any(name.rstrip("/") in wholes for name in names if name)
+
+
+def _cuts(part: range, whole: range) -> bool:
+    """Whether a part names some of these lines and not all of them."""
+    return part.start < whole.stop and whole.start < part.stop and not (whole[0] in part and whole[-1] in part)
+
+
+def _within(first: int, last: int, most: int) -> range:
+    """The lines that are named, as far as the copy has them."""
+    if first < 1:
+        raise InvalidLineRange("lines begin at 1")
+    if last < first:
+        raise InvalidLineRange(f"it ends at {last}, before it begins at {first}")
+    if first > most:
+        raise InvalidLineRange(f"line {first} is past the last line, {most}")
+    return range(first, min(last, most) + 1)
 
 
 def _fits(session: Session, wanted: Wanted) -> bool:

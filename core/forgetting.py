@@ -66,6 +66,16 @@ class DoomedCopy:
 
 
 @dataclass(frozen=True, slots=True)
+class Widened:
+    """Lines of a copy that go because an exchange goes as a whole, of which a `target` named only a part."""
+
+    target: str
+    archived: str
+    start_line: int
+    end_line: int
+
+
+@dataclass(frozen=True, slots=True)
 class Preview:
     """Exactly what would go. `token` stands for this set and no other; `sent` exchanges went to a language model.
 
@@ -82,6 +92,7 @@ class Preview:
     shared: int = 0
     sent: int = 0
     erase: bool = False
+    widened: tuple[Widened, ...] = ()
 
     @property
     def empty(self) -> bool:

@@ -142,6 +142,7 @@ class Forgetter:
             shared=len(plan.shared),
             sent=self._store.tombstones.sent(keys),
             erase=wanted.erase,
+            widened=tuple(plan.selected.widened),
         )
 
     def _sessions(self, plan: Plan) -> list[DoomedSession]:

@@ -28,6 +28,15 @@ class DoomedCopyJson(TypedDict):
     whole: bool
 
 
+class WidenedJson(TypedDict):
+    """Lines that go because an exchange goes as a whole, of which a target named only a part."""
+
+    target: str
+    archived: str
+    start_line: int
+    end_line: int
+
+
 class PreviewJson(TypedDict):
     """Exactly what would go."""
 
@@ -41,6 +50,7 @@ class PreviewJson(TypedDict):
     copies: list[DoomedCopyJson]
     shared: int
     sent: int
+    widened: list[WidenedJson]
 
 
 class ProofJson(TypedDict):
@@ -100,6 +110,15 @@ def preview_json(preview: Preview) -> PreviewJson:
         ],
         shared=preview.shared,
         sent=preview.sent,
+        widened=[
+            WidenedJson(
+                target=clean(each.target),
+                archived=clean(each.archived),
+                start_line=each.start_line,
+                end_line=each.end_line,
+            )
+            for each in preview.widened
+        ],
     )
 
 

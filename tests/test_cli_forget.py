@@ -54,3 +54,37 @@ def test_a_wrong_name_is_answered_with_how_to_name_it() -> None:
     result = palaver("forget", "nothing-like-it", code=1)
     assert "Nothing archived is called nothing-like-it" in result.stderr
     assert "--mentions" in result.stderr
+
+
+PATH = "claude-code/-home-demo-tide-clock/0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("span", "told"),
+    [
+        ("9000-9001", "line 9000 is past the last line"),
+        ("0-3", "lines begin at 1"),
+        ("5-2", "ends at 2, before it begins at 5"),
+    ],
+)
+def test_lines_that_are_not_there_are_refused_as_by_read(span: str, told: str) -> None:
+    """A range that names no line of the file says so, instead of that nothing is archived."""
+    result = palaver("forget", f"{PATH}:{span}", code=1)
+    assert told in result.stderr
+
+
+def test_the_preview_says_which_lines_go_and_why() -> None:
+    """A line, or an observation, takes its whole exchange with it, and its lines are named; a whole one does not."""
+    asked = f"{PATH}:2-2"
+    shown = palaver("forget", asked).stdout
+    (lines,) = json.loads(palaver("forget", asked, "--json").stdout)["widened"]
+    assert "goes as a whole" in shown
+    assert f"{asked}: lines {lines['start_line']}-{lines['end_line']} of {PATH}" in shown
+    assert lines["start_line"] <= 2 < lines["end_line"]
+
+    exact = palaver("forget", f"{PATH}:{lines['start_line']}-{lines['end_line']}")
+    assert "goes as a whole" not in exact.stdout
+
+    hits = json.loads(palaver("search", "tide", "--json").stdout)["results"]
+    learned = next(hit["id"] for hit in hits if hit["id"].startswith("obs-"))
+    assert [each["target"] for each in json.loads(palaver("forget", learned, "--json").stdout)["widened"]] == [learned]
