@@ -195,6 +195,28 @@ def test_up_without_a_history_tries_a_made_up_one(home: Path) -> None:
     assert (home / "palaver" / "demo" / "palaver.db").exists()
 
 
+@pytest.mark.parametrize("words", [("up",), ("archive",), ("watch",)])
+def test_the_demo_takes_no_real_history_in(words: tuple[str, ...], home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home that holds only the made-up history refuses a real one, says the way out, and does not ask for it."""
+    assert palaver("up").exit_code == 0
+    monkeypatch.setenv("PALAVER_HOME", str(home / "palaver" / "demo"))
+    real = home / ".claude" / "projects" / "-home-real" / "11111111-0000-4000-8000-000000000001.jsonl"
+    real.parent.mkdir(parents=True)
+    place = {"sessionId": real.stem, "cwd": "/home/real", "type": "user", "uuid": "u1"}
+    real.write_text(json.dumps({**place, "message": {"role": "user", "content": "mine"}}) + "\n")
+    os.utime(real, (demo.HOUR, demo.HOUR))
+    before = answer("status")["sessions"]
+
+    result = palaver(*words)
+
+    assert result.exit_code != 0
+    assert "made-up history" in result.stderr
+    assert "unset PALAVER_HOME" in result.stderr
+    assert answer("status")["sessions"] == before
+    assert "not archived" not in palaver("doctor").stdout
+    assert palaver("archive", str(real)).exit_code == 0
+
+
 def test_up_with_a_history_leaves_the_demo_alone(home: Path) -> None:
     """What this user's agents said is archived, and nothing is made up."""
     demo.history(home / ".claude" / "projects")
@@ -620,3 +642,20 @@ def test_remember_takes_secrets_out_and_says_which_kinds(home: Path) -> None:
     assert "Taken out of 0 transcripts and 2 memories" in palaver("redact").stdout
     assert secret not in "".join(said) + json.dumps([told, report])
     assert not any(secret.encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())
+
+
+def test_an_interrupt_while_loading_is_no_traceback() -> None:
+    """Ctrl-C in the first moment, while modules are imported, ends with 130 and one line, as it does later."""
+    program = """
+import runpy, sys
+class Interrupted:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupted())
+runpy.run_module("palaver", run_name="__main__", alter_sys=True)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 130
+    assert done.stderr == "\npalaver: stopped. Nothing is lost; run the same command to go on.\n"

@@ -12,6 +12,7 @@ from palaver.core.config import Config
 from palaver.core.errors import PalaverError
 from palaver.core.home import Home
 
+from .made_up import FOLDER, refuse_made_up
 from .output import as_json, print_json, renderer
 from .program import command_of, server_of
 from .progress import progress_bars
@@ -36,10 +37,12 @@ def up(*, as_json: bool) -> None:
     from palaver.archiver.transcripts import DEMO, in_paths, of_this_user
 
     home, found = Home.find(), of_this_user()
+    if found:
+        refuse_made_up(home)
     demo = not found and not home.database.exists()
     own = command_of(home) if demo else ""
     if demo:
-        home, found = Home(home.root / "demo"), in_paths([DEMO])
+        home, found = Home(home.root / FOLDER), in_paths([DEMO])
         if not as_json:
             click.echo("No agent's history was found for this user. Here is a small made-up one:")
     complete = _archive(home, found, as_json=as_json)
@@ -62,6 +65,8 @@ def archive(paths: Sequence[str], *, as_json: bool) -> None:
 
     home = Home.find()
     found = in_paths([Path(path) for path in paths]) if paths else of_this_user()
+    if found and not paths:
+        refuse_made_up(home)
     if not found and not home.database.exists():
         hint = "Name a folder of transcripts, or try a made-up history with `palaver up`."
         raise PalaverError("no agent's history was found for this user", hint=hint)

@@ -20,12 +20,15 @@ def doctor(*, as_json: bool) -> None:
     Only looks, and works on a home that is broken. Ends with 0 when all is well, and with 1 when there is something
     to do. `palaver fsck` compares every byte, which takes longer.
     """
-    from palaver.archiver.transcripts import of_this_user
+    from palaver.archiver.transcripts import Transcript, of_this_user
     from palaver.observe.doctor import Patient, diagnose
 
+    from .made_up import holds_made_up
     from .observe import why_off
 
-    found = diagnose(Patient(Home.find(), __version__, of_this_user, why_off))
+    home = Home.find()
+    transcripts = list[Transcript] if holds_made_up(home) else of_this_user
+    found = diagnose(Patient(home, __version__, transcripts, why_off))
     if as_json:
         from palaver.templates.checkup_shapes import diagnosis_json
 

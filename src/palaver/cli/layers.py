@@ -12,6 +12,7 @@ from palaver.core.config import Config
 from palaver.core.errors import PalaverError
 from palaver.core.home import Home
 
+from .made_up import FOLDER
 from .output import MASKED, as_json, complain, print_json, renderer
 from .program import command_of
 
@@ -194,7 +195,7 @@ def open_layers(*, soon: bool = False) -> Layers:
     from palaver.search.layers import Layers
 
     home = Home.find()
-    demo = Home(home.root / "demo")
+    demo = Home(home.root / FOLDER)
     if demo.database.exists() and not home.database.exists():
         hint = f"Search it with: {command_of(demo)} search WORDS"
         raise PalaverError(f"only the made-up history is there, in {demo.root}", hint=hint)

@@ -16,6 +16,7 @@ from palaver.core.config import Config
 from palaver.core.errors import ConfigInvalid, LeaseHeld, PalaverError
 from palaver.core.home import Home
 
+from .made_up import refuse_made_up
 from .output import as_json, complain
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def watch(*, poll: bool, as_json: bool) -> None:
     from palaver.observe.watching import Watcher
 
     home = Home.find()
+    refuse_made_up(home)
     _open_log(home)
     # Both ways of being stopped are one; nothing is lost by either, nor by being killed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
