@@ -460,7 +460,7 @@ def test_words_may_be_typed_with_or_without_quotes() -> None:
     ids = [hit["id"] for hit in plain["results"]]
     assert [hit["id"] for hit in quoted["results"]] == [hit["id"] for hit in lines["results"]] == ids
     assert several["query"] == ["sqlite", "UTC"]
-    assert {hit["kind"] for hit in several["results"]} == {"exchange"}
+    assert {hit["kind"] for hit in several["results"]} == {"observation"}
 
 
 @pytest.mark.usefixtures("archived")

@@ -124,7 +124,9 @@ def test_newer_rules_read_everything_again(history: History) -> None:
     before = [stored.key for stored in history.stored()]
     database.run("UPDATE source SET rules = ''")
     database.run("UPDATE session SET title = ?", (f"use {secret}",))
-    database.run("UPDATE exchange SET turns = replace(turns, '[secret:github-pat:', ?) WHERE ordinal = 1", (secret,))
+    database.run(
+        "UPDATE exchange SET turns = CAST(replace(turns, '[secret:github-pat:', ?) AS BLOB) WHERE ordinal = 1", (secret,)
+    )
     tally = history.ingest()
 
     assert (tally.changed, tally.reread, tally.outdated) == (0, 1, 0)
