@@ -125,7 +125,8 @@ def test_newer_rules_read_everything_again(history: History) -> None:
     database.run("UPDATE source SET rules = ''")
     database.run("UPDATE session SET title = ?", (f"use {secret}",))
     database.run(
-        "UPDATE exchange SET turns = CAST(replace(turns, '[secret:github-pat:', ?) AS BLOB) WHERE ordinal = 1", (secret,)
+        "UPDATE exchange SET turns = CAST(replace(turns, '[secret:github-pat:', ?) AS BLOB) WHERE ordinal = 1",
+        (secret,),
     )
     tally = history.ingest()
 
