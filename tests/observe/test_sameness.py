@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from palaver.core.observation import Observation, ObservationType
@@ -66,6 +66,7 @@ def test_another_project_is_another_place() -> None:
 
 
 @given(st.text(max_size=80), st.lists(st.text(max_size=80), max_size=3))
+@example("00A0", ["00\u00c0"])
 def test_whatever_is_said_repeats_itself(title: str, facts: list[str]) -> None:
     """Any observation is a repetition of itself, whichever rules made it."""
     one = noted(title, *facts)
