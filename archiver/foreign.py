@@ -48,6 +48,9 @@ class Foreign:
                 before = self._lone_state()
                 with self._opened(lone=before is not None) as connection:
                     found = cast("Rows", connection.execute(sql, values).fetchall())
+                if before is None or before == self._lone_state():
+                    return found
+                problem = "it changes too often"
             except apsw.Error as error:
                 problem = str(error)
                 if isinstance(error, apsw.NotADBError | apsw.SQLError):
@@ -56,9 +59,6 @@ class Foreign:
             except OSError as error:
                 problem = error.strerror or str(error)
                 break
-            if before is None or before == self._lone_state():
-                return found
-            problem = "it changes too often"
         raise SourceUnreadable(self.path, f"the database cannot be read: {problem}", hint=_HINT)
 
     def _lone_state(self) -> tuple[object, ...] | None:

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
@@ -98,21 +98,24 @@ def test_what_changed_while_it_was_read_is_read_again(tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize("mode", ["wal", "delete"])
 def test_what_is_read_is_one_state(tmp_path: Path, mode: str) -> None:
-    """While another process writes pairs all the time, no half of one is ever seen."""
+    """While another process writes pairs all the time, no half of one is ever seen; at worst it is said to be busy."""
     path = tmp_path / "x.db"
     made(path, mode).close()
     with subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None
         writer.stdout.readline()
+        query = "SELECT count(*), sum(side = 'a') - sum(side = 'b') FROM pair"
         seen: list[int] = []
         try:
             for _ in range(20):
-                ((count, halves),) = Foreign(path).rows("SELECT count(*), sum(side = 'a') - sum(side = 'b') FROM pair")
-                assert halves == 0
-                seen.append(int(str(count)))
+                with suppress(SourceUnreadable):
+                    ((count, halves),) = Foreign(path).rows(query)
+                    assert halves == 0
+                    seen.append(int(str(count)))
         finally:
             writer.kill()
 
+    assert seen
     assert seen == sorted(seen)
 
 
