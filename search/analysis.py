@@ -42,6 +42,14 @@ def analyzer() -> tantivy.TextAnalyzer:
     return builder.build()
 
 
+_ANALYZER = analyzer()
+
+
+def stems(text: str) -> list[str]:
+    """The terms of a text as it stands, in order; `expand` it first where names should be taken apart."""
+    return _ANALYZER.analyze(text)
+
+
 def expand(text: str) -> str:
     """Text with what the tokenizer cannot see made visible.
 

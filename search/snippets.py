@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..archiver.text import one_line
-from .analysis import analyzer, expand, forms
+from . import analysis
 from .snapshot import Snapshot
 from .wording import Wording
 
@@ -23,22 +23,29 @@ class Sought:
     terms: Mapping[str, int] = field(default_factory=dict[str, int])
     phrases: tuple[str, ...] = ()
     _forms: re.Pattern[str] | None = None
+    _known: dict[str, int | None] = field(default_factory=dict[str, "int | None"])
+    """How many entries have each word that was looked at, None where none of the terms is in it: hits repeat words."""
 
     @classmethod
     def of(cls, wording: Wording, view: Snapshot) -> "Sought":
         """What a wording means in an archive."""
         terms = [term for term in view.terms(wording.text) if len(term) > _SHORT or not term.isascii()]
-        return cls({term: view.having(term) for term in terms}, wording.phrases, forms(terms) if terms else None)
+        return cls(
+            {term: view.having(term) for term in terms}, wording.phrases, analysis.forms(terms) if terms else None
+        )
 
     def words(self, text: str) -> dict[str, int]:
         """The words found, as they stand in a text, with how many entries have them."""
         if self._forms is None:
             return {}
-        analysis, found = analyzer(), dict[str, int]()
-        for word in dict.fromkeys(self._forms.findall(text)):
-            if known := self.terms.keys() & set(analysis.analyze(expand(word))):
-                found[word] = min(self.terms[term] for term in known)
-        return found
+        found = {word: self._having(word) for word in self._forms.findall(text)}
+        return {word: having for word, having in found.items() if having is not None}
+
+    def _having(self, word: str) -> int | None:
+        if word not in self._known:
+            known = self.terms.keys() & set(analysis.stems(analysis.expand(word)))
+            self._known[word] = min((self.terms[term] for term in known), default=None)
+        return self._known[word]
 
     def snippet(self, texts: Sequence[str]) -> str:
         """Where a phrase stands in these texts, else the rarest word."""

@@ -14,7 +14,7 @@ import tantivy
 from ..core.disclosure import Filters, Role
 from ..core.errors import IndexUnwritable
 from . import glob
-from .analysis import PROSE, analyzer, expand, label, path_label, spaced
+from .analysis import PROSE, analyzer, expand, label, path_label, spaced, stems
 from .wording import Wording
 
 if TYPE_CHECKING:
@@ -84,7 +84,6 @@ class TextIndex:
     def __init__(self, index: tantivy.Index) -> None:
         self._index, self._schema = index, index.schema
         index.register_tokenizer(PROSE, analyzer())
-        self._analyzer = analyzer()
         self._look()
 
     @classmethod
@@ -156,7 +155,7 @@ class TextIndex:
 
     def terms(self, text: str) -> list[str]:
         """The terms of a text, each once."""
-        return list(dict.fromkeys(self._analyzer.analyze(expand(text))))
+        return list(dict.fromkeys(stems(expand(text))))
 
     def having(self, term: str) -> int:
         """How many entries have a term; deleted ones count until they are merged away."""
@@ -189,7 +188,7 @@ class TextIndex:
 
     def _phrase(self, phrase: str) -> tantivy.Query:
         """Its terms one after the other. The parts of its names stand elsewhere, and so are left out."""
-        words: list[str | tuple[int, str]] = [*self._analyzer.analyze(spaced(phrase))]
+        words: list[str | tuple[int, str]] = [*stems(spaced(phrase))]
         if not words:
             return tantivy.Query.all_query()
         if len(words) == 1:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ...search.analysis import analyzer
+from ...search.analysis import stems
 from .lexicon import CHANGES, EMPTY, LIGHT, NEGATORS, NUMBERS, PHRASES, UNITS, VALUED
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=\S)|[\n;]+")
@@ -108,8 +108,5 @@ def stem_of(word: str) -> str:
     """A word without its English ending; what is no plain word stays as it is."""
     if not _IDENTIFIED.fullmatch(word):
         return word
-    [stem] = _ANALYZER.analyze(word) or [word]
+    [stem] = stems(word) or [word]
     return stem
-
-
-_ANALYZER = analyzer()
