@@ -80,7 +80,7 @@ llm_url = "http://127.0.0.1:1"
 llm_price = [0, 1.5]
 budget_run = 0
 budget_month = 5
-private_projects = ["secret", "/work/x"]
+private_projects = ["secret", "/srv/x"]
 """
 
 
@@ -96,7 +96,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         llm_price=(0.0, 1.5),
         budget_run=0.0,
         budget_month=5.0,
-        private_projects=("secret", "/work/x"),
+        private_projects=("secret", "/srv/x"),
     )
 
 

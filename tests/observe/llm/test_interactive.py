@@ -289,13 +289,13 @@ def test_a_late_answer_changes_nothing(stage: Stage) -> None:
 def test_private_projects_are_never_sent(stage: Stage) -> None:
     """Named by name or by a folder above; one that was asked for before it became private is not sent either."""
     stage.history.say("one", asked(1), project="secret")
-    stage.history.say("two", asked(2), project="open", cwd="/work/secret/deep")
+    stage.history.say("two", asked(2), project="open", cwd="/srv/secret/deep")
     stage.say("three", asked(3))
     stage.provider.script = [failing(429, "rate_limit_error", retry_after="3600")]
     stage.run()
     stage.later(7_200)
 
-    private = ("secret", "/work/secret")
+    private = ("secret", "/srv/secret")
     assert stage.run(private_projects=private).learned == 1
     estimate = stage.extractor(private_projects=private).estimate()
     assert (estimate.private, estimate.exchanges) == (2, 0)
@@ -304,16 +304,16 @@ def test_private_projects_are_never_sent(stage: Stage) -> None:
 
 def test_what_was_learned_in_private_is_never_told(stage: Stage) -> None:
     """A session that began in a private folder and went on elsewhere sends no title of what it taught before."""
-    secret, open_ = stage.history.say("one", asked(1), asked(2), cwd="/work/secret")
-    moved = replace(stage.store.exchanges.load([open_])[open_].exchange, cwd="/work/open")
+    secret, open_ = stage.history.say("one", asked(1), asked(2), cwd="/srv/secret")
+    moved = replace(stage.store.exchanges.load([open_])[open_].exchange, cwd="/srv/open")
     with stage.store.transaction():
-        number = stage.store.sessions.save(Session("test", "one", project="one", cwd="/work/open", title="one"))
+        number = stage.store.sessions.save(Session("test", "one", project="one", cwd="/srv/open", title="one"))
         stage.store.exchanges.replace(number, 1, 1, [moved])
         told = Observation(ObservationType.LEARNING, "The merger is called Walrus")
         stage.store.observations.replace(secret, number, [told], VERSION)
     observe_pending(stage.store, silent)
 
-    assert stage.run(private_projects=("/work/secret",)).asked == 1
+    assert stage.run(private_projects=("/srv/secret",)).asked == 1
     assert "part 2" in str(stage.provider.calls)
     assert "Walrus" not in str(stage.provider.calls)
 
