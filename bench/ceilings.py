@@ -19,11 +19,11 @@ from pathlib import Path
 
 import orjson
 
-from palaver.archiver.ingest import Ingest
-from palaver.archiver.raw import RawArchive
-from palaver.archiver.sealing import Sealer
+from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.copies.sealing import Sealer
+from palaver.archiver.intake.ingest import Ingest
+from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Store
-from palaver.archiver.transcripts import in_paths
 from palaver.core.home import Home
 from palaver.search.generation import Generations
 from palaver.search.layers import Layers

@@ -16,8 +16,8 @@ from tempfile import TemporaryDirectory
 
 import orjson
 
+from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Store, StoredExchange, StoredObservation
-from palaver.archiver.transcripts import in_paths
 from palaver.core.disclosure import LIMIT_MAX, Query
 from palaver.core.home import Home
 from palaver.core.observation import Observation, ObservationType

@@ -9,14 +9,14 @@ from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Self
 
+from ..archiver.copies.raw import RawArchive
+from ..archiver.copies.sealing import Sealer
 from ..archiver.documents import Intake
-from ..archiver.exclusion import Exclusion
-from ..archiver.ingest import Ingest
-from ..archiver.raw import RawArchive
+from ..archiver.intake.ingest import Ingest
+from ..archiver.intake.transcripts import Transcript
+from ..archiver.privacy.exclusion import Exclusion
 from ..archiver.redaction import Redactor
-from ..archiver.sealing import Sealer
 from ..archiver.store import ARCHIVER, LEARNER, Store
-from ..archiver.transcripts import Transcript
 from ..core.errors import LeaseHeld, ModelUnavailable, PalaverError
 from ..core.home import Home
 from ..core.progress import Reporter, silent
@@ -73,7 +73,7 @@ class Pipeline:
     def _finish_erasing(self, report: Reporter) -> None:
         """What is being erased since a pass was killed, or since it can no longer be had back."""
         if self._store.tombstones.exist():
-            from .erasure import erase_expired, finish, is_unfinished
+            from .forget.erasure import erase_expired, finish, is_unfinished
 
             erase_expired(self._home, self._store)
             if is_unfinished(self._store):

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..archiver.parse.text import one_line
 from ..archiver.store import Store, StoredExchange, StoredObservation
-from ..archiver.text import one_line
 from ..core import ids, tokens
 from ..core.conversation import Exchange
 from ..core.disclosure import Detail

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from ..archiver.parse.text import one_line
 from ..archiver.store import Store, StoredExchange
 from ..archiver.store.exchanges import Head
-from ..archiver.text import one_line
 from ..core import ids
 from ..core.disclosure import Filters, Grouping, Hit, Query, Results, Timeline
 from ..core.document import HeldChunk

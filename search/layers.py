@@ -55,8 +55,8 @@ class Layers:
 
     @cached_property
     def _passages(self) -> "Passages":
-        from ..archiver.oblivion import Oblivion
-        from ..archiver.raw import RawArchive
+        from ..archiver.copies.raw import RawArchive
+        from ..archiver.forget.oblivion import Oblivion
         from ..archiver.redaction import Redactor
         from .passages import Passages
 

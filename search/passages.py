@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from ..archiver.discretion import Discretion
-from ..archiver.exchanges import group
+from ..archiver.copies.raw import RawArchive
+from ..archiver.forget.oblivion import FORGOTTEN, Oblivion
 from ..archiver.formats import by_agent
-from ..archiver.lines import split
-from ..archiver.oblivion import FORGOTTEN, Oblivion
-from ..archiver.raw import RawArchive
+from ..archiver.parse.exchanges import group
+from ..archiver.parse.lines import split
+from ..archiver.privacy.discretion import Discretion
+from ..archiver.privacy.withholding import is_withheld
 from ..archiver.redaction import Redactor
 from ..archiver.store import Source, Store
 from ..archiver.store.exchanges import Start
-from ..archiver.withholding import is_withheld
 from ..core import tokens
 from ..core.conversation import UNINDEXED, Exchange, Fact, Session
 from ..core.disclosure import Transcript

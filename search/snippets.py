@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..archiver.text import one_line
+from ..archiver.parse.text import one_line
 from . import analysis
 from .snapshot import Snapshot
 from .wording import Wording

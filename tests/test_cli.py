@@ -17,7 +17,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from palaver.archiver.raw import RawArchive
+from palaver.archiver.copies.raw import RawArchive
 from palaver.cli import main
 from palaver.cli.commands import COMMANDS
 from palaver.core.home import Home

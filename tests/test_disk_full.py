@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from palaver.core.home import Home
-from palaver.observe.fsck import fsck
+from palaver.observe.upkeep.fsck import fsck
 from palaver.search.generation import Generations
 
 from . import demo

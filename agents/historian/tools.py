@@ -4,7 +4,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
-from ...archiver.disclosures import kinds_of
+from ...archiver.privacy.disclosures import kinds_of
 from ...core.errors import InvalidInput, PalaverError
 from ...core.memory import Memory
 from ...observe.mnemonics import FALLBACK, Deleted, Forgettable, Match

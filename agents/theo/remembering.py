@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ...archiver.disclosures import kinds_of
+from ...archiver.privacy.disclosures import kinds_of
 from ...core.errors import InvalidInput, InvalidMemoryType, MemoryNotFound
 from ...core.memory import HeldMemory, Memory
 from ...core.memory_filter import MemoryFilter

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from ...core.conversation import Note, Session, Skipped, Turn
-from ..lines import Line, Record, head_records
+from ..parse.lines import Line, Record, head_records
 from .antigravity import Antigravity
 from .chatgpt import ChatGpt
 from .claude_ai import ClaudeAi

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from ..text import clean, clip, one_line
+from ..parse.text import clean, clip, one_line
 from .shape import listing, mapping, string
 
 INPUT_LIMIT = 2000

@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 
 from ...core.conversation import Kind, Session, Speaker, Turn
-from ..lines import Line, Record
-from ..text import clean
+from ..parse.lines import Line, Record
+from ..parse.text import clean
 from . import folders
 from .given import BOOKKEEPING, EMPTY, Given, unknown
 from .marks import Mark, identity

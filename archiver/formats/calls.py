@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from ...core.conversation import Kind, Speaker, Turn
-from ..text import clean, one_line
+from ..parse.text import clean, one_line
 from .actions import UNKNOWN, Action, action, said
 from .marks import Mark
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...core.conversation import Session
-from ..export import conversations, head
-from ..lines import Record
+from ..intake.export import conversations, head
+from ..parse.lines import Record
 from .chatgpt_reader import ChatGptReader
 from .chatgpt_tree import in_order
 from .container import Conversation, file_name, header_of, mark_of, row

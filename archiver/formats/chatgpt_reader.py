@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...core.conversation import Fact, Kind, Note, Session, Skipped, Speaker, Turn
-from ..lines import Line, Record
-from ..text import clean
+from ..parse.lines import Line, Record
+from ..parse.text import clean
 from .given import CONTEXT, EMPTY, REPEATED, Given, unknown
 from .marks import Mark, identity
 from .pi_tree import Tree

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ..lines import Record
+from ..parse.lines import Record
 from .shape import instant, mapping, string
 
 

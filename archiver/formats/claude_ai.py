@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...core.conversation import Session
-from ..export import conversations, head
-from ..lines import Record
+from ..intake.export import conversations, head
+from ..parse.lines import Record
 from .claude_ai_reader import ClaudeAiReader
 from .container import Conversation, file_name, header_of, mark_of, row
 from .shape import instant, listing, mapping, string

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from ...core.conversation import Fact, Note, Turn
-from ..lines import Record
+from ..parse.lines import Record
 from .shape import string
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ...core.conversation import Session, SessionKind
-from ..lines import Record, head_records
+from ..parse.lines import Record, head_records
 from . import claude_folders
 from .claude_reader import ClaudeReader
 from .shape import mapping, string

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from ...core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
-from ..lines import Line, Record, records
-from ..text import clean, clip, one_line
+from ..parse.lines import Line, Record, records
+from ..parse.text import clean, clip, one_line
 from .claude_branches import Rewinds
 from .claude_prompts import Said, sort_out
 from .claude_queue import QUEUED, Queue

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import orjson
 
 from ...core.conversation import Speaker
-from ..text import clean, clip, one_line
+from ..parse.text import clean, clip, one_line
 from .claude_prompts import without_reminders
 from .shape import listing, mapping, string
 

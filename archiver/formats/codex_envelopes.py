@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import orjson
 
-from ..lines import Line, Record
+from ..parse.lines import Line, Record
 from .codex_tools import searched
 from .shape import mapping, string
 

@@ -8,8 +8,8 @@ first; of what the model said and its tools answered, the items are the better a
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ...core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
-from ..lines import Line, Record, records
-from ..text import clean, one_line
+from ..parse.lines import Line, Record, records
+from ..parse.text import clean, one_line
 from .actions import UNKNOWN, Action, action, said
 from .codex_envelopes import arguments, call_id, opened, parent_of, tool_name, without_history
 from .codex_prompts import is_envelope, request, shell_command, without_pictures

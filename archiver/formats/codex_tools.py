@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from ..lines import Record
-from ..text import clean
+from ..parse.lines import Record
+from ..parse.text import clean
 from .actions import command_line
 from .shape import listing, mapping, string
 

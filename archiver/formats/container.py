@@ -12,8 +12,8 @@ from pathlib import Path
 import orjson
 
 from ...core.conversation import Milliseconds
-from ..document import line
-from ..lines import Record, head_records
+from ..parse.document import line
+from ..parse.lines import Record, head_records
 from . import folders
 from .shape import mapping
 

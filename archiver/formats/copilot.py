@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...core.conversation import Session
-from ..lines import Record, head_records
+from ..parse.lines import Record, head_records
 from . import folders
 from .copilot_reader import CopilotReader
 from .shape import mapping, string

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ...core.conversation import Session, SessionKind
 from ...core.errors import SourceUnreadable
-from ..foreign import Foreign
-from ..lines import Record
+from ..intake.foreign import Foreign
+from ..parse.lines import Record
 from . import cursor_chats, cursor_editor, folders
 from .container import Conversation, header_of, mark_of
 from .cursor_reader import CursorReader

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from ..foreign import Foreign, Value, plain, text
+from ..intake.foreign import Foreign, Value, plain, text
 from .container import Conversation, exact, file_name, mark_of, row
 from .shape import instant, mapping, string
 

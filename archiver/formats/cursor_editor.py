@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from ..foreign import Foreign, plain, text
-from ..lines import decode
+from ..intake.foreign import Foreign, plain, text
+from ..parse.lines import decode
 from .container import Conversation, exact, file_name, mark_of, row
 from .shape import instant, listing, mapping, string
 

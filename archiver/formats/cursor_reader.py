@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 
 from ...core.conversation import Fact, Kind, Note, Speaker, Turn
-from ..lines import Line, Record
-from ..text import clean
+from ..parse.lines import Line, Record
+from ..parse.text import clean
 from .given import BOOKKEEPING, CONTEXT, EMPTY, REPEATED, Given, unknown
 from .marks import Mark, identity
 from .shape import instant, listing, mapping, string, whole

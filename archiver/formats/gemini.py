@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...core.conversation import Session, SessionKind
-from ..lines import Record, head_records
+from ..parse.lines import Record, head_records
 from . import folders
 from .gemini_reader import GeminiReader
 from .shape import string

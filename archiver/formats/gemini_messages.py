@@ -2,7 +2,7 @@
 
 import re
 
-from ..lines import Record
+from ..parse.lines import Record
 from .shape import listing, mapping, string
 
 _COMMAND = re.compile(r"\?|/[a-z][\w:-]*(?:\s.*)?", re.DOTALL | re.IGNORECASE)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import orjson
 
 from ...core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
-from ..lines import Line, Record, records
-from ..text import clean, one_line
+from ..parse.lines import Line, Record, records
+from ..parse.text import clean, one_line
 from .calls import Calls
 from .gemini_messages import is_command, output_of, text_of
 from .given import BOOKKEEPING, EMPTY, REPEATED, Given, of_line, unknown

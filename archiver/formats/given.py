@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from ...core.conversation import Note, Skipped, Turn
-from ..lines import Line
-from ..text import clean, one_line
+from ..parse.lines import Line
+from ..parse.text import clean, one_line
 
 Given: TypeAlias = "Sequence[Turn | Note] | str"
 """Turns and notes, or the reason why nothing. Empty when the record is held back."""

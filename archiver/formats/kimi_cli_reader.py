@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from ...core.conversation import Fact, Kind, Session, SessionKind, Speaker, Turn
-from ..lines import Line, Record
-from ..text import clean
+from ..parse.lines import Line, Record
+from ..parse.text import clean
 from .given import BOOKKEEPING, CONTEXT, EMPTY, REPEATED, Given, unknown
 from .kimi_content import is_envelope, text_of, usage_of
 from .marks import Mark, identity

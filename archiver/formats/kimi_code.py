@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...core.conversation import Session, SessionKind
-from ..lines import Record
+from ..parse.lines import Record
 from . import folders
 from .kimi_code_reader import KimiCodeReader
 from .kimi_folders import place_of

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from ...core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
-from ..lines import Line, Record
-from ..text import clean
+from ..parse.lines import Line, Record
+from ..parse.text import clean
 from .given import BOOKKEEPING, CONTEXT, EMPTY, REPEATED, Given, unknown
 from .kimi_content import is_envelope, text_of, usage_of
 from .marks import Mark, identity

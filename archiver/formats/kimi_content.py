@@ -1,6 +1,6 @@
 """What both Kimi products put into messages, as text."""
 
-from ..lines import Record
+from ..parse.lines import Record
 from .shape import listing, mapping, string, whole
 
 _ENVELOPES = ("<system-reminder>", "<system>", "<notification", "<task-notification")

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 
 from ...core.conversation import Fact, Kind, Milliseconds, Note, Session, Speaker, Turn
-from ..text import clean, clip
+from ..parse.text import clean, clip
 from .actions import INPUT_LIMIT
 
 # Programs number what they say as well (`call_1`, `e7`), and such a number stands in every session.

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...core.conversation import Session, SessionKind
-from ..foreign import Foreign
-from ..lines import Record, head_records
+from ..intake.foreign import Foreign
+from ..parse.lines import Record, head_records
 from . import folders, opencode_database, opencode_files
 from .container import Conversation, mark_of
 from .opencode_reader import OpenCodeReader

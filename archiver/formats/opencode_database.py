@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from ...core.errors import SourceUnreadable
-from ..foreign import Foreign, Value, plain, text
+from ..intake.foreign import Foreign, Value, plain, text
 from .container import Conversation, exact, file_name, mark_of, row
 from .shape import instant
 

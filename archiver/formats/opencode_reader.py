@@ -4,8 +4,8 @@ import hashlib
 from collections.abc import Sequence
 
 from ...core.conversation import Fact, Kind, Note, SessionKind, Speaker, Turn
-from ..lines import Line, Record
-from ..text import clean
+from ..parse.lines import Line, Record
+from ..parse.text import clean
 from .given import EMPTY, REPEATED, Given, unknown
 from .marks import Mark
 from .shape import instant, listing, mapping, string, whole

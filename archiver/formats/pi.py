@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...core.conversation import Session
-from ..lines import Record, head_records
+from ..parse.lines import Record, head_records
 from . import folders
 from .pi_reader import PiReader
 from .shape import string

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePath
 
 from ...core.conversation import Fact, Kind, Note, Session, Skipped, Speaker, Turn
-from ..lines import Line, Record, records
-from ..text import clean, one_line
+from ..parse.lines import Line, Record, records
+from ..parse.text import clean, one_line
 from .actions import UNKNOWN, said
 from .calls import Calls
 from .given import BOOKKEEPING, COPIED_HEADER, EMPTY, REPEATED, Given, of_line, unknown

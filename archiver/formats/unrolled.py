@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ...core.conversation import Note, Session, Skipped, Turn
-from ..lines import Line, Record, records
+from ..parse.lines import Line, Record, records
 from . import folders
 from .calls import Calls
 from .given import Given, of_line

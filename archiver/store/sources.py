@@ -10,8 +10,8 @@ from typing import cast
 
 from ...core.clock import now
 from ...core.conversation import UNINDEXED, SessionKind
+from ..parse.resume import Resume
 from ..redaction import VERSION
-from ..resume import Resume
 from .database import Database, Row
 
 Place = tuple[int, int]

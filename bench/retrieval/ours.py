@@ -6,8 +6,8 @@ from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from palaver.archiver.intake.transcripts import Transcript, in_paths
 from palaver.archiver.store import Source, Store
-from palaver.archiver.transcripts import Transcript, in_paths
 from palaver.core.conversation import Exchange, Kind, Session, Span, Speaker, Turn
 from palaver.core.disclosure import LIMIT_MAX, Hit, Query
 from palaver.core.home import Home

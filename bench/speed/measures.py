@@ -11,7 +11,7 @@ from statistics import median, quantiles
 import orjson
 import tantivy
 
-from palaver.archiver.transcripts import in_paths
+from palaver.archiver.intake.transcripts import in_paths
 from palaver.core.disclosure import Query
 from palaver.core.home import Home
 from palaver.observe.pipeline import Pipeline

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from ...archiver.text import heading_of, plan_in
+from ...archiver.parse.text import heading_of, plan_in
 from ...core.conversation import Exchange, Kind, Speaker, Turn
 from .phrases import anywhere, opening
 from .statements import Statement, proven, quote_of, statements

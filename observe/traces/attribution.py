@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
-from ...archiver.raw import RawArchive
+from ...archiver.copies.raw import RawArchive
+from ...archiver.parse.written import written_lines
 from ...archiver.store import Edit, Store
-from ...archiver.written import written_lines
 from ...core.conversation import Kind, Milliseconds, Turn
 from ...core.errors import PalaverError
 from .blame import BlamedLine

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ...archiver.raw import RawArchive
+from ...archiver.copies.raw import RawArchive
 from ...archiver.store import Store
 from ...core.errors import DocumentNotFound, InvalidInput
 from ...core.home import Home

@@ -8,10 +8,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from palaver.archiver.ingest import Ingest
-from palaver.archiver.raw import RawArchive
+from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.intake.ingest import Ingest
+from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Source, Store, StoredExchange
-from palaver.archiver.transcripts import in_paths
 from palaver.core.conversation import Exchange, Session
 from palaver.core.home import Home
 from palaver.core.report import Pass

@@ -12,11 +12,11 @@ from typing import Any, cast
 import orjson
 import pytest
 
+from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.formats import FORMATS, Format
-from palaver.archiver.ingest import Ingest
-from palaver.archiver.raw import RawArchive
+from palaver.archiver.intake.ingest import Ingest
+from palaver.archiver.intake.transcripts import Transcript
 from palaver.archiver.store import Store
-from palaver.archiver.transcripts import Transcript
 from palaver.core.disclosure import Query
 from palaver.core.home import Home
 from palaver.observe.pipeline import Pipeline

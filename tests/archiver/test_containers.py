@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.formats import by_agent
-from palaver.archiver.ingest import Ingest
-from palaver.archiver.lines import split
-from palaver.archiver.raw import RawArchive
+from palaver.archiver.intake.ingest import Ingest
+from palaver.archiver.intake.transcripts import in_paths, of_this_user
+from palaver.archiver.parse.lines import split
 from palaver.archiver.store import Store
-from palaver.archiver.transcripts import in_paths, of_this_user
 from palaver.core.home import Home
 from palaver.core.report import Pass
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.ingest import Ingest
-from palaver.archiver.lines import split
-from palaver.archiver.raw import RawArchive
+from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.intake.ingest import Ingest
+from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.parse.lines import split
 from palaver.archiver.store import Store
-from palaver.archiver.transcripts import in_paths
 from palaver.core.home import Home
 from palaver.core.report import Pass
 

@@ -16,10 +16,10 @@ from itertools import count
 from pathlib import Path
 from types import FrameType
 
-from palaver.archiver.ingest import Ingest
-from palaver.archiver.raw import RawArchive
+from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.intake.ingest import Ingest
+from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Store
-from palaver.archiver.transcripts import in_paths
 from palaver.core.errors import LeaseHeld
 from palaver.core.home import Home
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Store
-from palaver.archiver.transcripts import in_paths
 from palaver.core.disclosure import Hit, Query
 from palaver.core.home import Home
 from palaver.core.progress import silent

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 from palaver.agents.conversation import CONVERSATION
 from palaver.agents.toolset import Desk
-from palaver.archiver.originals import Originals
+from palaver.archiver.copies.originals import Originals
+from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Store
-from palaver.archiver.transcripts import in_paths
 from palaver.cli import main
 from palaver.core.disclosure import Query
 from palaver.core.errors import InvalidInput, PathOutsideArchive, QueryTooShort

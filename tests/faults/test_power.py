@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import pytest
 
-from palaver.archiver.raw import RawArchive
+from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.store import Source, Store
 from palaver.core.home import Home
 from palaver.search.comparison import Comparison

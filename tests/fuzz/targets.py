@@ -10,11 +10,11 @@ from typing import Final
 
 import orjson
 
-from palaver.archiver import lines
 from palaver.archiver.formats import FORMATS
-from palaver.archiver.parsing import parse
+from palaver.archiver.parse import lines
+from palaver.archiver.parse.parsing import parse
+from palaver.archiver.parse.resume import Resume
 from palaver.archiver.redaction import Redactor
-from palaver.archiver.resume import Resume
 from palaver.core.clock import parse_instant, show_instant, show_minute
 from palaver.core.disclosure import Filters, Query
 from palaver.core.errors import InvalidInput

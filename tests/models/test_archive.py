@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from palaver.archiver.transcripts import in_paths
+from palaver.archiver.intake.transcripts import in_paths
 from palaver.core.disclosure import Query, Results
 from palaver.core.errors import ModelUnavailable
 from palaver.core.home import Home

@@ -6,13 +6,13 @@ import pytest
 
 from palaver.archiver.store import Queued, Store
 from palaver.core.home import Home
-from palaver.observe.catching_up import catch_up
-from palaver.observe.learning import Learning
+from palaver.observe.background.catching_up import catch_up
+from palaver.observe.background.learning import Learning
 from palaver.observe.pipeline import Pipeline
 from palaver.search.library import Documents
 
-from ..archiver.test_watching import Times
-from .test_learning import Hand
+from ..archiver.watch.test_watching import Times
+from .background.test_learning import Hand
 
 
 @pytest.fixture

@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from palaver.archiver.intake.transcripts import Transcript, in_paths
 from palaver.archiver.store import ARCHIVER, Store
-from palaver.archiver.transcripts import Transcript, in_paths
 from palaver.core.disclosure import Query
 from palaver.core.errors import LeaseHeld
 from palaver.core.home import Home
 from palaver.core.report import Report
-from palaver.observe import pipeline, status
+from palaver.observe import pipeline
 from palaver.observe.pipeline import Pipeline
-from palaver.observe.status import status_of
+from palaver.observe.upkeep import status
+from palaver.observe.upkeep.status import status_of
 from palaver.search import layers
 from palaver.search.layers import Layers
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from palaver.archiver.forgetting import Forgetting
-from palaver.archiver.selection import Selector
+from palaver.archiver.forget.forgetting import Forgetting
+from palaver.archiver.forget.selection import Selector
 from palaver.archiver.store import migrations
 from palaver.core.disclosure import Mode, Query, Results
 from palaver.core.forgetting import Wanted

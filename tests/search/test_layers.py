@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.ingest import Ingest
-from palaver.archiver.raw import RawArchive
+from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.intake.ingest import Ingest
+from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Store
-from palaver.archiver.transcripts import in_paths
 from palaver.core.conversation import SessionKind
 from palaver.core.disclosure import IDS_MAX, Query, Transcript
 from palaver.core.errors import (

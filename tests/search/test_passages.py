@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.sealing import Sealer
+from palaver.archiver.copies.sealing import Sealer
 from palaver.core.disclosure import Transcript
 from palaver.search import passages
 from palaver.search.layers import Layers

@@ -20,7 +20,7 @@ from .progress import progress_bars
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.archiver.transcripts import Transcript
+    from palaver.archiver.intake.transcripts import Transcript
 
 _PATIENCE: Final = 30.0
 """Seconds to wait while another process takes transcripts up, as the background archiver does now and then."""
@@ -34,7 +34,7 @@ def up(*, as_json: bool) -> None:
     Running it again takes up what is new. Where no history is found, a small made-up one is archived instead, in a
     home of its own.
     """
-    from palaver.archiver.transcripts import DEMO, in_paths, of_this_user
+    from palaver.archiver.intake.transcripts import DEMO, in_paths, of_this_user
 
     home, found = Home.find(), of_this_user()
     if found:
@@ -61,7 +61,7 @@ def archive(paths: Sequence[str], *, as_json: bool) -> None:
 
     Only what changed is read again. It can be stopped at any time.
     """
-    from palaver.archiver.transcripts import in_paths, of_this_user
+    from palaver.archiver.intake.transcripts import in_paths, of_this_user
 
     home = Home.find()
     found = in_paths([Path(path) for path in paths]) if paths else of_this_user()

@@ -20,8 +20,8 @@ def doctor(*, as_json: bool) -> None:
     Only looks, and works on a home that is broken. Ends with 0 when all is well, and with 1 when there is something
     to do. `palaver fsck` compares every byte, which takes longer.
     """
-    from palaver.archiver.transcripts import Transcript, of_this_user
-    from palaver.observe.doctor import Patient, diagnose
+    from palaver.archiver.intake.transcripts import Transcript, of_this_user
+    from palaver.observe.upkeep.doctor import Patient, diagnose
 
     from .made_up import holds_made_up
     from .observe import why_off

@@ -17,7 +17,7 @@ from .progress import progress_bars
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.archiver.originals import Originals
+    from palaver.archiver.copies.originals import Originals
 
 
 @click.command(short_help="Get the agents' own files back, byte for byte.")
@@ -31,8 +31,8 @@ def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
     files. Without FOLDER a single file goes to standard output. In FOLDER each file lies as it lay below its agent's
     own folder. Every file is read back and compared; none that is there already is replaced.
     """
-    from palaver.archiver.originals import Originals
-    from palaver.archiver.raw import RawArchive
+    from palaver.archiver.copies.originals import Originals
+    from palaver.archiver.copies.raw import RawArchive
     from palaver.archiver.store import Store
 
     if len(what) not in ({1} if everything else {1, 2}):

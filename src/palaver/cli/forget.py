@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from palaver.core.forgetting import Preview, Wanted
     from palaver.core.origin import Origin
-    from palaver.observe.forgetting import Forgetter
+    from palaver.observe.forget.forgetting import Forgetter
 
 _MEMORY = "mem_"
 
@@ -232,7 +232,7 @@ def _origins(names: Sequence[str]) -> tuple[Origin, ...]:
 
 
 def _forgetter() -> Forgetter:
-    from palaver.observe.forgetting import Forgetter
+    from palaver.observe.forget.forgetting import Forgetter
 
     home = Home.find()
     config = Config.read(home.config)

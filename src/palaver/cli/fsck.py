@@ -22,7 +22,7 @@ def fsck(*, repair: bool, as_json: bool) -> None:
     Takes as long as reading everything once. Nothing is changed without --repair, and nothing that was said is ever
     deleted. Ends with 0 when all is well, and with 1 when something is left to do.
     """
-    from palaver.observe.fsck import fsck as check
+    from palaver.observe.upkeep.fsck import fsck as check
 
     home = Home.find()
     config = Config.read(home.config)

@@ -24,8 +24,8 @@ def holds_made_up(home: Home) -> bool:
     """Whether a home holds the made-up history and nothing else."""
     if home.root.name != FOLDER or not home.database.exists():
         return False
+    from palaver.archiver.intake.transcripts import DEMO
     from palaver.archiver.store import Store
-    from palaver.archiver.transcripts import DEMO
 
     try:
         with Store.open(home.database) as store:

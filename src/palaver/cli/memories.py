@@ -310,7 +310,7 @@ def _say(held: HeldMemory, words: str, *, as_json: bool) -> None:
 
 def _secrets(held: HeldMemory) -> dict[str, list[str]]:
     """The kinds of secrets that were taken out, where there are any."""
-    from palaver.archiver.disclosures import kinds_of
+    from palaver.archiver.privacy.disclosures import kinds_of
 
     kinds = kinds_of(held.memory)
     return {"secrets_removed": kinds} if kinds else {}

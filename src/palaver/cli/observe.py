@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from palaver.archiver.store import Store
     from palaver.core.progress import Reporter
     from palaver.core.spending import Extraction
-    from palaver.observe.extraction import Extractor
+    from palaver.observe.llm.extraction import Extractor
     from palaver.observe.llm.provider import Provider
 
 KEY = "ANTHROPIC_API_KEY"
@@ -65,7 +65,7 @@ def observe(
 @as_json
 def stats(*, as_json: bool) -> None:
     """Say what language models were paid, what is left of each budget, and what the layers save."""
-    from palaver.observe.spending import stats_of
+    from palaver.observe.llm.spending import stats_of
 
     home = Home.find()
     found = stats_of(home, Config.read(home.config))
@@ -149,7 +149,7 @@ def _show_estimate(store: Store, config: Config, *, outdated: bool, as_json: boo
 
 
 def _show_dead(store: Store, *, as_json: bool) -> None:
-    from palaver.observe.spending import dead_letters
+    from palaver.observe.llm.spending import dead_letters
 
     letters = dead_letters(store)
     if as_json:
@@ -159,7 +159,7 @@ def _show_dead(store: Store, *, as_json: bool) -> None:
 
 
 def _extractor(store: Store, config: Config) -> Extractor:
-    from palaver.observe.extraction import Extractor
+    from palaver.observe.llm.extraction import Extractor
     from palaver.templates.prompts import ExtractionPrompts
 
     return Extractor(store, config, ExtractionPrompts(renderer()), lambda: _provider(config))
@@ -173,7 +173,7 @@ def _provider(config: Config) -> Provider:
 
 def why_off(config: Config) -> str:
     """Why no model may be asked; empty when one may."""
-    from palaver.observe.ledger import Budget
+    from palaver.observe.llm.ledger import Budget
 
     key, budget = os.environ.get(KEY), Budget.of(config).caps
     if not key and not budget:

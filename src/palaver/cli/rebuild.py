@@ -23,13 +23,13 @@ def rebuild(*, from_archive: bool, as_json: bool) -> None:
     rules learned from it, but neither memories nor what a language model learned. Without a database, what was
     forgotten comes back as well, and what was erased where an agent still has its file. It can be stopped at any time.
     """
-    from palaver.observe.rebuilding import rebuild_from_archive, rebuild_index
+    from palaver.observe.upkeep.rebuilding import rebuild_from_archive, rebuild_index
 
     home = Home.find()
     config = Config.read(home.config)
     with progress_bars() as report:
         if from_archive:
-            from palaver.archiver.transcripts import of_this_user
+            from palaver.archiver.intake.transcripts import of_this_user
 
             mask = config.mask_archive
             made = rebuild_from_archive(home, of_this_user(), config.model, report, config.exclude, mask=mask)

@@ -14,7 +14,7 @@ from .output import as_json, print_json, renderer
 @as_json
 def status(*, as_json: bool) -> None:
     """Say what is archived, what became of every line, and how far the index is."""
-    from palaver.observe.status import status_of
+    from palaver.observe.upkeep.status import status_of
 
     home = Home.find()
     found = status_of(home, Config.read(home.config).model)

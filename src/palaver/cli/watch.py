@@ -37,8 +37,8 @@ def watch(*, poll: bool, as_json: bool) -> None:
     other commands work meanwhile. `palaver setup service` has it started for you, and `palaver status` shows what it
     does. Folders on network file systems are looked at every second, because nothing tells what happens there.
     """
-    from palaver.archiver.events import FileEvents
-    from palaver.observe.watching import Watcher
+    from palaver.archiver.watch.events import FileEvents
+    from palaver.observe.background.watching import Watcher
 
     home = Home.find()
     refuse_made_up(home)
@@ -92,7 +92,7 @@ def _teller(home: Home, *, as_json: bool) -> Callable[[str, Mapping[str, object]
 
 def _settings(home: Home) -> Callable[[], Config]:
     """What the settings say at the moment; what they said last, while they cannot be read."""
-    from palaver.archiver.exclusion import Exclusion
+    from palaver.archiver.privacy.exclusion import Exclusion
 
     state, last = _state(home.config), Config.read(home.config)
 

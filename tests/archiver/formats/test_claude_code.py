@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from palaver.archiver.formats import recognise
 from palaver.archiver.formats.claude_code import ClaudeCode
-from palaver.archiver.lines import HEAD_BYTES, split
-from palaver.archiver.text import trim
+from palaver.archiver.parse.lines import HEAD_BYTES, split
+from palaver.archiver.parse.text import trim
 from palaver.core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
 
 from ...shared import SAMPLES

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from palaver.archiver.formats import FORMATS, Event, recognise
 from palaver.archiver.formats.codex import Codex
-from palaver.archiver.text import trim
+from palaver.archiver.parse.text import trim
 from palaver.core.conversation import Fact, Kind, SessionKind, Speaker, Turn
 
 from . import reading

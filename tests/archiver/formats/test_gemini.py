@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.archiver.document import unfolded
+from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.formats import FORMATS, Event, recognise
 from palaver.archiver.formats.gemini import Gemini
-from palaver.archiver.ingest import Ingest
-from palaver.archiver.raw import RawArchive
+from palaver.archiver.intake.ingest import Ingest
+from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.parse.document import unfolded
 from palaver.archiver.store import Store
-from palaver.archiver.transcripts import in_paths
 from palaver.core.conversation import Fact, Kind, SessionKind, Speaker
 from palaver.core.home import Home
 

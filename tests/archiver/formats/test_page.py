@@ -10,7 +10,7 @@ import pytest
 
 from palaver.archiver import formats
 from palaver.archiver.formats import FORMATS, Format
-from palaver.archiver.lines import Reason
+from palaver.archiver.parse.lines import Reason
 from palaver.core.conversation import Kind, Skipped, Turn
 from palaver.core.recursion import Own
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.compression import opened
+from palaver.archiver.copies.compression import opened
 from palaver.archiver.formats import Format, recognise
 from palaver.archiver.formats.antigravity import Antigravity
 from palaver.archiver.formats.codex import Codex
@@ -13,7 +13,7 @@ from palaver.archiver.formats.copilot import Copilot
 from palaver.archiver.formats.gemini import Gemini
 from palaver.archiver.formats.kimi_code import KimiCode
 from palaver.archiver.formats.pi import Pi
-from palaver.archiver.lines import HEAD_BYTES
+from palaver.archiver.parse.lines import HEAD_BYTES
 from palaver.core.conversation import Kind, Speaker
 
 from ...shared import SAMPLES

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.resume import Resume
+from palaver.archiver.parse.resume import Resume
 from palaver.archiver.store import Store
 from palaver.core.errors import StoreError
 

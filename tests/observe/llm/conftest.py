@@ -11,7 +11,7 @@ from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.core.progress import silent
 from palaver.core.spending import Extraction
-from palaver.observe.extraction import Extractor
+from palaver.observe.llm.extraction import Extractor
 from palaver.observe.llm.provider import Anthropic
 from palaver.observe.stage import observe_pending
 from palaver.templates.prompts import ExtractionPrompts

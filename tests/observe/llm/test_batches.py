@@ -3,7 +3,7 @@
 import pytest
 
 from palaver.core.errors import BudgetExhausted, ModelBusy
-from palaver.observe import batches, extraction
+from palaver.observe.llm import batches, extraction
 from palaver.observe.rules import VERSION
 
 from .conftest import SESSIONS, Stage, asked

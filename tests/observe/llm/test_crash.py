@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.observe import extraction
+from palaver.observe.llm import extraction
 from palaver.observe.rules import VERSION
 
 from .conftest import SESSIONS, Stage, asked

@@ -11,7 +11,7 @@ from palaver.core.observation import Observation, ObservationType
 from palaver.core.origin import Origin
 from palaver.core.progress import silent
 from palaver.core.recursion import OWN_PROMPT_MARK
-from palaver.observe.queue import ATTEMPTS_MAX
+from palaver.observe.llm.queue import ATTEMPTS_MAX
 from palaver.observe.rules import VERSION
 from palaver.observe.stage import observe_pending
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from palaver.archiver.store import Store
 from palaver.core.config import Config
-from palaver.observe import extraction
+from palaver.observe.llm import extraction
 from palaver.observe.llm.provider import Answer, Anthropic, Outcome
 from palaver.templates.prompts import ExtractionPrompts
 from palaver.templates.render import Renderer

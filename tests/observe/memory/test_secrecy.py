@@ -1,6 +1,6 @@
 """Is there no way for a secret into what is held to be true?"""
 
-from palaver.archiver.disclosures import kinds_of, secrets_in
+from palaver.archiver.privacy.disclosures import kinds_of, secrets_in
 from palaver.core.memory import HeldMemory, Memory, Relation
 from palaver.observe.memory import Revision
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from palaver.archiver.exchanges import group
 from palaver.archiver.formats import recognise
-from palaver.archiver.lines import split
+from palaver.archiver.parse.exchanges import group
+from palaver.archiver.parse.lines import split
 from palaver.core.conversation import Exchange, Session
 
 

@@ -89,9 +89,9 @@ class Working:
 
     def traces(self) -> Traces:
         """What can be told once everything is archived."""
-        from palaver.archiver.ingest import Ingest
-        from palaver.archiver.raw import RawArchive
-        from palaver.archiver.transcripts import in_paths
+        from palaver.archiver.copies.raw import RawArchive
+        from palaver.archiver.intake.ingest import Ingest
+        from palaver.archiver.intake.transcripts import in_paths
 
         folder, home = self.root / "projects", Home(self.root / "palaver")
         home.make()

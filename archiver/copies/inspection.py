@@ -1,0 +1,180 @@
+"""Inspection: whether the copies are what was archived, by every byte, and what lies beside them."""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from ...core.errors import CopyDamaged
+from ...core.home import Home
+from ...core.progress import Progress, silent
+from ..forget.oblivion import FORGOTTEN
+from ..parse.parsing import REPEATED
+from ..privacy.masker import Masker
+from ..redaction import VERSION, Redactor
+from ..store import Source, Store
+from .forms import ASIDE, SEALED, UNFINISHED, Copy, sync_folder
+from .raw import RawArchive, Stat, matches
+from .seekable import Seekable
+
+_PIECE: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A copy that is not what was archived, and why."""
+
+    source: Source
+    reason: str
+
+
+class Inspection:
+    """Compares copies with their rows and with the agents' files. Runs under the archiver's lease."""
+
+    def __init__(self, store: Store, raw: RawArchive) -> None:
+        self._store, self._raw = store, raw
+        self._masker = Masker(Redactor(Home(raw.root.parent).key()))
+        self._erased = store.tombstones.exist(erased=True)
+
+    def faults(self, progress: Progress = silent) -> Iterator[Fault]:
+        """Every copy that is not whole. Reads all of them."""
+        sources = self._store.sources.all()
+        current = {source.id for source in self._store.sources.by_path().values()}
+        for done, source in enumerate(sources):
+            progress(done, len(sources))
+            reason = self._fault(source, compared=source.id in current)
+            if reason:
+                yield Fault(source, reason)
+        progress(len(sources), len(sources))
+
+    def recopy(self, source: Source) -> bool:
+        """Copy the agent's file again, when it still is what was archived; the damaged copy is kept beside.
+
+        Raises `SourceUnreadable` and `OSError`.
+        """
+        if self._may_lack(source) or not self._is_still_there(source):
+            return False
+        copy = Copy(self._raw.root, source.archived)
+        for form in (copy.plain, copy.sealed):
+            if form.exists():
+                form.replace(_free(form.with_name(form.name + ASIDE)))
+                sync_folder(form.parent)
+        if source.masked:
+            self._raw.copy_masked(source.path, source.archived, self._masker, anew=True)
+        else:
+            self._raw.copy(source.path, source.archived)
+        return not self._fault(source, compared=True)
+
+    def strays(self) -> list[str]:
+        """Copies that belong to no source, by their archive paths."""
+        known = self._store.sources.archived_names()
+        return [name for name in names(self._raw.root) if name not in known]
+
+    def unfinished(self) -> int:
+        """How many files were left by processes that were killed while they made one."""
+        return sum(1 for path in (self._raw.root / UNFINISHED).glob("*") if path.is_file())
+
+    def clear(self) -> None:
+        """Remove what was left unfinished; nothing was ever kept there."""
+        shutil.rmtree(self._raw.root / UNFINISHED, ignore_errors=True)
+
+    def _fault(self, source: Source, *, compared: bool) -> str:
+        """What is wrong with a copy; empty when nothing is."""
+        try:
+            size = Copy(self._raw.root, source.archived).size()
+            with self._raw.original(source.archived) as file:
+                damaged = list(file.damage()) if isinstance(file, Seekable) else []
+                if damaged:
+                    return damaged[0].reason
+                if isinstance(file, Seekable) and not file.table.digest:
+                    return "its table is gone; all lines can still be read"
+                if isinstance(file, Seekable) and _digest(file) != file.table.digest:
+                    return "its content is not what was sealed"
+            if size < source.size:
+                return f"{source.size - size} of {source.size} bytes are missing"
+            may_lack = self._may_lack(source)
+            if not may_lack and not self._raw.is_intact(source):
+                return "it does not begin or end as it did"
+            if self._lines(source) != source.lines:
+                return f"it does not have {source.lines} lines any more"
+            if compared and not may_lack and not self._equals(source):
+                return "it is not what the agent's file says"
+        except CopyDamaged as damage:
+            return damage.reason
+        except FileNotFoundError:
+            return "it is gone"
+        except OSError as error:
+            return error.strerror or str(error)
+        return ""
+
+    def _may_lack(self, source: Source) -> bool:
+        """Whether a copy may have lost lines on purpose, which the agent's file still has."""
+        # What a fork repeats may have been erased with the original.
+        told = not source.coverage.keys().isdisjoint({FORGOTTEN, REPEATED})
+        return self._erased and (told or source.rules != VERSION)
+
+    def _lines(self, source: Source) -> int:
+        """The lines in what was read of a copy."""
+        lines, left, last = 0, source.parsed, b"\n"
+        with self._raw.open(source.archived) as file:
+            while left and (piece := file.read(min(_PIECE, left))):
+                lines += piece.count(b"\n")
+                left -= len(piece)
+                last = piece[-1:]
+        return lines + (last != b"\n")
+
+    def _equals(self, source: Source) -> bool:
+        """Whether the agent's file, where it is as it was when it was copied, begins with the copy."""
+        try:
+            stat = Stat.of(source.path)
+        except OSError:
+            return True
+        if not source.head or (stat.inode, stat.mtime, stat.size) != (source.inode, source.mtime, source.size):
+            return True
+        if source.masked:
+            return True
+        with source.path.open("rb") as theirs, self._raw.original(source.archived) as ours:
+            return _begins_with(theirs, ours, source.size)
+
+    def _is_still_there(self, source: Source) -> bool:
+        """Whether the agent's file begins with all that was archived of it, as far as the row can tell."""
+        try:
+            with source.path.open("rb") as file:
+                return bool(source.head) and matches(source, file)
+        except OSError:
+            return False
+
+
+def names(root: Path) -> Iterator[str]:
+    """The archive paths of all copies below a folder, sorted; what was set aside or left unfinished is none."""
+    found: set[str] = set()
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if Path(folder, name) != root / UNFINISHED]
+        inside = Path(folder).relative_to(root)
+        found.update((inside / name).as_posix().removesuffix(SEALED) for name in files if ASIDE not in name)
+    yield from sorted(found)
+
+
+def _begins_with(theirs: BinaryIO, ours: BinaryIO, size: int) -> bool:
+    while size:
+        block = ours.read(min(_PIECE, size))
+        if not block or theirs.read(len(block)) != block:
+            return False
+        size -= len(block)
+    return True
+
+
+def _digest(file: Seekable) -> bytes:
+    file.seek(0)
+    return hashlib.file_digest(file, "sha256").digest()
+
+
+def _free(path: Path) -> Path:
+    number = 1
+    while path.exists():
+        number += 1
+        path = path.with_name(f"{path.name.rpartition('~')[0] or path.name}~{number}")
+    return path

@@ -1,0 +1,54 @@
+"""Renewal: copies that are written anew, because nothing that they said is lost by it."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from ...core.conversation import Session, Turn
+from ..formats import Format
+from ..parse.lines import split
+from .forms import UNFINISHED, Copy, sync_folder
+
+
+def loses_nothing(known: Format, session: Session, before: BinaryIO, after: BinaryIO) -> bool:
+    """Whether every turn of one state of a conversation is in a later one, in the same order, or has grown there."""
+    later = _turns(known, session, after)
+    return all(any(_holds(new, old) for new in later) for old in _turns(known, session, before))
+
+
+def renew(copy: Copy, path: Path) -> None:
+    """Make a copy what a file is now, durably; raises `OSError`."""
+    with path.open("rb") as source, rewritten(copy) as target:
+        shutil.copyfileobj(source, target, 1 << 20)
+
+
+@contextmanager
+def rewritten(copy: Copy) -> Generator[BinaryIO]:
+    """A file that becomes the copy, at once and durably, when all was written to it."""
+    folder = copy.root / UNFINISHED
+    folder.mkdir(mode=0o700, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=folder)
+    beside = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(copy.plain)
+    finally:
+        beside.unlink(missing_ok=True)
+    copy.sealed.unlink(missing_ok=True)
+    sync_folder(copy.plain.parent)
+
+
+def _turns(known: Format, session: Session, file: BinaryIO) -> Iterator[Turn]:
+    events = known.reader(session, shorten=False).read(split(file))
+    return (event for event in events if isinstance(event, Turn))
+
+
+def _holds(new: Turn, old: Turn) -> bool:
+    return (new.speaker, new.kind) == (old.speaker, old.kind) and new.text.startswith(old.text)

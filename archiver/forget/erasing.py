@@ -1,0 +1,146 @@
+"""Erasing: copies lose what was erased, and what comes along anew with an agent's file is taken out on its way in.
+
+What is to be done is written down in the transaction that decides it, so that whoever archives next finishes it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from ...core.conversation import Session
+from ...core.errors import CopyDamaged, SourceUnreadable
+from ...core.home import Home
+from ...core.progress import Progress, silent
+from ..copies.blanking import blank, remove, remove_leftovers
+from ..copies.compression import opened, shown
+from ..copies.forms import Copy
+from ..copies.raw import Copied, RawArchive, unreadable
+from ..formats import by_agent
+from ..parse.lines import split
+from ..parse.parsing import Parsed, parse
+from ..parse.resume import Resume
+from ..redaction import Redactor
+from ..store import Source, State, Store
+from .oblivion import Oblivion
+
+
+class Erasing:
+    """Takes erased lines out of the copies of one archive. Runs under the archiver's lease."""
+
+    def __init__(self, store: Store, raw: RawArchive) -> None:
+        self._store, self._raw = store, raw
+        self._home = Home(raw.root.parent)
+        self._key = self._home.key()
+        self.known = Oblivion(store, self._key, erased=True)
+        self._expected: set[str] = set()
+
+    def finish(self, progress: Progress = silent) -> list[SourceUnreadable]:
+        """Clean every copy that is still to be cleaned; those that could not be, and why: they are tried again."""
+        intended, problems = self._store.tombstones.intended(), list[SourceUnreadable]()
+        for done, (archived, whole) in enumerate(intended.items()):
+            progress(done, len(intended))
+            copy = Copy(self._raw.root, archived)
+            try:
+                self._finish(copy, whole=whole)
+            except CopyDamaged as damage:
+                hint = "Restore it from a backup, or erase the whole session, which deletes the copy."
+                problems.append(
+                    SourceUnreadable(damage.path, f"cannot lose what was erased: {damage.reason}", hint=hint)
+                )
+            except OSError as error:
+                problems.append(unreadable(copy.plain, error))
+        return problems
+
+    def _finish(self, copy: Copy, *, whole: bool) -> None:
+        if whole:
+            remove(copy)
+        else:
+            self._clean(copy)
+        remove_leftovers(copy)
+        with self._store.transaction():
+            self._store.tombstones.cleaned([copy.archived])
+
+    def expect(self, copies: Iterable[str]) -> None:
+        """Write down, before these copies are written, that what was erased may come along with their files.
+
+        Whoever is killed before it is out again, as `arrived` tells, leaves that to the next pass. A copy that only
+        begins goes as a whole then: nobody was told of it.
+        """
+        tombstones = self._store.tombstones
+        erased = next((each.id for each in tombstones.all() if each.state is not State.KEPT), None)
+        if erased is None:
+            return
+        standing = tombstones.intended()
+        expected = {name: not Copy(self._raw.root, name).exists() for name in copies if name not in standing}
+        self._expected = set(expected)
+        if expected:
+            with self._store.transaction():
+                tombstones.intend(erased, expected)
+
+    def arrived(self, archived: str) -> None:
+        """A copy that was expected is clean. The caller opens the transaction."""
+        if archived in self._expected:
+            self._store.tombstones.cleaned([archived])
+
+    def cleaned(self, path: Path, archived: str, agent: str, copied: Copied, *, masked: bool) -> Copied:
+        """A copy as it may be kept, just after it was made: what was erased came along.
+
+        In a copy that is `masked` by newer rules it is known by what the file itself says. May be called in another
+        thread. Raises `SourceUnreadable`.
+        """
+        copy = Copy(self._raw.root, archived)
+        try:
+            with Store.open(self._home.database) as store:
+                known = Oblivion(store, self._key, erased=True)
+                gone = _lines_of(copy, path, known)
+                if masked:
+                    with opened(path) as file:
+                        gone |= known.lines(path, split(file))
+            if gone:
+                blank(copy, gone, _openings(self._parse(archived, agent)))
+            head, tail = self._raw.ends(path, copied.stat.size)
+        except OSError as error:
+            raise unreadable(path, error) from None
+        return replace(copied, head=head, tail=tail)
+
+    def take_out(self, source: Source, records: Mapping[str, int]) -> None:
+        """Blank the lines of these records in a copy, as far as they were erased."""
+        if records and self.known and (gone := self.known.records(records)):
+            blank(Copy(self._raw.root, source.archived), gone, _openings(self._parse(source.archived, source.agent)))
+
+    def leave(self, source: Source) -> None:
+        """A new file says nothing but what was forgotten: another copy of what is gone, or the very file again."""
+        remove(Copy(self._raw.root, source.archived))
+        with self._store.transaction():
+            self.arrived(source.archived)
+            self._store.tombstones.keep_emptied(self.known.file(source.path), source.mtime, source.size)
+
+    def _clean(self, copy: Copy) -> None:
+        if not copy.exists():
+            return
+        source = self._store.sources.by_archived(copy.archived)
+        agent, path = (source.agent, source.path) if source else (copy.archived.partition("/")[0], copy.plain)
+        copy.recover()
+        found = self._parse(copy.archived, agent)
+        # Forks say what was erased in lines of their own.
+        gone = _lines_of(copy, path, self.known) | self.known.records(found.records)
+        blank(copy, gone, _openings(found))
+
+    def _parse(self, archived: str, agent: str) -> Parsed:
+        return parsed(self._raw, archived, agent, self._key)
+
+
+def parsed(raw: RawArchive, archived: str, agent: str, key: bytes) -> Parsed:
+    """What a copy says from its start, whatever was said before elsewhere."""
+    with raw.open(archived) as file:
+        return parse(by_agent(agent), Session(agent, ""), Resume(), file, Redactor(key))
+
+
+def _openings(found: Parsed) -> set[int]:
+    """The lines on which exchanges begin."""
+    return {exchange.span.start_line for exchange in found.exchanges}
+
+
+def _lines_of(copy: Copy, path: Path, known: Oblivion) -> set[int]:
+    with shown(copy.open(), copy.plain) as file:
+        return known.lines(path, split(file))

@@ -1,0 +1,97 @@
+"""Oblivion: what was forgotten is known again wherever it comes from, by keyed marks that say nothing of it.
+
+A line that carries an id or a time is known by its content wherever it stands; any other only where it stood, because
+two people may say the same. A record is known by its id, which forks and resumed sessions repeat in lines of their own.
+
+A line with secrets has two marks, one as it is and one as it is masked: its copy may hold either, and newer rules for
+secrets mask it differently.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from ..parse.lines import Line, is_blanked
+from ..privacy.masker import Masker
+from ..redaction import Redactor
+from ..store import Store
+
+FORGOTTEN: Final = "forgotten"
+"""The outcome of a line that a person had forgotten."""
+_OWN = re.compile(rb"\d{10,}|\d\d:\d\d:\d\d|[0-9a-f]{8}-[0-9a-f]{4}-")
+"""An id or a time, which no other line shares by chance."""
+_TOGETHER = 5_000
+
+
+class Oblivion:
+    """Knows what was forgotten in one archive; with `erased` only what may not even be in the copies."""
+
+    def __init__(self, store: Store, key: bytes, *, erased: bool = False) -> None:
+        self._store, self._key, self._erased = store, key, erased
+        self._masker = Masker(Redactor(key))
+
+    def __bool__(self) -> bool:
+        return self._store.tombstones.exist(erased=self._erased)
+
+    def line(self, path: Path, line: Line) -> set[int]:
+        """The marks of a line of an agent's file: as it is, and as it is masked by the present rules."""
+        data = line.data + b"\n"
+        return {self._line(path, line.number, told) for told in (data, self._masker.masked(data))}
+
+    def _line(self, path: Path, number: int, told: bytes) -> int:
+        if _OWN.search(told):
+            return self._mark(b"line", told)
+        return self._mark(b"place", os.fsencode(path) + b"\0%d" % number)
+
+    def record(self, record: str) -> int:
+        """The mark of a record by its id."""
+        return self._mark(b"record", record.encode("utf-8", "surrogatepass"))
+
+    def file(self, path: Path) -> int:
+        """The mark of a file by its path."""
+        return self._mark(b"file", os.fsencode(path))
+
+    def lines(self, path: Path, lines: Iterable[Line]) -> set[int]:
+        """The numbers of those lines that were forgotten; those that were blanked in the copy among them."""
+        found: set[int] = set()
+        waiting = iter(lines)
+        while part := list(islice(waiting, _TOGETHER)):
+            marks = {line.number: self.line(path, line) for line in part}
+            known = self._store.tombstones.known(set[int]().union(*marks.values()), erased=self._erased)
+            found |= {number for number, told in marks.items() if told & known}
+            found |= {line.number for line in part if is_blanked(line.data)}
+        return found
+
+    def records(self, records: Mapping[str, int]) -> set[int]:
+        """The lines of those records that were forgotten."""
+        marks = {self.record(record): line for record, line in records.items()}
+        return {marks[mark] for mark in self._store.tombstones.known(marks, erased=self._erased)}
+
+    def without(self, path: Path, rows: Iterable[bytes]) -> Iterator[bytes]:
+        """Lines with their ends, without those that were forgotten."""
+        if not self:
+            yield from rows
+            return
+        for row in rows:
+            line = Line(0, 0, len(row), row.removesuffix(b"\n").removesuffix(b"\r"), complete=True, oversized=False)
+            if not self._store.tombstones.known(self.line(path, line), erased=self._erased):
+                yield row
+
+    def carry_over(self, path: Path, lines: Iterable[Line]) -> None:
+        """Before lines that were masked are masked anew: what is forgotten of them is to be known by newer rules, too.
+
+        The caller opens the transaction.
+        """
+        for line in lines:
+            marks = self.line(path, line)
+            if len(marks) > 1:
+                for mark in self._store.tombstones.known(marks):
+                    self._store.tombstones.join(mark, marks)
+
+    def _mark(self, kind: bytes, told: bytes) -> int:
+        digest = hashlib.blake2b(told, digest_size=8, key=self._key, person=kind).digest()
+        return int.from_bytes(digest, "big", signed=True)

@@ -1,0 +1,270 @@
+"""Selection: which exchanges, sessions, copies and lines somebody means who wants them forgotten."""
+
+import json
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import Final
+
+from ...core import ids
+from ...core.conversation import Session, SessionKind
+from ...core.errors import InvalidInput, InvalidLineRange, PathOutsideArchive
+from ...core.forgetting import Wanted, Widened
+from ...core.home import Home
+from ..copies.raw import RawArchive
+from ..parse.lines import split
+from ..store import Source, Store
+from ..store.exchanges import Outline
+from .oblivion import FORGOTTEN, Oblivion
+
+_SHORTEST: Final = 6
+"""Characters of a session's id that name it, when no other begins so."""
+_HINT = (
+    "Give an id that `palaver search` printed, a session's id or its first 6 characters or more, a path with or "
+    "without :FIRST-LAST, or --project, --agent, --since, --until, --mentions."
+)
+
+
+@dataclass(slots=True)
+class Selected:
+    """What goes. `lines` are those of sources of which others stay; the lines of exchanges are among them.
+
+    `sessions` and `sources` go as a whole; `memories` were named by their keys. `widened` are exchanges
+    that go though only a part of them was named.
+    """
+
+    exchanges: dict[int, Outline] = field(default_factory=dict[int, Outline])
+    sessions: set[int] = field(default_factory=set[int])
+    sources: set[int] = field(default_factory=set[int])
+    lines: dict[int, set[int]] = field(default_factory=dict[int, set[int]])
+    memories: set[int] = field(default_factory=set[int])
+    widened: list[Widened] = field(default_factory=list[Widened])
+
+    def holds(self, source: int, line: int) -> bool:
+        """Whether a line goes."""
+        return source in self.sources or line in self.lines.get(source, ())
+
+
+@dataclass(slots=True)
+class _Named:
+    """What targets resolve to."""
+
+    exchanges: set[int] = field(default_factory=set[int])
+    sessions: set[int] = field(default_factory=set[int])
+    sources: set[int] = field(default_factory=set[int])
+    spans: dict[int, list[range]] = field(default_factory=dict[int, list[range]])
+    memories: set[int] = field(default_factory=set[int])
+    parts: dict[str, int | tuple[int, range]] = field(default_factory=dict[str, "int | tuple[int, range]"])
+    """Targets that may name less than goes: the exchange of an observation, or lines of a source."""
+
+    def covers(self, outline: Outline) -> bool:
+        if outline.key in self.exchanges or outline.session in self.sessions or outline.source in self.sources:
+            return True
+        spans = self.spans.get(outline.source, ())
+        return any(outline.start_line < span.stop and span.start <= outline.end_line for span in spans)
+
+
+class Selector:
+    """Looks at one store as it is now. What was forgotten before is in none of it."""
+
+    def __init__(self, store: Store, raw: RawArchive) -> None:
+        self._store, self._raw = store, raw
+        self._oblivion = Oblivion(store, Home(raw.root.parent).key())
+        self.sources = {
+            source.id: source
+            for source in store.sources.all()
+            if source.id is not None and source.coverage.keys() != {FORGOTTEN}
+        }
+        told = {source.session for source in self.sources.values()}
+        self.sessions = {number: each for number, each in store.sessions.all().items() if number in told}
+        self.outlines = store.exchanges.outlines()
+
+    def select(self, wanted: Wanted) -> Selected:
+        """What is meant; raises `InvalidInput` for a name of nothing, or of several sessions."""
+        if wanted.names_nothing:
+            raise InvalidInput("Nothing is named", hint=_HINT)
+        named = self._named(wanted.targets)
+        fitting = {number for number, session in self.sessions.items() if _fits(session, wanted)}
+        narrowed = wanted.since is not None or wanted.until is not None or bool(wanted.mentions)
+        chosen = [each for each in self.outlines if each.session in fitting and _in_time(each, wanted)]
+        if wanted.targets:
+            chosen = [each for each in chosen if named.covers(each)]
+        result = Selected(memories=named.memories)
+        if wanted.mentions:
+            chosen = self._mentioning(wanted, chosen, fitting, named, result)
+        result.exchanges = {each.key: each for each in chosen}
+        if not narrowed:
+            result.sessions = named.sessions & fitting if wanted.targets else fitting
+            result.sources = {each for each in named.sources if self.sources[each].session in fitting}
+            for source, spans in named.spans.items():
+                result.lines[source] = {line for span in spans for line in span}
+        self.complete(result)
+        if wanted.only_learned:
+            return Selected(exchanges=result.exchanges, sessions=result.sessions, memories=named.memories)
+        result.widened = list(self._widened(named, result))
+        return result
+
+    def complete(self, selected: Selected) -> None:
+        """Sessions of which nothing would be left go as a whole, and with a session those that worked for it."""
+        left = {each.session for each in self.outlines if each.key not in selected.exchanges}
+        selected.sessions |= {each.session for each in selected.exchanges.values()} - left
+        while new := self._subagents(selected.sessions) - selected.sessions:
+            selected.sessions |= new
+        for number, source in self.sources.items():
+            if source.session in selected.sessions:
+                selected.sources.add(number)
+        for each in self.outlines:
+            if each.session in selected.sessions or each.source in selected.sources:
+                selected.exchanges[each.key] = each
+        for each in selected.exchanges.values():
+            selected.lines.setdefault(each.source, set()).update(range(each.start_line, each.end_line + 1))
+        for number in selected.sources:
+            selected.lines.pop(number, None)
+
+    def _widened(self, named: _Named, selected: Selected) -> Iterator[Widened]:
+        for target, part in named.parts.items():
+            for each in selected.exchanges.values():
+                lines = range(each.start_line, each.end_line + 1)
+                if part == each.key if isinstance(part, int) else part[0] == each.source and _cuts(part[1], lines):
+                    yield Widened(target, self.sources[each.source].archived, each.start_line, each.end_line)
+
+    def _subagents(self, sessions: AbstractSet[int]) -> set[int]:
+        parents = {(self.sessions[number].agent, self.sessions[number].native_id) for number in sessions}
+        return {
+            number
+            for number, session in self.sessions.items()
+            if session.kind is SessionKind.SUBAGENT and (session.agent, session.parent_id) in parents
+        }
+
+    def _named(self, targets: Sequence[str]) -> _Named:
+        named = _Named()
+        for target in targets:
+            if not (
+                self._name_item(target, named) or self._name_session(target, named) or self._name_path(target, named)
+            ):
+                raise InvalidInput(f"Nothing archived is called {target}", hint=_HINT)
+        return named
+
+    def _name_item(self, target: str, named: _Named) -> bool:
+        key = ids.key(target)
+        item = self._store.items.load([key]).get(key) if key is not None else None
+        if key is None or item is None or target != ids.PREFIXES.get(item.kind, "\0") + str(key):
+            return False
+        if item.kind == "observation":
+            named.parts[target] = item.exchange
+        (named.memories if item.kind == "memory" else named.exchanges).add(item.exchange)
+        return True
+
+    def _name_session(self, target: str, named: _Named) -> bool:
+        exact = {number for number, session in self.sessions.items() if session.native_id == target}
+        begun = {number for number, each in self.sessions.items() if each.native_id.startswith(target)}
+        found = exact or (begun if len(target) >= _SHORTEST else set[int]())
+        if len({self.sessions[number].native_id for number in found}) > 1:
+            raise InvalidInput(f"{len(found)} sessions begin with {target}", hint="Give more characters of the id.")
+        named.sessions |= found
+        return bool(found)
+
+    def _name_path(self, target: str, named: _Named) -> bool:
+        if (source := self._at(target)) is not None:
+            named.sources.add(source)
+            return True
+        path, _, span = target.rpartition(":")
+        first, _, last = span.partition("-")
+        source = self._at(path) if first.isdecimal() and (last.isdecimal() or not last) else None
+        if source is None:
+            return False
+        lines = _within(int(first), int(last or first), self.sources[source].lines)
+        named.spans.setdefault(source, []).append(lines)
+        named.parts[target] = source, lines
+        return True
+
+    def _at(self, path: str) -> int | None:
+        """The source whose copy, or whose agent's file, this is."""
+        try:
+            source = self._store.sources.by_archived(self._raw.relative(path))
+        except PathOutsideArchive:
+            source = None
+        if source is None and path:
+            source = self._store.sources.at(_resolved(path))
+        return source.id if source is not None and source.id in self.sources else None
+
+    def _mentioning(
+        self, wanted: Wanted, chosen: Sequence[Outline], fitting: Collection[int], named: _Named, result: Selected
+    ) -> list[Outline]:
+        """Those of the exchanges in whose lines the text stands; other lines with it are noted in the result."""
+        by_source: dict[int, list[Outline]] = {}
+        for each in self.outlines:
+            by_source.setdefault(each.source, []).append(each)
+        allowed, found = {each.key for each in chosen}, dict[int, Outline]()
+        timed = wanted.since is not None or wanted.until is not None
+        for number, source in self.sources.items():
+            inside = not wanted.targets or number in named.sources or source.session in named.sessions
+            if source.session not in fitting or not (inside or allowed & {e.key for e in by_source.get(number, ())}):
+                continue
+            own = sorted(by_source.get(number, ()), key=lambda each: each.start_line)
+            lines = set(lines_with(self._raw, source, wanted.mentions))
+            if lines and FORGOTTEN in source.coverage:
+                with self._raw.open(source.archived) as file:
+                    lines -= self._oblivion.lines(source.path, split(file))
+            for line in lines:
+                place = bisect_right(own, line, key=lambda each: each.start_line) - 1
+                if place >= 0 and line <= own[place].end_line:
+                    found |= {own[place].key: own[place]} if own[place].key in allowed else {}
+                elif inside and not timed:
+                    result.lines.setdefault(number, set()).add(line)
+        return list(found.values())
+
+
+def lines_with(raw: RawArchive, source: Source, text: str) -> Iterator[int]:
+    """The lines of a copy on which a text stands, in upper or lower case, as it is or escaped as in JSON."""
+    forms = {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
+    wanted = [form.lower().encode("utf-8", "replace") for form in forms]
+    with raw.open(source.archived) as file:
+        for line in split(file):
+            said = line.data.lower() if line.data.isascii() else line.data.decode("utf-8", "replace").lower().encode()
+            if any(form in said for form in wanted):
+                yield line.number
+
+
+def in_project(names: Collection[str], project: str, folder: str) -> bool:
+    """Whether a project is one of these, by its name, or by a folder that it lies in."""
+    wholes = {str(above) for above in (PurePath(folder), *PurePath(folder).parents)} if folder else set[str]()
+    return project in names or any(name.rstrip("/") in wholes for name in names if name)
+
+
+def _cuts(part: range, whole: range) -> bool:
+    """Whether a part names some of these lines and not all of them."""
+    return part.start < whole.stop and whole.start < part.stop and not (whole[0] in part and whole[-1] in part)
+
+
+def _within(first: int, last: int, most: int) -> range:
+    """The lines that are named, as far as the copy has them."""
+    if first < 1:
+        raise InvalidLineRange("lines begin at 1")
+    if last < first:
+        raise InvalidLineRange(f"it ends at {last}, before it begins at {first}")
+    if first > most:
+        raise InvalidLineRange(f"line {first} is past the last line, {most}")
+    return range(first, min(last, most) + 1)
+
+
+def _fits(session: Session, wanted: Wanted) -> bool:
+    if wanted.agents and session.agent not in wanted.agents:
+        return False
+    return not wanted.projects or in_project(wanted.projects, session.project, session.cwd)
+
+
+def _in_time(outline: Outline, wanted: Wanted) -> bool:
+    if wanted.since is None and wanted.until is None:
+        return True
+    at = outline.at
+    return at is not None and (wanted.since or at) <= at and (wanted.until is None or at < wanted.until)
+
+
+def _resolved(path: str) -> Path:
+    try:
+        return Path(path).expanduser().resolve()
+    except (OSError, ValueError, RuntimeError):
+        return Path(path)

@@ -1,0 +1,1 @@
+"""What is new, and who takes it up?"""

@@ -1,0 +1,385 @@
+"""One pass over transcripts: copy, parse, store. What did not change costs one `stat`."""
+
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+from ...core.conversation import UNINDEXED, Session
+from ...core.errors import CopyDamaged, SourceUnreadable, ValueRefused
+from ...core.home import Home
+from ...core.progress import Progress, silent
+from ...core.report import Pass
+from ..copies.compression import DOCUMENT, opened, shown
+from ..copies.forms import Copy
+from ..copies.masking import Masking, told
+from ..copies.raw import Copied, RawArchive, Stat, unreadable
+from ..copies.renewal import loses_nothing, renew
+from ..forget.erasing import Erasing
+from ..forget.oblivion import Oblivion
+from ..formats import Format, by_agent
+from ..parse import lines
+from ..parse.parsing import place_in
+from ..parse.reading import Boundaries, Reading
+from ..parse.resume import Resume
+from ..privacy.discretion import Discretion
+from ..privacy.exclusion import Exclusion
+from ..privacy.masker import Masker
+from ..redaction import VERSION, Redactor
+from ..store import Place, Source, Store
+from .ahead import Ahead, Answer, Task
+from .rereading import BUDGET, Rereading
+from .storing import store_reading
+from .transcripts import Transcript
+from .unrolling import Unrolled, Unroller
+
+_COPYING_THREADS = 4
+_TOGETHER = 32
+"""Readings stored in one transaction: each transaction waits for the disk."""
+_PORTION = 64 << 20
+"""Bytes of files that may be parsed ahead of being stored; a longer file is a portion of its own."""
+_WORTH_HELP = 8 << 20
+"""From how many bytes on other processes help: less is parsed before they have started."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A transcript to take up: in which format, under which name, and which source it continues or replaces."""
+
+    path: Path
+    format: Format
+    archived: str
+    size: int
+    continued: Source | None = None
+    replaced: Source | None = None
+    renewed: bool = False
+    """Whether what was read before may stand elsewhere now."""
+    masker: Masker | None = None
+    """What masks its copy, if anything does."""
+
+
+_Copying = tuple[_Job, Future[Copied]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A transcript that was read and waits to be stored."""
+
+    job: _Job
+    source: Source
+    session: Session
+    reading: Reading
+
+
+class Ingest:
+    """Brings transcripts into the store. Interrupt it at any time: each file is taken up whole or not at all."""
+
+    def __init__(
+        self, store: Store, raw: RawArchive, exclusion: Exclusion | None = None, *, mask: bool = False
+    ) -> None:
+        """With `mask`, secrets are masked in the copies, too."""
+        self._store, self._raw = store, raw
+        home = Home(raw.root.parent)
+        self._key = home.key()
+        oblivion = Oblivion(store, self._key)
+        self._boundaries = Boundaries(home.root, Redactor(self._key), exclusion or Exclusion(), oblivion)
+        self._oblivion, self._erasing = oblivion, Erasing(store, raw)
+        self._masking = Masking(store, raw.root, Masker(self._boundaries.redactor), oblivion, wanted=mask)
+        self._may_hold_erased = False
+        self._waiting: list[_Taken] = []
+
+    def run(self, transcripts: Iterable[Transcript], progress: Progress = silent, *, budget: float = BUDGET) -> Pass:
+        """Take up everything new in these transcripts; files that cannot be read are reported, the others go on.
+
+        What is known already is not looked into again to tell whose it is. `budget` seconds are spent on reading
+        again what is outdated.
+        """
+        tally = Pass(still_archived=self._excluded_sessions())
+        tally.problems += self._erasing.finish()
+        self._may_hold_erased = bool(self._erasing.known)
+        self._masking.run(tally, progress)
+        found = list(transcripts)
+        jobs = self._jobs((each for each in found if each.held_by is None), tally)
+        self._erasing.expect(job.archived for job in jobs)
+        self._waiting = []
+        with ThreadPoolExecutor(_COPYING_THREADS) as pool:
+            copying = [(job, pool.submit(self._copy, job)) for job in jobs]
+            try:
+                with closing(self._parsed_ahead(copying)) as parsed:
+                    for done, (job, copy, answer) in enumerate(parsed):
+                        progress(done, len(jobs))
+                        self._take_up(job, copy.result, answer, tally)
+                self._take_up_containers({each.path: each for each in found}.values(), len(jobs), progress, tally)
+            finally:
+                pool.shutdown(wait=True, cancel_futures=True)
+                self._store_waiting(tally)
+        progress(len(jobs), len(jobs))
+        Rereading(self._store, self._raw, self._boundaries).run(tally, progress, budget)
+        self._forget_gone()
+        return tally
+
+    def _excluded_sessions(self) -> int:
+        """How many sessions were archived before the settings excluded them."""
+        exclusion = self._boundaries.exclusion
+        return sum(map(exclusion.covers, self._store.sessions.places())) if exclusion else 0
+
+    def _parsed_ahead(self, copying: Sequence[_Copying]) -> Generator[tuple[_Job, Future[Copied], Answer | None]]:
+        """Each transcript in order, with what another process found in it, if one did."""
+        for portion in _portions(copying):
+            worth = sum(job.size for job, _ in portion) >= _WORTH_HELP
+            tasks = {
+                job.archived: (Task(job.format.agent, job.path, self._raw.root, job.archived, self._key), copy)
+                for job, copy in portion
+                if worth and job.continued is None
+            }
+            with Ahead(tasks) as ahead:
+                for job, copy in portion:
+                    yield job, copy, ahead.take(job.archived)
+
+    def _jobs(self, transcripts: Iterable[Transcript], tally: Pass) -> list[_Job]:
+        """What is new or not what it was, oldest first, so that originals come before their forks."""
+        known = self._store.sources.by_path()
+        taken = self._store.sources.archived_names()
+        changed: list[tuple[Stat, Transcript]] = []
+        for transcript in {each.path: each for each in transcripts}.values():
+            tally.seen += 1
+            try:
+                stat = Stat.of(transcript.path)
+            except OSError as error:
+                self._report(SourceUnreadable(transcript.path, error.strerror or str(error)), tally)
+                continue
+            source = known.get(transcript.path)
+            if source is None and self._store.tombstones.is_emptied(
+                self._oblivion.file(transcript.path), stat.mtime, stat.size
+            ):
+                continue
+            if source is None or not self._raw.is_unchanged(source, stat):
+                changed.append((stat, transcript))
+        changed.sort(key=lambda pair: (pair[0].mtime, pair[1].path))
+        jobs = (self._job(each, stat.size, known.get(each.path), taken, tally) for stat, each in changed)
+        return [job for job in jobs if job is not None]
+
+    def _job(
+        self, transcript: Transcript, size: int, known: Source | None, taken: set[str], tally: Pass
+    ) -> _Job | None:
+        path = transcript.path
+        masker = self._masking.masker(known)
+        masked = masker is not None
+        continued = known if known is not None and self._raw.is_continued(known, masked=masked) else None
+        try:
+            found = by_agent(continued.agent) if continued else transcript.recognise()
+            excluded = found is not None and self._is_excluded(transcript, found)
+        except OSError as error:
+            self._report(unreadable(path, error), tally)
+            return None
+        if found is None or excluded:
+            tally.excluded += excluded
+            tally.foreign += not excluded
+            return None
+        if continued is not None:
+            return _Job(path, found, continued.archived, size, continued=continued, masker=masker)
+        if known is not None and self._says_all(known, found, path, masker):
+            return _Job(path, found, known.archived, size, continued=known, renewed=True, masker=masker)
+        archived = self._raw.free_name(transcript.archived(found), taken, path, masked=masked)
+        taken.add(archived)
+        return _Job(path, found, archived, size, replaced=known, masker=masker)
+
+    def _is_excluded(self, transcript: Transcript, found: Format) -> bool:
+        """Whether the settings keep the transcript out, by its own folder or by the one that its first lines name."""
+        exclusion = self._boundaries.exclusion
+        if not exclusion:
+            return False
+        if exclusion.covers(str(transcript.found.parent)):
+            return True
+        with opened(transcript.path) as file:
+            return exclusion.covers(place_in(found, transcript.path, lines.head(file)))
+
+    def _says_all(self, known: Source, found: Format, path: Path, masker: Masker | None) -> bool:
+        """Whether a document that its agent wrote anew still says all that its copy says."""
+        if path.suffix != DOCUMENT or known.agent != found.agent:
+            return False
+        try:
+            if masker is not None:
+                self._masking.complete(known.archived, known)
+            with self._raw.open(known.archived) as before, shown(told(path, masker), path) as after:
+                return loses_nothing(found, Session(known.agent, ""), before, after)
+        except (OSError, CopyDamaged):
+            return False
+
+    def _copy(self, job: _Job) -> Copied:
+        if job.renewed and job.masker is None:
+            try:
+                renew(Copy(self._raw.root, job.archived), job.path)
+            except OSError as error:
+                raise unreadable(job.path, error) from None
+        if job.masker is None:
+            copied = self._raw.copy(job.path, job.archived)
+        else:
+            anew = job.continued is None or job.renewed
+            copied = self._raw.copy_masked(job.path, job.archived, job.masker, anew=anew)
+        if not self._may_hold_erased:
+            return copied
+        masked = job.masker is not None
+        return self._erasing.cleaned(job.path, job.archived, job.format.agent, copied, masked=masked)
+
+    def _take_up_containers(self, found: Iterable[Transcript], done: int, progress: Progress, tally: Pass) -> None:
+        """Take up what containers hold, each conversation as a transcript of its own."""
+        unroller, kept = Unroller(self._store, self._raw.root, self._masking, self._erasing.known), dict[Path, int]()
+        for container, known in ((each, each.held_by) for each in found):
+            if known is None:
+                continue
+            try:
+                state = unroller.changed(container, known)
+                for unrolled in unroller.run(container, known) if state is not None else (None,):
+                    tally.seen += 1
+                    progress(done, done + 1)
+                    if unrolled is not None:
+                        done += 1
+                        self._take_up_unrolled(unrolled, tally)
+            except SourceUnreadable as problem:
+                self._report(problem, tally)
+            else:
+                kept |= {container.path: state} if state is not None else {}
+        self._store_waiting(tally)
+        with self._store.transaction():
+            for path, state in kept.items():
+                self._store.containers.keep(path, state)
+                self._store.sources.report(path, None)
+
+    def _take_up_unrolled(self, found: Unrolled, tally: Pass) -> None:
+        copied = found.copied
+        job = _Job(found.path, found.format, found.archived, copied.stat.size, found.continued)
+        job = replace(job, renewed=not found.grown, masker=found.masker)
+        self._take_up(job, lambda: copied, None, tally)
+
+    def _take_up(self, job: _Job, copied: Callable[[], Copied], answer: Answer | None, tally: Pass) -> None:
+        try:
+            taken = self._read(job, _source(job, copied()), answer, tally)
+        except SourceUnreadable as problem:
+            self._report(problem, tally)
+            return
+        if taken.reading.says_nothing and taken.source.id is None and job.replaced is None:
+            self._erasing.leave(taken.source)
+            return
+        self._waiting.append(taken)
+        if len(self._waiting) >= _TOGETHER:
+            self._store_waiting(tally)
+
+    def _read(self, job: _Job, source: Source, answer: Answer | None, tally: Pass) -> _Taken:
+        """Read first and write later, so that nobody waits for the parser."""
+        with self._raw.open(source.archived) as file:
+            session, parsed = answer or (self._identify(job, file), None)
+            session = self._session(session, tally)
+            places = partial(self._places, tally=tally)
+            reading = Reading(job.format, session, source, places, self._boundaries)
+            reading.run(file, parsed)
+        self._erasing.take_out(source, reading.forgotten)
+        return _Taken(job, source, session, reading)
+
+    def _identify(self, job: _Job, file: BinaryIO) -> Session:
+        told = job.format.identify(job.path, lines.head(file))
+        return Discretion(self._boundaries.redactor).session(told)
+
+    def _session(self, told: Session, tally: Pass) -> Session:
+        """The session as it is stored, which may need what waits to be stored first."""
+        if any((told.agent, told.native_id) == (each.session.agent, each.session.native_id) for each in self._waiting):
+            self._store_waiting(tally)
+        number = self._store.sessions.find(told.agent, told.native_id)
+        session = told if number is None else self._store.sessions.load(number)
+        if self._store.sessions.is_unindexed(session.agent, session.parent_id):
+            session.links[UNINDEXED] = "yes"
+        return session
+
+    def _places(self, records: Collection[str], tally: Pass) -> Mapping[str, Place]:
+        if any(not each.reading.records.keys().isdisjoint(records) for each in self._waiting):
+            self._store_waiting(tally)
+        return self._store.sources.places(records)
+
+    def _store_waiting(self, tally: Pass) -> None:
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return
+        with self._store.transaction():
+            for taken in waiting:
+                self._erasing.arrived(taken.job.archived)
+                try:
+                    with self._store.step():
+                        self._store_one(taken)
+                except ValueRefused as refusal:
+                    self._refuse(SourceUnreadable(taken.job.path, str(refusal), hint=refusal.hint), tally)
+                else:
+                    tally.changed += 1
+                    tally.lines += taken.reading.lines
+                    tally.exchanges += len(taken.reading.exchanges)
+
+    def _store_one(self, taken: _Taken) -> None:
+        sources, source = self._store.sources, taken.source
+        if taken.job.replaced is not None:
+            sources.supersede(taken.job.replaced)
+        store_reading(self._store, source, taken.session, taken.reading)
+        sources.report(source.path, None)
+
+    def _report(self, problem: SourceUnreadable, tally: Pass) -> None:
+        with self._store.transaction():
+            self._refuse(problem, tally)
+
+    def _refuse(self, problem: SourceUnreadable, tally: Pass) -> None:
+        tally.problems.append(problem)
+        self._store.sources.report(problem.path, problem.reason)
+
+    def _forget_gone(self) -> None:
+        """A file that is no longer there was told of in its pass and is nobody's problem any more."""
+        gone = [path for path, _ in self._store.sources.problems() if _is_gone(path)]
+        if gone:
+            with self._store.transaction():
+                for path in gone:
+                    self._store.sources.report(path, None)
+
+
+def _portions(copying: Sequence[_Copying]) -> Iterator[list[_Copying]]:
+    portion: list[_Copying] = []
+    size = 0
+    for job, copy in copying:
+        if portion and size + job.size > _PORTION:
+            yield portion
+            portion, size = [], 0
+        portion.append((job, copy))
+        size += job.size
+    if portion:
+        yield portion
+
+
+def _is_gone(path: Path) -> bool:
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _source(job: _Job, copied: Copied) -> Source:
+    """The source as it is after copying."""
+    before, stat = job.continued, copied.stat
+    masked = VERSION if job.masker is not None else ""
+    source = Source(
+        agent=job.format.agent,
+        path=job.path,
+        archived=job.archived,
+        device=stat.device,
+        inode=stat.inode,
+        mtime=stat.mtime,
+        size=stat.size,
+        head=copied.head,
+        tail=copied.tail,
+        masked=masked,
+    )
+    if before is not None:
+        source.id, source.session = before.id, before.session
+        source.masked = masked if job.renewed else before.masked
+        source.resume = Resume() if job.renewed or before.rules != source.rules else before.resume
+    return source

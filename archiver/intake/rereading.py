@@ -1,0 +1,68 @@
+"""Rereading: copies read again by newer rules for secrets, or because a session is to be in the copies alone.
+
+Exchanges that say the same as before keep their keys and all that was learned from them.
+"""
+
+import time
+from typing import Final
+
+from ...core.conversation import UNINDEXED, Session
+from ...core.errors import SourceUnreadable
+from ...core.progress import Progress, silent
+from ...core.report import Pass
+from ..copies.raw import RawArchive, unreadable
+from ..formats import by_agent
+from ..parse.reading import Boundaries, Reading
+from ..parse.resume import Resume
+from ..privacy.discretion import Discretion
+from ..redaction import VERSION
+from ..store import Source, Store
+from .storing import store_reading
+
+BUDGET: Final = 20.0
+"""Seconds that one pass spends on it; what is left waits for the next."""
+
+
+class Rereading:
+    """Runs under the archiver's lease. Interrupt it at any time: each copy is read again whole or not at all."""
+
+    def __init__(self, store: Store, raw: RawArchive, boundaries: Boundaries) -> None:
+        self._store, self._raw, self._boundaries = store, raw, boundaries
+        self._discretion = Discretion(boundaries.redactor)
+
+    def run(self, tally: Pass, progress: Progress = silent, budget: float = BUDGET) -> None:
+        """Read what is outdated, oldest first, for `budget` seconds. A copy that cannot be read stays outdated."""
+        end, waiting = time.monotonic() + budget, self._store.sources.outdated()
+        for done, source in enumerate(waiting):
+            if time.monotonic() > end:
+                tally.outdated = len(waiting) - done
+                return
+            progress(done, len(waiting))
+            try:
+                self._reread(source)
+            except SourceUnreadable as problem:
+                tally.problems.append(problem)
+            except OSError as error:
+                tally.problems.append(unreadable(source.path, error))
+            else:
+                tally.reread += 1
+
+    def _reread(self, source: Source) -> None:
+        session = self._session(source)
+        source.resume, source.rules = Resume(), VERSION
+        with self._raw.open(source.archived) as file:
+            places = self._store.sources.places
+            reading = Reading(by_agent(source.agent), session, source, places, self._boundaries)
+            reading.run(file)
+        with self._store.transaction():
+            store_reading(self._store, source, session, reading)
+
+    def _session(self, source: Source) -> Session:
+        """The session as it was told, without what newer rules forbid."""
+        assert source.session is not None
+        session = self._discretion.session(self._store.sessions.load(source.session))
+        if session.title_rank == 0 and self._store.sources.is_first(source):
+            session.title_rank = -1  # made from the first prompt, and cut; it is made again
+        if self._store.sessions.is_unindexed(session.agent, session.parent_id):
+            session.links[UNINDEXED] = "yes"
+        return session

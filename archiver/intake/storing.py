@@ -1,0 +1,28 @@
+"""Storing: what was read of one source becomes rows. Within the caller's transaction."""
+
+from collections.abc import Sequence
+
+from ...core.conversation import Note, Session
+from ..parse.reading import Reading, entitle
+from ..store import Source, Store
+
+
+def store_reading(store: Store, source: Source, session: Session, reading: Reading) -> None:
+    """Save a source, its session and its exchanges; those that say the same as before keep their keys."""
+    number = source.session = store.sessions.save(session)
+    number_of_source = store.sources.save(source)
+    store.sources.own(number_of_source, reading.records)
+    store.exchanges.replace(number, number_of_source, reading.first, reading.exchanges)
+    store.repetitions.keep(number_of_source, reading.repetitions, anew=reading.is_whole)
+    _entitle(store, reading.titles)
+
+
+def _entitle(store: Store, titles: Sequence[Note]) -> None:
+    """Give titles to the sessions that hold the records they name; those of unknown records tell nothing."""
+    places = store.sources.places({title.about for title in titles})
+    for title in titles:
+        number = store.sources.session_of(places[title.about][0]) if title.about in places else None
+        if number is not None:
+            session = store.sessions.load(number)
+            entitle(session, title)
+            store.sessions.save(session)

@@ -1,0 +1,113 @@
+"""Transcripts: where this machine keeps them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...core.errors import SourceUnreadable
+from ..copies.compression import DOCUMENT, SUFFIX, opened
+from ..formats import CONTAINERS, FORMATS, Container, Format, folders, recognise
+from ..parse import lines
+
+DEMO = Path(__file__).parents[1] / "demo"
+"""A small made-up history, for those who have none yet."""
+_KINDS = (".jsonl", f".jsonl{SUFFIX}", DOCUMENT)
+_CONTAINERS = (".db", ".vscdb", ".zip")
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A file that is a transcript or, without a `format`, may be one: then its content has to tell.
+
+    `found` is where it was found below `root`; `path` is the same with all links followed.
+    """
+
+    path: Path
+    found: Path
+    root: Path
+    format: Format | None = None
+    held_by: Container | None = None
+    """The format of a container, whose conversations are the transcripts."""
+
+    def recognise(self) -> Format | None:
+        """The format; None when no known agent wrote the file. Raises `OSError`."""
+        if self.format is not None:
+            return self.format
+        known = _recognised(self.path)
+        return known if known is not None and known.keeps(self.found, self.root) else None
+
+    def archived(self, known: Format) -> str:
+        """The name that its copy should have when it is in this format."""
+        return f"{known.agent}/{known.archive_name(self.found.absolute(), self.root.absolute())}"
+
+
+def of_this_user() -> list[Transcript]:
+    """Every transcript in the folders where the known agents keep theirs."""
+    files = [
+        Transcript(path.resolve(), path, root, known)
+        for known in FORMATS
+        for root in known.roots()
+        for path in known.transcripts(root)
+    ]
+    return files + [_container(path, known) for known in CONTAINERS for path in known.containers()]
+
+
+def in_paths(paths: Sequence[Path]) -> list[Transcript]:
+    """The transcripts among these files, and what may be one in these folders.
+
+    Raises `SourceUnreadable` for a path that does not exist, may not be read, or holds no transcript of a known agent.
+    """
+    found: list[Transcript] = []
+    for path in paths:
+        inside = list(_in_folder(path)) if path.is_dir() else [_file(path)]
+        if not inside:
+            raise SourceUnreadable(path, "no transcripts here", hint=f"Known agents: {_agents()}.")
+        found += inside
+    return found
+
+
+def _in_folder(folder: Path) -> Iterator[Transcript]:
+    try:
+        next(folder.iterdir(), None)
+    except PermissionError:
+        raise SourceUnreadable(folder, "permission denied", hint=f"Check the rights of {folder}.") from None
+    for path in folders.files(folder, lambda name: name.lower().endswith((*_KINDS, *_CONTAINERS))):
+        if (holder := _holder(path)) is not None:
+            yield _container(path, holder)
+        elif path.name.endswith(_KINDS) and any(known.keeps(path, folder) for known in FORMATS):
+            yield Transcript(path.resolve(), path, folder)
+
+
+def _holder(path: Path) -> Container | None:
+    """The format that keeps conversations in a file; None where it is no container, or cannot be read."""
+    try:
+        return next((known for known in CONTAINERS if known.holds(path)), None)
+    except OSError:
+        return None
+
+
+def _container(path: Path, known: Container) -> Transcript:
+    return Transcript(path.resolve(), path, path.parent, known, known)
+
+
+def _file(path: Path) -> Transcript:
+    if (holder := _holder(path)) is not None:
+        return _container(path, holder)
+    try:
+        known = _recognised(path)
+    except OSError as error:
+        raise SourceUnreadable(
+            path, error.strerror or str(error), hint="Name a transcript, or a folder of them."
+        ) from None
+    if known is None:
+        raise SourceUnreadable(path, "not a transcript of a known agent", hint=f"Known agents: {_agents()}.")
+    return Transcript(path.resolve(), path, path.parent, known)
+
+
+def _recognised(path: Path) -> Format | None:
+    with opened(path) as file:
+        return recognise(lines.head(file), path.name)
+
+
+def _agents() -> str:
+    return ", ".join(known.agent for known in FORMATS)

@@ -1,0 +1,224 @@
+"""Unrolling: a conversation of a container, brought up to date in a copy of its own.
+
+The copy is a log. A message that was not there is appended. One that changed takes the place of what it was when it
+says all that that said, as one does that was still being written; else both stand. So nothing is lost that was said,
+and what is updated fifty times stands there once.
+"""
+
+import hashlib
+import io
+import logging
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from ...core.clock import now
+from ...core.conversation import Session
+from ...core.errors import CopyDamaged, SourceUnreadable
+from ..copies.blanking import remove
+from ..copies.forms import Copy, sync_folder
+from ..copies.masking import Masking
+from ..copies.raw import Copied, Stat
+from ..copies.renewal import loses_nothing, rewritten
+from ..forget.oblivion import Oblivion
+from ..formats import Container, Format
+from ..formats.container import Conversation
+from ..privacy.masker import Masker
+from ..store import Source, Store
+from .transcripts import Transcript
+
+_Place = tuple[int, int]
+"""The bytes of a line, half-open."""
+_ID = re.compile(rb'\{"id":("(?:[^"\\]|\\.)*")')
+_PIECE = 1 << 20
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Unrolled:
+    """A copy that holds all that a conversation says now. `grown` when what it held stands where it stood.
+
+    `path` is where the conversation stands, `continued` the source that this is, where it is not new. `masker` masked
+    the copy, if anything did.
+    """
+
+    path: Path
+    format: Format
+    copied: Copied
+    archived: str
+    continued: Source | None
+    grown: bool
+    masker: Masker | None = None
+
+
+@dataclass(slots=True)
+class _Held:
+    """What a copy holds: the digest of each of its lines, and where the last version of each message stands, with its.
+
+    `end` is where its last whole line ends; what follows is of a pass that was killed.
+    """
+
+    lines: set[bytes] = field(default_factory=set[bytes])
+    places: dict[bytes, tuple[_Place, bytes]] = field(default_factory=dict[bytes, "tuple[_Place, bytes]"])
+    end: int = 0
+
+
+class Unroller:
+    """Takes containers apart into copies that can be read as any other."""
+
+    def __init__(self, store: Store, root: Path, masking: Masking, erased: Oblivion | None = None) -> None:
+        """`root` is the folder of the copies, `erased` knows what is not copied again."""
+        self._store, self._root, self._masking, self._erased = store, root, masking, erased
+
+    def changed(self, container: Transcript, known: Container) -> int | None:
+        """The state of a container that is not as it was taken up; None where it is. Raises `SourceUnreadable`."""
+        try:
+            state = known.state(container.path)
+        except OSError as error:
+            raise SourceUnreadable(container.path, error.strerror or str(error)) from None
+        return None if self._store.containers.state(container.path) == state else state
+
+    def run(self, container: Transcript, known: Container) -> Iterator[Unrolled | None]:
+        """Each conversation whose copy was brought up to date, and None for each that did not change.
+
+        Raises `SourceUnreadable` after all that could be read.
+        """
+        problem: SourceUnreadable | None = None
+        for conversation in known.conversations(container.path):
+            try:
+                yield self._unrolled(conversation, known)
+            except SourceUnreadable as found:
+                _log.warning("%s", found)
+                problem = SourceUnreadable(container.path, found.reason, hint=found.hint)
+            except OSError as error:
+                raise SourceUnreadable(container.path, error.strerror or str(error)) from None
+        if problem is not None:
+            raise problem
+
+    def _unrolled(self, conversation: Conversation, known: Container) -> Unrolled | None:
+        source = self._store.sources.at(conversation.path)
+        archived = source.archived if source is not None else self._free_name(f"{known.agent}/{conversation.archived}")
+        copy = Copy(self._root, archived)
+        if source is not None and source.inode == conversation.mark and copy.size() >= source.size:
+            return None
+        if self._erased:
+            told, erased = conversation.rows, self._erased
+            conversation = replace(conversation, rows=lambda: erased.without(conversation.path, told()))
+        masker = self._masking.masker(source)
+        if masker is not None:
+            self._masking.complete(archived, source)
+            said, masked = conversation.rows, masker.masked
+            conversation = replace(conversation, rows=lambda: map(masked, said()))
+        size, grown = unroll(conversation, known, copy)
+        if source is None and not size:
+            remove(copy)  # all of it was erased
+            return None
+        copied = Copied(Stat(0, conversation.mark, (conversation.at or now()) * 1_000_000, size), b"", b"")
+        return Unrolled(conversation.path, known, copied, archived, source, grown, masker)
+
+    def _free_name(self, wanted: str) -> str:
+        path, name, number = PurePosixPath(wanted), wanted, 1
+        while self._store.sources.by_archived(name) is not None:
+            number += 1
+            name = str(path.with_name(f"{path.stem}~{number}{path.suffix}"))
+        return name
+
+
+def unroll(conversation: Conversation, known: Format, copy: Copy) -> tuple[int, bool]:
+    """Bring a copy up to date, durably: its size, and whether what it held stands where it stood.
+
+    Raises `SourceUnreadable`, or `OSError` where there is no room.
+    """
+    held = _held(copy)
+    said, fresh = set[bytes](), list[bytes]()
+    for line in conversation.rows():
+        digest = _digest(line)
+        if digest not in said and digest not in held.lines:
+            fresh.append(line)
+        said.add(digest)
+    # Two messages may have one id; what is still said is not what another message was before.
+    left = {name: place for name, (place, digest) in held.places.items() if digest not in said}
+    changed = {left[name]: line for line in fresh if (name := _name(line)) in left}
+    replaced = _replaced(copy, known, changed) if changed else {}
+    taken = set(replaced.values())
+    added = [line for line in fresh if line not in taken]
+    size = _rewrite(copy, held, replaced, added) if replaced else _append(copy, held, added)
+    return size, not replaced
+
+
+def _held(copy: Copy) -> _Held:
+    held = _Held()
+    try:
+        with copy.open() as file:
+            for line in file:
+                if line.endswith(b"\n"):
+                    digest = _digest(line)
+                    held.lines.add(digest)
+                    held.places[_name(line)] = (held.end, held.end + len(line)), digest
+                    held.end += len(line)
+    except FileNotFoundError:
+        return held
+    except CopyDamaged as damage:
+        _log.warning("%s; it is kept beside, and the conversation archived again", damage)
+        copy.set_aside()
+        return _Held()
+    return held
+
+
+def _replaced(copy: Copy, known: Format, changed: Mapping[_Place, bytes]) -> dict[_Place, bytes]:
+    """Of the messages that changed, by place, those that say all that they said before."""
+    session = Session(known.agent, "")
+    found: dict[_Place, bytes] = {}
+    with copy.open() as file:
+        for (start, end), line in changed.items():
+            file.seek(start)
+            if loses_nothing(known, session, io.BytesIO(file.read(end - start)), io.BytesIO(line)):
+                found[start, end] = line
+    return found
+
+
+def _append(copy: Copy, held: _Held, added: Iterable[bytes]) -> int:
+    copy.plain.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    copy.unseal()
+    descriptor = os.open(copy.plain, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "r+b") as file:
+        file.truncate(held.end)
+        file.seek(held.end)
+        file.writelines(added)
+        size = file.tell()
+        file.flush()
+        os.fsync(file.fileno())
+    for folder in copy.plain.parents:
+        sync_folder(folder)
+        if folder == copy.root:
+            break
+    return size
+
+
+def _rewrite(copy: Copy, held: _Held, replaced: Mapping[_Place, bytes], added: Iterable[bytes]) -> int:
+    with copy.open() as before, rewritten(copy) as file:
+        for (start, end), line in sorted(replaced.items()):
+            _pass_on(before, start, file)
+            file.write(line)
+            before.seek(end)
+        _pass_on(before, held.end, file)
+        file.writelines(added)
+        return file.tell()
+
+
+def _pass_on(source: BinaryIO, end: int, target: BinaryIO) -> None:
+    while source.tell() < end:
+        target.write(source.read(min(_PIECE, end - source.tell())))
+
+
+def _name(line: bytes) -> bytes:
+    """The id of the message that a line brings, in its JSON."""
+    found = _ID.match(line)
+    return found[1] if found else b""
+
+
+def _digest(line: bytes) -> bytes:
+    return hashlib.blake2b(line, digest_size=16).digest()

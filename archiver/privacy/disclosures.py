@@ -1,0 +1,55 @@
+"""Disclosures: which kinds of secrets stood where, told by the placeholders that took their places."""
+
+from collections import Counter, defaultdict
+
+import orjson
+
+from ...core.memory import Memory
+from ...core.report import Secrets, SessionSecrets
+from ..redaction import VERSION, Finding, placed
+from ..store import Store
+
+_KEYS = orjson.OPT_NON_STR_KEYS
+
+
+def secrets_in(store: Store) -> Secrets:
+    """What was taken out of everything that is stored."""
+    everywhere: Counter[Finding] = Counter()
+    by_source: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    for source, exchange in store.exchanges.holding("[secret:"):
+        found = [finding for turn in exchange.turns for finding in placed(turn.text)]
+        everywhere.update(found)
+        by_source[source].update(finding.kind for finding in found)
+    memories = {held.id: found for held in store.memories.all() if (found := secrets_of(held.memory))}
+    for found in memories.values():
+        everywhere.update(found)
+    different = Counter(finding.kind for finding in everywhere)
+    times: Counter[str] = Counter()
+    for finding, count in everywhere.items():
+        times[finding.kind] += count
+    kinds = {kind: (different[kind], count) for kind, count in times.most_common()}
+    sessions = [_session(store, source, there) for source, there in sorted(by_source.items()) if there]
+    held = {memory: _counted(found) for memory, found in memories.items()}
+    return Secrets(VERSION, kinds, sessions, len(store.sources.outdated()), held)
+
+
+def secrets_of(memory: Memory) -> list[Finding]:
+    """What was taken out of a memory, each time it stood there."""
+    texts = memory.content, memory.title, *memory.tags, orjson.dumps(memory.metadata, option=_KEYS).decode()
+    return placed("\n".join((*texts, memory.project, memory.level, memory.source, memory.session_id)))
+
+
+def kinds_of(memory: Memory) -> list[str]:
+    """The kinds of secrets that were taken out of a memory, such as `github-pat`."""
+    return list(_counted(secrets_of(memory)))
+
+
+def _counted(found: list[Finding]) -> dict[str, int]:
+    return dict(Counter(finding.kind for finding in found).most_common())
+
+
+def _session(store: Store, number: int, kinds: Counter[str]) -> SessionSecrets:
+    source = store.sources.load(number)
+    assert source.session is not None
+    session = store.sessions.load(source.session)
+    return SessionSecrets(session.native_id, session.project, source.archived, dict(kinds.most_common()))

@@ -1,0 +1,1 @@
+"""What does the background archiver do, and when?"""

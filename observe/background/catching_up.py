@@ -1,0 +1,141 @@
+"""Catching up: observing, embedding and publishing in a process of its own, while the archiver goes on listening.
+
+That process ends when there is nothing left to do, and its memory with it; it may be killed at any time.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from ...archiver.documents import Intake
+from ...archiver.redaction import Redactor
+from ...archiver.store import LEARNER, Store
+from ...core.errors import LeaseHeld, ModelUnavailable, PalaverError
+from ...core.home import Home
+from ...core.progress import silent
+from ...search.embedder import DEFAULT_MODEL, load
+from ...search.generation import Generations
+from ...search.indexer import Indexer
+from ..stage import observe_pending
+
+_ROUND: Final = 60.0
+"""Seconds after which a round ends with the batch in hand, so that what it made is published."""
+_BEHIND: Final = 300
+"""Changes that an index may be behind while more of them come: they are searched all the same, in memory."""
+
+_NICE: Final = 10
+"""Whatever the person does comes first, and so does taking up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caught:
+    """What one round did. `seq` is the last change that it saw, `left` whether it broke off with work to do.
+
+    `lag` is how many changes the index is behind, `model` why nothing could be embedded.
+    """
+
+    observed: int = 0
+    embedded: int = 0
+    seq: int = 0
+    lag: int = 0
+    left: bool = False
+    model: str = ""
+
+
+def catch_up(home: Home, model: str | None, *, settle: bool) -> Caught:
+    """One round. With `settle` even the last few changes are published. Raises `LeaseHeld`."""
+    end = time.monotonic() + _ROUND
+    with Store.open(home.database) as store, store.leases.hold(LEARNER):
+        indexer = Indexer(store, Generations(home.index), load(model or DEFAULT_MODEL))
+        Intake(store, Redactor(home.key())).work_off(enough=lambda: time.monotonic() > end)
+        _publish(store, indexer, _BEHIND)
+        observed = observe_pending(store, silent, lambda: time.monotonic() > end)
+        _note(store, "observe")
+        embedded, missing = 0, ""
+        try:
+            embedded = indexer.embed(silent, lambda: time.monotonic() > end)
+            _note(store, "embed")
+        except ModelUnavailable as problem:
+            missing = f"{problem} {problem.hint}".strip()
+            _note(store, "embed", problem)
+        _publish(store, indexer, 1 if settle else _BEHIND)
+        return Caught(observed, embedded, store.changes.last(), indexer.lag, time.monotonic() > end, missing)
+
+
+def _publish(store: Store, indexer: Indexer, behind: int) -> None:
+    if indexer.lag >= behind:
+        indexer.publish()
+        _note(store, "publish")
+
+
+def _note(store: Store, stage: str, *problems: PalaverError) -> None:
+    with store.transaction():
+        store.stages.note(stage, problems)
+
+
+class Helper:
+    """The process that catches up; one at a time."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a round was begun whose end was not asked for yet."""
+        return self._process is not None
+
+    def begin(self, model: str | None, *, settle: bool) -> None:
+        """Begin a round. Raises `OSError` where no process can be started."""
+        # In a group of its own, so that Ctrl-C reaches this process alone. No lock of ours is inherited.
+        command = [sys.executable, "-P", "-m", __name__, str(self._home.root), model or "", "settle" * settle]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0)
+
+    def ended(self) -> Caught | PalaverError | None:
+        """What the round did, or why it failed; None while it runs."""
+        if self._process is None or self._process.poll() is None:
+            return None
+        process, self._process = self._process, None
+        told, _ = process.communicate()
+        if process.returncode == 0:
+            return Caught(**json.loads(told))
+        reason = told.decode("utf-8", "replace") or f"the process that learns ended with {process.returncode}"
+        return PalaverError(reason, hint="See standard error of `palaver watch`.")
+
+    def stop(self) -> None:
+        """End the round, whatever it is at. It goes on where it was with the next one."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+def _end_with(parent: int) -> None:
+    # Not through a file object: the interpreter cannot end while a thread reads from one.
+    os.read(parent, 1)
+    os._exit(1)
+
+
+def serve(home: Home, model: str | None, *, settle: bool) -> None:
+    """One round for the process that started this one, which is told on standard output."""
+    os.nice(_NICE)
+    threading.Thread(target=_end_with, args=(sys.stdin.fileno(),), daemon=True).start()
+    try:
+        told = json.dumps(asdict(catch_up(home, model, settle=settle)))
+    except LeaseHeld:
+        told = json.dumps(asdict(Caught(left=True)))
+    except PalaverError as problem:
+        sys.stdout.write(str(problem))
+        sys.exit(1)
+    sys.stdout.write(told)
+
+
+if __name__ == "__main__":
+    _root, _model, _settle = sys.argv[1:]
+    serve(Home(Path(_root)), _model or None, settle=bool(_settle))

@@ -1,0 +1,159 @@
+"""Watching: the background archiver. What is written is searchable within seconds, and learned from soon after.
+
+Lines are taken up here; observing, embedding and publishing are done by a process beside, so that they never make a new
+line wait.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from ...archiver.copies.raw import RawArchive
+from ...archiver.privacy.exclusion import Exclusion
+from ...archiver.store import ARCHIVER, WATCHER, Store
+from ...archiver.watch.events import Events
+from ...archiver.watch.scanning import Scan
+from ...archiver.watch.watching import Clock, SystemClock, Watch
+from ...core.errors import LeaseHeld, PalaverError, StoreMissing
+from ...core.home import Home
+from ...core.report import Pass
+from ..forget.erasure import erase_expired, finish, is_unfinished
+from .catching_up import Caught, Helper
+from .learning import Learning
+
+_SEAL: Final = 3600.0
+"""Seconds between two looks for copies that went quiet, and for what can no longer be had back."""
+_HEARTBEAT: Final = 60.0
+"""Seconds between two notes that the archiver lives."""
+_ERASING: Final = 60.0
+"""Seconds to wait for another process that archives."""
+_BACK_OFF: Final = (1.0, 60.0)
+"""Seconds until the first, and the longest until any other, attempt after a failure."""
+
+Teller = Callable[[str, Mapping[str, object]], None]
+"""Hears what happened: its name and its numbers, and nothing that was said."""
+
+
+class Watcher:
+    """Archives for ever. One at a time for each home; a second raises `LeaseHeld`."""
+
+    def __init__(
+        self,
+        home: Home,
+        events: Events,
+        tell: Teller,
+        model: Callable[[], str | None] = lambda: None,
+        clock: Clock | None = None,
+        wait: Callable[[float], None] = time.sleep,
+        exclude: Callable[[], Sequence[str]] = tuple,
+        mask: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`model` is asked before each round of embedding; None is the packaged one.
+
+        Folders that match a pattern in `exclude` are left alone; raises `ConfigInvalid` for a bad pattern. With `mask`,
+        secrets are masked in the copies, too. Both are asked in each round.
+        """
+        self._exclude, self._mask = exclude, mask
+        self._heeded = exclude(), mask()
+        self._exclusion = Exclusion(self._heeded[0])
+        self._home, self._events, self._tell, self._model = home, events, tell, model
+        self._scan, self._helper = Scan(), Helper(home)
+        self._clock, self._wait = clock or SystemClock(), wait
+        self._delay = _BACK_OFF[0]
+        self._heartbeat = self._seal = 0.0
+        self._alone = False
+
+    def run(self) -> None:
+        """Watch until interrupted. A full disk, or a folder that may not be written to, is told and tried again."""
+        try:
+            while True:
+                try:
+                    self._watch()
+                except (PalaverError, OSError) as problem:
+                    if isinstance(problem, LeaseHeld) and not self._alone:
+                        raise
+                    self._tell("failed", {"problem": str(problem), "again_in": round(self._delay)})
+                    self._wait(self._delay)
+                    self._delay = min(self._delay * 2, _BACK_OFF[1])
+        finally:
+            self._helper.stop()
+            self._events.close()
+
+    def _watch(self) -> None:
+        self._alone = False
+        self._home.make()
+        self._scan.forget()
+        with Store.create(self._home.database) as store, store.leases.hold(WATCHER, patience=1.0):
+            self._alone = True
+            raw = RawArchive(self._home.archive)
+            self._erase(store, _ERASING)
+            watch = Watch(store, raw, self._scan, self._events, self._clock, self._exclusion, mask=self._heeded[1])
+            learning = Learning(store, self._helper, self._model, self._clock)
+            self._tell("watching", {})
+            while True:
+                self._round(store, watch, learning)
+                self._delay = _BACK_OFF[0]
+
+    def _erase(self, store: Store, patience: float = 0.0) -> None:
+        """What can no longer be had back, and what was being erased when a process was killed.
+
+        It waits for the next time while another process archives or builds an index.
+        """
+        if store.tombstones.exist():
+            with suppress(LeaseHeld), store.leases.hold(ARCHIVER, patience):
+                erase_expired(self._home, store)
+                if is_unfinished(store):
+                    finish(self._home, store, self._exclusion, self._model())
+
+    def _round(self, store: Store, watch: Watch, learning: Learning) -> None:
+        if not self._home.database.exists():
+            raise StoreMissing(self._home.root)
+        self._heed(watch)
+        taken = watch.round()
+        if taken is not None:
+            self._tell_of_pass(taken)
+        caught = learning.round()
+        if caught is not None:
+            self._tell_of_round(store, caught, learning.again_in)
+        now = self._clock.monotonic()
+        if now >= self._heartbeat:
+            self._heartbeat = now + _HEARTBEAT
+            with store.transaction():
+                store.stages.note("watch")
+        if now >= self._seal and learning.quiet:
+            self._seal_some(store, watch, now)
+
+    def _heed(self, watch: Watch) -> None:
+        """Go on by what the settings say now."""
+        told = self._exclude(), self._mask()
+        if told != self._heeded:
+            self._heeded, self._exclusion = told, Exclusion(told[0])
+            watch.heed(self._exclusion, mask=told[1])
+            self._tell("settings", {"exclude": len(told[0]), "mask_archive": told[1]})
+
+    def _seal_some(self, store: Store, watch: Watch, now: float) -> None:
+        done = watch.seal()
+        if done is None:
+            return
+        if not done.waiting:
+            self._seal = now + _SEAL
+            self._erase(store)
+        if done.sealed or done.problems:
+            self._tell("sealed", {"files": done.sealed, "problems": len(done.problems)})
+        with store.transaction():
+            store.stages.note("seal", done.problems)
+
+    def _tell_of_pass(self, done: Pass) -> None:
+        if done.changed or done.problems:
+            numbers = {"files": done.changed, "lines": done.lines, "exchanges": done.exchanges}
+            self._tell("archived", {**numbers, "problems": len(done.problems)})
+
+    def _tell_of_round(self, store: Store, ended: Caught | PalaverError, again_in: float) -> None:
+        problems = [ended] if isinstance(ended, PalaverError) else []
+        with store.transaction():
+            store.stages.note("learn", problems)
+        if isinstance(ended, PalaverError):
+            self._tell("failed", {"problem": str(ended), "again_in": round(again_in)})
+        elif ended.observed or ended.embedded:
+            self._tell("learned", {"observed": ended.observed, "embedded": ended.embedded, "behind": ended.lag})

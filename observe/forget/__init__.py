@@ -1,0 +1,1 @@
+"""What must go, and is it gone?"""

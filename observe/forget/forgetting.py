@@ -1,0 +1,268 @@
+"""Forgetting as a person asks for it: first a preview, then exactly that; what was said, learned and held together."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from ...archiver.copies.raw import RawArchive
+from ...archiver.forget.forgetting import KEPT, Forgetting, Plan
+from ...archiver.forget.selection import Selected, Selector, in_project
+from ...archiver.intake.ingest import Ingest
+from ...archiver.privacy.exclusion import Exclusion
+from ...archiver.store import ARCHIVER, Source, State, Store
+from ...core import ids
+from ...core.clock import now
+from ...core.forgetting import DoomedCopy, DoomedSession, Outcome, Past, Preview, Wanted
+from ...core.home import Home
+from ...core.memory import EventKind, HeldMemory, MemoryEvent, MemoryState
+from ...core.progress import Reporter, silent
+from ..candidates import OBSERVATION
+from ..learned import summarise
+from ..memory.changes import told
+from . import erasure
+from .samples import samples
+
+_PATIENCE: Final = 30.0
+"""Seconds to wait for another process that archives."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """What is shown, and what is needed to do it. `learned` are the observations that go where what was said stays."""
+
+    preview: Preview
+    plan: Plan
+    learned: dict[int, list[int]]
+
+
+class Forgetter:
+    """Forgets in one home. Raises `StoreMissing` where there is no archive."""
+
+    def __init__(self, home: Home, model: str | None = None, exclude: Sequence[str] = ()) -> None:
+        """`model` is the embedding model, the packaged one by default; `exclude` are patterns of folders."""
+        self._home, self._model, self._exclusion = home, model, Exclusion(exclude)
+        self._store = Store.open(home.database)
+        self._raw = RawArchive(home.archive)
+        self._forgetting = Forgetting(self._store, self._raw)
+
+    def preview(self, wanted: Wanted, report: Reporter = silent) -> Preview:
+        """Exactly what would go; raises `InvalidInput` for a name of nothing. Changes nothing."""
+        return self._plan(wanted, report).preview
+
+    def forget(self, wanted: Wanted, token: str, report: Reporter = silent) -> Outcome:
+        """Forget what was previewed under this token.
+
+        Where it is not the same any more nothing is done, and the outcome holds the new preview and no number. Raises
+        `LeaseHeld` while another process archives.
+        """
+        with self._store.leases.hold(ARCHIVER, _PATIENCE):
+            planned = self._plan(wanted, report)
+            preview = planned.preview
+            if preview.token != token or preview.empty:
+                return Outcome(preview, None, None)
+            if not wanted.erase:
+                number = self._carry_out(planned, wanted)
+                self._reread(report)
+                self._retell(planned.plan)
+                return Outcome(preview, number, now() + KEPT)
+            texts = samples(self._store, self._raw, planned.plan, preview.memories)
+            number = self._carry_out(planned, wanted)
+            return self._erased(planned, number, texts, report)
+
+    def undo(self, number: int, report: Reporter = silent) -> list[HeldMemory]:
+        """Have back what was forgotten; raises `InvalidInput` when it was erased, or never was.
+
+        The memories that stay put away are returned: what they say is held by another by now.
+        """
+        left: list[HeldMemory] = []
+
+        def also() -> None:
+            for held in self._store.memories.load(erasure.put_away(self._store, number)).values():
+                if self._is_taken(held):
+                    left.append(held)
+                else:
+                    self._move(held.key, MemoryState.ACTIVE, erasure.context(number))
+
+        with self._store.leases.hold(ARCHIVER, _PATIENCE):
+            self._forgetting.undo(number, also)
+            self._reread(report)
+        return left
+
+    def for_good(self, number: int, report: Reporter = silent) -> bool:
+        """Erase what was forgotten, and can still be had back; whether all of it could be.
+
+        Raises `InvalidInput` when there is no such forgetting.
+        """
+        with self._store.leases.hold(ARCHIVER, _PATIENCE):
+            erasure.expire(self._store, self._raw, number)
+            return erasure.finish(self._home, self._store, self._exclusion, self._model, report)
+
+    def forgotten(self) -> list[Past]:
+        """Every forgetting, newest first."""
+        return [
+            Past(each.id, each.at, each.at + KEPT if each.state is State.KEPT else None, each.marks)
+            for each in self._store.tombstones.all()
+        ]
+
+    def _plan(self, wanted: Wanted, report: Reporter) -> _Planned:
+        selector = Selector(self._store, self._raw)
+        selected = selector.select(wanted)
+        learned: dict[int, list[int]] = {}
+        if wanted.only_learned:
+            origins = [str(origin) for origin in wanted.origins]
+            learned = self._store.observations.of_origins(list(selected.exchanges), origins)
+        going = Selected() if wanted.only_learned else selected
+        plan = self._forgetting.plan(selector, going, lambda done, total: report("Looking", done, total))
+        memories = self._memories(wanted, selector, selected)
+        protected = [held for held in memories if (held.golden or held.memory.pinned) and not wanted.force]
+        unprotected = [held for held in memories if held not in protected]
+        return _Planned(self._preview(wanted, plan, learned, unprotected, protected), plan, learned)
+
+    def _preview(
+        self,
+        wanted: Wanted,
+        plan: Plan,
+        learned: dict[int, list[int]],
+        going: list[HeldMemory],
+        protected: list[HeldMemory],
+    ) -> Preview:
+        keys = list(plan.selected.exchanges)
+        known = learned or self._store.observations.of_origins(keys, ())
+        held = sorted((each.key, each.updated, each.state) for each in going)
+        return Preview(
+            token=self._forgetting.token(plan, sorted(learned.items()), held, wanted.erase, wanted.force),
+            sessions=tuple(self._sessions(plan)),
+            exchanges=len(keys),
+            observations=sum(map(len, known.values())),
+            copies=tuple(self._copy(source, plan) for source in plan.sources),
+            memories=tuple(going),
+            protected=tuple(protected),
+            shared=len(plan.shared),
+            sent=self._store.tombstones.sent(keys),
+            erase=wanted.erase,
+            widened=tuple(plan.selected.widened),
+        )
+
+    def _sessions(self, plan: Plan) -> list[DoomedSession]:
+        counts = dict.fromkeys(sorted(plan.selected.sessions), 0)
+        for each in plan.selected.exchanges.values():
+            counts[each.session] = counts.get(each.session, 0) + 1
+        for source in plan.sources:
+            if source.session is not None:
+                counts.setdefault(source.session, 0)
+        sessions = plan.selector.sessions
+        return [
+            DoomedSession(
+                sessions[number].native_id,
+                sessions[number].agent,
+                sessions[number].project,
+                sessions[number].title,
+                count,
+                number in plan.selected.sessions,
+            )
+            for number, count in counts.items()
+        ]
+
+    def _copy(self, source: Source, plan: Plan) -> DoomedCopy:
+        whole = source.id in plan.selected.sources
+        lines = source.lines if whole else len(plan.selected.lines[source.id or 0])
+        return DoomedCopy(source.archived, source.path, lines, source.size, whole)
+
+    def _memories(self, wanted: Wanted, selector: Selector, selected: Selected) -> list[HeldMemory]:
+        """The memories that are meant; those that were put away before only where they are to be erased."""
+        origins = [str(origin) for origin in wanted.origins]
+        learned = self._store.observations.of_origins(list(selected.exchanges), origins).values()
+        made_of = {selector.sessions[number].native_id for number in selected.sessions}
+        made_of |= {ids.show("observation", key) for keys in learned for key in keys}
+        held = self._store.memories.all()
+        found = [each for each in held if each.key in selected.memories or _is_meant(each, wanted, made_of)]
+        return found if wanted.erase else [each for each in found if each.state is not MemoryState.ARCHIVED]
+
+    def _carry_out(self, planned: _Planned, wanted: Wanted) -> int:
+        memories = [held.key for held in planned.preview.memories]
+
+        def also(number: int) -> None:
+            for exchange, observations in planned.learned.items():
+                self._store.observations.renounce([exchange], observations)
+            if wanted.erase:
+                self._store.memories.erase(memories)
+            else:
+                for key in memories:
+                    self._move(key, MemoryState.ARCHIVED, erasure.context(number))
+
+        return self._forgetting.forget(planned.plan, erase=wanted.erase, also=also)
+
+    def _is_taken(self, held: HeldMemory) -> bool:
+        """Whether an active memory claims what one that was put away says, or is kept in its file."""
+        memories = self._store.memories
+        other = memories.at_path(held.memory.path) or memories.claimed(held.memory, held.standing.promoted_from)
+        return other not in {None, held.key}
+
+    def _move(self, key: int, state: MemoryState, context: str) -> None:
+        held = self._store.memories.load([key]).get(key)
+        if held is None or held.state is state:
+            return
+        kind = EventKind.RESTORED if state is MemoryState.ACTIVE else EventKind.ARCHIVED
+        at = now()
+        self._store.memories.rewrite(replace(held, state=state, updated=at))
+        self._store.memory_events.add(MemoryEvent(key, kind, at, context, before=told(held)))
+
+    def _reread(self, report: Reporter) -> None:
+        ingest = Ingest(self._store, self._raw, self._exclusion)
+        ingest.run((), lambda done, total: report("Reading", done, total), budget=float("inf"))
+
+    def _retell(self, plan: Plan) -> None:
+        """Sum up what is left of the sessions that lost something."""
+        with self._store.transaction():
+            summarise(self._store, sorted(plan.sessions))
+
+    def _erased(self, planned: _Planned, number: int, texts: list[str], report: Reporter) -> Outcome:
+        done = erasure.finish(self._home, self._store, self._exclusion, self._model, report)
+        self._retell(planned.plan)
+        gone = _ids(planned)
+        proof = erasure.prove(self._home, self._model, texts, gone)
+        if done and any(name.startswith(self._home.database.name) for name in proof.found):
+            done = erasure.compact(self._store, whole=True)
+            proof = erasure.prove(self._home, self._model, texts, gone)
+        proof.uncleaned = sorted(self._store.tombstones.intended())
+        proof.compacted = done or bool(proof.uncleaned)
+        return Outcome(planned.preview, number, None, proof, _outside(planned.preview))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._store.close()
+
+
+def _outside(preview: Preview) -> tuple[Path, ...]:
+    return tuple(copy.path for copy in preview.copies if copy.path.exists())
+
+
+def _ids(planned: _Planned) -> Collection[str]:
+    selected, sessions = planned.plan.selected, planned.plan.selector.sessions
+    items = {ids.show("exchange", key) for key in selected.exchanges} | {held.id for held in planned.preview.memories}
+    return items | {sessions[number].native_id for number in selected.sessions}
+
+
+def _is_meant(held: HeldMemory, wanted: Wanted, made_of: Collection[str]) -> bool:
+    """Whether a memory was stored in a session or made of an observation that goes, or satisfies all that is asked."""
+    memory = held.memory
+    if wanted.origins and memory.origin not in wanted.origins:
+        return False
+    if {memory.session_id, str(memory.metadata.get(OBSERVATION, ""))} & {*made_of}:
+        return True
+    if wanted.targets or wanted.agents:
+        return False
+    if wanted.projects and not in_project(wanted.projects, memory.namespace.partition(":")[2], memory.project):
+        return False
+    if wanted.since is not None and held.created < wanted.since:
+        return False
+    if wanted.until is not None and held.created >= wanted.until:
+        return False
+    said = "\n".join((memory.title, memory.content, memory.path, *memory.tags, str(dict(memory.metadata))))
+    return wanted.mentions.lower() in said.lower()

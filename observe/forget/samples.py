@@ -1,0 +1,81 @@
+"""Samples: distinctive texts of what is about to be erased, by which it is verified that nothing is left of it."""
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Final
+
+from ...archiver.copies.raw import RawArchive
+from ...archiver.forget.forgetting import Plan
+from ...archiver.parse.lines import split
+from ...archiver.store import Source, Store
+from ...core.conversation import Kind
+from ...core.memory import HeldMemory
+from .scouring import forms
+
+_MOST: Final = 48
+_PER_EXCHANGE: Final = 4
+_TELLING = re.compile(r"\w[\w .,:/=+()#-]{14,58}\w")
+"""What files hold as it is: no quotes, backslashes or line ends, which each of them escapes in its own way."""
+_KINDS = (Kind.PROMPT, Kind.RESULT, Kind.PROSE, Kind.CALL)
+_BLOB: Final = 4 << 20
+
+
+def samples(store: Store, raw: RawArchive, plan: Plan, memories: Iterable[HeldMemory]) -> list[str]:
+    """At most 48 texts that stand in what goes, and in nothing of what stays."""
+    found = dict.fromkeys(chain(_of_memories(memories), _of_sessions(plan), _of_exchanges(store, plan)))
+    wanted = list(found)[: 2 * _MOST]
+    going = {held.key for held in memories}
+    kept = [held.memory for held in store.memories.all() if held.key not in going]
+    told = "\n".join(text for memory in kept for text in (memory.title, memory.content))
+    wanted = [text for text in wanted if text not in told]
+    for blob in _kept(raw, plan):
+        wanted = [text for text in wanted if not any(form in blob for form in forms(text))]
+    return wanted[:_MOST]
+
+
+def _of_exchanges(store: Store, plan: Plan) -> Iterator[str]:
+    """From every part of what goes, prompts and what tools printed first."""
+    keys = sorted(plan.selected.exchanges)
+    for key in keys[:: max(1, len(keys) // _MOST)]:
+        for stored in store.exchanges.load([key]).values():
+            turns = sorted(
+                stored.exchange.turns, key=lambda turn: _KINDS.index(turn.kind) if turn.kind in _KINDS else 9
+            )
+            texts = (max(_TELLING.findall(turn.text), key=len, default="") for turn in turns)
+            yield from list(dict.fromkeys(filter(None, texts)))[: max(_PER_EXCHANGE, _MOST // len(keys))]
+        for learned in store.observations.of_exchange(key)[:1]:
+            yield from _TELLING.findall(learned.observation.title)[:1]
+
+
+def _of_sessions(plan: Plan) -> Iterator[str]:
+    for number in sorted(plan.selected.sessions)[: _MOST // 4]:
+        session = plan.selector.sessions[number]
+        yield from (text for text in (session.native_id, session.title) if _TELLING.fullmatch(text))
+
+
+def _of_memories(memories: Iterable[HeldMemory]) -> Iterator[str]:
+    for held in memories:
+        yield from _TELLING.findall(held.memory.content)[:1]
+
+
+def _kept(raw: RawArchive, plan: Plan) -> Iterator[bytes]:
+    """All lines that stay, some megabytes at a time."""
+    for number, source in plan.selector.sources.items():
+        if number not in plan.selected.sources:
+            yield from _blobs(raw, source, plan)
+
+
+def _blobs(raw: RawArchive, source: Source, plan: Plan) -> Iterator[bytes]:
+    held: list[bytes] = [str(source.path).encode("utf-8", "replace")]
+    size = 0
+    with raw.open(source.archived) as file:
+        for line in split(file):
+            if plan.selected.holds(source.id or 0, line.number) or plan.is_shared(source, line):
+                continue
+            held.append(line.data)
+            size += len(line.data)
+            if size > _BLOB:
+                yield b"\n".join(held)
+                held, size = [], 0
+    yield b"\n".join(held)

@@ -1,0 +1,1 @@
+"""Is everything well, and how is it made so?"""

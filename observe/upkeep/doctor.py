@@ -1,0 +1,332 @@
+"""Doctor: one look at everything that can be wrong, each part by itself, and the one command that helps.
+
+It only reads, and a part that cannot be read is a finding like any other: a broken home is what it is for.
+"""
+
+import os
+import platform
+import shutil
+import stat
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from ...archiver.copies.inspection import names
+from ...archiver.copies.raw import RawArchive, Stat
+from ...archiver.forget.forgetting import KEPT
+from ...archiver.intake.transcripts import Transcript
+from ...archiver.privacy.exclusion import Exclusion
+from ...archiver.redaction import VERSION as SECRETS
+from ...archiver.store import State, Store, is_wal_safe, sqlite_version
+from ...archiver.watch.mounts import is_silent
+from ...core.checkup import Diagnosis, Finding
+from ...core.clock import now, show_minute
+from ...core.config import Config
+from ...core.errors import ModelUnavailable, PalaverError, StoreCorrupt, StoreMissing
+from ...core.home import Home
+from ...core.report import Status
+from ...search import analysis
+from ...search.embedder import DEFAULT_MODEL, load
+from ...search.generation import FORMAT, Generations
+from .. import rules
+from .fsck import FORGOTTEN_TOO, RECOVER
+from .status import state_of
+
+_LITTLE: Final = 1 << 30
+"""Free bytes below which an archive soon cannot grow, or an index not be written."""
+_SETTLED: Final = 60.0
+"""Seconds after which a change of an agent's file should have been archived where something archives at all."""
+_BEHIND: Final = 5_000
+"""Changes that the index may be behind: each process that searches reads them anew when it starts."""
+_OVERDUE: Final = 2 * 3600 * 1000
+"""Milliseconds after which what can no longer be had back should be erased: `palaver watch` looks each hour."""
+_ARCHIVE: Final = "Run `palaver archive`."
+
+
+class Fact(NamedTuple):
+    """How a part is, in a few words."""
+
+    name: str
+    told: str
+
+
+@dataclass(frozen=True)
+class Patient:
+    """What is looked at. `transcripts` are the agents' files, `off` is why no language model may be asked."""
+
+    home: Home
+    version: str
+    transcripts: Callable[[], Sequence[Transcript]]
+    off: Callable[[Config], str]
+
+    @cached_property
+    def config(self) -> Config:
+        """The settings; raises `ConfigInvalid`."""
+        return Config.read(self.home.config)
+
+    @cached_property
+    def store(self) -> Store | None:
+        """The store, to be read only; None where there is none that can be read, which `_database` tells."""
+        try:
+            store = Store.look(self.home.database)
+            seen, known = store.schema
+            return store if seen == known and store.integrity.is_readable() else None
+        except PalaverError:
+            return None
+
+    @cached_property
+    def status(self) -> Status | None:
+        """The state of the archive, where it can be read."""
+        if self.store is None:
+            return None
+        return state_of(self.home, self.store, Generations(self.home.index, only_look=True), self._model)
+
+    @property
+    def _model(self) -> str | None:
+        try:
+            return self.config.model
+        except PalaverError:
+            return None
+
+
+Answer = Iterable[Fact | Finding]
+
+
+def diagnose(patient: Patient) -> Diagnosis:
+    """Look at every part, in order."""
+    diagnosis = Diagnosis(patient.home.root)
+    for check in CHECKS:
+        try:
+            answers = list(check(patient))
+        except PalaverError as problem:
+            answers = [Finding(_part(check), str(problem), problem.hint)]
+        except OSError as error:
+            told = f"{error.filename or patient.home.root}: {error.strerror or error}"
+            answers = [Finding(_part(check), told, "Check who owns it and its rights.")]
+        for answer in answers:
+            if isinstance(answer, Fact):
+                diagnosis.facts[answer.name] = answer.told
+            else:
+                diagnosis.findings.append(answer)
+    if patient.store is not None:
+        patient.store.close()
+    return diagnosis
+
+
+def _versions(patient: Patient) -> Answer:
+    told = f"palaver {patient.version}, Python {platform.python_version()}, SQLite {sqlite_version()}"
+    yield Fact("versions", f"{told}, index {FORMAT}.{analysis.VERSION}, rules {rules.VERSION}, secrets {SECRETS}")
+    if not is_wal_safe():
+        remedy = "Run `pip install --upgrade apsw`, which brings a newer one."
+        yield Finding("versions", f"SQLite {sqlite_version()} can lose rows in its write-ahead log", remedy)
+
+
+def _folder(patient: Patient) -> Answer:
+    root = patient.home.root
+    if not root.is_dir():
+        return
+    free = shutil.disk_usage(root).free
+    silent = is_silent(root)
+    yield Fact("folder", f"{_size(free)} free, {'on a network file system' if silent else 'on a local disk'}")
+    if free < _LITTLE:
+        yield Finding("folder", f"only {_size(free)} are free where the archive lies", "Free some space.")
+    if silent:
+        remedy = "Set PALAVER_HOME to a folder on a local disk and move everything there."
+        yield Finding("folder", f"{root} lies on a network file system, where locks may not hold", remedy)
+
+
+def _permissions(patient: Patient) -> Answer:
+    open_to_others, foreign = list[Path](), list[Path]()
+    for folder, folders, files in os.walk(patient.home.root):
+        for path in (Path(folder), *(Path(folder, name) for name in files)):
+            state = path.lstat()
+            if not stat.S_ISLNK(state.st_mode) and state.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+                open_to_others.append(path)
+            if state.st_uid != os.geteuid():
+                foreign.append(path)
+        folders.sort()
+    if not open_to_others and not foreign and patient.home.root.is_dir():
+        yield Fact("rights", "nobody else may read what is archived")
+    if open_to_others:
+        problem = f"others may read {len(open_to_others)} files or folders, such as {open_to_others[0]}"
+        yield Finding("rights", problem, f"Run `chmod -R go= {patient.home.root}`.")
+    if foreign:
+        problem = f"{len(foreign)} files or folders belong to another user, such as {foreign[0]}"
+        yield Finding("rights", problem, f"Have them given to you: `sudo chown -R {os.geteuid()} {patient.home.root}`.")
+
+
+def _settings(patient: Patient) -> Answer:
+    off = patient.off(patient.config)
+    yield Fact("language", f"no language model is asked: {off}" if off else f"{patient.config.llm_model} may be asked")
+
+
+def _database(patient: Patient) -> Answer:
+    try:
+        with Store.look(patient.home.database) as store:
+            seen, known = store.schema
+            if seen > known:
+                remedy = "Install the newer Palaver again: `pip install --upgrade palaver`."
+                yield Finding("database", f"it has schema {seen}, and this Palaver knows {known}", remedy)
+            elif not store.integrity.is_readable():
+                yield Finding("database", f"{patient.home.database} is damaged", RECOVER)
+            elif seen < known:
+                yield Fact("database", f"schema {seen} of {known}, brought up to date by the next `palaver archive`")
+            else:
+                yield Fact("database", f"{_size(patient.home.database.stat().st_size)}, schema {seen}")
+    except StoreMissing:
+        if any(names(patient.home.archive)):
+            remedy = f"Run `palaver rebuild --from-archive`: what was said comes back, memories do not. {FORGOTTEN_TOO}"
+            yield Finding("database", f"{patient.home.database} is gone, and the copies are there", remedy)
+        else:
+            yield Finding("database", "nothing is archived yet", "Run `palaver up`.")
+    except StoreCorrupt as damage:
+        yield Finding("database", str(damage), RECOVER)
+
+
+def _lines(patient: Patient) -> Answer:
+    status = patient.status
+    if status is None:
+        return
+    skipped = ", ".join(f"{count} {reason}" for reason, count in list(status.skipped.items())[:3])
+    told = f"{status.files} files, {_size(status.size)}, {status.lines} lines, {status.exchanges} exchanges"
+    yield Fact("archive", f"{told}; skipped: {skipped or 'none'}")
+    for name, lines, known in status.unaccounted:
+        problem = f"{name} has {lines} lines, and {known} of them an outcome"
+        yield Finding("archive", problem, "Run `palaver fsck --repair`.")
+    for path, reason in status.problems[:3]:
+        yield Finding("archive", f"{path} was not read: {reason}", f"Make it readable, then: {_ARCHIVE}")
+    if len(status.problems) > 3:
+        problem = f"{len(status.problems) - 3} more files were not read"
+        yield Finding("archive", problem, "`palaver status` names them.")
+
+
+def _index(patient: Patient) -> Answer:
+    status = patient.status
+    if status is None:
+        return
+    behind = f", {status.index_lag} changes behind (searched all the same)" if status.index_lag else ""
+    yield Fact("index", status.index + behind)
+    if status.index_lag and "searched" in status.index:
+        yield Finding("index", f"it is {status.index}", "Run `palaver rebuild`.")
+    elif status.index_lag > _BEHIND:
+        yield Finding("index", f"it is {status.index_lag} changes behind", _ARCHIVE)
+
+
+def _learning(patient: Patient) -> Answer:
+    status = patient.status
+    if status is None:
+        return
+    waiting = f"; {status.unobserved} exchanges and {status.unembedded} vectors wait"
+    late = status.unobserved or status.unembedded
+    yield Fact("learned", f"{sum(status.observations.values())} observations{waiting if late else ''}")
+    if late and not status.watcher:
+        yield Finding("learned", f"{waiting.removeprefix('; ')} and nothing works on them", _ARCHIVE)
+
+
+def _forgotten(patient: Patient) -> Answer:
+    """What is to be erased and is not yet."""
+    past = patient.store.tombstones.all() if patient.store else []
+    if not past:
+        return
+    undoable = sum(each.state is State.KEPT for each in past)
+    yield Fact("forgotten", f"{len(past)} times; {undoable} can be undone")
+    unfinished = sum(each.state is State.ERASING for each in past)
+    if unfinished and patient.store:
+        waiting = list(patient.store.tombstones.intended())
+        where = f"; {len(waiting)} copies may still hold it, such as {waiting[0]}" if waiting else ""
+        yield Finding("forgotten", f"{unfinished} erasures are not finished{where}", _ARCHIVE)
+    overdue = sum(each.state is State.KEPT and each.at < now() - KEPT - _OVERDUE for each in past)
+    if overdue:
+        problem = f"{overdue} times something was forgotten that can no longer be undone, and it is not erased yet"
+        yield Finding("forgotten", problem, _ARCHIVE)
+
+
+def _stages(patient: Patient) -> Answer:
+    status = patient.status
+    if status is None:
+        return
+    told = [f"{stage.name} {show_minute(stage.succeeded)}" for stage in status.stages if stage.succeeded]
+    yield Fact("last success", f"{', '.join(told)} UTC" if told else "none yet")
+    for stage in status.stages:
+        if stage.fails:
+            problem = f"{stage.name} failed at {show_minute(stage.failed)} UTC: {stage.problem}"
+            yield Finding("stages", problem, _ARCHIVE)
+
+
+def _background(patient: Patient) -> Answer:
+    if patient.status is None:
+        return
+    watcher = patient.status.watcher
+    running = f"runs since {show_minute(watcher.since)} UTC" if watcher else "does not run; `palaver setup service`"
+    yield Fact("watcher", running)
+
+
+def _agents(patient: Patient) -> Answer:
+    """Files of agents that are not archived as they are now. Containers are left to the next pass."""
+    if patient.store is None:
+        return
+    found, behind = Counter[str](), Counter[str]()
+    known = patient.store.sources.by_path()
+    refused = {path for path, _ in patient.store.sources.problems()}
+    exclusion, raw = Exclusion(patient.config.exclude), RawArchive(patient.home.archive)
+    for each in patient.transcripts():
+        if each.format is None or each.held_by is not None or exclusion.covers(str(each.found.parent)):
+            continue
+        found[each.format.agent] += 1
+        source, state = known.get(each.path), Stat.of(each.path)
+        late = source is None or not raw.is_unchanged(source, state)
+        if late and each.path not in refused and time.time() - state.mtime / 1e9 > _SETTLED:
+            behind[each.format.agent] += 1
+    yield Fact("agents", ", ".join(f"{agent} {count} files" for agent, count in found.items()) or "none found")
+    for agent, count in behind.items():
+        remedy = f"{_ARCHIVE} `palaver setup service` does so by itself from then on."
+        yield Finding("agents", f"{count} of {found[agent]} files of {agent} are not archived as they are", remedy)
+
+
+def _model(patient: Patient) -> Answer:
+    embedder = load(patient.config.model or DEFAULT_MODEL)
+    try:
+        embedder.embed(["ready"])
+    except ModelUnavailable as problem:
+        yield Finding("model", str(problem), problem.hint)
+    else:
+        yield Fact("model", embedder.name)
+
+
+def _dead(patient: Patient) -> Answer:
+    dead = len(patient.store.jobs.dead()) if patient.store else 0
+    if dead:
+        yield Finding("language", f"{dead} requests to a language model were given up", _DEAD)
+
+
+_DEAD: Final = "See them with `palaver observe --dead-letters`, and try again with `--revive`."
+
+CHECKS: Final[tuple[Callable[[Patient], Answer], ...]] = (
+    _versions,
+    _folder,
+    _permissions,
+    _database,
+    _lines,
+    _index,
+    _learning,
+    _forgotten,
+    _model,
+    _stages,
+    _background,
+    _agents,
+    _settings,
+    _dead,
+)
+"""Every part that is looked at, in the order in which it is shown."""
+
+
+def _part(check: Callable[[Patient], Answer]) -> str:
+    return check.__name__.strip("_")
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"

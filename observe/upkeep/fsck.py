@@ -1,0 +1,211 @@
+"""Fsck: whether everything that is kept is whole and agrees, by content, and the repair of what can be repaired.
+
+Repaired is what is derived, or can be copied once more from an agent's file. Nothing else is changed, and nothing is
+ever deleted that was said.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from ...archiver.copies.inspection import Inspection, names
+from ...archiver.copies.raw import RawArchive
+from ...archiver.forget.oblivion import Oblivion
+from ...archiver.intake.rereading import Rereading
+from ...archiver.parse.reading import Boundaries
+from ...archiver.privacy.exclusion import Exclusion
+from ...archiver.redaction import Redactor
+from ...archiver.store import ARCHIVER, Source, Store
+from ...core.checkup import Checkup, Finding
+from ...core.errors import SourceUnreadable, StoreCorrupt, StoreMissing
+from ...core.home import Home
+from ...core.progress import Reporter, silent
+from ...core.report import Pass
+from ...search.comparison import Comparison
+from ...search.embedder import DEFAULT_MODEL, load
+from ...search.generation import Generations
+from ...search.indexer import Indexer
+
+REPAIR: Final = "Run `palaver fsck --repair`."
+FORGOTTEN_TOO: Final = (
+    "What was forgotten comes back as well, and what was erased where an agent still has its file: forget it again."
+)
+RECOVER: Final = (
+    "End every Palaver, move palaver.db, palaver.db-wal and palaver.db-shm out of the way (keep them), then run "
+    "`palaver rebuild --from-archive`: what was said comes back from the copies, memories do not. "
+    f"{FORGOTTEN_TOO}"
+)
+_NEXT: Final = "The next `palaver archive` makes them anew."
+_PATIENCE: Final = 30.0
+"""Seconds to wait for another process that takes transcripts up."""
+
+
+def fsck(
+    home: Home,
+    model: str | None = None,
+    exclude: Sequence[str] = (),
+    *,
+    repair: bool = False,
+    report: Reporter = silent,
+) -> Checkup:
+    """Compare everything, and with `repair` mend what can be. Raises `StoreMissing`, `StoreBusy` and `LeaseHeld`.
+
+    `model` is the one whose vectors an index holds, the packaged one by default; it is not loaded. What is read again
+    leaves out the folders in `exclude`, as an archiver does; raises `ConfigInvalid` for a bad pattern.
+    """
+    exclusion = Exclusion(exclude)
+    checkup = Checkup(home.root)
+    try:
+        damage = damage_of(home)
+    except StoreMissing:
+        if not any(names(home.archive)):
+            raise
+        remedy = f"Run `palaver rebuild --from-archive`: what was said comes back, memories do not. {FORGOTTEN_TOO}"
+        checkup.findings.append(Finding("database", f"{home.database} is gone, and the copies are there", remedy))
+        return checkup
+    if damage:
+        checkup.findings.append(Finding("database", "; ".join(damage[:3]), RECOVER))
+        return checkup
+    with Store.open(home.database) as store, store.leases.hold(ARCHIVER, _PATIENCE):
+        _Fsck(home, store, checkup, report, model or DEFAULT_MODEL, exclusion, repair=repair).run()
+    return checkup
+
+
+def damage_of(home: Home) -> list[str]:
+    """What SQLite finds wrong with the database, to which nothing is written; raises `StoreMissing`."""
+    try:
+        with Store.look(home.database) as store:
+            return store.integrity.damage()
+    except StoreCorrupt as problem:
+        return [str(problem)]
+
+
+class _Fsck:
+    """One look at everything, part by part."""
+
+    def __init__(
+        self,
+        home: Home,
+        store: Store,
+        checkup: Checkup,
+        report: Reporter,
+        model: str,
+        exclusion: Exclusion,
+        *,
+        repair: bool,
+    ) -> None:
+        self._home, self._store, self._checkup, self._report = home, store, checkup, report
+        self._model, self._exclusion, self._repair = model, exclusion, repair
+        self._raw = RawArchive(home.archive)
+        self._comparable = True
+        """Whether rows can be read, so that copies and index can be held against them."""
+
+    def run(self) -> None:
+        for check in (self._references, self._parsed, self._learned, self._memories):
+            self._checkup.findings.extend(check())
+        for check in (self._copies, self._index) if self._comparable else ():
+            self._checkup.findings.extend(check())
+
+    def _references(self) -> Iterator[Finding]:
+        integrity = self._store.integrity
+        for table, count in integrity.dangling().items():
+            problem = f"{count} rows of {table} refer to what does not exist"
+            yield Finding("database", problem, "Please report this; search and read still work.")
+        bodiless = integrity.bodiless()
+        if bodiless:
+            yield self._mended("database", f"{len(bodiless)} items are empty", lambda: integrity.remove(bodiless))
+
+    def _parsed(self) -> Iterator[Finding]:
+        """What was read of copies; it is read again where it is not what it should be."""
+        wrong = self._store.integrity.unparsed() or self._store.integrity.misplaced()
+        self._checkup.compared["sources"] = len(self._store.sources.all()) if not wrong else 0
+        if not wrong:
+            return
+        problem = f"what was read of {len(wrong)} copies does not add up"
+        if not self._repair:
+            self._comparable = False
+            yield Finding("database", problem, REPAIR)
+            return
+        with self._store.transaction():
+            self._store.integrity.reread(wrong)
+        tally = self._reread()
+        left = self._store.integrity.unparsed() | self._store.integrity.misplaced()
+        for unread in tally.problems:
+            yield Finding("copies", str(unread), unread.hint or "Restore this copy from a backup.")
+        yield Finding("database", problem, "" if not left else "Please report this.", repaired=not left)
+
+    def _reread(self) -> Pass:
+        key = self._home.key()
+        oblivion = Oblivion(self._store, key)
+        boundaries = Boundaries(self._home.root, Redactor(key), self._exclusion, oblivion)
+        tally = Pass()
+        Rereading(self._store, self._raw, boundaries).run(tally, self._stage("Reading"), float("inf"))
+        return tally
+
+    def _learned(self) -> Iterator[Finding]:
+        integrity = self._store.integrity
+        unproven, misshapen = integrity.unproven(), integrity.misshapen()
+        if unproven:
+            self._comparable &= self._repair
+            problem = f"{len(unproven)} observations have evidence that is not in their copies"
+            yield self._mended("observations", problem, lambda: integrity.unlearn(unproven), _NEXT)
+        if misshapen:
+            problem = f"the vectors of {len(misshapen)} items are of another size than the others"
+            yield self._mended("vectors", problem, lambda: integrity.reembed(misshapen), _NEXT)
+
+    def _memories(self) -> Iterator[Finding]:
+        wrong = self._store.integrity.mistagged()
+        if wrong:
+            yield self._mended("memories", f"{wrong} tags are not those of their memories", self._store.integrity.retag)
+
+    def _copies(self) -> Iterator[Finding]:
+        inspection = Inspection(self._store, self._raw)
+        self._checkup.compared["copies"] = len(self._store.sources.all())
+        for fault in inspection.faults(self._stage("Copies")):
+            place = self._raw.root / fault.source.archived
+            repaired = self._repair and _recopied(inspection, fault.source)
+            remedy = f"`palaver read` shows what is left of it. Restore {place} from a backup, if there is one."
+            if not self._repair:
+                remedy = f"{REPAIR} It copies anew what the agent still has."
+            elif repaired:
+                remedy = "The damaged copy was kept beside it."
+            yield Finding("copies", f"{place}: {fault.reason}", remedy, repaired=repaired)
+        strays, unfinished = inspection.strays(), inspection.unfinished()
+        if strays:
+            problem = f"{len(strays)} copies are not in the database, such as {strays[0]}"
+            yield Finding("copies", problem, "Run `palaver rebuild --from-archive` to take them up.")
+        if unfinished:
+            problem = f"{unfinished} files were left unfinished by a process that was killed"
+            yield self._mended("copies", problem, inspection.clear)
+
+    def _index(self) -> Iterator[Finding]:
+        generations = Generations(self._home.index)
+        found = Comparison(self._store, generations).run(self._stage("Index"))
+        self._checkup.compared["entries"], self._checkup.compared["vectors"] = found.entries, found.vectors
+        if found.ill_embedded:
+            problem = f"{len(found.ill_embedded)} items do not have the vectors of what they say"
+            yield self._mended("vectors", problem, lambda: self._store.integrity.reembed(found.ill_embedded), _NEXT)
+        left = found.differences
+        if left and self._repair:
+            # No model is loaded: vectors are rows, and nothing is embedded here.
+            Indexer(self._store, generations, load(self._model)).rebuild(self._stage("Rebuilding"), _PATIENCE)
+            left = Comparison(self._store, generations).run(self._stage("Index")).differences
+        for problem in found.differences:
+            remedy = "Please report this; search finds it all the same." if self._repair else REPAIR
+            yield Finding("index", problem, remedy if left else "", repaired=not left)
+
+    def _mended(self, part: str, problem: str, mend: Callable[[], None], remedy: str = "") -> Finding:
+        if not self._repair:
+            return Finding(part, problem, REPAIR)
+        with self._store.transaction():
+            mend()
+        return Finding(part, problem, remedy, repaired=True)
+
+    def _stage(self, name: str) -> Callable[[int, int], None]:
+        return lambda done, total: self._report(name, done, total)
+
+
+def _recopied(inspection: Inspection, source: Source) -> bool:
+    try:
+        return inspection.recopy(source)
+    except (SourceUnreadable, OSError):
+        return False

@@ -1,0 +1,104 @@
+"""Rebuilding: the index made anew from the store, and the store from the copies."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from ...archiver.copies.inspection import names
+from ...archiver.copies.raw import RawArchive
+from ...archiver.copies.recovery import Recovery
+from ...archiver.forget.erasing import Erasing
+from ...archiver.forget.oblivion import Oblivion
+from ...archiver.intake.ingest import Ingest
+from ...archiver.intake.rereading import Rereading
+from ...archiver.intake.transcripts import Transcript
+from ...archiver.parse.reading import Boundaries
+from ...archiver.privacy.exclusion import Exclusion
+from ...archiver.redaction import Redactor
+from ...archiver.store import ARCHIVER, Store
+from ...core.checkup import Finding, Rebuilt
+from ...core.errors import SourceUnreadable, StoreCorrupt, StoreMissing
+from ...core.home import Home
+from ...core.progress import Reporter, silent
+from ...core.report import Pass
+from ...search.embedder import DEFAULT_MODEL, load
+from ...search.generation import Generations
+from ...search.indexer import Indexer
+from ..stage import observe_pending
+from .fsck import RECOVER, damage_of
+
+_PATIENCE: Final = 30.0
+"""Seconds to wait for another process that writes."""
+
+
+def rebuild_index(home: Home, model: str | None = None, report: Reporter = silent) -> Rebuilt:
+    """Make the index anew from the store, without a model. Raises `StoreMissing`, `LeaseHeld`, `IndexUnwritable`."""
+    with Store.open(home.database) as store:
+        return _index(home, store, model, report)
+
+
+def rebuild_from_archive(
+    home: Home,
+    transcripts: Iterable[Transcript],
+    model: str | None = None,
+    report: Reporter = silent,
+    exclude: Sequence[str] = (),
+    *,
+    mask: bool = False,
+) -> Rebuilt:
+    """Read every copy again, those without a row among them, then make the index anew.
+
+    Without a database one is made; `transcripts`, the files that agents still have, tell where copies come from. What
+    was learned and embedded is kept where it still holds. A database that is damaged is left alone: raises
+    `StoreCorrupt`. Can be interrupted: the next pass goes on. `exclude` and `mask` are those of `Pipeline`.
+    """
+    exclusion = Exclusion(exclude)
+    if not home.database.exists() and not any(names(home.archive)):
+        raise StoreMissing(home.root)
+    damage = damage_of(home) if home.database.exists() else []
+    if damage:
+        raise StoreCorrupt(f"{home.database}: {damage[0]}", hint=RECOVER)
+    home.make()
+    with Store.create(home.database) as store:
+        with store.leases.hold(ARCHIVER, _PATIENCE):
+            ingest = Ingest(store, RawArchive(home.archive), exclusion, mask=mask)
+            reread, recovered, problems = _read_all(home, store, ingest, exclusion, transcripts, report)
+        observe_pending(store, _stage(report, "Observing"))
+        made = _index(home, store, model, report)
+    return Rebuilt(made.generation, made.entries, made.vectors, reread, recovered, problems)
+
+
+def _read_all(
+    home: Home,
+    store: Store,
+    ingest: Ingest,
+    exclusion: Exclusion,
+    transcripts: Iterable[Transcript],
+    report: Reporter,
+) -> tuple[int, int, list[Finding]]:
+    raw = RawArchive(home.archive)
+    oblivion = Oblivion(store, home.key())
+    boundaries = Boundaries(home.root, Redactor(home.key()), exclusion, oblivion)
+    again = Pass(problems=Erasing(store, raw).finish())
+    with store.transaction():
+        store.sources.outdate()
+    Rereading(store, raw, boundaries).run(again, _stage(report, "Reading"), float("inf"))
+    taken = ingest.run(transcripts, _stage(report, "Archiving"))
+    recovered = Recovery(store, raw, boundaries).run(_stage(report, "Recovering"))
+    problems = [*again.problems, *taken.problems, *recovered.problems]
+    return again.reread, recovered.changed, [_finding(problem) for problem in problems]
+
+
+def _index(home: Home, store: Store, model: str | None, report: Reporter) -> Rebuilt:
+    indexer = Indexer(store, Generations(home.index), load(model or DEFAULT_MODEL))
+    made = indexer.rebuild(_stage(report, "Rebuilding"), _PATIENCE)
+    with store.transaction():
+        store.stages.note("publish")
+    return Rebuilt(made.folder.name, made.manifest.entries, made.manifest.vectors)
+
+
+def _finding(problem: SourceUnreadable) -> Finding:
+    return Finding("copies", str(problem), problem.hint or "It was left as it is; everything else was read.")
+
+
+def _stage(report: Reporter, name: str) -> Callable[[int, int], None]:
+    return lambda done, total: report(name, done, total)

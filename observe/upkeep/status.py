@@ -1,0 +1,60 @@
+"""The state of the archive: what is kept, what became of every line, and how far each stage is."""
+
+from ...archiver.parse.parsing import PARSED, REPEATED
+from ...archiver.store import WATCHER, Store
+from ...core.errors import IndexDamaged
+from ...core.home import Home
+from ...core.report import Status
+from ...search.embedder import DEFAULT_MODEL, load
+from ...search.generation import Generations
+from .. import rules
+
+
+def status_of(home: Home, model: str | None = None) -> Status:
+    """The state of the archive in this home; raises `StoreMissing`."""
+    with Store.open(home.database) as store:
+        return state_of(home, store, Generations(home.index), model)
+
+
+def state_of(home: Home, store: Store, generations: Generations, model: str | None = None) -> Status:
+    """The state of an archive that is open, perhaps only to be looked at."""
+    files, size, lines, pending = store.sources.totals()
+    coverage = store.sources.coverage()
+    index, lag = _index(store, generations)
+    return Status(
+        home=home.root,
+        files=files,
+        size=size,
+        lines=lines,
+        parsed=coverage.pop(PARSED, 0),
+        repeated=coverage.pop(REPEATED, 0),
+        skipped=dict(coverage.most_common()),
+        pending_bytes=pending,
+        sessions=store.sessions.count(),
+        exchanges=store.exchanges.count(),
+        unobserved=store.exchanges.count_unobserved(rules.VERSION),
+        observations=store.observations.count_by_type(),
+        unembedded=store.vectors.count_unembedded(load(model or DEFAULT_MODEL).name),
+        index=index,
+        index_lag=lag,
+        unaccounted=store.sources.unaccounted(),
+        problems=store.sources.problems(),
+        refused=store.observations.count_refused(),
+        watcher=store.leases.holder(WATCHER),
+        stages=store.stages.all(),
+    )
+
+
+def _index(store: Store, generations: Generations) -> tuple[str, int]:
+    last = store.changes.last()
+    try:
+        current = generations.current()
+    except IndexDamaged as damage:
+        return f"damaged ({damage}), searched from the archive until it is rebuilt", last
+    if current is None:
+        return "not built yet, searched from the archive", last
+    if not current.manifest.is_of(store):
+        return "of another archive, searched from this one until it is rebuilt", last
+    return f"{current.folder.name}, {current.manifest.entries} entries, {current.manifest.vectors} vectors", (
+        last - current.manifest.watermark
+    )

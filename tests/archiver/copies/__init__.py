@@ -1,0 +1,1 @@
+"""Is archiver/copies true to its word?"""

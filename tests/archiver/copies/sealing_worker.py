@@ -1,0 +1,58 @@
+"""A process that changes the forms of copies, for tests that kill it.
+
+sealing_worker.py seal|unseal ROOT NAME N      one copy
+sealing_worker.py pass FOLDER HOME N           a pass that takes transcripts up and seals what is quiet
+
+Each is killed before its N-th change of the disk, and prints how many there were when it is not.
+"""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from types import FrameType
+
+from palaver.archiver.copies.forms import Copy
+
+CHANGES = {"fsync", "link", "mkdir", "open", "remove", "rename", "replace", "rmdir", "unlink", "write"}
+
+
+def fused(work: Callable[[], object], fuse: int) -> int:
+    changes = count(1)
+
+    def burn(_frame: FrameType, event: str, called: object) -> None:
+        if event == "c_call" and getattr(called, "__name__", "") in CHANGES and next(changes) == fuse:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.setprofile(burn)
+    sys.setprofile(burn)
+    work()
+    sys.setprofile(None)
+    return next(changes) - 1
+
+
+def take_up_and_seal(folder: Path, root: Path) -> None:
+    from palaver.archiver.copies.raw import RawArchive
+    from palaver.archiver.copies.sealing import Sealer
+    from palaver.archiver.intake.ingest import Ingest
+    from palaver.archiver.intake.transcripts import in_paths
+    from palaver.archiver.store import Store
+    from palaver.core.home import Home
+
+    home = Home(root)
+    with Store.create(home.database) as store:
+        raw = RawArchive(home.archive)
+        Ingest(store, raw).run(in_paths([folder]))
+        Sealer(store, raw).run()
+
+
+if __name__ == "__main__":
+    work, first, second, fuse = sys.argv[1:]
+    if work == "pass":
+        print(fused(lambda: take_up_and_seal(Path(first), Path(second)), int(fuse)))
+    else:
+        copy = Copy(Path(first), second)
+        print(fused(copy.seal if work == "seal" else copy.unseal, int(fuse)))

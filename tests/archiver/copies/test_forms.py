@@ -1,0 +1,152 @@
+"""Copies: two forms of one file, and no moment at which a byte of it is nowhere."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.copies import forms as copies
+from palaver.archiver.copies.forms import SEALED, UNFINISHED, Copy
+from palaver.archiver.copies.seekable import FRAME, Seekable
+from palaver.core.errors import CopyDamaged
+
+WORKER = Path(__file__).with_name("sealing_worker.py")
+NAME = "agent/shop/one.jsonl"
+DATA = b"".join(b'{"line": %d, "text": "%d"}\n' % (line, line * line) for line in range(30_000))
+
+
+def written(root: Path, data: bytes = DATA) -> Copy:
+    copy = Copy(root, NAME)
+    copy.plain.parent.mkdir(parents=True, exist_ok=True)
+    copy.plain.write_bytes(data)
+    return copy
+
+
+def content(copy: Copy) -> bytes:
+    with copy.open() as file:
+        return file.read()
+
+
+def files(root: Path) -> set[str]:
+    return {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("data", [b"", b"one", DATA], ids=["empty", "short", "long"])
+def test_there_and_back(tmp_path: Path, data: bytes) -> None:
+    """Sealed or plain, it is one file with the same bytes and the same size, closed to others."""
+    copy = written(tmp_path, data)
+
+    before, after = copy.seal()
+    assert (before, after) == (len(data), copy.sealed.stat().st_size)
+    assert files(tmp_path) == {NAME + SEALED}
+    assert (content(copy), copy.size()) == (data, len(data))
+    assert copy.sealed.stat().st_mode & 0o077 == 0
+
+    copy.unseal()
+    assert files(tmp_path) == {NAME}
+    assert (content(copy), copy.size()) == (data, len(data))
+    assert copy.plain.stat().st_mode & 0o077 == 0
+
+
+def test_a_copy_that_is_not_there_has_nothing(tmp_path: Path) -> None:
+    """Nothing is made of nothing."""
+    copy = Copy(tmp_path, NAME)
+
+    assert copy.size() == 0
+    copy.unseal()
+    with pytest.raises(FileNotFoundError):
+        copy.open()
+
+
+def test_who_reads_goes_on_reading(tmp_path: Path) -> None:
+    """A reader keeps what it opened while the form changes under it."""
+    copy = written(tmp_path)
+    with copy.open() as plain:
+        plain.read(100)
+        copy.seal()
+        with copy.open() as sealed:
+            sealed.read(100)
+            copy.unseal()
+            assert sealed.read() == plain.read() == DATA[100:]
+
+
+def test_a_form_that_comes_between_two_looks_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy that is unsealed just when it is looked for is never taken for missing."""
+    copy = written(tmp_path)
+    copy.seal()
+
+    def late(path: Path) -> Seekable:
+        monkeypatch.setattr(copies, "Seekable", Seekable)
+        copy.unseal()
+        return Seekable(path)
+
+    monkeypatch.setattr(copies, "Seekable", late)
+    assert content(copy) == DATA
+    assert copy.plain.exists()
+
+
+@pytest.mark.parametrize("place", [10, -3])
+def test_what_reads_back_differently_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int) -> None:
+    """A disk that garbles what is written costs no byte: the plain form stays."""
+    copy, sync = written(tmp_path), os.fsync
+
+    def garble(descriptor: int) -> None:
+        sync(descriptor)
+        path = next((tmp_path / UNFINISHED).iterdir(), None)
+        if path is not None:
+            data = bytearray(path.read_bytes())
+            data[place] ^= 1
+            path.write_bytes(data)
+
+    monkeypatch.setattr(os, "fsync", garble)
+    with pytest.raises(CopyDamaged):
+        copy.seal()
+    assert files(tmp_path) == {NAME}
+    assert content(copy) == DATA
+
+
+def test_a_damaged_form_is_not_unsealed(tmp_path: Path) -> None:
+    """What cannot be read whole stays sealed, and can be set aside so that the agent's file takes its place."""
+    copy = written(tmp_path)
+    copy.seal()
+    data = bytearray(copy.sealed.read_bytes())
+    data[200] ^= 1
+    copy.sealed.write_bytes(data)
+
+    with pytest.raises(CopyDamaged, match=f"bytes 0-{FRAME - 1} of the content"):
+        copy.unseal()
+    assert files(tmp_path) == {NAME + SEALED}
+    copy.set_aside()
+    assert files(tmp_path) == {f"{NAME}{SEALED}.damaged"}
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("work", ["seal", "unseal"])
+def test_killed_at_any_moment_the_copy_is_whole(tmp_path: Path, work: str) -> None:
+    """Killed before any of the things it does to the disk, a process leaves every byte; the next completes the work."""
+    changes = int(run(work, tmp_path / "calm", 0).stdout)
+    assert changes >= 6
+    for point in range(changes):
+        root = tmp_path / str(point)
+        assert run(work, root, point + 1).returncode == -signal.SIGKILL
+        copy = Copy(root, NAME)
+        assert content(copy) == DATA
+        assert copy.size() == len(DATA)
+
+        if copy.plain.exists():
+            copy.seal()
+        assert content(copy) == DATA
+        copy.unseal()
+        assert files(root) - {name for name in files(root) if name.startswith(UNFINISHED)} == {NAME}
+        assert content(copy) == DATA
+
+
+def run(work: str, root: Path, fuse: int) -> subprocess.CompletedProcess[bytes]:
+    """A worker that seals a copy, or unseals one that is sealed already."""
+    copy = written(root)
+    if work == "unseal":
+        copy.seal()
+    return subprocess.run([sys.executable, WORKER, work, root, NAME, str(fuse)], check=False, capture_output=True)

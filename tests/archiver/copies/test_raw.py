@@ -1,0 +1,384 @@
+"""The raw archive: copies are exact, only ever grow, and are the only files a caller's path can reach."""
+
+import os
+import stat
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from palaver.archiver.copies.forms import SEALED, Copy
+from palaver.archiver.copies.raw import Copied, RawArchive, Stat
+from palaver.archiver.store import Source
+from palaver.core.errors import PathOutsideArchive, SourceUnreadable
+
+from ...shared import SHARED
+
+NAME = "claude-code/shop/one.jsonl"
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> RawArchive:
+    return RawArchive(tmp_path / "archive")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "one.jsonl"
+    path.write_bytes(b"one\n")
+    return path
+
+
+def source(path: Path, copied: Copied, archived: str = NAME) -> Source:
+    """What a row would hold after this copy."""
+    found = copied.stat
+    return Source("agent", path, archived, found.device, found.inode, found.mtime, found.size, copied.head, copied.tail)
+
+
+def content(raw: RawArchive, archived: str = NAME) -> bytes:
+    with raw.open(archived) as copy:
+        return copy.read()
+
+
+@given(st.lists(st.binary(max_size=9000), min_size=1, max_size=4))
+@example([b"", b"a" * 5000, b"b" * 5000])
+def test_a_copy_follows_its_file_byte_for_byte(pieces: list[bytes]) -> None:
+    """However a file grows, its copy is equal, the file is unchanged to it, and then again its continuation."""
+    with TemporaryDirectory() as root:
+        raw, path = RawArchive(Path(root, "archive")), Path(root, "file")
+        path.write_bytes(b"")
+        for piece in pieces:
+            with path.open("ab") as file:
+                file.write(piece)
+            copied = raw.copy(path, NAME)
+
+            assert content(raw) == path.read_bytes()
+            assert copied.stat == Stat.of(path)
+            assert raw.is_unchanged(source(path, copied), Stat.of(path))
+            assert raw.is_continued(source(path, copied))
+
+
+@pytest.mark.parametrize("size", [0, 1, 4095, 4096, 4097, 8192, 9000])
+def test_a_rewrite_at_either_end_is_no_continuation(raw: RawArchive, file: Path, size: int) -> None:
+    """A changed first or last byte, or a missing one, tells a rewrite from an append."""
+    data = bytes(number % 251 for number in range(size))
+    file.write_bytes(data)
+    known = source(file, raw.copy(file, NAME))
+    file.write_bytes(data + b"more")
+    assert raw.is_continued(known)
+
+    for changed in {b"?" + data[1:] + b"more", data[:-1] + b"?more", data[:-1]} if size else ():
+        file.write_bytes(changed)
+        assert not raw.is_continued(known)
+
+
+def test_a_file_that_cannot_be_read_is_not_given_up(raw: RawArchive, file: Path) -> None:
+    """While a file is away nobody can say that it was rewritten."""
+    known = source(file, raw.copy(file, NAME))
+    file.unlink()
+
+    assert raw.is_continued(known)
+
+
+def test_a_touched_or_replaced_file_is_not_unchanged(raw: RawArchive, file: Path) -> None:
+    """Another time, length or inode, or a copy that lost something, is reason enough to look again."""
+    known = source(file, raw.copy(file, NAME))
+    found = Stat.of(file)
+    assert raw.is_unchanged(known, found)
+
+    for other in (
+        Stat(found.device + 1, found.inode, found.mtime, found.size),
+        Stat(found.device, found.inode + 1, found.mtime, found.size),
+        Stat(found.device, found.inode, found.mtime + 1, found.size),
+        Stat(found.device, found.inode, found.mtime, found.size + 1),
+    ):
+        assert not raw.is_unchanged(known, other)
+    (raw.root / NAME).write_bytes(b"")
+    assert not raw.is_unchanged(known, found)
+
+
+def test_a_copy_never_loses_a_byte(raw: RawArchive, file: Path) -> None:
+    """Copying a file that became shorter leaves the copy as long as it was."""
+    raw.copy(file, NAME)
+    file.write_bytes(b"on")
+    copied = raw.copy(file, NAME)
+
+    assert content(raw) == b"one\n"
+    assert copied.stat.size == 4
+
+
+def test_copies_are_closed_to_others(raw: RawArchive, file: Path) -> None:
+    """Nobody but their owner may read copies."""
+    raw.copy(file, NAME)
+
+    assert stat.S_IMODE((raw.root / NAME).stat().st_mode) == 0o600
+
+
+def test_a_file_that_vanished_is_reported(raw: RawArchive, tmp_path: Path) -> None:
+    """The error names the file and says what happened; no empty copy is left."""
+    with pytest.raises(SourceUnreadable, match="gone: deleted before it could be copied"):
+        raw.copy(tmp_path / "gone", NAME)
+    assert not raw.root.exists()
+
+
+def test_no_room_is_an_error_of_that_file(raw: RawArchive, file: Path) -> None:
+    """A copy that cannot be written says why."""
+    (raw.root / NAME).mkdir(parents=True)
+
+    with pytest.raises(SourceUnreadable, match="directory"):
+        raw.copy(file, NAME)
+
+
+def test_a_name_is_free_unless_it_belongs_to_another(raw: RawArchive, file: Path) -> None:
+    """Taken names and copies of other content get a number; a copy that the file continues is taken up again."""
+    assert raw.free_name(NAME, set(), file) == NAME
+    assert raw.free_name(NAME, {NAME, "claude-code/shop/one~2.jsonl"}, file) == "claude-code/shop/one~3.jsonl"
+
+    raw.copy(file, NAME)
+    file.write_bytes(b"one\ntwo\n")
+    assert raw.free_name(NAME, set(), file) == NAME
+
+    file.write_bytes(b"other\n")
+    assert raw.free_name(NAME, set(), file) == "claude-code/shop/one~2.jsonl"
+
+    file.write_bytes(b"on")
+    assert raw.free_name(NAME, set(), file) == "claude-code/shop/one~2.jsonl"
+
+
+def sealed(raw: RawArchive, file: Path, data: bytes = b"one\n") -> Source:
+    """A copy of this content that was sealed."""
+    file.write_bytes(data)
+    known = source(file, raw.copy(file, NAME))
+    Copy(raw.root, NAME).seal()
+    return known
+
+
+def test_a_sealed_copy_is_what_it_was(raw: RawArchive, file: Path) -> None:
+    """Its name, its content and what is known of its file do not change by sealing."""
+    known = sealed(raw, file)
+
+    assert raw.is_unchanged(known, Stat.of(file))
+    assert raw.is_continued(known)
+    assert content(raw) == b"one\n"
+    assert raw.relative(NAME) == raw.relative(str(raw.root / NAME)) == raw.relative(NAME + SEALED) == NAME
+    assert raw.free_name(NAME, set(), file) == NAME
+    assert raw.damage(NAME) == []
+
+
+def test_a_file_that_was_only_touched_leaves_its_copy_sealed(raw: RawArchive, file: Path) -> None:
+    """Nothing new in a file is no reason to unseal it."""
+    known = sealed(raw, file, b"a" * 9000)
+    file.touch()
+
+    copied = raw.copy(file, NAME)
+    assert (copied.head, copied.tail, copied.stat) == (known.head, known.tail, Stat.of(file))
+    assert not (raw.root / NAME).exists()
+
+
+def test_a_sealed_copy_goes_on_when_its_file_does(raw: RawArchive, file: Path) -> None:
+    """After weeks a session is resumed: its copy is plain again and holds all of it."""
+    known = sealed(raw, file)
+    with file.open("ab") as more:
+        more.write(b"two\n")
+
+    assert not raw.is_unchanged(known, Stat.of(file))
+    assert raw.is_continued(known)
+    copied = raw.copy(file, NAME)
+    assert copied.stat == Stat.of(file)
+    assert (raw.root / NAME).read_bytes() == b"one\ntwo\n"
+    assert not (raw.root / (NAME + SEALED)).exists()
+
+
+def test_a_rewritten_file_leaves_a_sealed_copy_alone(raw: RawArchive, file: Path) -> None:
+    """What a file said before it was rewritten stays sealed under its name; the new content gets another."""
+    known = sealed(raw, file)
+    file.write_bytes(b"other\n")
+
+    assert not raw.is_continued(known)
+    assert raw.free_name(NAME, set(), file) == "claude-code/shop/one~2.jsonl"
+    assert content(raw) == b"one\n"
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "emptied"])
+@pytest.mark.parametrize("more", [b"", b"two\n"])
+def test_a_damaged_copy_is_made_again_while_its_file_is_there(
+    raw: RawArchive, file: Path, damage: str, more: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The agent's file still holds everything: it is copied again, and the damaged copy is kept beside."""
+    known = sealed(raw, file)
+    path = raw.root / (NAME + SEALED)
+    data = path.read_bytes()
+    broken = {"cut": data[:-5], "flipped": data[:-20] + b"?" + data[-19:], "emptied": b""}[damage]
+    path.write_bytes(broken)
+    with file.open("ab") as grown:
+        grown.write(more)
+
+    assert raw.damage(NAME)
+    assert not raw.is_unchanged(known, Stat.of(file))
+    assert raw.is_continued(known)
+    raw.copy(file, NAME)
+    assert content(raw) == b"one\n" + more
+    assert path.with_name(f"{path.name}.damaged").read_bytes() == broken
+    assert "kept beside" in caplog.text
+
+
+def test_a_damaged_copy_is_never_taken_up(raw: RawArchive, file: Path) -> None:
+    """Nobody can say that a file continues what cannot be read: it gets a name of its own."""
+    sealed(raw, file)
+    (raw.root / (NAME + SEALED)).write_bytes(b"")
+
+    assert raw.free_name(NAME, set(), file) == "claude-code/shop/one~2.jsonl"
+
+
+def test_a_name_that_looks_sealed_is_never_given(raw: RawArchive, file: Path) -> None:
+    """The name of a sealed form belongs to its copy alone."""
+    assert raw.free_name(NAME + SEALED, set(), file) == "claude-code/shop/one.jsonl.sealed~2.zst"
+
+
+@pytest.mark.parametrize("form", ["plain", "sealed"])
+def test_lines_are_read_from_any_place_before_them(raw: RawArchive, file: Path, form: str) -> None:
+    """By number, whatever line before them is known to begin where."""
+    lines = [b"%d\n" % number for number in range(1, 1001)]
+    file.write_bytes(b"".join(lines))
+    raw.copy(file, NAME)
+    if form == "sealed":
+        Copy(raw.root, NAME).seal()
+
+    for first, last in ((1, 1), (500, 600), (1000, 1000), (999, 2000)):
+        for near in {1, first // 2 + 1, first}:
+            place = (near, len(b"".join(lines[: near - 1])))
+            assert list(raw.lines(NAME, first, last, place)) == lines[first - 1 : last]
+
+
+@pytest.fixture
+def inside(raw: RawArchive, file: Path) -> Path:
+    """A copy, with a secret outside the archive and links to it within."""
+    raw.copy(file, NAME)
+    secret = raw.root.parent / "secret"
+    secret.mkdir()
+    (secret / "key").write_bytes(b"key")
+    (raw.root / "claude-code" / "out").symlink_to(secret)
+    (raw.root / "claude-code" / "key.jsonl").symlink_to(secret / "key")
+    (raw.root / "claude-code" / "within.jsonl").symlink_to(raw.root / NAME)
+    (raw.root / "claude-code" / "loop").symlink_to(raw.root / "claude-code" / "loop")
+    os.mkfifo(raw.root / "claude-code" / "fifo")
+    return raw.root / NAME
+
+
+def test_a_copy_is_reached_by_its_relative_and_its_whole_path(raw: RawArchive, inside: Path) -> None:
+    """Both ways of naming a file in the archive mean the same file."""
+    assert raw.resolve(NAME) == inside.resolve()
+    assert raw.resolve(str(inside)) == inside.resolve()
+    assert raw.relative(str(inside)) == raw.relative(NAME) == NAME
+
+
+def test_an_archive_behind_a_link_is_reached(raw: RawArchive, inside: Path, tmp_path: Path) -> None:
+    """A home that is itself a link, as on machines where the temporary folder is one, serves its files."""
+    (tmp_path / "link").symlink_to(raw.root)
+    linked = RawArchive(tmp_path / "link")
+
+    assert linked.relative(NAME) == NAME
+    assert linked.relative(str(tmp_path / "link" / NAME)) == NAME
+    assert linked.relative(str(inside)) == NAME
+    with pytest.raises(PathOutsideArchive):
+        linked.resolve(str(tmp_path / "link" / "claude-code" / "within.jsonl"))
+
+
+REFUSED = [
+    "",
+    ".",
+    "/",
+    "claude-code",
+    "claude-code/shop/",
+    "claude-code/shop/missing.jsonl",
+    f"{NAME}/x",
+    "claude-code/out/key",
+    "claude-code/key.jsonl",
+    "claude-code/within.jsonl",
+    "claude-code/loop",
+    "claude-code/loop/x",
+    "claude-code/fifo",
+    "claude-code/../claude-code/shop/one.jsonl",
+    "../archive/claude-code/shop/one.jsonl",
+    "../secret/key",
+    "claude-code/../../secret/key",
+    "/etc/passwd",
+    "//etc/passwd",
+    "~/.ssh/id_rsa",
+    f"{NAME}\0",
+    f"{NAME}\0.jsonl",
+    "\0",
+    "a" * 300,
+    "a/" * 3000,
+    "x" * 100_000,
+    "\ud800",
+    "claude-code\\shop\\one.jsonl",
+    "claude-code%2Fshop%2Fone.jsonl",
+    "file:///etc/passwd",
+]
+
+
+@pytest.mark.parametrize("path", REFUSED, ids=range(len(REFUSED)))
+def test_nothing_else_is_reached(raw: RawArchive, inside: Path, path: str) -> None:
+    """Paths that leave the archive, links, folders, special files and broken names all get the same answer."""
+    assert inside.exists()
+    for asked in (path, f"{raw.root}/{path}"):
+        with pytest.raises(PathOutsideArchive) as refused:
+            raw.resolve(asked)
+        assert str(refused.value) == f"File not found: {asked}"
+
+
+def test_an_archive_that_does_not_exist_holds_nothing(raw: RawArchive) -> None:
+    """Before the first copy every path gets the usual answer."""
+    with pytest.raises(PathOutsideArchive):
+        raw.resolve(NAME)
+
+
+def traversals() -> Iterator[str]:
+    with tarfile.open(SHARED / "hostile" / "payloads.tar.gz") as archive:
+        for member in archive:
+            if member.isfile() and "/directory-traversal/" in member.name:
+                file = archive.extractfile(member)
+                assert file is not None
+                yield from file.read().decode("utf-8", "surrogateescape").splitlines()
+
+
+@pytest.mark.skipif(not (SHARED / "hostile" / "payloads.tar.gz").exists(), reason="needs the list of payloads")
+def test_published_traversals_reach_nothing(raw: RawArchive, inside: Path) -> None:
+    """No payload of the public lists leads out of the archive, whatever file it asks for."""
+    assert inside.exists()
+    payloads = list(traversals())
+    assert len(payloads) > 1000
+    for payload in payloads:
+        for wanted in ("etc/passwd", "secret/key"):
+            asked = payload.replace("{FILE}", wanted)
+            for path in (asked, f"claude-code/{asked}", f"{raw.root}/{asked}"):
+                with pytest.raises(PathOutsideArchive):
+                    raw.resolve(path)
+
+
+steps = st.sampled_from(
+    ["..", ".", "", "claude-code", "shop", "one.jsonl", "out", "key", "within.jsonl", "secret", "archive", "~", "\0"]
+)
+
+
+@given(st.lists(steps, max_size=8).map("/".join) | st.text(max_size=30), st.booleans())
+def test_whatever_is_reached_is_a_copy(path: str, whole: bool) -> None:
+    """For any path at all: either the one answer, or a plain file of the archive under its own name."""
+    with TemporaryDirectory() as folder:
+        raw, secret = RawArchive(Path(folder, "archive")), Path(folder, "secret")
+        secret.mkdir()
+        (secret / "key").write_bytes(b"key")
+        raw.copy(secret / "key", NAME)
+        (raw.root / "claude-code" / "out").symlink_to(secret)
+        asked = f"{raw.root}/{path}" if whole else path
+        try:
+            found = raw.resolve(asked)
+        except PathOutsideArchive:
+            return
+        assert found == (raw.root / NAME).resolve()
+        assert ".." not in Path(asked).parts

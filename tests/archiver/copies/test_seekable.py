@@ -1,0 +1,200 @@
+"""The seekable form: what is packed comes back, any part of it alone, and damage costs no more than it touches."""
+
+import io
+import os
+import random
+import shutil
+import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver.archiver.copies import seekable
+from palaver.archiver.copies.seekable import FRAME, Seekable, pack
+from palaver.core.errors import CopyDamaged
+
+from ...shared import SAMPLES
+
+
+def made(path: Path, data: bytes) -> Path:
+    with path.open("wb") as target:
+        pack(io.BytesIO(data), target)
+    return path
+
+
+def numbered(frames: float, seed: int = 1) -> bytes:
+    """Lines of many lengths, long enough for so many frames."""
+    chance, lines, size = random.Random(seed), list[bytes](), 0
+    while size < frames * FRAME:
+        lines.append(b"%d %s\n" % (len(lines) + 1, chance.randbytes(chance.choice([0, 3, 200, 9000])).hex().encode()))
+        size += len(lines[-1])
+    return b"".join(lines)
+
+
+@settings(max_examples=60)
+@given(
+    data=st.lists(st.sampled_from([b"", b"\n", b"a", b"\r\n", b"line\n", b"x" * 40])).map(b"".join),
+    places=st.lists(st.integers(0, 400), max_size=5),
+)
+def test_any_part_comes_back(data: bytes, places: list[int]) -> None:
+    """Every byte, and the start of every line, wherever frames happen to end."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(seekable, "FRAME", 16)
+        with Seekable(made(Path(folder, "packed"), data)) as file:
+            assert file.read() == data
+            assert list(file.damage()) == []
+            for place in places:
+                file.seek(place)
+                assert file.read(50) == data[place : place + 50]
+            starts = [0, *(at + 1 for at, byte in enumerate(data) if byte == 10)]
+            assert [file.start_of(line) for line in range(1, len(starts) + 1)] == starts
+
+
+def test_a_file_of_real_size_comes_back(tmp_path: Path) -> None:
+    """Frames of their real size, and a line that fills several of them."""
+    data = numbered(2) + b"x" * (3 * FRAME) + b"\n" + numbered(1)
+    with Seekable(made(tmp_path / "packed", data)) as file:
+        assert file.read() == data
+        assert [file.start_of(line) for line in (1, 50)] == [0, len(b"".join(data.splitlines(keepends=True)[:49]))]
+
+
+@pytest.mark.skipif(shutil.which("zstd") is None, reason="needs zstd")
+def test_zstd_alone_gives_the_file_back(tmp_path: Path) -> None:
+    """An archive that outlives us is read by a common tool."""
+    data = numbered(2.5)
+    path = made(tmp_path / "packed", data)
+
+    assert subprocess.run(["zstd", "-dc", path], check=True, capture_output=True).stdout == data
+
+
+def test_a_part_is_read_without_the_rest(tmp_path: Path) -> None:
+    """A hundred lines in the middle unpack the frames they stand in and no other."""
+    data = numbered(40)
+    lines = data.splitlines(keepends=True)
+    path, middle = made(tmp_path / "packed", data), len(lines) // 2
+    with Seekable(path) as file, pytest.MonkeyPatch.context() as patch:
+        unpacked, read = list[int](), os.pread
+
+        def counted(descriptor: int, count: int, at: int) -> bytes:
+            unpacked.append(at)
+            return read(descriptor, count, at)
+
+        patch.setattr(os, "pread", counted)
+        start = file.start_of(middle)
+        assert start is not None
+        file.seek(start)
+        assert [file.readline() for _ in range(100)] == lines[middle - 1 : middle + 99]
+        assert len(unpacked) <= 2 + sum(map(len, lines[middle - 1 : middle + 99])) // FRAME + 1
+
+
+DATA = numbered(5.5)
+
+
+def readable(path: Path) -> dict[int, bytes]:
+    """What can be read at the start of each frame of DATA."""
+    found: dict[int, bytes] = {}
+    for start in range(0, len(DATA), FRAME):
+        try:
+            with Seekable(path) as file:
+                file.seek(start)
+                found[start] = file.read(100)
+        except CopyDamaged:
+            continue
+    return found
+
+
+def test_a_flipped_bit_is_found_and_costs_one_frame(tmp_path: Path) -> None:
+    """Wherever a bit flips, it is named unless it means nothing; every other frame is read, and nothing false ever."""
+    path = made(tmp_path / "packed", DATA)
+    whole, chance = path.read_bytes(), random.Random(7)
+    places = [*chance.sample(range(len(whole)), 25), *range(len(whole) - 30, len(whole)), *range(12)]
+    for place in places:
+        data = bytearray(whole)
+        data[place] ^= 1 << chance.randrange(8)
+        path.write_bytes(data)
+
+        with Seekable(path) as file:
+            assert list(file.damage()) or file.read() == DATA, place
+        found = readable(path)
+        assert len(found) >= 5, place
+        assert all(content == DATA[start : start + 100] for start, content in found.items()), place
+
+
+def test_a_damaged_frame_is_named_by_line_and_byte(tmp_path: Path) -> None:
+    """The error tells which lines are lost, so that the others can be asked for."""
+    path = made(tmp_path / "packed", DATA)
+    with Seekable(path) as file:
+        at, lines = file.table.at, file.table.lines
+    data = bytearray(path.read_bytes())
+    data[at[2] + 1000] ^= 1
+    path.write_bytes(data)
+
+    with Seekable(path) as file, pytest.raises(CopyDamaged) as refused:
+        file.read()
+    where = f"lines {lines[2] + 1}-{lines[3] + 1}, bytes {2 * FRAME}-{3 * FRAME - 1} of the content are damaged"
+    assert where in str(refused.value)
+    assert refused.value.path == path
+    assert "palaver read" in refused.value.hint
+
+
+@pytest.mark.parametrize("kept", [0, 1, 9, 0.3, 0.6, 0.97, -1, -9, -100])
+def test_a_file_that_was_cut_is_read_to_the_cut(tmp_path: Path, kept: float) -> None:
+    """What is left is read; its end is an error and never looks like the end of the file."""
+    path = made(tmp_path / "packed", DATA)
+    whole = path.read_bytes()
+    with Seekable(path) as file:
+        ends = file.table.at[1:]
+    size = int(kept * len(whole)) if 0 < kept < 1 else int(kept) % len(whole)
+    path.write_bytes(whole[:size])
+
+    assert len(readable(path)) >= sum(end <= size for end in ends)
+    with Seekable(path) as file:
+        assert len(list(file.damage())) >= 1
+        if size < ends[-1]:
+            with pytest.raises(CopyDamaged, match="its end is missing"):
+                file.read()
+        else:
+            assert file.read() == DATA
+
+
+def test_a_lost_table_and_a_broken_frame_keep_the_places_of_the_others(tmp_path: Path) -> None:
+    """Two damages at once: what is behind the broken frame still stands where it stood."""
+    path = made(tmp_path / "packed", DATA)
+    with Seekable(path) as file:
+        at = file.table.at
+    for place in (at[2], at[2] + 5, at[2] + 7, at[3] - 2):
+        data = bytearray(made(path, DATA).read_bytes())
+        data[-5] ^= 1
+        data[place] ^= 0xFF
+        path.write_bytes(data)
+        with Seekable(path) as file:
+            assert file.start_of(2) is None
+        found = readable(path)
+        assert found == {start: DATA[start : start + 100] for start in range(0, len(DATA), FRAME) if start != 2 * FRAME}
+
+
+@pytest.mark.parametrize("data", [b"", b"\0", b"no zstd", b"{}\n" * 1000, b"\x28\xb5\x2f\xfd" * 5], ids=range(5))
+def test_what_was_never_sealed_is_damaged(tmp_path: Path, data: bytes) -> None:
+    """Any other file is refused when it is read."""
+    path = tmp_path / "packed"
+    path.write_bytes(data)
+
+    with pytest.raises(CopyDamaged), Seekable(path) as file:
+        file.read()
+
+
+@pytest.mark.skipif(not SAMPLES.exists(), reason="needs the samples")
+def test_real_transcripts_come_to_a_quarter(tmp_path: Path) -> None:
+    """Together, small files included, the samples need at most 25 % of their bytes, and each comes back."""
+    before = after = 0
+    for number, sample in enumerate(path for path in sorted(SAMPLES.rglob("*.json*")) if path.is_file()):
+        data = sample.read_bytes()
+        path = made(tmp_path / str(number), data)
+        with Seekable(path) as file:
+            assert file.read() == data
+        before += len(data)
+        after += path.stat().st_size
+    assert after <= 0.25 * before

@@ -1,0 +1,1 @@
+"""Is archiver/forget true to its word?"""

@@ -1,0 +1,1 @@
+"""Is archiver/intake true to its word?"""

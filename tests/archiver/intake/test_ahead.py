@@ -1,0 +1,109 @@
+"""Reading ahead: what other processes parse is what this one would have parsed, and nothing depends on them."""
+
+# pyright: reportPrivateUsage=false
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.copies.raw import Copied, RawArchive
+from palaver.archiver.intake import ahead, ingest
+from palaver.archiver.intake.ahead import Ahead, Task
+
+from ..history import History, talk
+
+SESSIONS = 12
+KEY = b"k" * 32
+
+
+@pytest.fixture
+def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[History]:
+    """Some sessions, and every pass worth the help of two processes."""
+    monkeypatch.setattr(ahead, "processors", lambda: 3)
+    monkeypatch.setattr(ingest, "_WORTH_HELP", 0)
+    with History(tmp_path) as made:
+        for number in range(SESSIONS):
+            made.write(talk(f"w{number}", f"x{number}", session=f"s{number}"), f"s{number}", at=number)
+        yield made
+
+
+def _tasks(history: History, copied: bool = True) -> dict[str, tuple[Task, Future[Copied]]]:
+    """A task for each session; its copy is there, or will never be."""
+    tasks = dict[str, tuple[Task, Future[Copied]]]()
+    raw = RawArchive(history.home.archive)
+    for path in sorted(history.folder.rglob("*.jsonl")):
+        copy = Future[Copied]()
+        if copied:
+            copy.set_result(raw.copy(path, path.name))
+        tasks[path.name] = (Task("claude-code", path, raw.root, path.name, KEY), copy)
+    return tasks
+
+
+def test_others_parse_what_this_process_would(history: History) -> None:
+    """An answer from another process equals the task run here."""
+    tasks = _tasks(history)
+    with Ahead(tasks) as parsed:
+        with parsed._news:
+            assert parsed._news.wait_for(lambda: len(parsed._answers) == len(tasks), timeout=60)
+        answers = {name: parsed.take(name) for name in tasks}
+
+    assert answers == {name: task.run() for name, (task, _) in tasks.items()}
+
+
+def test_help_changes_nothing(history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass with other processes leaves what a pass without them leaves, in the same order."""
+    history.ingest()
+    monkeypatch.setattr(ahead, "processors", lambda: 1)
+    with History(tmp_path, "alone") as alone:
+        alone.ingest()
+
+        assert history.dump() == alone.dump()
+
+
+def test_a_process_that_dies_is_not_missed(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a killed process was asked is parsed here."""
+    ask = ahead._Helper.ask
+
+    def killed(helper: ahead._Helper, task: Task) -> ahead.Answer | None:
+        os.kill(helper._process.pid, signal.SIGKILL)
+        return ask(helper, task)
+
+    monkeypatch.setattr(ahead._Helper, "ask", killed)
+    tally = history.ingest()
+
+    assert (tally.changed, tally.exchanges, tally.problems) == (SESSIONS, 2 * SESSIONS, [])
+
+
+def test_stopping_waits_for_no_copy(history: History) -> None:
+    """Who leaves does not wait for copies that will never be there, nor for the processes."""
+    with Ahead(_tasks(history, copied=False)) as parsed:
+        pass
+
+    assert all(helper._process.poll() is not None for helper in parsed._helpers)
+
+
+def test_a_process_ends_with_the_one_that_started_it() -> None:
+    """Closed input is the end: whoever is killed leaves nobody behind."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "palaver.archiver.intake.ahead"], input=b"", timeout=60, check=False
+    )
+
+    assert done.returncode == 0
+
+
+def test_a_copy_that_is_gone_is_left_to_the_one_who_asks(tmp_path: Path) -> None:
+    """Another process that cannot read a copy says so and goes on."""
+    helper = ahead._Helper()
+    missing = Task("claude-code", tmp_path / "a.jsonl", tmp_path, "a.jsonl", KEY)
+    try:
+        assert [helper.ask(missing), helper.ask(missing)] == [None, None]
+        assert helper._process.poll() is None
+    finally:
+        helper.stop()
+        helper.close()

@@ -1,0 +1,1 @@
+"""Is archiver/parse true to its word?"""

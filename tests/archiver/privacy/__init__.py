@@ -1,0 +1,1 @@
+"""Is archiver/privacy true to its word?"""

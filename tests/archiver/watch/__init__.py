@@ -1,0 +1,1 @@
+"""Is archiver/watch true to its word?"""

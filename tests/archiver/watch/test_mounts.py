@@ -1,0 +1,63 @@
+"""Do we know where nothing tells of changes?"""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.watch import mounts
+from palaver.archiver.watch.mounts import is_silent
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says of which kind a file system is")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder around which file systems of several kinds are said to be mounted."""
+    spaced = str(tmp_path / "with space").replace(" ", "\\040")
+    rows = [
+        "1 0 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw",
+        f"2 1 0:1 / {tmp_path}/net rw - nfs4 server:/home rw",
+        f"3 1 0:2 / {tmp_path}/net/inner rw shared:3 master:1 - ext4 /dev/sdb1 rw",
+        f"4 1 0:3 / {spaced} rw - fuse.sshfs host: rw",
+        f"5 1 0:4 / {tmp_path}/twice rw - ext4 /dev/sdc1 rw",
+        f"6 5 0:5 / {tmp_path}/twice rw - 9p share rw",
+        f"7 1 0:6 / {tmp_path}/usb rw - fuseblk /dev/sdd1 rw",
+        "a line of a kernel that is not out yet",
+    ]
+    table = tmp_path / "mountinfo"
+    table.write_text("\n".join(rows))
+    monkeypatch.setattr(mounts, "_MOUNTS", table)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("folder", "silent"),
+    [
+        ("", False),
+        ("net", True),
+        ("net/deep/down", True),
+        ("network", False),
+        ("net/inner/deep", False),
+        ("with space/folder", True),
+        ("twice", True),
+        ("usb", False),
+    ],
+)
+def test_the_innermost_mount_decides(place: Path, folder: str, silent: bool) -> None:
+    """Network and FUSE file systems are silent; of nested mounts the innermost counts, of stacked ones the last."""
+    assert is_silent(place / folder) is silent
+
+
+def test_a_link_is_followed(place: Path) -> None:
+    """A link lies where it leads to."""
+    (place / "link").symlink_to(place / "net")
+
+    assert is_silent(place / "link" / "folder")
+
+
+def test_without_a_table_events_are_trusted(place: Path) -> None:
+    """Where the system does not say what is mounted, nothing is taken for silent."""
+    (place / "mountinfo").unlink()
+
+    assert not is_silent(place / "net")

@@ -1,0 +1,121 @@
+"""Does a look find everything that changed, and nothing else?"""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.watch.scanning import Scan
+
+from ..formats.claude import written
+from ..history import talk
+
+NUMBER = "11111111-0000-4000-8000-00000000000"
+
+
+@pytest.fixture
+def projects(home: Path) -> Path:
+    """Where Claude Code keeps this user's transcripts."""
+    folder = home / ".claude" / "projects"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def session(projects: Path, number: int = 1, folder: str = "shop") -> Path:
+    """A transcript of one exchange."""
+    path = projects / folder / f"{NUMBER}{number}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(written(talk(f"word{number}")))
+    return path
+
+
+def looked(scan: Scan) -> list[Path]:
+    """What a look finds, which is kept."""
+    seen = scan.look()
+    scan.keep(seen)
+    return [each.transcript.path for each in seen]
+
+
+def test_only_what_changed(projects: Path) -> None:
+    """A transcript is found once as it is, and again when it grew, shrank, was touched or replaced."""
+    one, two = session(projects, 1), session(projects, 2)
+    scan = Scan()
+
+    assert looked(scan) == [one, two]
+    assert looked(scan) == []
+    with one.open("ab") as file:
+        file.write(b"more")
+    assert looked(scan) == [one]
+    os.truncate(two, 10)
+    assert looked(scan) == [two]
+    os.utime(one, ns=(0, 0))
+    shutil.copy(two, two.with_suffix(".new"))
+    two.with_suffix(".new").replace(two)
+    assert looked(scan) == [one, two]
+
+
+def test_what_is_not_kept_is_found_again(projects: Path) -> None:
+    """What could not be taken up counts as new at the next look, and so does what is forgotten."""
+    one, two = session(projects, 1), session(projects, 2)
+    scan = Scan()
+    seen = scan.look()
+    scan.keep(seen[1:])
+
+    assert looked(scan) == [one]
+    scan.forget([two])
+    assert looked(scan) == [two]
+    scan.forget()
+    assert looked(scan) == [one, two]
+
+
+def test_a_file_that_comes_back_is_new(projects: Path) -> None:
+    """What was deleted is not remembered."""
+    one = session(projects)
+    scan = Scan()
+    looked(scan)
+    kept = one.with_suffix(".kept")
+    one.rename(kept)
+    assert looked(scan) == []
+
+    kept.rename(one)
+
+    assert looked(scan) == [one]
+
+
+def test_a_hint_is_followed(projects: Path) -> None:
+    """Files that are known are looked at alone; for an unknown one everything has to be looked at."""
+    one, two = session(projects, 1), session(projects, 2)
+    scan = Scan()
+    looked(scan)
+    os.utime(one, ns=(0, 0))
+    os.utime(two, ns=(0, 0))
+
+    assert [each.transcript.path for each in scan.look_at([one]) or []] == [one]
+    assert scan.look_at([one, projects / "other"]) is None
+
+
+def test_folders(projects: Path, tmp_path: Path) -> None:
+    """The agents' folders are listened to, and where links lead out of them; a folder made again is another."""
+    session(projects)
+    away = session(tmp_path / "away", 2)
+    (projects / "linked").symlink_to(away.parent)
+    scan = Scan()
+    scan.look()
+
+    assert {folder.path for folder in scan.folders()} == {projects, away.parent}
+    before = scan.roots()
+    assert {folder.path for folder in before} == {projects}
+    projects.rename(tmp_path / "gone")
+    assert scan.roots() == set()
+    projects.mkdir()
+    assert scan.roots() not in (before, set())
+
+
+def test_a_name_that_is_no_text(projects: Path) -> None:
+    """A name in another encoding is found like any other."""
+    path = Path(os.fsdecode(os.fsencode(projects / "caf") + b"\xe9")) / f"{NUMBER}1.jsonl"
+    path.parent.mkdir()
+    path.write_bytes(written(talk("word")))
+
+    assert looked(Scan()) == [path]

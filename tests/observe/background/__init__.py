@@ -1,0 +1,1 @@
+"""Is observe/background true to its word?"""

@@ -1,0 +1,354 @@
+"""Does the background archiver archive, whatever becomes of it?"""
+
+# pyright: reportPrivateUsage=false
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palaver.archiver.forget.forgetting import KEPT
+from palaver.archiver.store import ARCHIVER, State, Store
+from palaver.archiver.watch.events import FileEvents
+from palaver.archiver.watch.watching import Watch
+from palaver.core.disclosure import Query
+from palaver.core.errors import LeaseHeld, StoreMissing
+from palaver.core.forgetting import Wanted
+from palaver.core.home import Home
+from palaver.observe.background.watching import Watcher
+from palaver.observe.forget.forgetting import Forgetter
+from palaver.observe.upkeep.status import status_of
+from palaver.search.layers import Layers
+
+from ...archiver.formats.claude import written
+from ...archiver.history import talk
+
+PROMPT = 2.0
+"""Seconds in which a line that was written is found."""
+DEADLINE = 30.0
+"""Seconds after which a test gives up on what may take its time."""
+NUMBER = "11111111-0000-4000-8000-00000000000"
+STARTS = 4
+
+
+@pytest.fixture
+def projects(home: Path) -> Path:
+    """Where Claude Code keeps this user's transcripts."""
+    folder = home / ".claude" / "projects"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def place(home: Path) -> Home:
+    return Home(home / "palaver")
+
+
+def write(projects: Path, *words: str, number: int = 1, folder: str = "shop") -> Path:
+    """Add exchanges to a session."""
+    path = projects / folder / f"{NUMBER}{number}.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    with path.open("ab") as file:
+        file.write(written(talk(*words, session=path.stem)))
+    return path
+
+
+def until(what: Callable[[], bool], seconds: float = DEADLINE) -> float:
+    """Wait until something is so, and say how long it took."""
+    start = time.monotonic()
+    while time.monotonic() < start + seconds:
+        if what():
+            return time.monotonic() - start
+        time.sleep(0.02)
+    raise AssertionError(f"not within {seconds} s")
+
+
+def found(place: Home, word: str) -> bool:
+    """Whether a new reader finds a word."""
+    try:
+        with Layers(place) as layers:
+            return any(word in hit.title or word in hit.snippet for hit in layers.search(Query.parse(word)).hits)
+    except StoreMissing:
+        return False
+
+
+def watched(place: Home) -> bool:
+    try:
+        return status_of(place).watcher is not None
+    except StoreMissing:
+        return False
+
+
+@contextmanager
+def watching(*options: str) -> Generator["subprocess.Popen[str]"]:
+    """The archiver, as a person starts it."""
+    command = [sys.executable, "-m", "palaver", "watch", "--json", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+
+
+def told(process: "subprocess.Popen[str]", event: str) -> dict[str, Any]:
+    """The next thing of a kind that the archiver tells; the test's own timeout ends the wait."""
+    assert process.stdout
+    for line in process.stdout:
+        row: dict[str, Any] = json.loads(line)
+        if row["event"] == event:
+            return row
+    raise AssertionError(f"it ended without telling that it {event}")
+
+
+def stop(process: "subprocess.Popen[str]", how: signal.Signals = signal.SIGTERM) -> float:
+    """Ask the archiver to end; how many seconds it took."""
+    start = time.monotonic()
+    process.send_signal(how)
+    process.wait(DEADLINE)
+    return time.monotonic() - start
+
+
+def prompts(place: Home) -> list[str]:
+    """What was asked, as often as it is stored."""
+    with Store.open(place.database) as store:
+        keys = store.items.all_keys()
+        return sorted(each.exchange.prompt for each in store.exchanges.load(keys).values()) if keys else []
+
+
+def is_stored(place: Home, word: str) -> bool:
+    return f"{word}?" in prompts(place)
+
+
+def test_a_line_is_found_while_it_is_news(projects: Path, place: Home) -> None:
+    """A line is found by another process within two seconds, in an old file, a new one and a new folder, and is learned
+    from soon after; then the archiver ends within two seconds of being told to, and nothing is left undone.
+    """
+    write(projects, "before")
+    with watching() as archiver:
+        told(archiver, "archived")
+        until(lambda: found(place, "before"))
+        with Layers(place) as layers:
+
+            def is_found(word: str) -> bool:
+                return any(word in hit.title for hit in layers.search(Query.parse(word)).hits)
+
+            for number, (word, folder) in enumerate([("copper", "shop"), ("silver", "shop"), ("golden", "fresh")], 1):
+                write(projects, word, number=number, folder=folder)
+                assert until(partial(is_found, word)) < PROMPT, word
+        until(lambda: status_of(place).unembedded == 0 == status_of(place).unobserved)
+        state = status_of(place)
+        assert state.watcher
+        assert state.watcher.who == f"process {archiver.pid}"
+        assert {each.name for each in state.stages if each.succeeded and not each.fails} >= {
+            "archive",
+            "watch",
+            "embed",
+        }
+        assert stop(archiver) < PROMPT
+        assert archiver.returncode == 0
+    assert status_of(place).watcher is None
+    log = place.log.read_text()
+    assert "archived files=1" in log
+    assert "stopped" in log
+    assert "copper" not in log
+
+
+def test_what_can_no_longer_be_had_back_is_erased(projects: Path, place: Home) -> None:
+    """Where nothing but the archiver runs, what was forgotten long ago leaves the copies."""
+    write(projects, "lasting")
+    gone = write(projects, "fleeting", number=2)
+    with watching():
+        until(lambda: watched(place) and is_stored(place, "fleeting"))
+    with Forgetter(place) as forgetter:
+        wanted = Wanted(targets=(gone.stem,))
+        assert forgetter.forget(wanted, forgetter.preview(wanted).token).number
+    with Store.open(place.database) as store:
+        store._database.run("UPDATE forgetting SET at = at - ?", (KEPT + 86_400_000,))
+
+    with watching():
+        until(lambda: not any(b"fleeting" in path.read_bytes() for path in place.archive.rglob("*.jsonl")))
+        until(lambda: erased(place))
+    assert prompts(place) == ["lasting?"]
+
+
+def erased(place: Home) -> bool:
+    with Store.open(place.database) as store:
+        return {each.state for each in store.tombstones.all()} == {State.ERASED}
+
+
+def test_only_one(projects: Path, place: Home) -> None:
+    """A second archiver says who is at it and ends; all other commands work while one runs, and Ctrl-C ends it."""
+    write(projects, "before")
+    with watching() as archiver:
+        told(archiver, "archived")
+
+        again = subprocess.run(
+            [sys.executable, "-m", "palaver", "watch"], capture_output=True, text=True, check=False, timeout=DEADLINE
+        )
+        assert again.returncode == 1
+        assert f"runs already: process {archiver.pid} " in again.stderr
+        assert "palaver status" in again.stderr
+        other = write(projects, "elsewhere", number=2)
+        moved = other.rename(projects.parent / other.name)
+        done = subprocess.run(
+            [sys.executable, "-m", "palaver", "archive", str(moved)], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert found(place, "elsewhere")
+        assert stop(archiver, signal.SIGINT) < PROMPT
+        assert archiver.returncode == 0
+
+
+def test_killed_again_and_again(projects: Path, place: Home) -> None:
+    """Killed at random moments while lines are written, and started again: in the end each line is there once."""
+    chance = random.Random(2026)
+    wanted: list[str] = []
+    for start in range(STARTS):
+        with watching() as archiver:
+            for step in range(5):
+                word = f"word{start}x{step}"
+                write(projects, word, number=step % 2 + 1)
+                wanted.append(f"{word}?")
+                time.sleep(chance.uniform(0, 0.4))  # the moment of the kill is what is tested
+            archiver.kill()
+    with watching() as archiver:
+        until(lambda: place.database.exists() and set(prompts(place)) == set(wanted))
+        write(projects, "last")
+        until(lambda: "last?" in prompts(place))
+        stop(archiver)
+
+    assert prompts(place) == sorted([*wanted, "last?"])
+    assert status_of(place).unaccounted == []
+    assert status_of(place).problems == []
+
+
+def test_a_home_that_cannot_be_made(projects: Path, place: Home) -> None:
+    """Where nothing can be written it says so and goes on trying, until it can."""
+    write(projects, "one")
+    place.root.write_text("in the way")
+    with watching() as archiver:
+        row = told(archiver, "failed")
+        assert "there is a file of that name" in row["problem"]
+        assert row["again_in"] >= 1
+        place.root.unlink()
+        told(archiver, "archived")
+
+        assert found(place, "one")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limits of another process can be set on Linux only")
+def test_a_full_disk(projects: Path, place: Home) -> None:
+    """When no file can grow any more it says so and goes on trying; once there is room nothing is missing."""
+    import resource
+
+    write(projects, "one")
+    with watching() as archiver:
+        told(archiver, "archived")
+        resource.prlimit(archiver.pid, resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+        write(projects, "two")
+        row = told(archiver, "failed")
+        assert row["problem"]
+        assert archiver.poll() is None
+        resource.prlimit(archiver.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        until(lambda: "two?" in prompts(place))
+        stop(archiver)
+
+    assert prompts(place) == ["one?", "two?"]
+
+
+def test_the_home_is_taken_away(projects: Path, place: Home, tmp_path: Path) -> None:
+    """When the whole archive is moved away under it, it begins a new one."""
+    write(projects, "one")
+    with watching() as archiver:
+        told(archiver, "archived")
+        place.root.rename(tmp_path / "moved")
+        told(archiver, "failed")
+        told(archiver, "archived")
+
+        assert prompts(place) == ["one?"]
+
+
+def test_a_name_that_is_no_text(projects: Path, place: Home) -> None:
+    """Lines arrive in time although the library of events breaks off at every change of such a file."""
+    path = Path(os.fsdecode(os.fsencode(projects / "caf") + b"\xe9")) / f"{NUMBER}1.jsonl"
+    with watching() as archiver:
+        told(archiver, "watching")
+        until(lambda: watched(place))
+        path.parent.mkdir()
+        for word in ("copper", "silver"):
+            with path.open("ab") as file:
+                file.write(written(talk(word, session=path.stem)))
+            until(partial(is_stored, place, word), PROMPT + 2)
+        stop(archiver)
+
+
+@pytest.fixture
+def busy(place: Home) -> Iterator[Store]:
+    """Another process of Palaver."""
+    place.make()
+    with Store.create(place.database) as store:
+        yield store
+
+
+def test_while_another_process_archives(projects: Path, place: Home, busy: Store) -> None:
+    """A long pass of another process is waited for, and what was written meanwhile arrives after it."""
+    with watching() as archiver:
+        told(archiver, "watching")
+        until(lambda: watched(place))
+        with busy.leases.hold(ARCHIVER):
+            write(projects, "copper")
+            time.sleep(1.5)  # long enough for it to be refused
+            assert prompts(place) == []
+        until(lambda: prompts(place) == ["copper?"], PROMPT + 1)
+        stop(archiver)
+
+
+def test_a_lease_that_another_process_has_does_not_end_it(place: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a second archiver ends it; any other lease that is held is told as a failure, and it tries again."""
+    heard: list[str] = []
+
+    def refuse(*_: object) -> None:
+        raise LeaseHeld("process 1 holds the index lease", hint="Wait until it is done.")
+
+    def wait(_seconds: float) -> None:
+        if len(heard) > 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Watch, "round", refuse)
+    archiver = Watcher(place, FileEvents(poll=True), lambda event, _: heard.append(event), wait=wait)
+    with pytest.raises(KeyboardInterrupt):
+        archiver.run()
+
+    assert heard == ["watching", "failed"] * 2
+
+
+def test_settings_count_as_soon_as_they_are_written(projects: Path, place: Home) -> None:
+    """Folders excluded while it runs are left alone from then on, copies are masked, and nonsense changes nothing."""
+    secret = "gh" + "p_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+    write(projects, f"use {secret}")
+    with watching() as archiver:
+        told(archiver, "archived")
+        place.config.write_text('exclude = ["/home/demo/shop"]\nmask_archive = true\n')
+        assert told(archiver, "settings")["exclude"] == 1
+        place.config.write_text("exclude = 5\n")
+        write(projects, "kept out", number=2)
+        path = projects / "other" / f"{NUMBER}3.jsonl"
+        path.parent.mkdir()
+        path.write_bytes(written(talk(f"say {secret}", session=path.stem, project="/home/demo/other")))
+        until(lambda: len(prompts(place)) == 2)
+        until(lambda: not [each for each in place.archive.rglob("*.jsonl") if secret in each.read_text()])
+        stop(archiver)
+
+    assert not [prompt for prompt in prompts(place) if "kept out" in prompt]

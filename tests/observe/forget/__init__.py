@@ -1,0 +1,1 @@
+"""Is observe/forget true to its word?"""

@@ -1,0 +1,60 @@
+"""A process that erases a session and may kill itself, or that searches for it all the while.
+
+forgetting_worker.py fused ROOT SESSION N [HOME]   erase, killed at the N-th call; prints the number of calls
+forgetting_worker.py search ROOT SESSION           prints `seen` when it finds the session, `gone` when it does no more
+"""
+
+import os
+import signal
+import sys
+import threading
+import time
+from itertools import count
+from pathlib import Path
+from types import FrameType
+
+from palaver.core.disclosure import Query
+from palaver.core.forgetting import Wanted
+from palaver.core.home import Home
+from palaver.observe.forget.forgetting import Forgetter
+from palaver.search.layers import Layers
+
+
+def fused(home: Home, session: str, fuse: int) -> None:
+    wanted, calls = Wanted((session,), erase=True), count(1)
+
+    def burn(_frame: FrameType, _event: str, _argument: object) -> None:
+        if next(calls) == fuse:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with Forgetter(home) as forgetter:
+        token = forgetter.preview(wanted).token
+        threading.setprofile(burn)
+        sys.setprofile(burn)
+        forgetter.forget(wanted, token)
+        sys.setprofile(None)
+    print(next(calls) - 1)
+
+
+def search(home: Home, session: str) -> None:
+    last = ""
+    with Layers(home) as layers:
+        while True:
+            hits = layers.search(Query.parse("PromptCanary checkout")).hits
+            found = "seen" if any(hit.session_id == session for hit in hits) else "gone"
+            if found != last:
+                print(found, flush=True)
+                last = found
+            time.sleep(0.01)
+
+
+def end(_signal: int, _frame: FrameType | None) -> None:
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    mode, root, session, *rest = sys.argv[1:]
+    if mode == "search":
+        signal.signal(signal.SIGTERM, end)
+        search(Home(Path(root) / "home"), session)
+    fused(Home(Path(root) / (rest[1] if rest[1:] else "home")), session, int(rest[0]))

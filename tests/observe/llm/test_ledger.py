@@ -1,0 +1,156 @@
+"""Is no cap ever passed, whatever is asked, answered, lost or released, by how many processes?"""
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver.archiver.store import Planned, Store
+from palaver.core.config import Config
+from palaver.core.errors import BudgetExhausted, ConfigInvalid
+from palaver.core.spending import DOLLAR, Usage, dollars
+from palaver.observe.llm.ledger import Budget, Ledger
+from palaver.observe.llm.prices import Price, price_of
+
+HOUR = 3_600_000
+NOON = round(datetime(2026, 5, 31, 12, tzinfo=UTC).timestamp() * 1000)
+
+
+def plan(cost: int) -> Planned:
+    return Planned("m", "test", 1, "d", cost)
+
+
+@settings(max_examples=25)
+@given(
+    cap=st.integers(0, 100),
+    calls=st.lists(st.tuples(st.integers(0, 40), st.sampled_from(["settle", "release", "lose"]), st.integers(0, 40))),
+)
+def test_a_cap_holds_to_the_last_token(cap: int, calls: list[tuple[int, str, int]]) -> None:
+    """What is spent and reserved never exceeds the cap, and a call that fits is never refused."""
+    with TemporaryDirectory() as folder, Store.create(Path(folder) / "x.db") as store:
+        ledger = Ledger(store, Budget({"month": cap}), "run", lambda: NOON)
+        spent = 0
+        for most, end, real in calls:
+            if spent + most > cap:
+                with pytest.raises(BudgetExhausted), store.transaction():
+                    ledger.reserve(plan(most))
+                continue
+            with store.transaction():
+                call = ledger.reserve(plan(most))
+            spent += most
+            if end == "settle":
+                store.ledger.settle(call, Usage(), min(real, most))
+                spent += min(real, most) - most
+            if end == "release":
+                store.ledger.release([call])
+                spent -= most
+
+        assert ledger.left() == {"month": cap - spent}
+        assert ledger.spent() == spent <= cap
+
+
+@pytest.mark.parametrize(
+    ("span", "before", "free"),
+    [
+        ("hour", NOON - HOUR, False),
+        ("hour", NOON - HOUR - 1, True),
+        ("day", NOON - 24 * HOUR, False),
+        ("day", NOON - 24 * HOUR - 1, True),
+        ("month", NOON - 30 * 24 * HOUR - 12 * HOUR, False),
+        ("month", NOON - 30 * 24 * HOUR - 12 * HOUR - 1, True),
+    ],
+)
+def test_each_span_ends(tmp_path: Path, span: str, before: int, free: bool) -> None:
+    """An hour is 60 minutes, a day 24 hours, a month that of the calendar."""
+    with Store.create(tmp_path / "x.db") as store:
+        store.ledger.reserve("earlier", before, plan(5))
+        ledger = Ledger(store, Budget({span: 5}), "run", lambda: NOON)
+
+        assert ledger.left() == {span: 5 if free else 0}
+
+
+def test_a_run_counts_its_own_calls_alone(tmp_path: Path) -> None:
+    """The cap of a run starts anew with each."""
+    with Store.create(tmp_path / "x.db") as store:
+        store.ledger.reserve("earlier", NOON, plan(5))
+
+        assert Ledger(store, Budget({"run": 5}), "run", lambda: NOON).left() == {"run": 5}
+
+
+WORKER = """
+import sys
+from pathlib import Path
+from palaver.archiver.store import Planned, Store
+from palaver.core.errors import BudgetExhausted
+from palaver.observe.llm.ledger import Budget, Ledger
+
+with Store.open(Path(sys.argv[1])) as store:
+    ledger = Ledger(store, Budget({"month": 50}), sys.argv[2])
+    try:
+        while True:
+            with store.transaction():
+                ledger.reserve(Planned("m", "test", 1, "d", 1))
+    except BudgetExhausted:
+        pass
+"""
+
+
+def test_processes_share_one_budget(tmp_path: Path) -> None:
+    """Three of them reserve at once and together not one token too much."""
+    path = tmp_path / "x.db"
+    Store.create(path).close()
+    workers = [subprocess.Popen([sys.executable, "-c", WORKER, str(path), name]) for name in "abc"]
+    assert [worker.wait(50) for worker in workers] == [0, 0, 0]
+
+    with Store.open(path) as store:
+        assert store.ledger.spent_since(0) == 50
+
+
+def test_budgets_are_what_the_person_set() -> None:
+    """In dollars; what is not set does not bind."""
+    assert Budget.of(Config()).caps == {}
+    assert Budget.of(Config(budget_hour=0.25, budget_month=0)).caps == {"hour": DOLLAR // 4, "month": 0}
+
+
+def test_prices_are_exact() -> None:
+    """Tokens times price, those of the cache apart, and half of it, rounded up, for a batch."""
+    price = Price(1_000, 5_000, 1_250, 100, "test")
+    usage = Usage(tokens_in=3, cache_written=2, cache_read=1, tokens_out=7)
+
+    assert price.cost(usage) == 3_000 + 2_500 + 100 + 35_000
+    assert Price(3, 0, 0, 0, "test").cost(Usage(tokens_in=1), batch=True) == 2
+
+
+@given(size=st.integers(0, 10**6), share=st.integers(0, 2), out=st.integers(0, 4_000), batch=st.booleans())
+def test_no_answer_costs_more_than_was_reserved(size: int, share: int, out: int, batch: bool) -> None:
+    """However its tokens are spread over the cache."""
+    price = price_of("claude-sonnet-5-5")
+    parts = [0, 0, 0]
+    parts[share] = size
+
+    assert price.cost(Usage(parts[0], parts[1], parts[2], out), batch=batch) <= price.at_most(size, 4_000, batch=batch)
+
+
+def test_dated_names_have_the_price_of_their_model() -> None:
+    """A release is written with its day."""
+    assert price_of("claude-haiku-4-5-20251001") == price_of("claude-haiku-4-5")
+    assert price_of("claude-haiku-5-5").tokens_in == 100
+
+
+def test_an_unknown_price_is_asked_for() -> None:
+    """Without it no budget could be held; one's own price goes before the table."""
+    with pytest.raises(ConfigInvalid) as caught:
+        price_of("local-model")
+    assert "llm_price" in caught.value.hint
+    assert price_of("local-model", (0, 0)).cost(Usage(10**6, 0, 0, 10**6)) == 0
+    assert price_of("claude-haiku-5-5", (2, 4)).tokens_out == 4_000
+
+
+def test_amounts_are_shown_as_people_write_them() -> None:
+    """Cents, or enough digits to see something."""
+    assert [dollars(amount) for amount in (0, DOLLAR, 15_000_000, 79_963)] == ["$0.00", "$1.00", "$0.01", "$0.000080"]

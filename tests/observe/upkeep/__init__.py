@@ -1,0 +1,1 @@
+"""Is observe/upkeep true to its word?"""

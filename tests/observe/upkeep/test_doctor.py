@@ -1,0 +1,254 @@
+"""Does the doctor see what is wrong, name the command that helps, and touch nothing?"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import apsw
+import pytest
+
+from palaver.archiver.forget.forgetting import KEPT
+from palaver.archiver.intake.transcripts import Transcript, in_paths
+from palaver.archiver.store import WATCHER, State, Store
+from palaver.core.checkup import Diagnosis
+from palaver.core.clock import now
+from palaver.core.config import Config
+from palaver.core.errors import ReplyInvalid
+from palaver.core.home import Home
+from palaver.observe.upkeep import doctor
+from palaver.observe.upkeep.doctor import Patient, diagnose
+
+from ... import demo
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The demo, archived."""
+    before = os.umask(0o077)
+    root = tmp_path_factory.mktemp("doctor")
+    demo.archived(root)
+    yield root
+    os.umask(before)
+    shutil.rmtree(root)
+
+
+@pytest.fixture
+def home(pristine: Path, tmp_path: Path) -> Home:
+    shutil.copytree(pristine / "palaver", tmp_path / "palaver")
+    return Home(tmp_path / "palaver")
+
+
+def nothing() -> list[Transcript]:
+    return []
+
+
+def off(_config: Config) -> str:
+    return "no budget"
+
+
+def looked_at(home: Home, transcripts: Callable[[], list[Transcript]] = nothing) -> Diagnosis:
+    return diagnose(Patient(home, "1.2.3", transcripts, off))
+
+
+def contents(home: Home) -> dict[str, bytes | None]:
+    """Every file; but for what SQLite keeps beside a database that is open."""
+    found = (path for path in home.root.rglob("*") if not path.name.endswith(("-wal", "-shm")))
+    return {str(path): path.read_bytes() if path.is_file() else None for path in found}
+
+
+def test_a_healthy_home(home: Home) -> None:
+    """Of a home where all is well every part is told, in their order, and nothing is to be done."""
+    before = contents(home)
+
+    found = looked_at(home)
+
+    assert found.findings == []
+    assert found.healthy
+    assert list(found.facts) == [
+        "versions",
+        "folder",
+        "rights",
+        "database",
+        "archive",
+        "index",
+        "learned",
+        "model",
+        "last success",
+        "watcher",
+        "agents",
+        "language",
+    ]
+    assert "palaver 1.2.3" in found.facts["versions"]
+    assert contents(home) == before
+
+
+def missing_database(home: Home) -> None:
+    for path in home.root.glob("palaver.db*"):
+        path.unlink()
+
+
+def empty_database(home: Home) -> None:
+    home.database.write_bytes(b"not a database, for certain" * 300)
+
+
+def damaged_database(home: Home) -> None:
+    with home.database.open("r+b") as file:
+        file.seek(5_000)
+        file.write(b"\xde\xad\xbe\xef" * 5_000)
+
+
+def execute(home: Home, statement: str) -> None:
+    connection = apsw.Connection(str(home.database))
+    connection.execute(statement).fetchall()
+    connection.close()
+
+
+def future_schema(home: Home) -> None:
+    execute(home, "PRAGMA user_version = 9999")
+
+
+def damaged_index(home: Home) -> None:
+    for path in home.index.rglob("*.npy"):
+        path.write_bytes(b"")
+
+
+def no_index(home: Home) -> None:
+    shutil.rmtree(home.index)
+
+
+def readable_by_others(home: Home) -> None:
+    home.database.chmod(0o644)
+
+
+def wrong_setting(home: Home) -> None:
+    home.config.write_text("modle = 1\n")
+    home.config.chmod(0o600)
+
+
+def missing_model(home: Home) -> None:
+    home.config.write_text('model = "/no/such/folder"\n')
+    home.config.chmod(0o600)
+
+
+def failed_stage(home: Home) -> None:
+    with Store.open(home.database) as store, store.transaction():
+        store.stages.note("publish", [ReplyInvalid("no room", "")])
+
+
+def unread_file(home: Home) -> None:
+    with Store.open(home.database) as store, store.transaction():
+        store.sources.report(Path("/somewhere/one.jsonl"), "permission denied")
+
+
+def unaccounted(home: Home) -> None:
+    execute(home, "UPDATE source SET lines = lines + 1")
+
+
+def unobserved(home: Home) -> None:
+    execute(home, "UPDATE exchange SET observed = NULL")
+
+
+def unfinished_erasure(home: Home) -> None:
+    with Store.open(home.database) as store, store.transaction():
+        store.tombstones.intend(store.tombstones.begin(now(), State.ERASING, [1]), {"claude-code/x.jsonl": False})
+
+
+def overdue_erasure(home: Home) -> None:
+    with Store.open(home.database) as store, store.transaction():
+        store.tombstones.begin(now() - 2 * KEPT, State.KEPT, [1])
+
+
+def home_that_is_a_file(home: Home) -> None:
+    shutil.rmtree(home.root)
+    home.root.write_text("mine")
+
+
+def no_home(home: Home) -> None:
+    shutil.rmtree(home.root)
+
+
+WRONG: dict[Callable[[Home], None], tuple[str, str]] = {
+    missing_database: ("database", "rebuild --from-archive"),
+    empty_database: ("database", "rebuild --from-archive"),
+    damaged_database: ("database", "rebuild --from-archive"),
+    future_schema: ("database", "pip install --upgrade palaver"),
+    damaged_index: ("index", "palaver rebuild"),
+    no_index: ("index", "palaver rebuild"),
+    readable_by_others: ("rights", "chmod"),
+    wrong_setting: ("settings", "Settings:"),
+    missing_model: ("model", ""),
+    failed_stage: ("stages", "palaver archive"),
+    unread_file: ("archive", "palaver archive"),
+    unaccounted: ("archive", "fsck --repair"),
+    unobserved: ("learned", "palaver archive"),
+    unfinished_erasure: ("forgotten", "palaver archive"),
+    overdue_erasure: ("forgotten", "palaver archive"),
+    home_that_is_a_file: ("database", "palaver up"),
+    no_home: ("database", "palaver up"),
+}
+
+
+@pytest.mark.parametrize("fault", WRONG, ids=lambda fault: str(fault.__name__))
+def test_what_is_wrong_is_told(home: Home, fault: Callable[[Home], None]) -> None:
+    """Each fault is a finding with the one thing to do; every other part is looked at all the same."""
+    fault(home)
+    before = contents(home)
+
+    found = looked_at(home)
+
+    part, remedy = WRONG[fault]
+    assert not found.healthy
+    assert any(part == each.part and remedy in each.remedy for each in found.findings), found.findings
+    assert all(each.remedy for each in found.findings)
+    assert {"versions", "model"} <= {*found.facts, *(each.part for each in found.findings)}
+    assert contents(home) == before
+
+
+def test_a_full_disk_is_told(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Little room, a network file system and an unsafe SQLite are told before they cost anything."""
+    monkeypatch.setattr(doctor, "_LITTLE", 1 << 60)
+    monkeypatch.setattr(doctor, "is_silent", bool)
+    monkeypatch.setattr(doctor, "is_wal_safe", bool)
+
+    assert [each.part for each in looked_at(home).findings] == ["versions", "folder", "folder"]
+
+
+def test_an_older_schema_is_left_as_it_is(home: Home) -> None:
+    """A database of an earlier version is not brought up to date by looking at it."""
+    execute(home, "PRAGMA user_version = 1")
+    before = contents(home)
+
+    found = looked_at(home)
+
+    assert "schema 1 of" in found.facts["database"]
+    assert found.healthy
+    assert contents(home) == before
+
+
+def test_agents_that_are_not_archived(home: Home, pristine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that changed a while ago and are not archived as they are count; what was written just now does not."""
+    projects = shutil.copytree(pristine / "projects", home.root.parent / "projects")
+
+    def transcripts() -> list[Transcript]:
+        return [replace(each, format=each.recognise()) for each in in_paths([projects])]
+
+    found = looked_at(home, transcripts)
+    assert [(each.part, "claude-code" in each.problem) for each in found.findings] == [("agents", True)]
+
+    for path in projects.rglob("*.jsonl"):
+        os.utime(path)
+    assert looked_at(home, transcripts).healthy
+    monkeypatch.setattr(doctor, "_SETTLED", -60.0)
+    assert not looked_at(home, transcripts).healthy
+
+
+def test_a_watcher_that_runs(home: Home) -> None:
+    """What the background archiver will do by itself is not asked of a person."""
+    unobserved(home)
+    with Store.open(home.database) as store, store.leases.hold(WATCHER):
+        found = looked_at(home)
+
+    assert found.facts["watcher"].startswith("runs since")
+    assert found.healthy

@@ -1,0 +1,197 @@
+"""Can the index be made anew from the database, and the database from the copies?"""
+
+# pyright: reportPrivateUsage=false
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.copies.forms import Copy
+from palaver.archiver.copies.inspection import names
+from palaver.archiver.intake.ingest import Ingest
+from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.privacy.exclusion import Exclusion
+from palaver.archiver.store import Store
+from palaver.core.disclosure import Mode, Query
+from palaver.core.errors import StoreCorrupt, StoreMissing
+from palaver.core.home import Home
+from palaver.core.memory import Memory
+from palaver.observe.upkeep import fsck as checking
+from palaver.observe.upkeep import rebuilding
+from palaver.observe.upkeep.fsck import fsck
+from palaver.observe.upkeep.rebuilding import rebuild_from_archive, rebuild_index
+from palaver.search.layers import Layers
+
+from ... import demo
+from ...archiver.history import FORK, History, talk
+from ...search.fake_embedder import FakeEmbedder
+
+WORDS = ("tide", "seed", "test", "error", "plan")
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The demo, archived."""
+    root = tmp_path_factory.mktemp("rebuild")
+    demo.archived(root)
+    yield root
+    shutil.rmtree(root)
+
+
+@pytest.fixture
+def home(pristine: Path, tmp_path: Path) -> Home:
+    shutil.copytree(pristine / "palaver", tmp_path / "palaver")
+    return Home(tmp_path / "palaver")
+
+
+@pytest.fixture
+def lexical(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No model is loaded."""
+
+    def load(_: str) -> FakeEmbedder:
+        return FakeEmbedder()
+
+    for module in (rebuilding, checking):
+        monkeypatch.setattr(module, "load", load)
+
+
+def answers(home: Home, mode: Mode = Mode.BOTH) -> list[tuple[str, str, float]]:
+    """What is found: title, day and score."""
+    with Layers(home) as layers:
+        found = [layers.search(Query((word,), mode)) for word in WORDS]
+    return [(hit.title, str(hit.at), hit.score) for each in found for hit in each.hits]
+
+
+def lost(home: Home) -> None:
+    for path in home.root.glob("palaver.db*"):
+        path.unlink()
+
+
+def test_an_index_is_made_anew(home: Home) -> None:
+    """A new index answers as the one did that grew, and the one before stays until it is there."""
+    before = answers(home)
+    heard: list[str] = []
+
+    made = rebuild_index(home, report=lambda stage, _done, _total: heard.append(stage))
+
+    assert (made.entries, made.vectors) == tuple(fsck(home).compared[name] for name in ("entries", "vectors"))
+    assert set(heard) == {"Rebuilding"}
+    assert answers(home) == before
+    shutil.rmtree(home.index)
+    rebuild_index(home)
+    assert answers(home) == before
+
+
+def test_no_archive(tmp_path: Path) -> None:
+    """Where nothing is archived nothing is rebuilt, and nothing is made."""
+    home = Home(tmp_path / "nothing")
+
+    with pytest.raises(StoreMissing):
+        rebuild_index(home)
+    with pytest.raises(StoreMissing):
+        rebuild_from_archive(home, [])
+    assert not home.root.exists()
+
+
+def test_reading_again_changes_nothing(home: Home) -> None:
+    """Copies that say what they said keep all their keys, what was learned from them and their vectors."""
+    with Store.open(home.database) as store, store.transaction():
+        store.memories.insert(Memory("The kettle is brass."), 1)
+    rebuild_index(home)
+    before = answers(home)
+
+    made = rebuild_from_archive(home, [])
+
+    assert (made.reread, made.recovered, made.problems) == (len(list(names(home.archive))), 0, [])
+    assert answers(home) == before
+    with Store.open(home.database) as store:
+        assert store.vectors.count_unembedded("all-MiniLM-L6-v2-int8/1") == 1
+        assert store.memories.load(store.items.all_keys())
+
+
+@pytest.mark.parametrize("remain", [True, False], ids=["files remain", "copies alone"])
+def test_a_lost_database_comes_back(home: Home, pristine: Path, remain: bool) -> None:
+    """Without a database the copies give back what was said and what rules learn from it, sealed ones included."""
+    before = answers(home, Mode.TEXT)
+    Copy(home.archive, min(names(home.archive))).unseal()
+    lost(home)
+    transcripts = in_paths([pristine / "projects"]) if remain else []
+
+    made = rebuild_from_archive(home, transcripts)
+
+    assert made.recovered == (0 if remain else len(list(names(home.archive))))
+    assert made.problems == []
+    assert fsck(home).findings == []
+    assert sorted(answers(home, Mode.TEXT)) == sorted(before)
+    again = rebuild_from_archive(home, transcripts)
+    assert (again.reread, again.recovered) == (len(list(names(home.archive))), 0)
+    assert sorted(answers(home, Mode.TEXT)) == sorted(before)
+
+
+def test_what_cannot_be_read_is_named(home: Home) -> None:
+    """A file in the archive that no known agent wrote is named and left; all others are taken up."""
+    lost(home)
+    strange = home.archive / "somebody" / "else.jsonl"
+    strange.parent.mkdir()
+    strange.write_text("{}\n")
+
+    made = rebuild_from_archive(home, [])
+
+    [problem] = made.problems
+    assert str(strange) in problem.problem
+    assert strange.read_text() == "{}\n"
+    assert made.recovered == len(list(names(home.archive))) - 1
+
+
+def test_a_damaged_database_is_not_replaced(home: Home) -> None:
+    """A damaged database is told with the way back and left as it is: it may hold what nothing else holds."""
+    with home.database.open("r+b") as file:
+        file.seek(5_000)
+        file.write(b"\xde\xad\xbe\xef" * 5_000)
+    before = home.database.read_bytes()
+
+    with pytest.raises(StoreCorrupt) as raised:
+        rebuild_from_archive(home, [])
+
+    assert "out of the way" in raised.value.hint
+    assert home.database.read_bytes() == before
+
+
+@pytest.mark.usefixtures("lexical")
+def test_what_is_excluded_stays_so(tmp_path: Path) -> None:
+    """Neither a rebuild nor a repair takes up what the settings exclude, in a file of its own or amid others."""
+    with History(tmp_path) as history:
+        hidden = talk("hidden", project="/home/demo/secret-client")
+        history.write([*talk("one"), *hidden])
+        history.write(talk("apart", session=FORK, project="/home/demo/secret-client"), FORK, project="secret-client")
+        transcripts = list(in_paths([history.folder]))
+        Ingest(history.store, history.raw, Exclusion(["secret-*"])).run(transcripts)
+        copies = set(history.archive_files())
+
+        rebuild_from_archive(history.home, transcripts, exclude=["secret-*"])
+
+        assert set(history.archive_files()) == copies
+        assert history.prompts() == ["one?"]
+        with history.store.transaction():
+            history.store._database.run("UPDATE source SET lines = lines + 1")
+        assert fsck(history.home, exclude=["secret-*"], repair=True).findings
+        assert history.prompts() == ["one?"]
+
+
+@pytest.mark.usefixtures("lexical")
+def test_copies_are_masked_as_the_settings_say(tmp_path: Path) -> None:
+    """What a rebuild copies is masked where a person chose so."""
+    secret = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+    with History(tmp_path) as history:
+        history.write(talk(f"one {secret}"))
+        transcripts = list(in_paths([history.folder]))
+        Ingest(history.store, history.raw, mask=True).run(transcripts)
+    lost(history.home)
+
+    rebuild_from_archive(history.home, transcripts, mask=True)
+
+    files = history.archive_files()
+    assert len(files) == 1
+    assert not any(secret.encode() in data for data in files.values())

@@ -1,0 +1,128 @@
+"""Does the status say how the archive is?"""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.intake.ingest import Ingest
+from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.store import Store
+from palaver.core.errors import StoreMissing
+from palaver.core.home import Home
+from palaver.core.observation import ObservationType
+from palaver.observe.upkeep import status
+from palaver.observe.upkeep.status import status_of
+
+from ...archiver.formats.claude import replied, said, text, written
+from ...search.fake_embedder import FakeEmbedder
+from ...search.history import History, Said, learned
+
+
+@pytest.fixture(autouse=True)
+def _model(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(_name: str) -> FakeEmbedder:
+        return FakeEmbedder()
+
+    monkeypatch.setattr(status, "load", load)
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    """Two exchanges, of which one was learned from."""
+    made = History(tmp_path)
+    first, _ = made.say("one", Said("brass kettle"), Said("copper pan"))
+    made.learn(first, learned("kettle", ObservationType.DECISION), learned("steam"))
+    return made
+
+
+def test_no_archive(tmp_path: Path) -> None:
+    """Where there is no archive there is no status, and looking makes nothing."""
+    with pytest.raises(StoreMissing):
+        status_of(Home(tmp_path / "nothing"))
+
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_how_far_each_stage_is(history: History) -> None:
+    """What waits for each stage is counted, and goes down as it is done."""
+    state = status_of(Home(history.folder))
+    assert (state.sessions, state.exchanges, state.observations) == (1, 2, {"decision": 1, "general": 1})
+    assert (state.unobserved, state.unembedded) == (2, 4)
+    assert (state.index, state.index_lag) == ("not built yet, searched from the archive", history.store.changes.last())
+
+    history.embed()
+    history.publish()
+    state = status_of(Home(history.folder))
+    assert (state.unembedded, state.index_lag) == (0, 0)
+    assert state.index == "gen-1, 5 entries, 4 vectors"
+
+    history.say("two", Said("silver spoon"))
+    assert status_of(Home(history.folder)).index_lag == 1
+
+
+def test_a_damaged_index(history: History) -> None:
+    """A damaged index is called so, and everything counts as not in it."""
+    history.publish()
+    (history.folder / "index" / "CURRENT").write_text("gen-7")
+    state = status_of(Home(history.folder))
+
+    assert state.index.startswith("damaged (")
+    assert state.index_lag == history.store.changes.last()
+
+
+def test_an_index_of_another_archive(history: History, tmp_path: Path) -> None:
+    """An index that has seen more than the archive holds, as after restoring a backup, is called so."""
+    history.publish()
+    place = Home(tmp_path / "restored")
+    place.make()
+    Store.create(place.database).close()
+    shutil.copytree(history.folder / "index", place.index)
+
+    state = status_of(place)
+
+    assert state.index == "of another archive, searched from this one until it is rebuilt"
+    assert state.index_lag == 0
+
+
+def test_every_line_is_accounted_for(tmp_path: Path) -> None:
+    """All lines are parsed, repeated or skipped for a named reason; what could not be read is named with its reason."""
+    source, place = tmp_path / "source" / "-work-app", Home(tmp_path / "home")
+    source.mkdir(parents=True)
+    lines = written([said("a question", uuid="1"), replied(text("an answer"), uuid="2"), b"not json", b""])
+    (source / "33333333-0000-4000-8000-000000000003.jsonl").write_bytes(lines + b'{"type":"us')
+    (source / "44444444-0000-4000-8000-000000000004.jsonl").write_bytes(lines)
+    transcripts = in_paths([tmp_path / "source"])
+    unreadable = source / "44444444-0000-4000-8000-000000000004.jsonl"
+    unreadable.unlink()
+    unreadable.mkdir()
+    place.make()
+    with Store.create(place.database) as store:
+        Ingest(store, RawArchive(place.archive)).run(transcripts)
+
+    state = status_of(place)
+
+    assert (state.files, state.lines, state.parsed, state.pending_bytes) == (1, 4, 2, len(b'{"type":"us'))
+    assert state.lines == state.parsed + state.repeated + sum(state.skipped.values())
+    assert sum(state.skipped.values()) == 2
+    assert state.unaccounted == []
+    [(path, reason)] = state.problems
+    assert path == unreadable
+    assert reason
+
+
+def test_a_copy_whose_lines_do_not_add_up_is_named(history: History) -> None:
+    """The sums of every copy are checked, and not only those of all together."""
+    history.say("two", Said("silver spoon"))
+    good, bad = history.store.sources.all()
+    with history.store.transaction():
+        bad.lines += 1
+        good.lines -= 1
+        history.store.sources.save(bad)
+        history.store.sources.save(good)
+
+    state = status_of(Home(history.folder))
+
+    told = [(source.archived, source.lines, sum(source.coverage.values())) for source in (good, bad)]
+    assert state.unaccounted == told
