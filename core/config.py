@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isfinite
@@ -48,15 +47,19 @@ class Config:
     def read(cls, path: Path) -> "Config":
         """The settings in a file, or the defaults where there is none; raises `ConfigInvalid`."""
         try:
-            values = tomllib.loads(path.read_text("utf-8"))
+            text = path.read_text("utf-8")
         except (FileNotFoundError, NotADirectoryError):
             return cls()
         except OSError as error:
             raise ConfigInvalid(f"{path}: {error.strerror}", hint="Check the rights of the file.") from None
         except ValueError as error:
-            raise ConfigInvalid(
-                f"{path}: {error}", hint="Correct the file, or delete it to get the defaults."
-            ) from None
+            raise _broken(path, error) from None
+        import tomllib  # where there is no file, no command need load it
+
+        try:
+            values = tomllib.loads(text)
+        except ValueError as error:
+            raise _broken(path, error) from None
         if unknown := sorted(values.keys() - _READERS.keys()):
             known = ", ".join(sorted(_READERS))
             raise ConfigInvalid(f"{path}: unknown setting {unknown[0]}", hint=f"Settings: {known}.")
@@ -74,6 +77,10 @@ class Config:
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
+
+
+def _broken(path: Path, error: ValueError) -> ConfigInvalid:
+    return ConfigInvalid(f"{path}: {error}", hint="Correct the file, or delete it to get the defaults.")
 
 
 def _checked(path: Path, values: Mapping[str, object]) -> dict[str, Any]:

@@ -1,9 +1,7 @@
 """Where everything lies: one folder, moved by one variable."""
 
 import os
-import secrets
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -91,6 +89,9 @@ class Home:
 
 
 def _write_key(path: Path) -> None:
+    import secrets  # with tempfile a good part of what every command would load
+    import tempfile
+
     descriptor, beside = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(descriptor, "wb") as file:
         file.write(secrets.token_bytes(_KEY_BYTES))

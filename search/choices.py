@@ -1,19 +1,24 @@
 """Choices: what stands for an event, where several items tell of it."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
-from ..archiver.store import Store, StoredObservation
 from ..core.clock import now
-from ..core.disclosure import Filters
 from ..core.document import HeldChunk
-from ..core.memory import HeldMemory
-from ..core.observation import Observation
 from .analysis import label
-from .engine import Engine
-from .findings import TextMatch
-from .fusion import Event
+
+if TYPE_CHECKING:
+    from ..archiver.store import Store, StoredObservation
+    from ..core.disclosure import Filters
+    from ..core.memory import HeldMemory
+    from ..core.observation import Observation
+    from .engine import Engine
+    from .findings import TextMatch
+    from .fusion import Event
 
 _RAW_SAYS_MORE = 2.0
 """An exchange is shown instead of its observations where its words match this many times better than theirs."""

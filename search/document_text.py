@@ -1,12 +1,17 @@
 """Chunks of documents as what can be found: text entries for the text index, texts for the embedder."""
 
-from collections.abc import Iterator, Sequence
+from __future__ import annotations
 
-from ..archiver.store import Store
-from ..core.document import HeldChunk
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
 from ..core.origin import Origin
 from .analysis import label, path_label
 from .text_index import TextEntry
+
+if TYPE_CHECKING:
+    from ..archiver.store import Store
+    from ..core.document import HeldChunk
 
 WINDOW = 1_500
 """Characters in one entry and in one embedded text, as of a conversation."""

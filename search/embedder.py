@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Lock
 from typing import TYPE_CHECKING, Protocol, cast
 
 from ..core.errors import ModelUnavailable
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from .model.beside import Beside
     from .model.encoder import Encoder
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2-int8"
@@ -73,20 +74,27 @@ class PackagedEmbedder:
         self.name = f"{DEFAULT_MODEL}/{_PIPELINE}"
         self._folder, self._threads = folder, threads or os.cpu_count() or 1
         self._encoder: Encoder | None = None
+        self._beside: Beside | None = None
         self._lock = Lock()
 
     def embed(self, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
         """See `Embedder.embed`."""
-        return self._load().encode([readable(text) for text in texts], self._threads)
+        wanted = [readable(text) for text in texts]
+        if self._beside is not None:
+            with self._lock:
+                vectors = self._beside.encode(wanted)
+            if vectors is not None:
+                return vectors
+        return self._load().encode(wanted, self._threads)
 
     def prepare(self) -> None:
-        """See `Embedder.prepare`. A good part of the loading runs beside Python, which goes on importing meanwhile."""
-        # No daemon: a process that ends while C++ still runs in one is aborted.
-        Thread(target=self._try_to_load).start()
+        """See `Embedder.prepare`. Another process loads the model where another processor can run it."""
+        if (os.cpu_count() or 1) > 1:
+            from .model import FOLDER
+            from .model.beside import Beside
 
-    def _try_to_load(self) -> None:
-        with suppress(ModelUnavailable):
-            self._load()
+            with suppress(OSError):
+                self._beside = Beside(self._folder or FOLDER)
 
     def _load(self) -> "Encoder":
         with self._lock:
@@ -175,7 +183,8 @@ def _refusals() -> tuple[type[Exception], ...]:
 
 def _packaged(folder: Path | None) -> "Encoder":
     try:
-        from .model.encoder import FOLDER, Encoder
+        from .model import FOLDER
+        from .model.encoder import Encoder
 
         return Encoder(folder or FOLDER)
     except _FAULTS as error:

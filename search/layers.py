@@ -1,17 +1,20 @@
 """The three layers over one home: search, observations by id, raw lines by path."""
 
-from collections.abc import Iterator, Sequence
+from __future__ import annotations
+
 from functools import cached_property
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ..core import ids
-from ..core.disclosure import IDS_MAX, Detail, Query, Results, Timeline, Transcript
 from ..core.errors import TooManyIds, UnknownIds
-from ..core.home import Home
 from .embedder import DEFAULT_MODEL, load
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import TracebackType
+
+    from ..core.disclosure import Detail, Query, Results, Timeline, Transcript
+    from ..core.home import Home
     from .hits import Hits
     from .passages import Passages
 
@@ -34,9 +37,9 @@ class Layers:
 
         self._store = Store.open(home.database)
 
-    def search(self, query: Query) -> Results:
-        """Layer 1: what matches, one compact hit per event."""
-        return self._hits.search(query)
+    def search(self, query: Query, *, snippets: bool = True) -> Results:
+        """Layer 1: what matches, one compact hit per event; see `Hits.search`."""
+        return self._hits.search(query, snippets=snippets)
 
     def timeline(self, public: str, around: int = 3) -> Timeline:
         """What was said and learned just before and after a hit; raises `InvalidInput` where there is no such place."""
@@ -46,7 +49,7 @@ class Layers:
         return self._hits.around(public, key, around)
 
     @cached_property
-    def _hits(self) -> "Hits":
+    def _hits(self) -> Hits:
         from .engine import Engine
         from .generation import Generations
         from .hits import Hits
@@ -54,7 +57,7 @@ class Layers:
         return Hits(self._store, Engine(self._store, Generations(self._home.index), self._embedder))
 
     @cached_property
-    def _passages(self) -> "Passages":
+    def _passages(self) -> Passages:
         from ..archiver.copies.raw import RawArchive
         from ..archiver.forget.oblivion import Oblivion
         from ..archiver.redaction import Redactor
@@ -65,6 +68,8 @@ class Layers:
 
     def get_observations(self, wanted: Sequence[str]) -> tuple[Detail, ...]:
         """Layer 2: everything known about these hits, in the order asked; raises `TooManyIds` or `UnknownIds`."""
+        from ..core.disclosure import IDS_MAX
+
         if not 1 <= len(wanted) <= IDS_MAX:
             raise TooManyIds(len(wanted), IDS_MAX)
         from .details import Details

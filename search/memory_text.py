@@ -1,11 +1,16 @@
 """Memories as what can be found: text entries for the text index, texts for the embedder. Only active ones are."""
 
-from collections.abc import Iterator, Sequence
+from __future__ import annotations
 
-from ..archiver.store import Store
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
 from ..core.memory import HeldMemory, Memory, MemoryState
 from .analysis import label
 from .text_index import TextEntry
+
+if TYPE_CHECKING:
+    from ..archiver.store import Store
 
 KIND = "memory"
 WINDOW = 1_500

