@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from ..archiver.store import Store
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 Held = TypeVar("Held")
 
-_AT_A_TIME = 50
+_AT_A_TIME = 20
 _LEAST_WORDS, _LEAST_MEANING = 0.05, 0.2
 """Below both a thing has nothing to do with a query: paraphrases have cosines from 0.2 on, strangers up to 0.17."""
 
@@ -42,9 +43,8 @@ class Finder:
     ) -> Iterator[tuple[Held, "Event"]]:
         """What matches and is admitted, best first; what has nothing to do with the query is left out."""
         events = self._engine.search(query, mode, filters)
-        events = [event for event in events if event.words >= _LEAST_WORDS or event.meaning >= _LEAST_MEANING]
-        for start in range(0, len(events), _AT_A_TIME):
-            part = events[start : start + _AT_A_TIME]
+        near = (event for event in events if event.words >= _LEAST_WORDS or event.meaning >= _LEAST_MEANING)
+        while part := list(islice(near, _AT_A_TIME)):
             known = load([event.key for event in part])
             for event in part:
                 if event.key in known and admits(known[event.key]):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.disclosure import Filters, Mode
@@ -62,10 +63,19 @@ class MemoryFinder(Finder):
         for item, cosine in zip(nears.item.tolist(), nears.similarity.tolist(), strict=True):
             if cosine >= at_least:
                 best[item] = max(cosine, best.get(item, -1.0))
-        known = self._store.memories.load(list(best))
-        found = [NearMemory(known[key], key, cosine) for key, cosine in best.items() if key in known]
-        kept = [each for each in found if wanted.admits(each.held)]
-        return sorted(kept, key=lambda each: (-each.similarity, each.key))[:limit]
+        ranked = sorted(best.items(), key=lambda each: (-each[1], each[0]))
+        return list(islice(self._admitted(ranked, wanted, 2 * limit), limit))
+
+    def _admitted(
+        self, ranked: Sequence[tuple[int, float]], wanted: MemoryFilter, at_a_time: int
+    ) -> Iterator[NearMemory]:
+        """Those of these keys, with their cosines, that satisfy a filter, in order; loaded as far as asked for."""
+        for start in range(0, len(ranked), at_a_time):
+            part = ranked[start : start + at_a_time]
+            known = self._store.memories.load([key for key, _ in part])
+            for key, cosine in part:
+                if key in known and wanted.admits(known[key]):
+                    yield NearMemory(known[key], key, cosine)
 
     def embed(self, memory: Memory) -> MemoryVectors | None:
         """What a memory means; None where the model is missing, so that it is embedded later."""

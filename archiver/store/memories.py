@@ -1,7 +1,7 @@
 """Memories: what is held to be true, item by item."""
 
 from collections.abc import Iterable, Sequence
-from typing import cast
+from typing import TypeAlias, cast
 
 import orjson
 
@@ -19,6 +19,12 @@ _SAID = (
 )
 _EARNED = "confidence, successes, failures, strikes, promoted_from"
 _COLUMNS = f"item, {_SAID}, {_EARNED}, state, created, updated, accessed, accesses, decayed"
+
+# The columns as SQLite keeps them, a group each.
+_Words: TypeAlias = tuple[str, str, str, str, str, str, float, str, str]
+_Terms: TypeAlias = tuple[str, str, str, str, int, int | None, int | None]
+_Earned: TypeAlias = tuple[float, int, int, int, str]
+_Times: TypeAlias = tuple[str, int, int, int | None, int, int | None]
 
 
 class Memories:
@@ -226,10 +232,10 @@ def _earned(standing: Standing) -> tuple[Value, ...]:
 
 
 def _held(row: Row) -> HeldMemory:
-    content, kind, title, namespace, project, level = (str(value) for value in row[1:7])
-    source, origin, session_id, path = (str(value) for value in row[10:14])
-    successes, failures, strikes = (cast(int, value) for value in row[18:21])
-    created, updated, accessed, accesses, decayed = cast("list[int | None]", row[23:28])
+    content, kind, title, namespace, project, level, importance, tags, metadata = cast("_Words", row[1:10])
+    source, origin, session_id, path, pinned, valid_from, valid_until = cast("_Terms", row[10:17])
+    confidence, successes, failures, strikes, promoted_from = cast("_Earned", row[17:22])
+    state, created, updated, accessed, accesses, decayed = cast("_Times", row[22:28])
     memory = Memory(
         content,
         kind,
@@ -237,25 +243,25 @@ def _held(row: Row) -> HeldMemory:
         namespace,
         project,
         level,
-        importance=cast(float, row[7]),
-        tags=tuple(orjson.loads(str(row[8]))),
-        metadata=orjson.loads(str(row[9])),
+        importance=importance,
+        tags=tuple(orjson.loads(tags)),
+        metadata=orjson.loads(metadata),
         source=source,
         origin=Origin(origin),
         session_id=session_id,
         path=path,
-        pinned=bool(row[14]),
-        valid_from=cast("int | None", row[15]),
-        valid_until=cast("int | None", row[16]),
+        pinned=bool(pinned),
+        valid_from=valid_from,
+        valid_until=valid_until,
     )
     return HeldMemory(
         key=cast(int, row[0]),
         memory=memory,
-        standing=Standing(cast(float, row[17]), successes, failures, strikes, str(row[21])),
-        state=MemoryState(str(row[22])),
-        created=cast(int, created),
-        updated=cast(int, updated),
+        standing=Standing(confidence, successes, failures, strikes, promoted_from),
+        state=MemoryState(state),
+        created=created,
+        updated=updated,
         accessed=accessed,
-        accesses=cast(int, accesses),
+        accesses=accesses,
         decayed=decayed,
     )

@@ -146,14 +146,15 @@ def _enough(old: Statement, new: Statement, shared: frozenset[str]) -> bool:
 
 
 def _opposite(one: Word, other: Word) -> bool:
-    if frozenset((one.stem, other.stem)) in _OPPOSITES:
+    if other.stem in _OPPOSITES.get(one.stem, ()):
         return True
-    short, long = sorted((one.stem, other.stem), key=len)
-    return len(short) > 3 and any(long == prefix + short for prefix in _PREFIXES)
+    short, long = (one.stem, other.stem) if len(one.stem) < len(other.stem) else (other.stem, one.stem)
+    return len(short) > 3 and long.endswith(short) and long[: -len(short)] in _PREFIXES
 
 
 def _rivals(one: Word, other: Word) -> bool:
-    return bool(_GROUPS.get(one.stem, frozenset()) & _GROUPS.get(other.stem, frozenset()))
+    groups = _GROUPS.get(one.stem)
+    return groups is not None and not groups.isdisjoint(_GROUPS.get(other.stem, ()))
 
 
 def _values(one: Word, other: Word) -> bool:
@@ -216,7 +217,11 @@ def _turned(older: str, newer: str) -> str | None:
     return None
 
 
-_OPPOSITES = {frozenset(stem_of(word) for word in row.split()) for row in OPPOSITES}
+_OPPOSITES: dict[str, set[str]] = {}
+for _pair in OPPOSITES:
+    _stems = {stem_of(_word) for _word in _pair.split()}
+    for _stem in _stems:
+        _OPPOSITES.setdefault(_stem, set()).update(_stems - {_stem})
 _GROUPS: dict[str, frozenset[int]] = {}
 for _number, _row in enumerate(RIVALS):
     for _word in _row.split():
