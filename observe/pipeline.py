@@ -11,11 +11,9 @@ from typing import Self
 
 from ..archiver.copies.raw import RawArchive
 from ..archiver.copies.sealing import Sealer
-from ..archiver.documents import Intake
 from ..archiver.intake.ingest import Ingest
 from ..archiver.intake.transcripts import Transcript
 from ..archiver.privacy.exclusion import Exclusion
-from ..archiver.redaction import Redactor
 from ..archiver.store import ARCHIVER, LEARNER, Store
 from ..core.errors import LeaseHeld, ModelUnavailable, PalaverError
 from ..core.home import Home
@@ -46,7 +44,6 @@ class Pipeline:
             raw = RawArchive(home.archive)
             self._ingest = Ingest(self._store, raw, exclusion, mask=mask)
             self._sealer = Sealer(self._store, raw)
-            self._intake = Intake(self._store, Redactor(home.key()))
             self._indexer = Indexer(self._store, Generations(home.index), embedder)
             self._close = opened.pop_all().close
 
@@ -80,10 +77,12 @@ class Pipeline:
                 finish(self._home, self._store, self._exclusion, self._model, report)
 
     def _learn(self, result: Report, report: Reporter) -> None:
-        # The rules are loaded when they are needed: text is searchable that much sooner.
+        # The rules, and what reads documents, are loaded when they are needed: text is searchable that much sooner.
+        from ..archiver.documents import Intake
+        from ..archiver.redaction import Redactor
         from .stage import observe_pending
 
-        self._intake.work_off(lambda done, total: report("Reading", done, total))
+        Intake(self._store, Redactor(self._home.key())).work_off(lambda done, total: report("Reading", done, total))
         result.observed = observe_pending(self._store, lambda done, total: report("Observing", done, total))
         self._note("observe")
         try:

@@ -1,25 +1,17 @@
 """Formats: how each agent writes down what was said."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from ...core.conversation import Note, Session, Skipped, Turn
-from ..parse.lines import Line, Record, head_records
-from .antigravity import Antigravity
-from .chatgpt import ChatGpt
-from .claude_ai import ClaudeAi
-from .claude_code import ClaudeCode
-from .codex import Codex
-from .container import Conversation
-from .copilot import Copilot
-from .cursor import Cursor
-from .gemini import Gemini
-from .kimi_cli import KimiCli
-from .kimi_code import KimiCode
-from .opencode import OpenCode
-from .pi import Pi
+from ..parse.lines import Line, Record
+
+if TYPE_CHECKING:
+    from .container import Conversation
+    from .registry import CONTAINERS, FORMATS, by_agent, recognise
+
+__all__ = ["CONTAINERS", "FORMATS", "Container", "Event", "Format", "Reader", "by_agent", "recognise"]
 
 Event: TypeAlias = Turn | Note | Skipped
 
@@ -93,49 +85,15 @@ class Container(Format, Protocol):
         """What is another whenever the container is, at the price of a few `stat`. Raises `OSError`."""
         ...
 
-    def conversations(self, path: Path) -> Iterator[Conversation]:
+    def conversations(self, path: Path) -> "Iterator[Conversation]":
         """The conversations of a container, originals before their forks; raises `SourceUnreadable`."""
         ...
 
 
-_FIRST = 5
-"""Records that tell the format of nearly every file; the others are decoded only where these do not."""
+def __getattr__(name: str) -> object:
+    """The registry, loaded when somebody asks for it: reading one file takes one format."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import registry
 
-FORMATS: tuple[Format, ...] = (
-    ClaudeCode(),
-    Codex(),
-    Copilot(),
-    Pi(),
-    Gemini(),
-    Antigravity(),
-    KimiCode(),
-    KimiCli(),
-    OpenCode(),
-    Cursor(),
-    ChatGpt(),
-    ClaudeAi(),
-)
-
-
-CONTAINERS = tuple(known for known in FORMATS if isinstance(known, Container))
-
-
-def by_agent(agent: str) -> Format:
-    """The format of a known agent."""
-    return next(known for known in FORMATS if known.agent == agent)
-
-
-def recognise(head: bytes, name: str = "") -> Format | None:
-    """The format of a file that begins with these bytes, judged by their content; None when no format knows it.
-
-    Where they hold no record, because the file is empty or damaged, its name tells.
-    """
-    records = head_records(head)
-    found = list(islice(records, _FIRST))
-    if not found:
-        return next((known for known in FORMATS if known.names(name)), None)
-    told = next((known for known in FORMATS if known.claims(found)), None)
-    if told is None:
-        found += records
-        told = next((known for known in FORMATS if known.claims(found)), None)
-    return told
+    return getattr(registry, name)

@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...core.conversation import Session
 from ..intake.export import conversations, head
 from ..parse.lines import Record
-from .chatgpt_reader import ChatGptReader
 from .chatgpt_tree import in_order
 from .container import Conversation, file_name, header_of, mark_of, row
 from .shape import instant, mapping, string
 from .unrolled import InContainers
+
+if TYPE_CHECKING:
+    from .chatgpt_reader import ChatGptReader
 
 _SERVICE = Path("chatgpt.com")
 
@@ -44,8 +47,10 @@ class ChatGpt(InContainers):
         header = header_of(head)
         return Session(self.agent, _id(header) or path.stem)
 
-    def reader(self, session: Session, *, shorten: bool = True) -> ChatGptReader:
+    def reader(self, session: Session, *, shorten: bool = True) -> "ChatGptReader":
         """A reader for one conversation."""
+        from .chatgpt_reader import ChatGptReader
+
         return ChatGptReader(session, shorten=shorten)
 
 

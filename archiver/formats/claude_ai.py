@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...core.conversation import Session
 from ..intake.export import conversations, head
 from ..parse.lines import Record
-from .claude_ai_reader import ClaudeAiReader
 from .container import Conversation, file_name, header_of, mark_of, row
 from .shape import instant, listing, mapping, string
 from .unrolled import InContainers
+
+if TYPE_CHECKING:
+    from .claude_ai_reader import ClaudeAiReader
 
 _SERVICE = Path("claude.ai")
 
@@ -43,8 +46,10 @@ class ClaudeAi(InContainers):
         header = header_of(head)
         return Session(self.agent, string(header.get("uuid")) or path.stem)
 
-    def reader(self, session: Session, *, shorten: bool = True) -> ClaudeAiReader:
+    def reader(self, session: Session, *, shorten: bool = True) -> "ClaudeAiReader":
         """A reader for one conversation."""
+        from .claude_ai_reader import ClaudeAiReader
+
         return ClaudeAiReader(session, shorten=shorten)
 
 

@@ -4,12 +4,15 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...core.conversation import Session, SessionKind
 from ..parse.lines import Record, head_records
 from . import claude_folders
-from .claude_reader import ClaudeReader
 from .shape import mapping, string
+
+if TYPE_CHECKING:
+    from .claude_reader import ClaudeReader
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 _BOOKKEEPING = {"last-prompt", "mode", "permission-mode", "custom-title", "ai-title", "agent-name", "queue-operation"}
@@ -58,8 +61,10 @@ class ClaudeCode:
         parent = claude_folders.parent_folder(path) or ("" if named == native_id else named)
         return Session(self.agent, native_id, SessionKind.SUBAGENT, parent)
 
-    def reader(self, session: Session, *, shorten: bool = True) -> ClaudeReader:
+    def reader(self, session: Session, *, shorten: bool = True) -> "ClaudeReader":
         """A reader for one file of that session."""
+        from .claude_reader import ClaudeReader
+
         return ClaudeReader(session, shorten=shorten)
 
 

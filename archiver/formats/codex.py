@@ -4,13 +4,16 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...core.conversation import Session, SessionKind
 from ..parse.lines import Record, head_records
 from . import folders
 from .codex_envelopes import headers, parent_of
-from .codex_reader import CodexReader
 from .shape import mapping, string
+
+if TYPE_CHECKING:
+    from .codex_reader import CodexReader
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 _ENVELOPES = {"session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"}
@@ -57,8 +60,10 @@ class Codex:
             return Session(self.agent, native_id, SessionKind.SUBAGENT, parent_of(header))
         return Session(self.agent, native_id)
 
-    def reader(self, session: Session, *, shorten: bool = True) -> CodexReader:
+    def reader(self, session: Session, *, shorten: bool = True) -> "CodexReader":
         """A reader for one file of that session."""
+        from .codex_reader import CodexReader
+
         return CodexReader(session, shorten=shorten)
 
 

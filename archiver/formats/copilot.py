@@ -3,12 +3,15 @@
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...core.conversation import Session
 from ..parse.lines import Record, head_records
 from . import folders
-from .copilot_reader import CopilotReader
 from .shape import mapping, string
+
+if TYPE_CHECKING:
+    from .copilot_reader import CopilotReader
 
 _EVENTS = "events.jsonl"
 # What the agent made in a session, and earlier states of it, lie beside its events.
@@ -55,8 +58,10 @@ class Copilot:
         named = next((string(each) for each in started if each), "")
         return Session(self.agent, named or (path.parent.name if path.name == _EVENTS else path.stem))
 
-    def reader(self, session: Session, *, shorten: bool = True) -> CopilotReader:
+    def reader(self, session: Session, *, shorten: bool = True) -> "CopilotReader":
         """A reader for one file of that session."""
+        from .copilot_reader import CopilotReader
+
         return CopilotReader(session, shorten=shorten)
 
 

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...core.conversation import Session, SessionKind
 from ...core.errors import SourceUnreadable
@@ -11,8 +12,10 @@ from ..intake.foreign import Foreign
 from ..parse.lines import Record
 from . import cursor_chats, cursor_editor, folders
 from .container import Conversation, header_of, mark_of
-from .cursor_reader import CursorReader
 from .shape import instant, mapping, string
+
+if TYPE_CHECKING:
+    from .cursor_reader import CursorReader
 
 _TRANSCRIPTS, _SUBAGENTS = "agent-transcripts", "subagents"
 _EDITOR, _CHAT = "state.vscdb", "store.db"
@@ -85,8 +88,10 @@ class Cursor:
         at = instant(path.stat().st_mtime_ns // 1_000_000) if path.is_file() else None
         return Session(self.agent, path.stem, kind, parent, started=at, ended=at)
 
-    def reader(self, session: Session, *, shorten: bool = True) -> CursorReader:
+    def reader(self, session: Session, *, shorten: bool = True) -> "CursorReader":
         """A reader for one conversation."""
+        from .cursor_reader import CursorReader
+
         return CursorReader(session, shorten=shorten)
 
 

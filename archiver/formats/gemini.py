@@ -4,12 +4,15 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...core.conversation import Session, SessionKind
 from ..parse.lines import Record, head_records
 from . import folders
-from .gemini_reader import GeminiReader
 from .shape import string
+
+if TYPE_CHECKING:
+    from .gemini_reader import GeminiReader
 
 _NAME = re.compile(r"session-\d{4}-\d\d-\d\dT\d\d-\d\d-[0-9a-f]{8}\.jsonl?")
 _CHATS = "chats"
@@ -62,8 +65,10 @@ class Gemini:
         parent, chats = (path.parent.name, path.parent.parent) if beside else ("", path.parent)
         return Session(self.agent, native_id, SessionKind.SUBAGENT, parent, cwd=_place(chats))
 
-    def reader(self, session: Session, *, shorten: bool = True) -> GeminiReader:
+    def reader(self, session: Session, *, shorten: bool = True) -> "GeminiReader":
         """A reader for one file of that session."""
+        from .gemini_reader import GeminiReader
+
         return GeminiReader(session, shorten=shorten)
 
 

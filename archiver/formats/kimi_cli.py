@@ -3,13 +3,16 @@
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...core.conversation import Session, SessionKind
 from ..parse.lines import Record
 from . import folders
-from .kimi_cli_reader import KimiCliReader
 from .kimi_folders import place_of
 from .shape import mapping, string
+
+if TYPE_CHECKING:
+    from .kimi_cli_reader import KimiCliReader
 
 _WIRE, _CONTEXT = "wire.jsonl", "context.jsonl"
 _SUBAGENTS = "subagents"
@@ -58,8 +61,10 @@ class KimiCli:
             return Session(self.agent, native_id, SessionKind.SUBAGENT, session.name, cwd=_place(session))
         return Session(self.agent, folder.name, cwd=_place(folder))
 
-    def reader(self, session: Session, *, shorten: bool = True) -> KimiCliReader:
+    def reader(self, session: Session, *, shorten: bool = True) -> "KimiCliReader":
         """A reader for one file of that session."""
+        from .kimi_cli_reader import KimiCliReader
+
         return KimiCliReader(session, shorten=shorten)
 
 

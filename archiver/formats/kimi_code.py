@@ -3,13 +3,16 @@
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...core.conversation import Session, SessionKind
 from ..parse.lines import Record
 from . import folders
-from .kimi_code_reader import KimiCodeReader
 from .kimi_folders import place_of
 from .shape import string
+
+if TYPE_CHECKING:
+    from .kimi_code_reader import KimiCodeReader
 
 _WIRE = "wire.jsonl"
 _AGENTS, _MAIN = "agents", "main"
@@ -58,8 +61,10 @@ class KimiCode:
             return Session(self.agent, native_id, cwd=place)
         return Session(self.agent, f"{native_id}-{folder.name}", SessionKind.SUBAGENT, native_id, cwd=place)
 
-    def reader(self, session: Session, *, shorten: bool = True) -> KimiCodeReader:
+    def reader(self, session: Session, *, shorten: bool = True) -> "KimiCodeReader":
         """A reader for one file of that session."""
+        from .kimi_code_reader import KimiCodeReader
+
         return KimiCodeReader(session, shorten=shorten)
 
 

@@ -4,14 +4,17 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...core.conversation import Session, SessionKind
 from ..intake.foreign import Foreign
 from ..parse.lines import Record, head_records
 from . import folders, opencode_database, opencode_files
 from .container import Conversation, mark_of
-from .opencode_reader import OpenCodeReader
 from .shape import mapping, string
+
+if TYPE_CHECKING:
+    from .opencode_reader import OpenCodeReader
 
 _DATABASE = re.compile(r"opencode(?:-[\w.]+)?\.db")
 
@@ -81,8 +84,10 @@ class OpenCode:
         kind = SessionKind.SUBAGENT if parent else SessionKind.MAIN
         return Session(self.agent, string(header.get("id")) or path.stem, kind, parent)
 
-    def reader(self, session: Session, *, shorten: bool = True) -> OpenCodeReader:
+    def reader(self, session: Session, *, shorten: bool = True) -> "OpenCodeReader":
         """A reader for one session."""
+        from .opencode_reader import OpenCodeReader
+
         return OpenCodeReader(session, shorten=shorten)
 
 

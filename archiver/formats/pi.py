@@ -4,12 +4,15 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...core.conversation import Session
 from ..parse.lines import Record, head_records
 from . import folders
-from .pi_reader import PiReader
 from .shape import string
+
+if TYPE_CHECKING:
+    from .pi_reader import PiReader
 
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT[^_]+_[^_]+\.jsonl")
 
@@ -50,8 +53,10 @@ class Pi:
         header = next(filter(_is_header, head_records(head)), Record())
         return Session(self.agent, string(header.get("id")) or path.stem.rpartition("_")[2])
 
-    def reader(self, session: Session, *, shorten: bool = True) -> PiReader:
+    def reader(self, session: Session, *, shorten: bool = True) -> "PiReader":
         """A reader for one file of that session."""
+        from .pi_reader import PiReader
+
         return PiReader(session, shorten=shorten)
 
 

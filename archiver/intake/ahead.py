@@ -7,43 +7,13 @@ import sys
 import threading
 from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, Final, Self
 
-from ...core.conversation import Session
-from ..copies.raw import Copied, RawArchive
-from ..formats import by_agent
-from ..parse.lines import head
-from ..parse.parsing import Parsed, parse
-from ..parse.resume import Resume
-from ..privacy.discretion import Discretion
-from ..redaction import Redactor
+from ..copies.raw import Copied
+from .task import Answer, Task
 
-Answer: TypeAlias = tuple[Session, Parsed]
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A file to parse from its start: whose it is, where it was found, and which copy it has in which archive."""
-
-    agent: str
-    path: Path
-    archive: Path
-    archived: str
-    key: bytes
-    """By which placeholders of secrets are told apart."""
-
-    def run(self) -> Answer:
-        """The file's session, as far as its name and its first lines tell, and all its lines. Raises `OSError`."""
-        known = by_agent(self.agent)
-        with RawArchive(self.archive).open(self.archived) as file:
-            redactor = Redactor(self.key)
-            session = Discretion(redactor).session(known.identify(self.path, head(file)))
-            return session, parse(known, session, Resume(), file, redactor)
-
-
+_SERVE: Final = f"from {Task.__module__} import serve; serve()"
 _Awaited = tuple[Task, Future[Copied]]
 """A task, and the copy it needs."""
 
@@ -112,7 +82,7 @@ class _Helper:
 
     def __init__(self) -> None:
         # In a group of its own, so that Ctrl-C reaches this process alone.
-        command = [sys.executable, "-P", "-m", __name__]
+        command = [sys.executable, "-P", "-c", _SERVE]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0)
 
     def ask(self, task: Task) -> Answer | None:
@@ -139,22 +109,3 @@ class _Helper:
 def processors() -> int:
     """How many this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-
-
-def serve() -> None:
-    """Answer tasks on standard input until it ends."""
-    while True:
-        try:
-            task: Task = pickle.load(sys.stdin.buffer)  # noqa: S301 - the process that started this one wrote it
-        except EOFError:
-            return
-        try:
-            answer = task.run()
-        except OSError:
-            answer = None
-        pickle.dump(answer, sys.stdout.buffer, pickle.HIGHEST_PROTOCOL)
-        sys.stdout.buffer.flush()
-
-
-if __name__ == "__main__":
-    serve()

@@ -30,9 +30,10 @@ from ..privacy.exclusion import Exclusion
 from ..privacy.masker import Masker
 from ..redaction import VERSION, Redactor
 from ..store import Place, Source, Store
-from .ahead import Ahead, Answer, Task
+from .ahead import Ahead
 from .rereading import BUDGET, Rereading
 from .storing import store_reading
+from .task import Answer, Task
 from .transcripts import Transcript
 from .unrolling import Unrolled, Unroller
 
@@ -131,7 +132,7 @@ class Ingest:
         for portion in _portions(copying):
             worth = sum(job.size for job, _ in portion) >= _WORTH_HELP
             tasks = {
-                job.archived: (Task(job.format.agent, job.path, self._raw.root, job.archived, self._key), copy)
+                job.archived: (Task(job.format, job.path, self._raw.root, job.archived, self._key), copy)
                 for job, copy in portion
                 if worth and job.continued is None
             }
@@ -261,8 +262,8 @@ class Ingest:
         except SourceUnreadable as problem:
             self._report(problem, tally)
             return
-        if taken.reading.says_nothing and taken.source.id is None and job.replaced is None:
-            self._erasing.leave(taken.source)
+        is_new = taken.source.id is None and job.replaced is None
+        if taken.reading.says_nothing and is_new and self._erasing.leave(taken.source):
             return
         self._waiting.append(taken)
         if len(self._waiting) >= _TOGETHER:

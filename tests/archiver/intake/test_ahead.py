@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.copies.raw import Copied, RawArchive
+from palaver.archiver.formats import by_agent
 from palaver.archiver.intake import ahead, ingest
-from palaver.archiver.intake.ahead import Ahead, Task
+from palaver.archiver.intake.ahead import Ahead
+from palaver.archiver.intake.task import Answer, Task
 
 from ..history import History, talk
 
@@ -41,7 +43,7 @@ def _tasks(history: History, copied: bool = True) -> dict[str, tuple[Task, Futur
         copy = Future[Copied]()
         if copied:
             copy.set_result(raw.copy(path, path.name))
-        tasks[path.name] = (Task("claude-code", path, raw.root, path.name, KEY), copy)
+        tasks[path.name] = (Task(by_agent("claude-code"), path, raw.root, path.name, KEY), copy)
     return tasks
 
 
@@ -70,7 +72,7 @@ def test_a_process_that_dies_is_not_missed(history: History, monkeypatch: pytest
     """What a killed process was asked is parsed here."""
     ask = ahead._Helper.ask
 
-    def killed(helper: ahead._Helper, task: Task) -> ahead.Answer | None:
+    def killed(helper: ahead._Helper, task: Task) -> Answer | None:
         os.kill(helper._process.pid, signal.SIGKILL)
         return ask(helper, task)
 
@@ -90,9 +92,7 @@ def test_stopping_waits_for_no_copy(history: History) -> None:
 
 def test_a_process_ends_with_the_one_that_started_it() -> None:
     """Closed input is the end: whoever is killed leaves nobody behind."""
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "palaver.archiver.intake.ahead"], input=b"", timeout=60, check=False
-    )
+    done = subprocess.run([sys.executable, "-P", "-c", ahead._SERVE], input=b"", timeout=60, check=False)
 
     assert done.returncode == 0
 
@@ -100,7 +100,7 @@ def test_a_process_ends_with_the_one_that_started_it() -> None:
 def test_a_copy_that_is_gone_is_left_to_the_one_who_asks(tmp_path: Path) -> None:
     """Another process that cannot read a copy says so and goes on."""
     helper = ahead._Helper()
-    missing = Task("claude-code", tmp_path / "a.jsonl", tmp_path, "a.jsonl", KEY)
+    missing = Task(by_agent("claude-code"), tmp_path / "a.jsonl", tmp_path, "a.jsonl", KEY)
     try:
         assert [helper.ask(missing), helper.ask(missing)] == [None, None]
         assert helper._process.poll() is None

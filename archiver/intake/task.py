@@ -1,0 +1,57 @@
+"""Tasks: files to parse, in whatever process; and the whole program of a process that does nothing else.
+
+How soon such a process helps is decided by what it has to load first, so nothing here needs a store.
+"""
+
+import pickle
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from ...core.conversation import Session
+from ..copies.compression import shown
+from ..copies.forms import Copy
+from ..formats import Format
+from ..parse.lines import head
+from ..parse.parsing import Parsed, parse
+from ..parse.resume import Resume
+from ..privacy.discretion import Discretion
+from ..redaction import Redactor
+
+Answer: TypeAlias = tuple[Session, Parsed]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A file to parse from its start: in which format, where it was found, and which copy it has in which archive."""
+
+    format: Format
+    path: Path
+    archive: Path
+    archived: str
+    key: bytes
+    """By which placeholders of secrets are told apart."""
+
+    def run(self) -> Answer:
+        """The file's session, as far as its name and its first lines tell, and all its lines. Raises `OSError`."""
+        copy = Copy(self.archive, self.archived)
+        with shown(copy.open(), copy.plain) as file:
+            redactor = Redactor(self.key)
+            session = Discretion(redactor).session(self.format.identify(self.path, head(file)))
+            return session, parse(self.format, session, Resume(), file, redactor)
+
+
+def serve() -> None:
+    """Answer tasks on standard input until it ends."""
+    while True:
+        try:
+            task: Task = pickle.load(sys.stdin.buffer)  # noqa: S301 - the process that started this one wrote it
+        except EOFError:
+            return
+        try:
+            answer = task.run()
+        except OSError:
+            answer = None
+        pickle.dump(answer, sys.stdout.buffer, pickle.HIGHEST_PROTOCOL)
+        sys.stdout.buffer.flush()
