@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, create_model
@@ -18,6 +18,9 @@ from ..core.home import Home
 from ..core.tokens import count
 from ..templates.quote import brief
 from ..templates.render import Renderer
+
+if TYPE_CHECKING:
+    from ..observe.memory import Judging
 
 
 class Layers(Protocol):
@@ -42,7 +45,8 @@ class Desk:
 class Place:
     """What a surface needs to open its desk: where everything lies, the model that embeds, and who renders.
 
-    Documents are taken up from below `roots` alone. `project` is the folder in which the agent works.
+    Documents are taken up from below `roots` alone. `project` is the folder in which the agent works. `judging` makes
+    who says whether memories disagree; by rules where there is none.
     """
 
     home: Home
@@ -50,6 +54,7 @@ class Place:
     renderer: Renderer
     roots: tuple[Path, ...] = ()
     project: Path = Path()
+    judging: "Judging | None" = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,8 @@ class Config:
     """Dollars within any 24 hours."""
     budget_month: float | None = None
     """Dollars within a calendar month in UTC, as bills are made."""
+    llm_judge: bool = False
+    """Whether the language model is asked, within the budgets, if two memories disagree where rules cannot tell."""
     exclude: tuple[str, ...] = ()
     """Folders that are not archived: shell patterns for whole paths, or for bare names at any depth."""
     mask_archive: bool = False
@@ -137,6 +139,7 @@ _READERS: Final[Mapping[str, tuple[Callable[[object], object], str, str]]] = {
     "budget_hour": _DOLLARS,
     "budget_day": _DOLLARS,
     "budget_month": _DOLLARS,
+    "llm_judge": (_switch, "true or false", "true"),
     "exclude": (_texts, "a list of texts", '["secret-*", "/a/folder"]'),
     "mask_archive": (_switch, "true or false", "true"),
     "document_roots": (_texts, "a list of texts", '["/a/folder"]'),

@@ -40,3 +40,18 @@ class ExtractionPrompts:
     def request(self, shown: Shown, nonce: str, known: Sequence[str]) -> str:
         """One exchange as quoted data. Its text is indented, so that no line of it stands where ours do."""
         return self._renderer.prompt(_REQUEST, mark=OWN_PROMPT_MARK, shown=shown, nonce=nonce, known=known)
+
+
+class JudgingPrompts:
+    """Asks how one of two memories stands to the other, for as many pairs as there are."""
+
+    def __init__(self, renderer: Renderer) -> None:
+        self._renderer = renderer
+
+    def system(self) -> str:
+        """What the model is told each time."""
+        return self._renderer.prompt("judge_system", mark=OWN_PROMPT_MARK)
+
+    def request(self, pairs: Sequence[tuple[str, str]], nonce: str) -> str:
+        """The pairs as quoted data, the older memory of each first. Their text is indented, as that of exchanges is."""
+        return self._renderer.prompt("judge_request", mark=OWN_PROMPT_MARK, pairs=pairs, nonce=nonce)

@@ -21,7 +21,8 @@ class HistorianDesk:
     def mnemonics(self) -> Mnemonics:
         """Opened when the first tool asks for it; raises `ServerNotReady`, so that it is tried again."""
         try:
-            return Mnemonics.open(self.place.home, self.place.project, self.place.model)
+            place = self.place
+            return Mnemonics.open(place.home, place.project, place.model, place.judging)
         except InvalidInput:
             raise
         except PalaverError as error:

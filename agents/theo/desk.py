@@ -23,7 +23,7 @@ class TheoDesk:
     @cached_property
     def core(self) -> MemoryCore:
         """What is held to be true."""
-        return _opened(lambda: MemoryCore.open(self.place.home, self.place.model))
+        return _opened(lambda: MemoryCore.open(self.place.home, self.place.model, self.place.judging))
 
     @cached_property
     def documents(self) -> Documents:

@@ -5,6 +5,7 @@ from pathlib import PurePath
 
 from ...archiver.store import Store, StoredExchange
 from ...core.conversation import Session
+from ...core.memory import Memory, project_namespace
 
 
 class Privacy:
@@ -24,3 +25,14 @@ class Privacy:
         folders = [PurePath(folder) for folder in (session.cwd, stored.exchange.cwd) if folder]
         names = {session.project, *(str(above) for folder in folders for above in (folder, *folder.parents))}
         return not names.isdisjoint(self._projects)
+
+
+def is_private(memory: Memory, projects: Collection[str]) -> bool:
+    """Whether a memory belongs to a private project, by its namespace, its project or the file it is kept in."""
+    folders = [PurePath(place) for place in (memory.project, memory.path) if place]
+    names = {
+        memory.namespace.partition(":")[2],
+        *(str(above) for place in folders for above in (place, *place.parents)),
+    }
+    spaces = {project_namespace(each) for each in projects} - {"global"}
+    return memory.namespace in spaces or not names.isdisjoint(projects)

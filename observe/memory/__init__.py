@@ -8,7 +8,7 @@ from .core import MemoryCore
 from .expanding import Expanded, Expanding
 from .graph import Backfilled, Graph, GraphNode, GraphPath, Neighbourhood, relation_of
 from .health import Contradiction, Health, HealthCheck
-from .judging import Judge, Judgement, OfflineJudge, Verdict
+from .judging import Judge, Judgement, Judging, OfflineJudge, Pair, Verdict
 from .learning import Learning, Outcome, Validation
 from .memories import LIST_MAX, Forgotten, Memories
 from .recalling import Recalled, Recalling
@@ -34,12 +34,14 @@ __all__ = [
     "HealthCheck",
     "Judge",
     "Judgement",
+    "Judging",
     "Learning",
     "Memories",
     "MemoryCore",
     "Neighbourhood",
     "OfflineJudge",
     "Outcome",
+    "Pair",
     "Recalled",
     "Recalling",
     "Remembered",

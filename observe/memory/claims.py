@@ -30,10 +30,11 @@ class Difference(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The difference, and why in one sentence."""
+    """The difference, and why in one sentence. `akin` where rules can tell no more than that both have one subject."""
 
     difference: Difference
     reason: str
+    akin: bool = False
 
 
 def compare(older: str, newer: str) -> Comparison:
@@ -48,7 +49,13 @@ def compare(older: str, newer: str) -> Comparison:
         return Comparison(Difference.CHANGED, f"The newer one says that {subject!r} changed")
     if _same(older, newer):
         return Comparison(Difference.NONE, "Both say the same")
-    return Comparison(Difference.OTHER, "Both can hold")
+    return Comparison(Difference.OTHER, "Both can hold", akin=_akin(older, newer))
+
+
+def _akin(older: str, newer: str) -> bool:
+    """Whether the one that says less has more than a third of its words from the other."""
+    ours, theirs = ({stem for each in sentences(text) for stem in each.stems - PEOPLE} for text in (older, newer))
+    return 3 * len(ours & theirs) > min(len(ours), len(theirs))
 
 
 def _pairs(older: str, newer: str) -> Iterator[tuple[Statement, Statement]]:

@@ -7,7 +7,7 @@ from ...core.conversation import Milliseconds
 from ...core.memory import Edge, HeldMemory, Memory, Relation
 from ...core.memory_filter import MemoryFilter
 from ...search.memory_finder import MemoryFinder, MemoryVectors
-from .judging import Judge, Judgement, Verdict
+from .judging import Judge, Judgement, Pair, Verdict
 
 NEIGHBOURS = 5
 """How many of the nearest memories a new one is compared with."""
@@ -42,26 +42,28 @@ class Comparing:
         memory: Memory,
         vectors: MemoryVectors | None = None,
         *,
-        without: int | None = None,
+        held: HeldMemory | None = None,
         limit: int = NEIGHBOURS,
         at_least: float = RELATED_FROM,
         judged_from: float = JUDGED_FROM,
     ) -> list[Compared]:
-        """The nearest valid memories of the namespace but the one `without`, nearest first; none without a model.
+        """The nearest valid memories of the namespace, nearest first; none without a model.
 
-        The memory is taken for the newer of each pair.
+        `held` is the memory itself where it is held already: it is left out, and each pair is judged in the order in
+        which it was said. A new one is newer than all.
         """
         wanted = MemoryFilter(namespaces=(memory.namespace,), valid_at=self._clock())
         near = self._finder.near(memory, vectors, wanted, limit + 1, at_least)
-        others = [found for found in near if found.key != without][:limit]
-        return [
-            Compared(held, cosine, self.judge(held.memory, memory) if cosine >= judged_from else None)
-            for held, _, cosine in others
-        ]
+        others = [found for found in near if held is None or found.key != held.key][:limit]
+        judged = [found for found in others if found.similarity >= judged_from]
+        pairs = [_in_order(found.held, memory, held) for found in judged]
+        verdicts = dict(zip((found.key for found in judged), self._judge.judge_all(pairs), strict=True))
+        return [Compared(found.held, found.similarity, verdicts.get(found.key)) for found in others]
 
-    def judge(self, older: Memory, newer: Memory) -> Judgement:
-        """Whether they agree."""
-        return self._judge.judge(older.content, newer.content)
+
+def _in_order(other: HeldMemory, memory: Memory, held: HeldMemory | None) -> Pair:
+    newer = held is not None and other.created > held.created
+    return (memory, other.memory) if newer else (other.memory, memory)
 
 
 def edge_to(key: int, compared: Compared) -> Edge:

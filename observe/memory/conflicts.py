@@ -76,16 +76,8 @@ class Conflicts:
             return supersede(self._store, held, held_memory(self._store, each.held.id), edge, self._clock())
 
     def _near(self, held: HeldMemory, limit: int, at_least: float) -> list[Compared]:
-        """What is near, each pair judged in the order in which it was said."""
-        compared = self._comparing.with_held(
-            held.memory, without=held.key, limit=limit, at_least=at_least, judged_from=at_least
-        )
-        return [
-            replace(each, judgement=self._comparing.judge(held.memory, each.held.memory))
-            if each.held.created > held.created
-            else each
-            for each in compared
-        ]
+        """What is near, all of it judged."""
+        return self._comparing.with_held(held.memory, held=held, limit=limit, at_least=at_least, judged_from=at_least)
 
     def _conflict(self, held: HeldMemory, each: Compared, *, draw: bool) -> Conflict:
         judgement = each.judgement

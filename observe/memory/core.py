@@ -18,7 +18,7 @@ from .context import Contexts
 from .expanding import Expanding
 from .graph import Graph
 from .health import HealthCheck
-from .judging import Judge, OfflineJudge
+from .judging import Judge, Judging, OfflineJudge
 from .learning import Learning
 from .memories import Memories
 from .recalling import Recalling
@@ -56,18 +56,22 @@ class MemoryCore:
         self.recalling = Recalling(store, finder, clock)
         self.expanding = Expanding(store, clock)
         self.learning = Learning(store, secrecy, clock)
-        self.graph = Graph(store, finder, judging, secrecy, clock)
+        self.graph = Graph(store, finder, secrecy, clock)
         self.conflicts = Conflicts(store, finder, judging, clock)
         self.health = HealthCheck(store, finder, clock)
         self.contexts = Contexts(store, self.recalling, clock)
         self._close = ExitStack()
 
     @classmethod
-    def open(cls, home: Home, model: str | None = None, *, judge: Judge | None = None) -> Self:
-        """The core over the archive in this home, making it if there is none; close it, or use it in `with`."""
+    def open(cls, home: Home, model: str | None = None, judging: Judging | None = None) -> Self:
+        """The core over the archive in this home, making it if there is none; close it, or use it in `with`.
+
+        `judging` makes the judge that works with the same store.
+        """
         home.make()
         store = Store.create(home.database)
         embedder, redactor = load(model or DEFAULT_MODEL), Redactor(home.key())
+        judge = judging(store) if judging is not None else None
         core = cls(store, Generations(home.index), embedder, redactor, judge=judge)
         core._close.callback(store.close)
         return core

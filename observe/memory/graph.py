@@ -10,7 +10,7 @@ from ...core.errors import InvalidInput
 from ...core.memory import Edge, HeldMemory, Relation
 from ...search.memory_finder import MemoryFinder
 from .comparing import Comparing, edge_to
-from .judging import Judge
+from .judging import OfflineJudge
 from .lookup import held_memory
 from .secrecy import Secrecy
 from .superseding import supersede
@@ -91,12 +91,12 @@ class Graph:
         self,
         store: Store,
         finder: MemoryFinder,
-        judge: Judge,
         secrecy: Secrecy,
         clock: Callable[[], Milliseconds],
     ) -> None:
         self._store, self._secrecy, self._clock = store, secrecy, clock
-        self._comparing = Comparing(finder, judge, clock)
+        # Hundreds of memories are linked in one call: nobody waits for a language model about each.
+        self._comparing = Comparing(finder, OfflineJudge(), clock)
 
     def relate(self, source: str, target: str, relation: Relation, weight: float = 1.0, reason: str = "") -> Edge:
         """Draw an edge; one that exists is handed back. Raises `MemoryNotFound` or `InvalidInput`.
@@ -183,11 +183,9 @@ class Graph:
     def _link(self, orphans: Sequence[HeldMemory], *, dry_run: bool) -> int:
         """Draw the edges of these; how many are new."""
         found = [
-            edge_to(held.key, each)
-            for held in orphans
-            for each in self._comparing.with_held(held.memory, without=held.key)
+            edge_to(held.key, each) for held in orphans for each in self._comparing.with_held(held.memory, held=held)
         ]
-        # An orphan may be the older one of a pair: what contradicts is linked, and nothing is put away by this.
+        # An orphan may be the older one of a pair: what disagrees is linked, and nothing is put away by this.
         drawn = [
             replace(each, relation=Relation.CONTRADICTS) if each.relation is Relation.SUPERSEDES else each
             for each in found

@@ -1,9 +1,12 @@
 """Judges: whether two memories about one subject agree. Which one judged is always said."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
+from ...archiver.store import Store
+from ...core.memory import Memory
 from .claims import Difference, compare
 
 
@@ -16,13 +19,21 @@ class Verdict(StrEnum):
     COMPATIBLE = "compatible"
 
 
+Pair: TypeAlias = tuple[Memory, Memory]
+"""Two memories, the older first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict with its reason in one sentence, and the name of the judge."""
+    """A verdict with its reason in one sentence, and the name of the judge.
+
+    `unsure` is a judge by rules that found one subject and no more, so that who understands the words may know better.
+    """
 
     verdict: Verdict
     reason: str
     judge: str
+    unsure: bool = False
 
     @property
     def conflict(self) -> bool:
@@ -31,13 +42,17 @@ class Judgement:
 
 
 class Judge(Protocol):
-    """Compares two statements."""
+    """Compares memories. `name` says who judges."""
 
     name: str
 
-    def judge(self, older: str, newer: str) -> Judgement:
-        """How `newer` stands to `older`."""
+    def judge_all(self, pairs: Sequence[Pair]) -> list[Judgement]:
+        """How the newer of each pair stands to the older."""
         ...
+
+
+Judging: TypeAlias = Callable[[Store], Judge]
+"""What makes a judge that works with an opened store."""
 
 
 class OfflineJudge:
@@ -49,10 +64,14 @@ class OfflineJudge:
 
     name = "rules"
 
+    def judge_all(self, pairs: Sequence[Pair]) -> list[Judgement]:
+        """See `Judge.judge_all`."""
+        return [self.judge(older.content, newer.content) for older, newer in pairs]
+
     def judge(self, older: str, newer: str) -> Judgement:
-        """See `Judge.judge`."""
+        """How one statement stands to an older one."""
         found = compare(older, newer)
-        return Judgement(_VERDICTS[found.difference], found.reason, self.name)
+        return Judgement(_VERDICTS[found.difference], found.reason, self.name, found.akin)
 
 
 _VERDICTS = {

@@ -15,7 +15,7 @@ from ...core.memory_filter import MemoryFilter
 from ...core.text import readable
 from ...search.embedder import DEFAULT_MODEL, load
 from ...search.generation import Generations
-from ..memory import MemoryCore, Recalled, Remembered, Revision
+from ..memory import Judging, MemoryCore, Recalled, Remembered, Revision
 from .folder import Folder, project_of
 from .front_matter import Mnemonic, YamlInvalid
 from .kinds import FALLBACK, Kinds
@@ -87,12 +87,13 @@ class Mnemonics:
         self._close = ExitStack()
 
     @classmethod
-    def open(cls, home: Home, start: Path, model: str | None = None) -> Self:
+    def open(cls, home: Home, start: Path, model: str | None = None, judging: Judging | None = None) -> Self:
         """The memories of the project that this folder belongs to; close it at the end."""
         home.make()
         store = Store.create(home.database)
         redactor = Redactor(home.key())
-        core = MemoryCore(store, Generations(home.index), load(model or DEFAULT_MODEL), redactor)
+        judge = judging(store) if judging is not None else None
+        core = MemoryCore(store, Generations(home.index), load(model or DEFAULT_MODEL), redactor, judge=judge)
         mnemonics = cls(store, core, redactor, Folder(project_of(start)))
         mnemonics._close.callback(store.close)
         return mnemonics

@@ -1,0 +1,162 @@
+"""The judge that asks a language model, about those pairs alone of which rules can tell no more than their subject."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Final, Literal, Protocol
+from uuid import uuid4
+
+import orjson
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ...archiver.store import Planned, Store
+from ...core.config import Config
+from ...core.errors import BudgetExhausted, ExtractionError, ModelBusy, ModelRefused, ReplyInvalid
+from ...core.text import readable
+from ..memory import Judgement, OfflineJudge, Pair, Verdict
+from .ledger import Budget, Ledger
+from .prices import price_of
+from .privacy import is_private
+from .provider import Answer, Provider
+
+REASON: Final = "judging"
+"""What the ledger says that a call was for."""
+SECONDS: Final = 20.0
+"""Longest wait for an answer: somebody is storing a memory meanwhile."""
+_TOKENS_OUT: Final = 2_000
+_SURE_FROM: Final = 0.6
+"""From which certainty of its own on the model is believed."""
+_REST: Final = 60.0
+"""Seconds in which a provider that did not answer is not asked again."""
+_SHOWN_MAX, _REASON_MAX = 2_000, 200
+"""Characters of a memory that are shown, and of a reason that are kept."""
+_KNOWN_MAX: Final = 1_000
+
+
+class JudgingPrompts(Protocol):
+    """The words around the pairs."""
+
+    def system(self) -> str:
+        """What the model is told each time."""
+        ...
+
+    def request(self, pairs: Sequence[tuple[str, str]], nonce: str) -> str:
+        """What the older and the newer of each pair say, as quoted data between fences named by `nonce`."""
+        ...
+
+
+class _Closed(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Judged(_Closed):
+    pair: int
+    verdict: Literal["contradicts", "supersedes", "compatible"]
+    reason: str
+    certainty: float
+
+
+class _Reply(_Closed):
+    judgements: list[_Judged]
+
+
+class ModelJudge:
+    """Judges by rules first. Whatever keeps the model from answering, the rules' judgement stands, and says so.
+
+    A model never says that two memories are the same: that would keep one of them from being held.
+    """
+
+    def __init__(self, store: Store, config: Config, prompts: JudgingPrompts, provider: Callable[[], Provider]) -> None:
+        """`provider` is called when the first pair is about to be sent. Raises `ConfigInvalid` where its price is not
+        known.
+        """
+        self._rules = OfflineJudge()
+        self.name = f"{self._rules.name} and {config.llm_model}"
+        self._store, self._model, self._prompts, self._open = store, config.llm_model, prompts, provider
+        self._price = price_of(config.llm_model, config.llm_price)
+        self._ledger = Ledger(store, Budget.of(config), uuid4().hex)
+        self._private = config.private_projects
+        self._provider: Provider | None = None
+        self._rests_until = 0.0
+        self._known: dict[str, Judgement] = {}
+
+    def judge_all(self, pairs: Sequence[Pair]) -> list[Judgement]:
+        """How the newer of each pair stands to the older. One call for all that is asked, and none twice."""
+        judged = self._rules.judge_all(pairs)
+        asked = {
+            place: _key(pair)
+            for place, (pair, judgement) in enumerate(zip(pairs, judged, strict=True))
+            if judgement.unsure and not any(is_private(memory, self._private) for memory in pair)
+        }
+        unknown = [place for place, key in asked.items() if key not in self._known]
+        if unknown and time.monotonic() >= self._rests_until:
+            self._ask([pairs[place] for place in unknown])
+        return [self._known.get(asked.get(place, ""), judgement) for place, judgement in enumerate(judged)]
+
+    def _ask(self, pairs: Sequence[Pair]) -> None:
+        """Keep what the model says of these pairs. What it does not answer is judged by rules until it does."""
+        params = self._params(pairs)
+        size = len(orjson.dumps(params))
+        planned = Planned(self._model, REASON, 0, _digest(params), self._price.at_most(size, _TOKENS_OUT))
+        try:
+            with self._store.transaction():
+                call = self._ledger.reserve(planned)
+            answer = self._answered(call, params)
+            self._keep(pairs, answer)
+        except ModelRefused:
+            self._rests_until = float("inf")
+        except ModelBusy as error:
+            self._rests_until = time.monotonic() + max(_REST, error.after or 0)
+        except (BudgetExhausted, ExtractionError):
+            return
+
+    def _answered(self, call: int, params: Mapping[str, Any]) -> Answer:
+        """One call, with its price in the ledger. A call that may have been worked on stays reserved."""
+        try:
+            if self._provider is None:
+                self._provider = self._open()
+            answer = self._provider.ask(params)
+        except ExtractionError as error:
+            if not (isinstance(error, ReplyInvalid) or (isinstance(error, ModelBusy) and error.unsure)):
+                with self._store.transaction():
+                    self._store.ledger.release([call])
+            raise
+        with self._store.transaction():
+            self._store.ledger.settle(call, answer.usage, self._price.cost(answer.usage))
+        return answer
+
+    def _keep(self, pairs: Sequence[Pair], answer: Answer) -> None:
+        if len(self._known) > _KNOWN_MAX:
+            self._known.clear()
+        for told in _read(answer).judgements:
+            if 1 <= told.pair <= len(pairs) and _SURE_FROM <= told.certainty <= 1:
+                reason = " ".join(readable(told.reason).split())[:_REASON_MAX] or "No reason was given"
+                self._known[_key(pairs[told.pair - 1])] = Judgement(Verdict(told.verdict), reason, self._model)
+
+    def _params(self, pairs: Sequence[Pair]) -> dict[str, Any]:
+        texts = [(older.content[:_SHOWN_MAX], newer.content[:_SHOWN_MAX]) for older, newer in pairs]
+        nonce = sha256(orjson.dumps([_key(pair) for pair in pairs])).hexdigest()[:16]
+        return {
+            "model": self._model,
+            "max_tokens": _TOKENS_OUT,
+            "system": [{"type": "text", "text": self._prompts.system(), "cache_control": {"type": "ephemeral"}}],
+            "messages": [{"role": "user", "content": self._prompts.request(texts, nonce)}],
+            "output_config": {"format": {"type": "json_schema", "schema": _Reply.model_json_schema()}},
+        }
+
+
+def _read(answer: Answer) -> _Reply:
+    """The judgements in an answer; raises `ReplyInvalid`. Servers that do not constrain put fences around it."""
+    start, end = answer.text.find("{"), answer.text.rfind("}")
+    try:
+        return _Reply.model_validate_json(answer.text[start : end + 1])
+    except ValidationError:
+        raise ReplyInvalid("the judgement has another shape", answer.raw) from None
+
+
+def _key(pair: Pair) -> str:
+    return "".join(memory.content_hash for memory in pair)
+
+
+def _digest(params: Mapping[str, Any]) -> str:
+    return sha256(orjson.dumps(params)).hexdigest()
