@@ -1,19 +1,11 @@
 """What asking a language model costs: the values behind `palaver observe` and `palaver stats`.
 
-Money is counted in whole billionths of a dollar.
+Amounts are as in `core/money.py`.
 """
 
 from dataclasses import dataclass, field
 
 from .errors import PalaverError
-
-DOLLAR = 1_000_000_000
-
-
-def dollars(cost: int) -> str:
-    """An amount for a person: cents, and for less than a cent as many digits as it takes to see it."""
-    amount = cost / DOLLAR
-    return f"${amount:.2f}" if amount >= 0.01 or not cost else f"${amount:.6f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +84,29 @@ class DeadLetter:
 
 
 @dataclass(frozen=True, slots=True)
+class Disclosure:
+    """What the last `exchanges` that taught something cost to read, in estimated tokens.
+
+    `told` is what layer 2 prints of them, all `observations` together. `said` is what the person and the agent said in
+    them; `kept` is all that is kept of them, with thinking, calls and shortened results.
+    """
+
+    exchanges: int = 0
+    observations: int = 0
+    told: int = 0
+    said: int = 0
+    kept: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Stats:
     """What was spent and what is left of it; what observations cost to read beside what they were made from.
 
-    `left` is what each budget still allows. `raw_tokens` are those of the exchanges that `observed_tokens` of
-    observations tell of, both estimated.
+    `left` is what each budget still allows.
     """
 
     spent: list[Spent] = field(default_factory=list[Spent])
     left: dict[str, int] = field(default_factory=dict[str, int])
     jobs: dict[str, int] = field(default_factory=dict[str, int])
     refused: int = 0
-    observations: int = 0
-    observed_tokens: int = 0
-    raw_tokens: int = 0
+    layers: Disclosure = Disclosure()

@@ -68,8 +68,9 @@ class Choices:
         every = [*keys, *(stored.key for known in learned.values() for stored in known)]
         allowed = self._engine.allowed(filters, every) if filters else set(every)
         held: dict[int, HeldMemory | HeldChunk] = {}
-        held |= self._store.memories.load(keys)
-        held |= self._store.documents.load(keys)
+        if others := [key for key, kind in self._store.items.kinds(keys).items() if kind != "exchange"]:
+            held |= self._store.memories.load(others)
+            held |= self._store.documents.load(others)
         at = now()
         for event in events:
             if event.key in held:

@@ -10,7 +10,7 @@ from ..archiver.store import Store
 from ..core.disclosure import Filters, Mode
 from ..core.errors import ModelUnavailable
 from .embedder import Embedder, load, model_of
-from .findings import Matches, Nears, Numbers
+from .findings import Matches, Nears, Numbers, distinct
 from .fusion import Event, gather, joined
 from .generation import Generations
 from .segment import Array
@@ -30,6 +30,8 @@ half of the questions about coding sessions, where no answer among the first fiv
 _EMBED_ANEW = "Run `palaver archive` to embed everything anew."
 
 
+_REMEMBERED = 64
+"""Queries whose vectors are kept."""
 _NEWEST, _FURTHER = 2_000, 8
 """Entries that are looked at first where no words are given, and how many times more wherever these do not do."""
 
@@ -49,6 +51,8 @@ class Engine:
     def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
         self._store, self._embedder = store, embedder
         self._snapshot = Snapshot(store, generations, embedder)
+        self._meant: dict[tuple[str, str], Array] = {}
+        """The vectors of the last queries, by model and text: the next page of one is the same query again."""
         self.unavailable: ModelUnavailable | None = None
         """Why meaning could not be searched the last time; None when it was."""
 
@@ -151,14 +155,23 @@ class Engine:
         """
         self.unavailable = None
         try:
-            [vector] = self._model().embed([wording.text])
+            vector = self._vector(wording.text)
         except ModelUnavailable as problem:
             self.unavailable = problem
             return Nears.none()
         if wording.phrases:
-            return self._snapshot.of_events(vector, np.unique(events))
+            return self._snapshot.of_events(vector, distinct(events)[0])
         nearest = self._snapshot.nearest(vector, filters, _DEPTH)
-        return self._snapshot.of_events(vector, np.unique(np.concatenate([events, nearest.event])))
+        return self._snapshot.of_events(vector, distinct(np.concatenate([events, nearest.event]))[0])
+
+    def _vector(self, text: str) -> Array:
+        """What a query means. Raises `ModelUnavailable`."""
+        model = self._model()
+        if (model.name, text) not in self._meant:
+            if len(self._meant) >= _REMEMBERED:
+                self._meant.clear()
+            self._meant[model.name, text] = model.embed([text])[0, :]
+        return self._meant[model.name, text]
 
     def _model(self) -> Embedder:
         """The model that made the vectors, be it another than the one that new ones are made with."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -9,6 +10,18 @@ import numpy.typing as npt
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Fractions: TypeAlias = npt.NDArray[np.float64]
+
+
+def distinct(numbers: Numbers) -> tuple[Numbers, Numbers]:
+    """The different ones among these, ascending, and where each stands first.
+
+    As `numpy.unique`, which first imports all of `numpy.ma`: that takes a cold search longer than searching.
+    """
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    is_new = np.ones(len(ordered), dtype=bool)
+    is_new[1:] = ordered[1:] != ordered[:-1]
+    return ordered[is_new], order[is_new]
 
 
 class TextMatch(NamedTuple):
@@ -27,7 +40,7 @@ class TextMatch(NamedTuple):
     fraction: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Matches:
     """Matching entries. `numbers` are the columns of `TextMatch` but the last, shape (6, n)."""
 
@@ -53,6 +66,11 @@ class Matches:
     def place(self) -> Numbers:
         """One number for source and ordinal: exchanges that follow each other in one source differ by 1."""
         return (self.numbers[2, :] << 32) + self.numbers[3, :]
+
+    @cached_property
+    def best_of(self) -> dict[int, float]:
+        """The best fraction of each item."""
+        return _best_of(self.key, self.fraction)
 
     def __len__(self) -> int:
         return len(self.fraction)
@@ -81,7 +99,7 @@ class Near(NamedTuple):
     similarity: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Nears:
     """Vectors with their similarities. `rows` are (item, event, part), shape (3, n)."""
 
@@ -116,6 +134,11 @@ class Nears:
         """Which of the item's vectors it is."""
         return self.rows[2, :]
 
+    @cached_property
+    def best_of(self) -> dict[int, float]:
+        """The best similarity of each item."""
+        return _best_of(self.item, self.similarity)
+
     def __len__(self) -> int:
         return len(self.similarity)
 
@@ -130,3 +153,8 @@ class Nears:
         """The most similar, best first; equal ones in the order in which they stand."""
         order = np.argsort(-self.similarity, kind="stable")[:limit]
         return Nears(self.rows[:, order], self.similarity[order])
+
+
+def _best_of(items: Numbers, values: Fractions) -> dict[int, float]:
+    order = np.argsort(values)  # of several values of an item the last, and so the best, stays
+    return dict(zip(items[order].tolist(), values[order].tolist(), strict=True))

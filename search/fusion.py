@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.disclosure import Part
 from .documents import PROMPT
-from .findings import Fractions, Matches, Nears, Numbers, TextMatch
+from .findings import Fractions, Matches, Nears, Numbers, TextMatch, distinct
 
 WORDS, WORDS_AROUND, PROMPTS, MEANING, MEANING_AROUND = 1.0, 0.2, 0.4, 0.4, 0.1
 """Weights, chosen on the development sets; the table that supports them is in bench/RESULTS.md."""
@@ -74,11 +74,11 @@ class Event:
 
     def words_of(self, item: int) -> float:
         """The best fraction of one item's own entries."""
-        return float(self._matches.fraction[self._matches.key == item].max(initial=0.0))
+        return self._matches.best_of.get(item, 0.0)
 
     def own(self, item: int) -> float:
         """How well one item of the event matches by itself."""
-        return self.words_of(item) + float(self._nears.similarity[self._nears.item == item].max(initial=0.0))
+        return self.words_of(item) + max(0.0, self._nears.best_of.get(item, 0.0))
 
 
 def joined(concepts: Sequence[str], events: Sequence[Event]) -> Event:
@@ -92,7 +92,7 @@ def joined(concepts: Sequence[str], events: Sequence[Event]) -> Event:
 
 def gather(matches: Matches, nears: Nears) -> list[Event]:
     """Everything both engines found, by event, best first; equal scores in order of key."""
-    keys = np.unique(np.concatenate([matches.event, nears.event]))
+    keys, _ = distinct(np.concatenate([matches.event, nears.event]))
     best = _best_matches(keys, matches)
     found = best >= 0
     words = np.zeros(len(keys))
@@ -122,7 +122,7 @@ def gather(matches: Matches, nears: Nears) -> list[Event]:
 def _best_matches(keys: Numbers, matches: Matches) -> Numbers:
     """The row of each event's best match, the first of equals; -1 where there is none."""
     order = np.lexsort((-matches.fraction, matches.event))
-    events, first = np.unique(matches.event[order], return_index=True)
+    events, first = distinct(matches.event[order])
     best = np.full(len(keys), -1)
     best[np.searchsorted(keys, events)] = order[first]
     return best

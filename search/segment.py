@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..archiver.store import StoredVector
-from .findings import Fractions, Nears, Numbers
+from .findings import Fractions, Nears, Numbers, distinct
 from .generation import share
 from .graph import Graph
 
@@ -143,7 +143,7 @@ class Segment:
         cosines = self._cosines(places, vector)
         kinds = self.rows[_ITEM, places] * 2 + (self.rows[_PART, places] == 0)
         order = np.lexsort((-cosines, kinds))
-        _, first = np.unique(kinds[order], return_index=True)
+        _, first = distinct(kinds[order])
         return self._of(places[order[first]], cosines[order[first]])
 
     def _passed(self, allowed: Flags | None) -> Flags | None:

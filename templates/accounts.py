@@ -2,7 +2,8 @@
 
 from typing import TypedDict
 
-from ..core.spending import DOLLAR, Estimate, Extraction, Stats
+from ..core.money import DOLLAR
+from ..core.spending import Estimate, Extraction, Stats
 
 
 class EstimateJson(TypedDict):
@@ -50,6 +51,18 @@ class SpentJson(TypedDict):
     tokens_out: int
 
 
+class LayersJson(TypedDict):
+    """What the last exchanges that taught something cost to read: as observations, what was said in them alone, and
+    all that is kept of them.
+    """
+
+    exchanges: int
+    observations: int
+    observed_tokens: int
+    said_tokens: int
+    kept_tokens: int
+
+
 class StatsJson(TypedDict):
     """What was spent, what each budget still allows, and what reading observations costs beside reading all."""
 
@@ -57,9 +70,7 @@ class StatsJson(TypedDict):
     left: dict[str, float]
     requests: dict[str, int]
     refused: int
-    observations: int
-    observed_tokens: int
-    raw_tokens: int
+    layers: LayersJson
 
 
 def estimate_json(estimate: Estimate) -> EstimateJson:
@@ -115,7 +126,11 @@ def stats_json(stats: Stats) -> StatsJson:
         left={span: amount / DOLLAR for span, amount in stats.left.items()},
         requests=stats.jobs,
         refused=stats.refused,
-        observations=stats.observations,
-        observed_tokens=stats.observed_tokens,
-        raw_tokens=stats.raw_tokens,
+        layers=LayersJson(
+            exchanges=stats.layers.exchanges,
+            observations=stats.layers.observations,
+            observed_tokens=stats.layers.told,
+            said_tokens=stats.layers.said,
+            kept_tokens=stats.layers.kept,
+        ),
     )

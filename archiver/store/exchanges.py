@@ -11,7 +11,7 @@ from ...core.conversation import Exchange, Kind, Span, Speaker, Turn
 from .changes import Changes, Entity
 from .database import Database, Row
 from .edits import Edits
-from .jobs import MODEL_PREFIX
+from .observations import MODEL_PREFIX
 from .summaries import Summaries
 
 CONTEXT = 4

@@ -6,7 +6,7 @@ from typing import Final, cast
 
 from .changes import Changes, Entity
 from .database import Database
-from .jobs import MODEL_PREFIX
+from .observations import MODEL_PREFIX
 
 _TOLD: Final = 20
 """Problems of the file that are told; one is enough to act."""

@@ -44,6 +44,16 @@ class Items:
                 )
         return found
 
+    def kinds(self, keys: Sequence[int]) -> dict[int, str]:
+        """The kind of each of these items; unknown keys are left out."""
+        found: dict[int, str] = {}
+        for start in range(0, len(keys), 500):
+            part = tuple(keys[start : start + 500])
+            marks = ",".join("?" * len(part))
+            rows = self._db.rows(f"SELECT key, kind FROM item WHERE key IN ({marks})", part)
+            found |= {cast(int, key): str(kind) for key, kind in rows}
+        return found
+
     def all_keys(self) -> list[int]:
         """Every key, ascending."""
         return [cast(int, row[0]) for row in self._db.rows("SELECT key FROM item ORDER BY key")]

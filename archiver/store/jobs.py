@@ -7,9 +7,7 @@ from typing import cast
 
 from ...core.conversation import Milliseconds
 from .database import Database, Row
-
-MODEL_PREFIX = "llm:"
-"""How the name of an extractor begins that asks a language model. Its results outlive a change of the rules."""
+from .observations import MODEL_PREFIX
 
 
 @dataclass(frozen=True, slots=True)

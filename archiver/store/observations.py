@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import cast
 
+import orjson
+
 from ...core.observation import Evidence, Observation, ObservationType
 from .changes import Changes, Entity
 from .database import Database, Row, Value
-from .jobs import MODEL_PREFIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,8 @@ _SET = ", ".join(f"{name.strip()} = ?" for name in _NAMES.split(","))
 FROM = "FROM observation o JOIN item i ON i.key = o.item"
 
 
+MODEL_PREFIX = "llm:"
+"""How the name of an extractor begins that asks a language model. Its results outlive a change of the rules."""
 RENOUNCED = f"{MODEL_PREFIX}renounced"
 """The extractor of an exchange from which a person wants nothing learned."""
 
@@ -207,14 +210,18 @@ def _values(observation: Observation) -> tuple[Value, ...]:
     )
 
 
+# Looking a value up is three times as fast as calling the enumeration.
+_TYPES = {kind.value: kind for kind in ObservationType}
+
+
 def _texts(value: object) -> tuple[str, ...]:
-    return tuple(json.loads(str(value)))
+    return tuple(orjson.loads(str(value)))
 
 
 def stored_of(row: Row) -> StoredObservation:
     key, exchange, session = (cast(int, value) for value in row[:3])
     observation = Observation(
-        type=ObservationType(str(row[3])),
+        type=_TYPES[str(row[3])],
         title=str(row[4]),
         subtitle=str(row[5]),
         narrative=str(row[6]),
@@ -222,7 +229,7 @@ def stored_of(row: Row) -> StoredObservation:
         concepts=_texts(row[8]),
         files_read=_texts(row[9]),
         files_modified=_texts(row[10]),
-        evidence=tuple(Evidence(*values) for values in json.loads(str(row[11]))),
+        evidence=tuple(Evidence(*values) for values in orjson.loads(str(row[11]))),
         at=cast("int | None", row[12]),
         origin=str(row[13]),
         extractor=str(row[14]),

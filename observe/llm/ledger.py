@@ -13,7 +13,7 @@ from ...core.clock import now
 from ...core.config import Config
 from ...core.conversation import Milliseconds
 from ...core.errors import BudgetExhausted
-from ...core.spending import DOLLAR, dollars
+from ...core.money import DOLLAR, dollars
 
 _HOUR = 3_600_000
 

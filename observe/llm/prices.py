@@ -8,7 +8,8 @@ from importlib.resources import files
 import orjson
 
 from ...core.errors import ConfigInvalid
-from ...core.spending import DOLLAR, Usage
+from ...core.money import DOLLAR
+from ...core.spending import Usage
 
 _DATED = re.compile(r"-\d{8}\Z")
 _PER_MILLION = DOLLAR // 1_000_000

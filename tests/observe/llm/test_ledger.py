@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from palaver.archiver.store import Planned, Store
 from palaver.core.config import Config
 from palaver.core.errors import BudgetExhausted, ConfigInvalid
-from palaver.core.spending import DOLLAR, Usage, dollars
+from palaver.core.money import DOLLAR, dollars
+from palaver.core.spending import Usage
 from palaver.observe.llm.ledger import Budget, Ledger
 from palaver.observe.llm.prices import Price, price_of
 
