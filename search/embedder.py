@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from threading import Lock
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from .model.beside import Beside
     from .model.encoder import Encoder
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2-int8"
@@ -38,10 +36,6 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
         """One row of length one per text, in their order: shape (len(texts), dimension). Raises `ModelUnavailable`."""
-        ...
-
-    def prepare(self) -> None:
-        """Begin to load what will be needed, and come back at once. What goes wrong is told when a text is embedded."""
         ...
 
 
@@ -74,27 +68,11 @@ class PackagedEmbedder:
         self.name = f"{DEFAULT_MODEL}/{_PIPELINE}"
         self._folder, self._threads = folder, threads or os.cpu_count() or 1
         self._encoder: Encoder | None = None
-        self._beside: Beside | None = None
         self._lock = Lock()
 
     def embed(self, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
         """See `Embedder.embed`."""
-        wanted = [readable(text) for text in texts]
-        if self._beside is not None:
-            with self._lock:
-                vectors = self._beside.encode(wanted)
-            if vectors is not None:
-                return vectors
-        return self._load().encode(wanted, self._threads)
-
-    def prepare(self) -> None:
-        """See `Embedder.prepare`. Another process loads the model where another processor can run it."""
-        if (os.cpu_count() or 1) > 1:
-            from .model import FOLDER
-            from .model.beside import Beside
-
-            with suppress(OSError):
-                self._beside = Beside(self._folder or FOLDER)
+        return self._load().encode([readable(text) for text in texts], self._threads)
 
     def _load(self) -> "Encoder":
         with self._lock:
@@ -127,9 +105,6 @@ class SentenceTransformerEmbedder:
         with self._lock:  # the tokenizers of transformers may not be used by two threads at once
             model, dimension = self._load()
             return _encode(model, texts).reshape(len(texts), dimension)
-
-    def prepare(self) -> None:
-        """Nothing: these models are loaded by many modules, one after the other."""
 
     def _load(self) -> "tuple[_SentenceTransformer, int]":
         if self._loaded is None:

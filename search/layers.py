@@ -25,14 +25,9 @@ class Layers:
     Each layer loads what it needs when it is first asked: reading opens no index, searching no transcript.
     """
 
-    def __init__(self, home: Home, model: str | None = None, *, soon: bool = False) -> None:
-        """`model` embeds queries where no index was published yet; otherwise the one that made its vectors does.
-
-        With `soon` it begins to load at once, beside everything else, because a search for meaning comes next.
-        """
+    def __init__(self, home: Home, model: str | None = None) -> None:
+        """`model` embeds queries where no index was published yet; otherwise the one that made its vectors does."""
         self._home, self._embedder = home, load(model or DEFAULT_MODEL)
-        if soon:
-            self._embedder.prepare()
         from ..archiver.store import Store
 
         self._store = Store.open(home.database)

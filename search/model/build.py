@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..embedder import DEFAULT_MODEL, Embedder, PackagedEmbedder, SentenceTransformerEmbedder
+from ..runtime import onnxruntime
 from . import FOLDER
 from .encoder import DIMENSION, MANIFEST, MODEL, TOKENIZER, fingerprint
 
@@ -44,9 +45,10 @@ def main(folder: Path = FOLDER) -> None:
         if fingerprint(source / name)["sha256"] != sha256:
             raise ValueError(f"{source / name} is not the official file")
     with TemporaryDirectory() as temporary:
-        exported = Path(temporary, "model.onnx")
+        exported, quantised = Path(temporary, "model.onnx"), Path(temporary, "quantised.onnx")
         export(source, exported)
-        quantise(exported, folder / MODEL)
+        quantise(exported, quantised)
+        optimise(quantised, folder / MODEL)
     shorten(source / TOKENIZER, folder / TOKENIZER)
     write(describe(folder), folder)  # the embedder wants one before it loads anything
 
@@ -91,6 +93,17 @@ def quantise(source: Path, target: Path) -> None:
         per_channel=True,  # one scale for a whole matrix: mean cosine to float32 0.75 on long texts, 0.87 on short ones
         reduce_range=True,  # AVX2 without VNNI adds pairs of products in 16 bits, which 8-bit weights overflow
     )
+
+
+def optimise(source: Path, target: Path) -> None:
+    """Write the graph as ONNX Runtime would rewrite it at every start: the same vectors, loaded in half the time.
+
+    Up to its level "extended", above which a graph is made for the processor at hand.
+    """
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    options.optimized_model_filepath = str(target)
+    onnxruntime.InferenceSession(str(source), options, providers=["CPUExecutionProvider"])
 
 
 def shorten(source: Path, target: Path) -> None:

@@ -96,6 +96,7 @@ def _verify(folder: Path) -> None:
 def _session(path: Path) -> _Session:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL  # build.py has done it
     try:
         return cast(_Session, onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]))
     except _refusals() as error:

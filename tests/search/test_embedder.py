@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -200,38 +199,6 @@ def test_damaged_manifest_is_told(copied: Path, content: str) -> None:
 
     with pytest.raises(ModelUnavailable):
         PackagedEmbedder(copied).embed(["text"])
-
-
-def test_preparing_is_loading_beside(copied: Path) -> None:
-    """What was prepared is loaded by another process, which gives every text the vector that it has in this one."""
-    prepared, broken = PackagedEmbedder(copied), PackagedEmbedder(copied / "nothing")
-    prepared.prepare()
-    broken.prepare()
-    vectors = prepared.embed(["a text", "another\nwith lines"])
-    shutil.rmtree(copied)
-
-    assert np.array_equal(vectors, PackagedEmbedder().embed(["a text", "another\nwith lines"]))
-    assert np.array_equal(prepared.embed(["a text"])[0], vectors[0])
-    with pytest.raises(ModelUnavailable):
-        broken.embed(["a text"])
-
-
-def test_a_lost_process_is_made_up_for(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the other process dies, this one loads the model."""
-    started: list[subprocess.Popen[bytes]] = []
-    start = subprocess.Popen
-
-    def starting(*command: Any, **options: Any) -> "subprocess.Popen[bytes]":
-        started.append(start(*command, **options))
-        return started[-1]
-
-    monkeypatch.setattr(subprocess, "Popen", starting)
-    prepared = PackagedEmbedder(copied)
-    prepared.prepare()
-    [process] = started
-    process.kill()
-
-    assert prepared.embed(["a text"]).shape == (1, 384)
 
 
 def test_failure_is_not_remembered(copied: Path) -> None:
