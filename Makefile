@@ -27,6 +27,9 @@ bench: $(VENV)/installed  ## how well it finds, how fast (bench/README.md names 
 models: $(MODELS)/installed  ## the tests of the extra `models`: any sentence-transformers model
 	$(MODELS)/bin/pytest tests/models
 
+# What pip compiles when it installs, but not what it only links to.
+ROOMS := agents archiver core observe search templates src/palaver
+
 # An environment is made anew whenever what belongs in it has changed.
 PINS := pyproject.toml constraints.txt
 
@@ -35,6 +38,7 @@ define install
 	@$(PYTHON) -m venv --clear $(@D)
 	@$(@D)/bin/pip install -q -c constraints.txt --upgrade pip
 	@$(@D)/bin/pip install -q -c constraints.txt -e $(1)
+	@$(@D)/bin/python -m compileall -q $(ROOMS)
 	@touch $@
 endef
 
