@@ -15,7 +15,7 @@ from .lessons import lesson, remarks
 from .outcome import outcome
 from .story import story
 
-VERSION = "rules-3"
+VERSION = "rules-4"
 """Raised whenever the same exchange would yield something else."""
 
 

@@ -3,14 +3,17 @@
 from dataclasses import replace
 
 from ...core.observation import Observation
+from .wording import clip
 
 TOKENS_MAX = 480
 """With the quotes and places of its evidence, an observation of this price is shown in 500 tokens."""
-_FACTS_MIN, _MODIFIED_MIN, _STEP = 3, 8, 4
+_FACTS_MIN, _MODIFIED_MIN, _NARRATIVE_MIN, _STEP = 3, 8, 500, 4
 
 
 def affordable(observation: Observation) -> Observation:
-    """The observation within `TOKENS_MAX`: files read go first, then facts from the last on, then changed files."""
+    """The observation within `TOKENS_MAX`: files read go first, then the end of a long narrative, then facts from the
+    last on, then changed files.
+    """
     while observation.price > TOKENS_MAX:
         smaller = _smaller(observation)
         if smaller == observation:
@@ -22,6 +25,8 @@ def affordable(observation: Observation) -> Observation:
 def _smaller(whole: Observation) -> Observation:
     if whole.files_read:
         return replace(whole, files_read=whole.files_read[: max(0, len(whole.files_read) - _STEP)])
+    if len(whole.narrative) > _NARRATIVE_MIN:
+        return replace(whole, narrative=clip(whole.narrative, _NARRATIVE_MIN))
     if len(whole.facts) > _FACTS_MIN:
         last = len(whole.facts) - 1
         return replace(whole, facts=whole.facts[:last], evidence=whole.evidence[:last] + whole.evidence[last + 1 :])

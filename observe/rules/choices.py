@@ -26,7 +26,7 @@ _PREFERENCE = anywhere(
     r"""
     \A(?:please )?(?:always|never) | from now on | in (?:the )?future | i (?:would )?prefer | i (?:don['’]?t
     |do not) (?:want|like) | let['’]?s (?:use|go with|keep|stick) | we(?:['’]ll|\swill) (?:use|go with|keep
-    |stick) | (?:don['’]?t|do not) (?:use|add|create|touch|change|modify|write) | i(?:['’]?ve|\shave) (?:decided|chosen
+    |stick) | (?:don['’]?t|do not) use | i(?:['’]?ve|\shave) (?:decided|chosen
     |reverted) | i allow you | no need to | stop (?:using|adding|doing)
     """
 )
@@ -44,7 +44,7 @@ def choices(exchange: Exchange, told: Story) -> Iterator[Observation]:
 
 
 def _is_rule(sentence: str) -> bool:
-    return 15 < len(sentence) < 240 and not sentence.endswith("?") and _PREFERENCE.search(sentence) is not None
+    return 15 < len(sentence) < 240 and "?" not in sentence and _PREFERENCE.search(sentence) is not None
 
 
 def _answered(exchange: Exchange, told: Story, answers: Sequence[Answer]) -> Observation:

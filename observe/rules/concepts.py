@@ -13,12 +13,16 @@ _IDENTIFIER = re.compile(
     r"\b(?:[a-z]+[A-Z]\w+|[A-Z][a-z0-9]+(?:[A-Z]\w*)+|[a-zA-Z]+_\w+|[A-Z]{2,}[a-z]\w+)\b|(?<!\S)--[a-z][\w-]+"
 )
 _PROPER = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}(?: [A-Z][a-z]+){0,2}\b|\b[A-Z]{3,8}\b(?![./_-])")
+_PLACE = re.compile(r"https?://\S+|(?<![\w`])(?:~|\.{1,2})?(?:/?[\w.@-]+/){2,}[\w.@-]*|(?<![\w`])/[\w.@-]+/[\w.@-]+")
+"""Addresses and paths, whose parts are no names of their own."""
 _NOT_A_NAME = re.compile(r"[\s\d\W_]*$|.*[{}<>=;|\\]|.*: |.*\([^)]*$|[\d.,:%$]+\w{0,3}$|[0-9a-f]{7,40}$")
 _FILE_ENDING = re.compile(r"\.[a-z]{1,5}$")
 _COMMON = frozenset(
     "true false null none undefined string number boolean object array const let var return this self any void int str"
     " get post put delete patch when found classname changelog changelog.md readme readme.md claude claude.md todo main"
-    " index git and not the all api url json html css".split()
+    " index git and not the all api url json html css using key keys value values name names app origin branch commit"
+    " head read write edit file files path test tests type types error errors data code list item items result results"
+    " v1 v2 v3 src lib entry cli".split()
 )
 
 
@@ -41,8 +45,9 @@ def concepts(texts: Sequence[str], files: Iterable[str]) -> tuple[str, ...]:
 
 
 def _names(text: str) -> Iterable[tuple[str, int]]:
+    bare = _PLACE.sub(" ", text)
     for pattern, value in ((_SPAN, 3), (_QUOTED, 2), (_IDENTIFIER, 2), (_PROPER, 1)):
-        for match in pattern.finditer(text):
+        for match in pattern.finditer(text if pattern is _SPAN else bare):
             name = _tidy(match.group(1) if pattern.groups else match.group())
             if name and name.lower() not in _COMMON and not _NOT_A_NAME.match(name):
                 yield name, value

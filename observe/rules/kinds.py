@@ -45,7 +45,8 @@ _PREFIXES = {
 _VERBS = {
     ObservationType.BUG_FIX: opening(
         r"""
-        (?:bug[- ]?)?(?:fix(?:e[sd])?|correct(?:ed)?|repair(?:ed)?|prevent(?:ed)?|resolved?|handled?|guard)
+        (?:bug[- ]?)?(?:fix(?:e[sd])?|correct(?:ed)?|repair(?:ed)?|prevent(?:ed)?|resolved?|handled?|guard|hotfix)
+        | address(?:ed)? .{0,60}\b(?:findings|feedback|comments?|issues?|bugs?) | avoid(?:ed)? | disambiguated?
         """
     ),
     ObservationType.FEATURE: opening(
@@ -60,7 +61,7 @@ _VERBS = {
         r"""
         refactor(?:ed)? | renamed? | extract(?:ed)? | simplif(?:y|ied) | clean(?:ed)? ?up | moved? | restructure
         | reorgani[sz]e | consolidate | deduplicate | split | merge | replaced? | removed? | reduce | optimi[sz]e
-        | rewrite | migrate | drop | convert | unify
+        | rewrite | migrate | drop | convert | unify | tidy(?: up)? | inline | .*\b(?:clean-?up|refactor(?:ing)?)\Z
         """
     ),
     ObservationType.TEST: opening(
@@ -103,7 +104,9 @@ _COMPLAINT = anywhere(
     |load|match|called|respected|correct)\w* | still (?:have|get|see|not) | not (?:working|visible|updated|displayed
     |shown|rendered|available) | dead-end | leaks? | flood(?:s|ing) | warnings? in | why (?:is|does|do|are|did)
     | (?:this|these|those|an?|following|runtime) (?:errors?|problems?|warnings?) | (?:these|those|following) issues?
-    | (?:this|an) issue (?:when|with|is that)
+    | (?:this|an) issue (?:when|with|is that) | report(?:s|ed) (?:\w+ ){1,2}(?:issues?|bugs?|problems?)
+    | could(?:n['’]t| not) | glitch(?:es|y)? | flicker\w* | rendering artifacts | wtf | unexpected(?:ly)?
+    | exit(?:s|ed)? (?:status|code) [1-9]\d*
     """
 )
 _REPAIR = anywhere(

@@ -9,12 +9,15 @@ from .concepts import concepts
 from .draft import chosen, evidence, narrative
 from .files import MODIFIED_MAX, READ_MAX, Files
 from .kinds import Signs, kind_of
+from .phrases import opening
 from .request import tells
 from .statements import Statement, quote_of
-from .story import Story
-from .wording import clip, headline, sentences, without_opener
-from .worth import CAUSE, CHANGE, CHANGED, HOUSEKEEPING, leans, worth
+from .story import Story, telling
+from .wording import TITLE_MAX, clip, headline, sentences, without_opener
+from .worth import CAUSE, CHANGED, HOUSEKEEPING, leans, worth
 
+_TITLED_MAX = 200
+"""Characters of a sentence that a title is made of; a longer one is about several things."""
 EXPLAINED = 8
 """The summed worth from which an answer that changed nothing has taught something."""
 
@@ -30,6 +33,14 @@ _BY_ME = re.compile(
 _REPORTED = re.compile(r"\b(?:committed|amended|pushed)\b", re.IGNORECASE)
 _DEPENDENT = re.compile(r"(?:otherwise|with|so|because|also|then|good|when|scope|done)\b", re.IGNORECASE)
 """How a sentence begins that goes on with what the one before it said."""
+_BESIDE = opening(
+    r"""
+    otherwise | otherwise, | you | if | when you | once you | since (?:both|you|we|this|the change) | i did(?:n['’]t
+    | not) | i (?:haven['’]t|have not) | ready | next up | note | one (?:note|caveat|thing) | the most impactful | then
+    | compare | run | try | restart | i (?:bet|think|guess|suspect) | maybe | perhaps | probably
+    """
+)
+"""How a sentence begins that is said beside the matter."""
 _IN_FILE = re.compile(r"[\w@./-]+\.\w{1,5}(?: \([^()]{1,40}\))?\s*(?::|—|–|-)\s+")
 
 
@@ -57,9 +68,12 @@ def outcome(exchange: Exchange, told: Story, touched: Files, found: Sequence[Sta
 
 
 def _claims_change(told: Story) -> bool:
-    """Whether what was ordered is told as done, where edits were made by commands that name no file."""
+    """Whether a change is told as done, where it was made by commands that name no file."""
     asked = told.request
-    return asked.asks and not asked.looks and any(CHANGED.match(_bottom_line(said.raw)) for said in told.conclusion)
+    if not told.altered and not (asked.asks and not asked.looks):
+        return False
+    told_of = (*told.conclusion, *told.findings) if told.altered and asked.asks else told.conclusion
+    return any(CHANGED.match(_bottom_line(said.text)) for said in told_of)
 
 
 def _explains(told: Story) -> bool:
@@ -73,11 +87,18 @@ def _said(told: Story) -> list[Statement]:
 
 
 def _lead(told: Story) -> list[Statement]:
-    """The one or two sentences that say what it came down to, causes before changes; none where only lists are."""
-    told_in_prose = [said for said in _said(told) if not said.listed and not HOUSEKEEPING.search(said.raw)]
-    prose = [said for said in told_in_prose if worth(said.raw) >= 3]
+    """What was done and why, in a sentence each, in the order they were said; none where only lists are."""
+    prose = [said for said in _said(told) if not said.listed and worth(said.raw) >= 3 and not _aside(said)]
+    done = [said for said in prose if CHANGED.match(_bottom_line(said.text))]
     causes = [said for said in prose if CAUSE.search(said.raw)]
-    return (causes or prose or [said for commit in told.commits for said in commit.body if not said.listed])[:2]
+    best = list(dict.fromkeys([*done[:1], *causes[:2], *prose[:2], *done[1:2]]))[:2]
+    bodies = [said for commit in told.commits for said in commit.body if not said.listed]
+    return [said for said in prose if said in best] or bodies[:2]
+
+
+def _aside(said: Statement) -> bool:
+    """Whether a sentence is a remark beside the matter: housekeeping, advice, a question, what was not tried."""
+    return "?" in said.text or (HOUSEKEEPING.search(said.raw) or _BESIDE.match(said.text)) is not None
 
 
 def _facts(exchange: Exchange, told: Story, lead: Sequence[Statement], found: Sequence[Statement]) -> list[Statement]:
@@ -97,37 +118,47 @@ def _edits(exchange: Exchange) -> Iterator[Statement]:
             seen.add(path)
             call = calls.get(turn.call, turn)
             first = call.text.strip().split("\n", 1)[0]
-            yield Statement(f"Edited {_name(path)}", quote_of(first), first, call.line, call.speaker)
+            told = f"Edited {_name(path)}"
+            yield Statement(told, quote_of(first), told, call.line, call.speaker)
 
 
 def _title(told: Story, lead: Sequence[Statement], touched: Files, *, changed: bool) -> str:
-    """A commit subject is the best title there is; then a plan's heading, an order, what was done, what was asked."""
+    """A plan's heading, an order, a commit's subject, what was done, or at last what was asked."""
     asked = told.request
     if told.plan and told.plan.title and not told.commits:
         return headline(f"{'Plan' if told.plan.approved else 'Plan proposed'}: {told.plan.title}")
-    if told.commits and (asked.routine or asked.plan or not asked.asks):
-        return headline(told.commits[-1].subject)
+    commit = telling(told.commits)
     clear = bool(asked.title) and not asked.routine and (asked.plan or tells(asked.title))
-    if clear and asked.asks:
+    if commit and (asked.plan or not (clear and asked.orders)):
+        return headline(commit.subject)
+    if clear and asked.orders:
         return headline(asked.title)
-    said = [one for one in [*lead, *told.conclusion] or told.findings if len(one.text) < 200]
-    if best := _result(said, changed=changed, clear=clear):
+    if best := _result(told, lead, changed=changed, wished=clear and asked.asks):
         return headline(_bottom_line(best))
     return (asked.title if not asked.routine and len(asked.title) > 12 else "") or _named_after(touched)
 
 
-def _result(said: Sequence[Statement], *, changed: bool, clear: bool) -> str:
+def _result(told: Story, lead: Sequence[Statement], *, changed: bool, wished: bool) -> str:
     """The sentence that says best what came of it; empty where the request says it better."""
+    asked = told.request
+    said = [one for one in (*lead, *told.conclusion) if len(one.text) < _TITLED_MAX and not _aside(one)]
     if changed:
-        changes = (one.text for one in said if not _REPORTED.search(one.text))
-        done = next((text for text in changes if CHANGE.match(_bottom_line(text))), "")
-        done = done or next((one.text for one in said if _BOTTOM_LINE.match(one.text)), "")
-        if done or clear:
-            return done
+        if wished and not leans(asked.title) and len(asked.text) < TITLE_MAX:
+            return ""
+        first = next((one for one in told.conclusion if one.listed), None)
+        later = [one for one in reversed(told.findings) if len(one.text) < _TITLED_MAX]
+        done = [one for one in (*said, *later) if CHANGED.match(_bottom_line(one.text)) and not leans(one.text)]
+        best = [one.text for one in done if not one.listed or (one is first and not wished)]
+        best += [one.text for one in lead if _BOTTOM_LINE.match(one.text)]
+        if best or tells(asked.title):
+            return best[0] if best else ""
+    said = said or [one for one in told.findings if len(one.text) < _TITLED_MAX]
     said = [one for one in said if not (_REPORTED.search(one.text) or _DEPENDENT.match(one.text))] or said
-    telling = (one.text for one in said if 25 <= len(one.text) <= 160 and not leans(one.text) and worth(one.raw) >= 3)
-    best = next(telling, "")
-    return best or ("" if clear or not said else said[0].text)
+    good = [one for one in said if 25 <= len(one.text) <= 160 and not leans(one.text) and worth(one.raw) >= 3]
+    good.sort(key=lambda one: one.listed)
+    if good and not (good[0].listed and tells(asked.title)):
+        return good[0].text
+    return "" if tells(asked.title) or not said else said[0].text
 
 
 def _bottom_line(text: str) -> str:
@@ -183,13 +214,14 @@ def _kind(told: Story, title: str, lead: Sequence[Statement], touched: Files, *,
     asked = told.request
     if told.plan and not told.commits:
         return ObservationType.DECISION if told.plan.approved else ObservationType.GENERAL
-    headings = [commit.subject for commit in told.commits[-1:]]
+    commit = telling(told.commits)
+    headings = [commit.subject] if commit else []
     if asked.asks and not asked.routine:
         headings.append(asked.title)
     return kind_of(
         Signs(
             titles=list(dict.fromkeys(headings)) or [title] * (asked.routine or title.startswith("Fix")),
-            request="" if asked.routine else f"{asked.title} {asked.text}",
+            request="" if asked.routine else f"{asked.title} {asked.text if asked.plan else asked.whole}",
             conclusion=" ".join(said.raw for said in lead),
             writes=() if asked.routine and told.commits else touched.modified,
             changed=changed,

@@ -11,6 +11,7 @@ from .wording import clip, headline, plain
 from .worth import NAMED
 
 REQUEST_MAX = 420
+_WHOLE_MAX = 1_500
 
 _TITLE_LABEL = re.compile(r"(?:implementation |the )?plan\s*[:—–-]\s*", re.IGNORECASE)
 _REASONS = re.compile(
@@ -20,12 +21,12 @@ _REASONS = re.compile(
 )
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _IMAGE = re.compile(
-    r"\[(?:Image|Pasted text|(?:image|application|text|video)/)[^\]\n]{0,80}\]"
+    r"'/[^'\n]+\.(?:png|jpe?g|gif|webp)'|\[(?:Image|Pasted text|(?:image|application|text|video)/)[^\]\n]{0,80}\]"
     r"|\[[^\]\n]{0,120}\.(?:png|jpe?g|gif|webp)[^\]\n]{0,80}\]"
 )
 _LOG = re.compile(
     r"""\s*(?:\[[^\]\n]{1,60}\]|\d{4}-\d\d-\d\d[T ]\d\d|\d\d:\d\d:\d\d|at\ \S+\ ?\(|at\ \S+\s*$|at\ \S+:\d+
-    |\S+\.\w{1,4}:\d+(?::\d+)?\b|[$>❯]\s|File\ "|Traceback\ |[✓✗×⎿│├└])|.*\S{120}|\([^)]*\)\s*$""",
+    |\S+\.\w{1,4}:\d+(?::\d+)?\b|[$>❯➜]\s|File\ "|Traceback\ |[✓✗×⎿│├└])|.*\S{120}|\([^)]*\)\s*$""",
     re.VERBOSE,
 )
 _INLINE_LOG = re.compile(r"\s*(?:\[\d\d:\d\d|\[[A-Z]\w{3,20}\] |\bat \S+ \().*")
@@ -40,22 +41,44 @@ _COMMAND = re.compile(r"\A(?:\s*/[\w:-]+(?=\s|$))+")
 """A slash command; what follows it may still be a wish."""
 _ACTION = opening(
     r"""
-    add | adjust | align | allow | apply | audit | be | build | bump | change | check | clarify | clean | configure
-    | convert | create | debug | delete | deploy | design | disable | display | distinguish | document | drop | enable
-    | ensure | evaluate | expand | explain | explore | export | extract | fetch | filter | find | fix | generate | give
-    | handle | hide | implement | improve | increase | install | integrate | introduce | investigate | keep | list
-    | look | make | mention | merge | migrate | move | optimi[sz]e | perform | port | prepare | prevent | propose | put
-    | reduce | refactor | remove | rename | replace | research | restore | restructure | review | rewrite | run
-    | search | set ?up | set | show | simplify | sort | split | suggest | summari[sz]e | support | switch | test | turn
-    | update | upgrade | use | verify | wire | wrap | write
+    adapt | add | address | adjust | align | allow | analy[sz]e | append | apply | assess | audit | backport | be
+    | block | build | bump | change | check | clarify | clean | collapse | combine | compare | configure | consolidate
+    | convert
+    | copy | cover | create | debug | delete | deploy | describe | design | diagnose | disable | display | distinguish
+    | document | drop | enable | ensure | evaluate | expand | explain | explore | export | expose | extend | extract
+    | fetch | filter | find | fix | format | generate | give | group | handle | hide | highlight | hook | implement
+    | improve | include | increase | inline | insert | install | integrate | introduce | investigate | keep | limit
+    | list | load | look | lower | make | mention | merge | migrate | move | optimi[sz]e | pass | perform | pin | plan
+    | port
+    | prepare | prevent | propose | publish | put | raise | rebuild | reduce | refactor | remove | rename | replace
+    | research | resolve | restore | restructure | revert | review | reword | rework | rewrite | run | scaffold | search
+    | set ?up | set | show | simplify | sort | split | store | suggest | summari[sz]e | support | swap | switch | test
+    | tidy | track | trim | turn | tweak | undo | unify | update | upgrade | upload | use | validate | verify | wire
+    | wrap | write
     """
 )
 _LOOK = opening(
     r"""
-    analy[sz]e | audit | check | debug | describe | evaluate | explain | explore | find | investigate | look | perform
-    | propose | research | review | run | search | suggest | summari[sz]e | test | verify
+    analy[sz]e | assess | audit | check | compare | debug | describe | diagnose | evaluate | explain | explore | find
+    | investigate | list | look | perform | plan | propose | research | review | run | search | suggest
+    | summari[sz]e | test | verify
     """
 )
+_BRANCHING = opening(
+    r"""
+    (?:create|switch|check ?out|delete|push|merge|rebase|pull|open|go)\b(?! branching).{0,40}\b(?:branch(?:es)?|main
+    |master|prs?|worktree)
+    """
+)
+"""Orders about branches, which say nothing about what is on them."""
+_SUBJECT = re.compile(
+    r"\w+(?: \S+){0,4} (?:fail(?:s|ed)?|does(?:n['’]t)?|is(?:n['’]t)?|are|was|seems?|looks?)\b", re.IGNORECASE
+)
+"""A verb that is the subject of a complaint: `publish to npm failed`."""
+_ORDERED_BY = 4
+"""The sentences of a prompt among which an order is looked for."""
+_LOWER_CASE = re.compile(r"(?<=[a-z)]{2})([.?!]) +(?=[a-z]{2})(?<!e\.g\. )(?<!i\.e\. )(?<!etc\. )(?<!vs\. )")
+"""Where a sentence ends in what was typed without capitals."""
 _WISH = anywhere("should(?! have) | must | needs? to | has to | have to | want")
 
 
@@ -91,8 +114,15 @@ class Request:
     plan: bool = False
     routine: bool = False
     asks: bool = False
+    orders: bool = False
+    """Whether the title itself is an order, which says what was done once it was done; a wish does not."""
     looks: bool = False
     """Whether it only orders to look, think or explain."""
+
+    @property
+    def whole(self) -> str:
+        """All that was typed, as far as it may tell what kind of thing was asked for."""
+        return " ".join(one.text for one in self.said)[:_WHOLE_MAX]
 
 
 def request(exchange: Exchange) -> Request:
@@ -121,7 +151,7 @@ def _plan(turn: Turn, markdown: str) -> Request:
     human = turn.speaker is Speaker.HUMAN
     if not title and not why:
         return _prompt(turn)
-    return Request(title or headline(why), why, quote_of(quote), turn.line, human, plan=True, asks=True)
+    return Request(title or headline(why), why, quote_of(quote), turn.line, human, plan=True, asks=True, orders=True)
 
 
 def plan_title(markdown: str) -> str:
@@ -133,11 +163,10 @@ def plan_title(markdown: str) -> str:
 def _prompt(turn: Turn) -> Request:
     lines = _IMAGE.sub("", _FENCED.sub("", turn.text)).split("\n")
     words = "\n".join(_INLINE_LOG.sub("", line).rstrip(" :") for line in lines if not _LOG.match(line))
-    said = _told(turn, _COMMAND.sub("", words.replace("@", "")))
+    said = _told(turn, _LOWER_CASE.sub(r"\1\n", _COMMAND.sub("", words.replace("@", ""))))
     text = _within(said)
-    title = headline(said[0].text) if said else ""
-    if len(title) < 16 and len(said) > 1:
-        title = headline(said[1].text)
+    title = _title(said)
+    ordered = _ACTION.match(title) is not None and not (_BRANCHING.match(title) or _SUBJECT.match(title))
     return Request(
         title,
         text,
@@ -146,9 +175,22 @@ def _prompt(turn: Turn) -> Request:
         human=turn.speaker is Speaker.HUMAN,
         said=tuple(said),
         routine=is_routine(text),
-        asks=_ACTION.match(title) is not None or _WISH.search(title) is not None,
+        asks=ordered or (_WISH.search(title) is not None and not _BRANCHING.match(title)),
+        orders=ordered and not title.endswith("?"),
         looks=_LOOK.match(title) is not None,
     )
+
+
+def _title(said: list[Statement]) -> str:
+    """The first sentence, or the order that follows when the first one only complains or talks."""
+    titles = [headline(one.text) for one in said[:_ORDERED_BY]]
+    if not titles:
+        return ""
+    if not _ACTION.match(titles[0]):
+        ordered = (title for title in titles[1:] if _ACTION.match(title) and len(title) > 24 and tells(title))
+        if order := next(ordered, ""):
+            return order
+    return titles[1] if len(titles[0]) < 16 and len(titles) > 1 else titles[0]
 
 
 def tells(title: str) -> bool:

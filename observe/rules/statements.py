@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from ...core.conversation import Speaker, Turn
 from .wording import clip, plain, sentences
-from .worth import CUT, NAMED, leans
+from .worth import CHANGED, CUT, NAMED, leans
 
 STATEMENT_MAX = 320
 QUOTE_MAX = 120
@@ -21,11 +21,24 @@ _BOLD_LINE = re.compile(r"\s*\*\*[^*\n]{1,160}\*\*[^*\n]{0,80}:?\s*$")
 _RULE_LINE = re.compile(r"[\s|:=\-─━*_]*$")
 _DRAWING = re.compile(r"[│├└┌┐┘─━▲▼]|^\s{8,}\S")
 _CODE_FILE = re.compile(r"[\w.@-]+\.[A-Za-z]{1,5}\b")
+_INTRODUCTION_MIN = 24
+_LEADING_ON = re.compile(
+    r""",?\ (?:(?:that|which)\ \w+|as\ follows|like\ (?:this|so)|with\ the\ following(?:\ \w+)?|including
+    |(?:so\ )?when(?:\ \w+){0,4}|where)$|[.!]\ (?:this|that|it)\ \w+$""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Words at the end of a line that lead to the list below it."""
 _GENERIC = re.compile(
     r"(?:summary|overview|result|change|new file|file|modified|what|here|backend|frontend|verification|key |"
     r"main |all |done|the |implementation|context|step|part\b|note|also|created|updated|type|test|ui\b|how|plan)",
     re.IGNORECASE,
 )
+_SENTENCE = re.compile(
+    r"(?:now|this|that|these|those|some|you|we|i|when|if|compare|both|it|there|so|as|before|after|but|and|then|use|run"
+    r"|try|then|for example)\b|.*\b(?:is|are|was|were|will|can|should|includes?|needs?|include)\b",
+    re.IGNORECASE,
+)
+"""A line that says something is no name for what stands below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +92,7 @@ def _name(label: str) -> str:
     if code:
         return code.group(1) if len(code.group(1)) <= 40 else ""
     words = plain(label).strip(" :.")
-    return words if 3 < len(words) <= 48 and not _GENERIC.match(words) else ""
+    return words if 3 < len(words) <= 48 and not (_GENERIC.match(words) or _SENTENCE.match(words)) else ""
 
 
 def statements(turn: Turn) -> Iterator[Statement]:
@@ -144,11 +157,20 @@ def _paragraph(turn: Turn, line: str, outline: _Outline) -> Iterator[Statement]:
     for start, end in spans:
         raw = line[start:end]
         if raw.endswith((":", ":**")):
-            outline.enter(-1, raw if len(raw) <= LABEL_MAX else "")
+            told = list(_introduction(turn, raw))
+            outline.enter(-1, raw if len(raw) <= LABEL_MAX and not told else "")
+            yield from told
             return
         text = plain(raw)
         subject = outline.subject(text) if len(outline.labels) and _CODE_FILE.search(outline.labels[-1][1]) else ""
         yield _statement(turn, subject + text, raw, listed=labelled)
+
+
+def _introduction(turn: Turn, raw: str) -> Iterator[Statement]:
+    """What a line says that leads to a list: `Updated the theme with these colors:` tells what was done."""
+    said = _LEADING_ON.sub("", plain(raw).rstrip(" :"))
+    if len(said) > _INTRODUCTION_MIN and CHANGED.match(said):
+        yield _statement(turn, said, raw.rstrip(" :*"), listed=False)
 
 
 def _joined(line: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -15,11 +15,21 @@ _COMMIT = re.compile(r"\bgit\b[^\n;|&]{0,80}\bcommit\b(?![-\w])")
 _MESSAGE = re.compile(
     r"""(?:-m|--message|-[a-z]*m)[ =](?:
     "\$\(cat\ <<-?\s*['"]?(?P<mark>\w+)['"]?\s*\n(?P<here>.*?)\n\s*(?P=mark)\b
+    |@'\s*\n(?P<quoted>.*?)\n\s*'@
     |"(?P<double>(?:[^"\\]|\\.)*)"
-    |'(?P<single>[^']*)')""",
+    |'(?P<single>[^']*)')
+    |(?:-F|--file)[ =]?-[^\n]*?<<-?\s*['"]?(?P<end>\w+)['"]?[^\n]*\n(?P<piped>.*?)\n\s*(?P=end)\b""",
     re.VERBOSE | re.DOTALL,
 )
+_WAYS = ("here", "quoted", "double", "single", "piped")
+"""The ways to write a commit message on a command line: a here document, quotes of both shells, standard input."""
 _FOOTER = re.compile(r"^(?:co-authored-by|signed-off-by|generated with|🤖|claude-session|entire-)", re.IGNORECASE)
+_MINOR = re.compile(
+    r"""(?:tests?|docs?|style|chore|ci|build|wip|te?mp)\b(?:\([^)]*\))?!?[:\s]|(?:add|adapt|fix|update)\s(?:\S+\s){0,3}tests?\b
+    |(?:fix|apply)\s(?:lint|format)|format|merge\b|record\b|bump\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""How the subject of a commit begins that goes with another."""
 _REFUSED = re.compile(
     r"^(?:FAILED|fatal:|error:)|\bhusky - .{0,60}(?:failed|exited)|nothing (?:added )?to commit|no changes added to",
     re.MULTILINE,
@@ -38,6 +48,15 @@ _CHECK = re.compile(
 _SHELLS = {"Bash", "bash", "exec_command", "local_shell", "shell", "shell_command"}
 """What the agents call the tool that runs a command."""
 _LEAD = re.compile(r"(?:cd \S+ && |rtk |time |sudo |env |npx |[A-Z_]+=\S+ )+")
+_CHANGING = re.compile(
+    r"""(?:^|[;&|(]\s*|\bdo\s)(?:sudo\s)?(?:
+    (?:sed\s+-i|perl\s+-\w*i|cp|mv|touch|patch|git\s+(?:rm|mv|apply|cherry-pick|revert|restore)|npm\s+(?:i|install|uninstall
+    |version)|(?:bun|pnpm|yarn|uv|cargo|go)\s+(?:add|remove|get)|pip\s+install)\s(?![^\n;&|]*/tmp/)
+    |cat\s*>>?\s*(?!/tmp/)|tee\s+(?!/tmp/))
+    |\.write_text\(|open\([^)\n]*,\s*['"]w""",
+    re.MULTILINE | re.VERBOSE,
+)
+"""Commands that change files without an edit that names them."""
 _ANSWER = re.compile(r"^(.+) → (.+)$", re.MULTILINE)
 TELLING = 3
 """The worth of a sentence that says something."""
@@ -98,6 +117,8 @@ class Story:
     left_failing: str
     """The command of the last check, when it failed."""
     interrupted: bool
+    altered: bool
+    """Whether a command changed files, of which the archive knows no names."""
 
 
 def story(exchange: Exchange) -> Story:
@@ -120,7 +141,21 @@ def story(exchange: Exchange) -> Story:
         failures=tuple(call for call, failed in checks if failed),
         left_failing=_command(checks[-1][0]) if checks and checks[-1][1] else "",
         interrupted=_interrupted(turns),
+        altered=any(_alters(turn, results) for turn in turns),
     )
+
+
+def _alters(turn: Turn, results: dict[str, Turn]) -> bool:
+    if turn.kind is not Kind.CALL or turn.tool not in _SHELLS or not turn.call:
+        return False
+    command = turn.text.removeprefix(f"{turn.tool}: ")
+    done = turn.call in results and not results[turn.call].failed
+    return done and _CHANGING.search(command) is not None
+
+
+def telling(commits: Sequence[Commit]) -> Commit | None:
+    """The commit that says best what was done: the last one that is more than tests, documents or chores."""
+    return max(commits, key=lambda commit: (not _MINOR.match(commit.subject), commit.line), default=None)
 
 
 def _interrupted(turns: Sequence[Turn]) -> bool:
@@ -158,7 +193,7 @@ def _commits(turns: Sequence[Turn], results: dict[str, Turn]) -> Iterator[Commit
         if turn.kind is not Kind.CALL or not _COMMIT.search(turn.text):
             continue
         for message in _MESSAGE.finditer(turn.text):
-            text = message.group("here") or message.group("double") or message.group("single") or ""
+            text = next((message[name] for name in _WAYS if message[name]), "")
             lines = [line for line in text.strip().split("\n") if not _FOOTER.match(line.strip())]
             subject = plain(lines[0]) if lines else ""
             if len(subject) < 4:

@@ -8,7 +8,7 @@ _LINK = re.compile(r"!?\[([^\]\n]{1,200})\]\((?:[^()\s]|\([^()\s]*\)){1,400}\)")
 _TAG = re.compile(r"</?(?:b|i|em|strong|br|p|code|sub|sup|kbd)\s*/?>", re.IGNORECASE)
 _SPACE = re.compile(r"\s+")
 _SENTENCE_END = re.compile(r"[.!?]+[\"'”’)\]*`]*(?=\s+[^\sa-z]|\s*$)|[。！？]")
-_ABBREVIATED = re.compile(r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|\d{1,2})\.$", re.IGNORECASE)
+_ABBREVIATED = re.compile(r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|no|fig)\.$|^\s*\d{1,2}\.$", re.IGNORECASE)
 _CLAUSE = re.compile(
     r"""\s(?:—|–|-|->|→|&|\+)\s|[;:,.](?=\s)|\s\(
     |\s(?:and|but|or|by|with|without|for|from|when|while|so|because|using|that|which|where|since|in|on|into|to|instead
@@ -20,6 +20,7 @@ _OPENER = re.compile(
     |wait|yes|yep|yeah|sure|h+m+|uh+|a+h+|oh|omg|omfg|wtf|dude|my\ dude|alright|actually|indeed|first)\b[,.!:\s]+
     |no[,.!]\s+
     |(?:i\ remember\ now|for\ that|the\ good\ news)[,:]\s+
+    |(?:task|scope|goal|request|todo)\s?:\s+
     |[,;:+*>)\]\-–—]+\s*(?=\w)
     |(?:['"‘“][/~][^'"’”]+['"’”]|https?://\S+|/\S+/\S+)[\s,:;-]+(?=\w+[\s,]+\w+)
     |(?:can|could|would|will)\ (?:you|we)(?:\ please|\ also|\ maybe|\ now|\ just)*\s+
@@ -36,6 +37,8 @@ _DANGLING = frozenset(
     " before between also only when same new".split()
 )
 _LOOSE = " ,;:.—–-→>&+/"
+_LEFT_MIN = 0.25
+"""The share of the room below which a tidy cut says too little, and the text is cut between any two words."""
 _OPEN_TO_CLOSED = {"(": ")", "[": "]", "“": "”"}
 
 
@@ -62,7 +65,10 @@ def _is_ornament(char: str) -> bool:
 def sentences(line: str) -> Iterator[tuple[int, int]]:
     """Where each sentence of a line begins and ends (half-open offsets, blanks trimmed)."""
     start = 0
+    code = [span.span() for span in _CODE_SPAN.finditer(line)] if "`" in line else []
     for stop in _SENTENCE_END.finditer(line):
+        if any(opened < stop.start() < closed - 1 for opened, closed in code):
+            continue
         if _ABBREVIATED.search(line, max(start, stop.start() - 8), stop.start() + 1):
             continue
         yield from _trimmed(line, start, stop.end())
@@ -85,8 +91,9 @@ def clip(text: str, limit: int) -> str:
     if ends:
         return head[: ends[-1]]
     clauses = [clause.start() for clause in _CLAUSE.finditer(head) if clause.start() >= limit * 0.6]
-    cut = clauses[-1] if clauses else head.rfind(" ")
-    return _settled(head[: cut if cut > 0 else limit])
+    word = head.rfind(" ") if head.rfind(" ") > 0 else limit
+    settled = _settled(head[: clauses[-1] if clauses else word])
+    return settled if len(settled) >= limit * _LEFT_MIN else head[:word].rstrip()
 
 
 def _settled(text: str) -> str:

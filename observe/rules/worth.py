@@ -12,10 +12,11 @@ _PREFACE = re.compile(
 _INTENTION = opening(
     r"""
     let me | let['’]s (?!use|go with|stick)\w+ | i['’]?ll | i will | i['’]m (?:\w+ )?(?:going|about|now|\w+ing)
-    | i (?:now )?(?:need
-    |want|have) to | i (?:should|can|could|might|must) | we (?:need|have) to | time to | going to | now (?:i|to|the
-    |for|on|we|that|run|update|add|create|fix|check|verify|implement|optimi[sz]ation|replace|remove|commit|write|read
-    |build|let) | next time | next(?=[,:]) | continuing | starting | i now have | i have (?:all|full|enough|everything
+    | i (?:now )?(?:need|want|have) to | i (?:should|can|could|might|must) | we (?:need|have) to | time to | going to
+    | now (?:i|to|for|the(?!\s.{3,80}\b(?:is|are|has|have|will|properly|correctly|only|also|uses|shows|returns
+    |implements|gets|works|includes|handles|renders|supports)\b)|on|we|that|run|update|add|create|fix|check|verify|implement
+    |optimi[sz]ation|replace|remove|commit|write|read|build|let) | next time | next(?=[,:]) | continuing | starting
+    | i now have | i have (?:all|full|enough|everything
     |(?:a|the) (?:clear|full|complete|whole)) | looking at | checking | reading | running | moving on
     | here['’]?s (?:my|the) plan
     """
@@ -31,8 +32,9 @@ _CHATTER = all_of_it(
     |done|in place) | .{0,40}\bhere['’]?s a summary\b.{0,60} | (?:sources?|note|result|why|changes?)
     | changes are in .{0,80} | both (?:pass|checks).{0,20} | (?:if you|let me know|would you|do you want|should i
     |shall i|want me to|feel free|happy to|ready to|i['’]m ready|how can i|what would you|glad|sorry|apologies
-    |no response|thank|regarding your)\b.* | (?:all )?(?:changes|tasks|\d+ (?:tasks|changes|steps)).{0,30}(?:complete
-    |done|implemented|made)\b.{0,30} | (?:now )?i (?:see|understand|can see)(?: the (?:issue|problem))?
+    |no response|ready when you|next up|thank|regarding your)\b.*
+    | (?:all )?(?:changes|tasks|\d+ (?:tasks|changes|steps)).{0,30}(?:complete|done|implemented|made)\b.{0,30}
+    | (?:now )?i (?:see|understand|can see)(?: the (?:issue|problem))?
     | (?:the )?fix(?:es)? (?:is|are) (?:in place|done).{0,20} | the (?:problem|issue
     |task) is clear | i (?:can(?:not|['’]t)|won['’]t) help\b.* | (?:api error
     |error: ?\d{3}|request timed out|credit balance|prompt is too long).*
@@ -46,7 +48,27 @@ _STATUS = anywhere(
     | \d+ (?:pass(?:ed)?|fail(?:ed|ures)?) | commit [0-9a-f]{7,} | all (?:checks|green|clean)
     """
 )
-_REPORTED = opening("committed | pushed")
+_REPORTED = opening(
+    r"""
+    committed | pushed
+    | (?:switched|checked\sout|fast-forwarded|pruned|rebased|pulled|created\sand\sswitched)\b(?!\sfrom)
+    | deleted\s(?:(?:the|local|remote|stale|merged|temporary)\s)*branch(?:es)?
+    | (?:done|implemented|fixed|merged)\sand\spushed
+    | (?:the\s)?(?:(?:final|current|pushed|new|local|feature)\s)*(?:commits?|branch|branch/worktree|worktree|remote|pr
+    |pull\srequest|git\sstatus|status|working\stree|head|checkout|ci)(?:\s(?:pushed|status|state|url))?(?:(?=:)|\s(?:is|are
+    |was|has\sbeen|now|matches|tracks|shows|points))
+    | (?:verified|confirmed)(?:\sthat)?\s(?:head|main|origin|from\slatest) | github\sreported | ::[\w-]+
+    """
+)
+_BRANCHES = anywhere(
+    r"""
+    (?:pushed|push|match(?:es|ing)?|track(?:s|ing)?|ahead\sof|behind|points?\sto|advanced\sfrom
+    |moved\sduring)\b.{0,40}\borigin/[\w/.-]+
+    | clean\sstatus | (?:tree|status|branch|checkout)\sis\sclean | stay\sout\sof\sthe\scommit
+    | pr\s(?:is\s)?(?:ready|opened|created) | is\sone\scommit\s(?:ahead|behind)
+    """
+)
+"""What is said of branches, remotes and pull requests, which is another the next minute."""
 CAUSE = anywhere(
     r"""
     root cause | because | the fix | the (?:issue|problem|bug|reason|cause) (?:is|was) | caused by | due to
@@ -93,13 +115,23 @@ CHANGE = opening(
     |use[sd]?|wired?|wrap(?:ped)?|write|wrote)
     """
 )
+_DONE = r"""(?:adapted|added|addressed|adjusted|aligned|applied|bumped|changed|cleaned|cleared|consolidated|converted
+    |copied|corrected|created|deduplicated|deferred|deleted|disabled|dropped|enabled|excluded|expanded|exported|exposed
+    |extended|extracted|filtered|fixed|gated|generali[sz]ed|grouped|guarded|hardened|hidden|implemented|improved|increased
+    |inserted|installed|integrated|introduced|made|merged|migrated|moved|optimi[sz]ed|patched|pinned|ported|raised|redesigned
+    |reduced|refactored|regenerated|removed|renamed|replaced|restored|restructured|reverted|reworked|rewritten|rewrote
+    |set up|shortened|simplified|sorted|split|stripped|swapped|switched|tightened|unified|updated|upgraded|wired|wrapped
+    |written|wrote)"""
 CHANGED = opening(
-    r"""
-    (?:added|adjusted|bumped|changed|converted|copied|corrected|created|deleted|disabled|enabled|extended|extracted
-    |fixed|implemented|improved|introduced|merged|moved|reduced|refactored|removed|renamed|replaced|restored|rewrote
-    |simplified|split|switched|updated|wired|wrapped|wrote)
+    rf"""
+    (?:(?:i|we)(?:['’]ve|\shave)?\s(?:(?:also|now|just|successfully)\s)*)?{_DONE}
+    | now (?:both|the|all|every|each|only|[`\w.]+\s(?:is|are|has|uses?))\b.{{3,}}
+    | (?!(?:this|that|it|i|you|we|if|when|let|no|not)\b)(?:(?:[^.:;!?]|[.:](?!\s)){{2,90}}?\b(?:(?:is|are|was|were
+    |has been|have been|gets?)(?:\s\w+ly|\snow)*\s{_DONE}|now\s(?:\w+ly\s)?(?:is|are|has|have|use|show
+    |\w{{2,}}(?<!thi)s))|(?:[\w.`/-]+\s){{1,4}}(?:inserted|updated|added|removed|renamed|created|bumped|extended))
     """
 )
+"""What is told as done: `added …`, `… is now hidden`, `the list now shows …`, `roadmap updated`."""
 HOUSEKEEPING = anywhere(
     r"""
     remaining | unrelated | pre-existing | unstaged | untouched | already (?:committed|staged) | working tree | (?:have
@@ -110,10 +142,12 @@ NAMED = re.compile(r"`[^`\n]+`|\b\w+(?:[A-Z]\w*|_\w+)+\b|\b[\w-]+(?:/[\w.-]+)+|\
 """Code, identifiers, paths, files, options."""
 _BARE = re.compile(r"https?://\S+|[\w.-]*(?:[/\\][\w.-]+)+|[\w-]+\.[a-z]{1,5}\b|[\W\d_]+")
 """Addresses, paths and signs: a statement must hold words besides."""
+_SLASHED = re.compile(r"/[a-z][\w:-]*(?=\s|$)")
+"""A command of the agent's own, offered to be typed."""
 _NUMBER = re.compile(r"\d")
 CUT = " …"
 """What ends a statement that was cut for its length."""
-_LEANING = opening("this | that | these | those | it | they | which | he | she")
+_LEANING = opening("this | that | these | those | it | they | which | he | she | needs? to | must | should | has to")
 
 
 def leans(text: str) -> bool:
@@ -124,7 +158,7 @@ def leans(text: str) -> bool:
 def is_noise(text: str) -> bool:
     """Whether a sentence promises, greets, asks or announces instead of telling something."""
     unfinished = text.endswith((":", "?", "…")) and not text.endswith(CUT)
-    if len(text) < 12 or unfinished or len(_BARE.sub("", text)) < 8:
+    if len(text) < 12 or unfinished or len(_BARE.sub("", text)) < 8 or _SLASHED.match(text):
         return True
     bare = _PREFACE.sub("", text, count=1) if _PREFACE.match(text) else text
     return any(pattern.search(said) for pattern in (_INTENTION, _CHATTER, _PROMISE) for said in (text, bare))
@@ -132,7 +166,12 @@ def is_noise(text: str) -> bool:
 
 def is_status(text: str) -> bool:
     """Whether a sentence tells how checks, commits or pushes went, and no more."""
-    return len(text) < 160 and (_STATUS.search(text) or _REPORTED.match(text)) is not None
+    return len(text) < 160 and (_STATUS.search(text) is not None or is_bookkeeping(text))
+
+
+def is_bookkeeping(text: str) -> bool:
+    """Whether a sentence tells only where a commit, a branch or a pull request is."""
+    return _REPORTED.match(text) is not None or _BRANCHES.search(text) is not None
 
 
 def worth(markdown: str) -> int:

@@ -1,5 +1,7 @@
 """Does an observation cost no more than layer 2 promises, whatever it would have said?"""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,6 +32,15 @@ def test_layer_two_is_within_its_price(facts: int, read: int, modified: int, len
     assert all(proof.quote in fact for fact, proof in zip(found.facts, found.evidence, strict=False))
     assert found.evidence[len(found.facts) :] == one.evidence[len(one.facts) :]
     assert bool(found.files_modified) == bool(modified)
+
+
+def test_a_long_narrative_is_cut_before_changed_files_go() -> None:
+    """What was changed is worth more than the end of a long story."""
+    one = replace(whole(1, 0, 12, 5), narrative="A sentence about the footer. " * 40)
+    found = affordable(one)
+
+    assert len(found.narrative) <= 500
+    assert len(found.files_modified) >= 8
 
 
 def test_what_is_affordable_stays_as_it_is() -> None:

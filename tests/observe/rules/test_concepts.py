@@ -23,6 +23,13 @@ def test_common_words_numbers_and_code_phrases_are_no_names() -> None:
     assert concepts(["`true` `null` `1a2b3c4d` `12.5` `{ a: b }` `x = 1` `README.md`"], ()) == ()
 
 
+def test_parts_of_addresses_and_paths_are_no_names() -> None:
+    """Owners in addresses and folders in paths name nothing; code between ticks does, by its last part."""
+    text = "See https://example.com/BigOwner/some_repo/1 and /home/dev_one/my_app/x_y.py; `src/big_cart.py` is it"
+
+    assert concepts([text], ()) == ("big_cart.py",)
+
+
 @given(st.lists(st.text(max_size=80), max_size=5), st.lists(st.text(max_size=20), max_size=3))
 def test_never_more_than_agreed(texts: list[str], files: list[str]) -> None:
     """There are at most `CONCEPTS_MAX` names, none empty, none long."""

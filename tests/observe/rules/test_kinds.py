@@ -24,6 +24,8 @@ def signs(title: str = "", **more: object) -> Signs:
         ("Fixes the cart", ObservationType.BUG_FIX),
         ("Add unit tests for the cart", ObservationType.TEST),
         ("Create a release 1.2", ObservationType.CONFIG),
+        ("Address review findings", ObservationType.BUG_FIX),
+        ("Card layout cleanup", ObservationType.REFACTOR),
         ("Whatever this is", ObservationType.FEATURE),
     ],
 )

@@ -54,3 +54,30 @@ def test_long_requests_are_kept_whole_sentences_long() -> None:
 def test_orders_are_told_from_complaints(said: str, asks: bool) -> None:
     """An order or wish can title what was done; a complaint cannot."""
     assert request(Telling().asked(said).exchange).asks is asks
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        (
+            "no, that's not it. fuck. can you write a simple test that prints each color?",
+            "Write a simple test that prints each color?",
+        ),
+        ("The export is empty since Monday. Please add a check to the export job.", "Add a check to the export job"),
+        ("The page crashes. Fix it.", "The page crashes"),
+        ("Task: fix the slow snapshot of large repos", "Fix the slow snapshot of large repos"),
+        ("make sure the color is used. titles have another one", "Make sure the color is used"),
+    ],
+)
+def test_order_is_the_title_wherever_it_stands(said: str, title: str) -> None:
+    """An order that says what it is about is the title, also behind a complaint and without capitals."""
+    assert request(Telling().asked(said).exchange).title == title
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["Switch to main and delete stale branches", "Publish to npm failed again", "This should be hidden in the cloud"],
+)
+def test_no_order(said: str) -> None:
+    """Orders about branches, complaints that begin with a verb, and wishes do not say what was done."""
+    assert not request(Telling().asked(said).exchange).orders

@@ -83,6 +83,66 @@ def test_refused_commit_is_not_told_as_done() -> None:
     assert "was refused" in only(telling).narrative
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git add -A && git commit -F - <<'EOF'\nFix double charge\n\nThe bank saw two payments.\nEOF",
+        "git commit -m @'\nFix double charge\n\nThe bank saw two payments.\n'@",
+    ],
+)
+def test_commit_messages_of_any_shell_are_read(command: str) -> None:
+    """A message may come from standard input or between the quotes of PowerShell."""
+    found = only(Telling().asked("commit this").ran(command, "[main 1a2b3c4] Fix double charge"))
+
+    assert found.title == "Fix double charge"
+    assert found.facts == ("The bank saw two payments.",)
+
+
+def test_the_telling_commit_is_the_title() -> None:
+    """Of several commits the one that changed the product is the title, whichever came last."""
+    telling = Telling().asked("commit this")
+    for subject in ("feat(cart): add discounts", "test(cart): cover discounts", "docs: explain discounts"):
+        telling.ran(f'git commit -m "{subject}"', f"[main 1a2b3c4] {subject}")
+
+    assert (only(telling).title, only(telling).type) == ("feat(cart): add discounts", ObservationType.FEATURE)
+
+
+def test_wish_without_a_subject_is_titled_by_what_was_done() -> None:
+    """`this should be hidden` says nothing a week later; what was done about it does."""
+    telling = (
+        Telling()
+        .asked("this should be dimmer")
+        .edited("src/footer.ts")
+        .said("Done! The footer now uses `dim` instead of `muted`:\n- `#666666`")
+    )
+
+    found = only(telling)
+
+    assert found.title == "The footer now uses dim instead of muted"
+    assert found.subtitle == "this should be dimmer"
+
+
+def test_change_by_a_command_is_a_change() -> None:
+    """What was ordered and done by a command that names no file is told as done, not as learned."""
+    telling = (
+        Telling()
+        .asked("Hide the debug panel of the report page")
+        .ran("sed -i 's/<Panel/{debug \u0026\u0026 <Panel/' src/report.tsx")
+        .said("Done. The panel is now wrapped in a `debug` guard.")
+    )
+
+    found = only(telling)
+
+    assert (found.type, found.title) == (ObservationType.FEATURE, "Hide the debug panel of the report page")
+
+
+def test_limits_of_a_single_task_are_no_preferences() -> None:
+    """What must not be touched this time is no rule for ever."""
+    telling = Telling().asked("Make the footer dimmer. Don't modify the theme for that.").edited("src/footer.ts")
+
+    assert [found.origin for found in observed(telling)] == ["assistant"]
+
+
 def test_plan_is_titled_by_its_heading() -> None:
     """A plan that is handed over gives the title by its heading and the reason by its first section."""
     plan = (
@@ -258,6 +318,10 @@ def test_intentions_are_not_told_as_outcomes() -> None:
         Telling().asked("continue").said("Let me look at the next file."),
         Telling().asked("Warmup").said("I'm ready to help."),
         Telling().asked("ok now it works").said("Glad it's working now!"),
+        Telling()
+        .asked("please switch to main and delete stale branches like fix-cart")
+        .ran("git switch main && git branch -D fix-cart", "Deleted branch fix-cart")
+        .said("Done.\n- Switched to `main` in `/home/dev/shop`.\n- Deleted local stale branch `fix-cart`."),
         Telling().injected("<system-reminder>Always use tabs in every file from now on</system-reminder>"),
     ],
 )

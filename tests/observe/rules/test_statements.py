@@ -47,6 +47,24 @@ def test_announcement_is_no_statement() -> None:
     assert texts("The valid values are:\n- one\n- two") == ["one", "two"]
 
 
+def test_announcement_that_tells_what_was_done_is_a_statement() -> None:
+    """A line that leads to a list is kept when it says what was done, without the words that lead on."""
+    assert texts("Perfect! Updated the dark theme with your colors:\n- red is `#cc6666`") == [
+        "Perfect!",
+        "Updated the dark theme with your colors",
+        "red is #cc6666",
+    ]
+    assert texts("I've added a section to the README that covers:\n- Selecting") == [
+        "I've added a section to the README",
+        "Selecting",
+    ]
+
+
+def test_items_below_a_sentence_do_not_repeat_it() -> None:
+    """A sentence is no name for the items below it; a short heading is."""
+    assert texts("Now you can:\n- use `/theme`\n\n**Core colors**:\n- teal") == ["use /theme", "Core colors: teal"]
+
+
 @given(
     st.lists(
         st.sampled_from(["- ", "1. ", "  - ", "# ", "| a | b |", "**x**", "`f.py`:", "Hi there. ", "```", "\t"])

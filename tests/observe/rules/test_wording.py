@@ -21,11 +21,19 @@ def test_markdown_becomes_plain() -> None:
         ("Use `a.b`, e.g. Python 3.11 works.", ["Use `a.b`, e.g. Python 3.11 works."]),
         ("It saw file.py. then stopped.", ["It saw file.py. then stopped."]),
         ("これは文です。次の文。", ["これは文です。", "次の文。"]),
+        (
+            "Run `sem snapshot --repo . --format json`. It fails.",
+            ["Run `sem snapshot --repo . --format json`.", "It fails."],
+        ),
+        (
+            "Fixed `bytes(...)` on line 58. The name is a package.",
+            ["Fixed `bytes(...)` on line 58.", "The name is a package."],
+        ),
         ("   ", []),
     ],
 )
 def test_sentences_end_where_people_end_them(line: str, expected: list[str]) -> None:
-    """Full stops inside names, numbers and abbreviations end nothing; full stops of Japanese do."""
+    """Full stops inside names, code, numbers and abbreviations end nothing; full stops of Japanese do."""
     assert [line[start:end] for start, end in sentences(line)] == expected
 
 
@@ -45,6 +53,7 @@ def test_sentences_lose_nothing_but_blanks(line: str) -> None:
         ("Fix login (the page was blank for guests)", 30, "Fix login"),
         ("Nothing to see here. It was all a dream", 30, "Nothing to see here."),
         ("averyveryverylongword", 10, "averyveryv"),
+        ("I get [snapshot --repo x --format json --worktree]: exit 1", 40, "I get [snapshot --repo x --format json"),
     ],
 )
 def test_text_is_cut_at_a_clause(text: str, limit: int, expected: str) -> None:
