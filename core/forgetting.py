@@ -66,6 +66,14 @@ class DoomedCopy:
 
 
 @dataclass(frozen=True, slots=True)
+class DoomedFile:
+    """A file of a person's project in which a memory is kept. `digest` tells its bytes as they were shown."""
+
+    path: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class Widened:
     """Lines of a copy that go because an exchange goes as a whole, of which a `target` named only a part."""
 
@@ -79,7 +87,8 @@ class Widened:
 class Preview:
     """Exactly what would go. `token` stands for this set and no other; `sent` exchanges went to a language model.
 
-    `protected` memories are golden or pinned, and stay unless forced. `shared` copies repeat some of the lines.
+    `protected` memories are golden or pinned, and stay unless forced. `shared` copies repeat some of the lines. `files`
+    are those in which people keep the memories: they go where `erase` is meant, and stay otherwise.
     """
 
     token: str
@@ -93,6 +102,7 @@ class Preview:
     sent: int = 0
     erase: bool = False
     widened: tuple[Widened, ...] = ()
+    files: tuple[DoomedFile, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -135,6 +145,8 @@ class Outcome:
     proof: Proof | None = None
     outside: tuple[Path, ...] = ()
     """The agents' own files, which stay."""
+    left: tuple[str, ...] = ()
+    """Files of memories that were to be deleted and are still there, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,7 @@ class PreviewJson(TypedDict):
     shared: int
     sent: int
     widened: list[WidenedJson]
+    files: list[str]
 
 
 class ProofJson(TypedDict):
@@ -76,6 +77,7 @@ class OutcomeJson(TypedDict):
     removed: PreviewJson
     proof: ProofJson | None
     outside: list[str]
+    left: list[str]
 
 
 def preview_json(preview: Preview) -> PreviewJson:
@@ -119,6 +121,7 @@ def preview_json(preview: Preview) -> PreviewJson:
             )
             for each in preview.widened
         ],
+        files=[clean(file.path) for file in preview.files],
     )
 
 
@@ -144,4 +147,5 @@ def outcome_json(outcome: Outcome) -> OutcomeJson:
             uncleaned=proof.uncleaned,
         ),
         outside=[clean(str(path)) for path in outcome.outside],
+        left=list(map(clean, outcome.left)),
     )

@@ -22,6 +22,7 @@ from ..candidates import OBSERVATION
 from ..learned import summarise
 from ..memory.changes import told
 from . import erasure
+from .files import delete, files_of
 from .samples import samples
 
 _PATIENCE: Final = 30.0
@@ -131,8 +132,9 @@ class Forgetter:
         keys = list(plan.selected.exchanges)
         known = learned or self._store.observations.of_origins(keys, ())
         held = sorted((each.key, each.updated, each.state) for each in going)
+        files = files_of(going)
         return Preview(
-            token=self._forgetting.token(plan, sorted(learned.items()), held, wanted.erase, wanted.force),
+            token=self._forgetting.token(plan, sorted(learned.items()), held, files, wanted.erase, wanted.force),
             sessions=tuple(self._sessions(plan)),
             exchanges=len(keys),
             observations=sum(map(len, known.values())),
@@ -143,6 +145,7 @@ class Forgetter:
             sent=self._store.tombstones.sent(keys),
             erase=wanted.erase,
             widened=tuple(plan.selected.widened),
+            files=files,
         )
 
     def _sessions(self, plan: Plan) -> list[DoomedSession]:
@@ -219,6 +222,7 @@ class Forgetter:
             summarise(self._store, sorted(plan.sessions))
 
     def _erased(self, planned: _Planned, number: int, texts: list[str], report: Reporter) -> Outcome:
+        left = delete(self._store, planned.preview.memories, planned.preview.files)
         done = erasure.finish(self._home, self._store, self._exclusion, self._model, report)
         self._retell(planned.plan)
         gone = _ids(planned)
@@ -228,7 +232,7 @@ class Forgetter:
             proof = erasure.prove(self._home, self._model, texts, gone)
         proof.uncleaned = sorted(self._store.tombstones.intended())
         proof.compacted = done or bool(proof.uncleaned)
-        return Outcome(planned.preview, number, None, proof, _outside(planned.preview))
+        return Outcome(planned.preview, number, None, proof, _outside(planned.preview), left)
 
     def __enter__(self) -> Self:
         return self

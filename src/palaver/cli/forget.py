@@ -128,7 +128,7 @@ def _forget(wanted: Wanted, token: str | None, *, as_json: bool) -> None:
         print_json(outcome_json(outcome))
     else:
         click.echo(renderer().forget_done(outcome), nl=False)
-    if outcome.number is None or (outcome.proof is not None and not outcome.proof.holds):
+    if outcome.number is None or outcome.left or (outcome.proof is not None and not outcome.proof.holds):
         sys.exit(1)
 
 
@@ -201,6 +201,7 @@ def _look_after(undo: int | None, for_good: int | None, *, as_json: bool) -> Non
 
 def _put_away(what: Sequence[str], *, force: bool, as_json: bool) -> None:
     from palaver.observe.memory import MemoryCore
+    from palaver.templates.quote import line
 
     home = Home.find()
     if not home.database.exists():
@@ -215,6 +216,9 @@ def _put_away(what: Sequence[str], *, force: bool, as_json: bool) -> None:
         return
     if gone:
         click.echo(f"Forgotten: {', '.join(gone)}. To hold one again: palaver memories undo {gone[0]}")
+        for held in done.forgotten:
+            if held.memory.path:
+                click.echo(f"Its file stays: {line(held.memory.path)} (`palaver forget {held.id} --erase` deletes it.)")
     elif not protected:
         click.echo("Nothing to do: they were forgotten before.")
     if protected:
