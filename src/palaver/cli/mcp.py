@@ -11,6 +11,7 @@ from palaver import __version__
 from palaver.core.config import Config
 from palaver.core.home import Home
 
+from .judging import judging
 from .output import as_json, print_json
 
 
@@ -42,7 +43,8 @@ def mcp(*, toolset: str, prefix: bool) -> None:
     home = Home.find()
     config = Config.read(home.config)
     roots = usual_roots(config.document_roots)
-    serve(surface, Place(home, config.model, Renderer(home.templates), roots), __version__)
+    place = Place(home, config.model, Renderer(home.templates), roots, judging=judging(home, config))
+    serve(surface, place, __version__)
 
 
 @click.command(short_help="List what `mcp --toolset` can serve.")

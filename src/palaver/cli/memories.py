@@ -12,6 +12,7 @@ from palaver.core.config import Config
 from palaver.core.errors import InvalidInput, StoreMissing
 from palaver.core.home import Home
 
+from .judging import judging
 from .output import as_json, print_json, renderer
 
 if TYPE_CHECKING:
@@ -212,9 +213,12 @@ def history(memory_id: str, *, as_json: bool) -> None:
 @memories.command("graph")
 @click.argument("memory_id", metavar="ID")
 @click.option("--depth", type=int, default=2, show_default=True, metavar="N", help="How many edges away.")
+@click.option("--svg", is_flag=True, help="A picture for a browser: palaver memories graph ID --svg > graph.svg")
 @as_json
-def graph(memory_id: str, *, depth: int, as_json: bool) -> None:
-    """Draw what lies around a memory as a Mermaid graph, which Markdown viewers show as a picture."""
+def graph(memory_id: str, *, depth: int, svg: bool, as_json: bool) -> None:
+    """Draw what lies around a memory as a Mermaid graph, which Markdown viewers show as a picture, or as an SVG."""
+    if svg and as_json:
+        raise click.UsageError("--svg does not go with --json.")
     with _core() as core:
         around = core.graph.inspect(memory_id, depth=depth)
     if as_json:
@@ -225,6 +229,10 @@ def graph(memory_id: str, *, depth: int, as_json: bool) -> None:
         nodes, paths = [asdict(node) for node in around.nodes], [asdict(path) for path in around.paths]
         edges = [edge_json(edge) for edge in around.edges]
         print_json({"origin": around.origin, "nodes": nodes, "edges": edges, "paths": paths})
+    elif svg:
+        from palaver.templates.memory_picture import picture
+
+        click.echo(picture(around.nodes, around.edges), nl=False)
     else:
         click.echo(f"```mermaid\n{around.mermaid()}\n```")
 
@@ -262,7 +270,8 @@ def _core(*, make: bool = False) -> MemoryCore:
         raise StoreMissing(home.root)
     from palaver.observe.memory import MemoryCore
 
-    return MemoryCore.open(home, Config.read(home.config).model)
+    config = Config.read(home.config)
+    return MemoryCore.open(home, config.model, judging(home, config))
 
 
 def _folder(project: str | None) -> str:
@@ -288,8 +297,8 @@ def _tell(done: Remembered) -> None:
     for held in done.superseded:
         click.echo(f"It replaces {held.id}: {held.memory.content}")
     for each in done.conflicts:
-        reason = each.judgement.reason if each.judgement else ""
-        click.echo(f"It disagrees with {each.held.id}: {each.held.memory.content} ({reason})")
+        reason = f" ({each.judgement.reason}, judged by {each.judgement.judge})" if each.judgement else ""
+        click.echo(f"It disagrees with {each.held.id}: {each.held.memory.content}{reason}")
     if done.superseded:
         click.echo(f"To hold the old one again: palaver memories undo {done.superseded[0].id}")
     if done.conflicts:
