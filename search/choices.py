@@ -8,12 +8,12 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..core.clock import now
-from ..core.document import HeldChunk
 from .analysis import label
 
 if TYPE_CHECKING:
     from ..archiver.store import Store, StoredObservation
     from ..core.disclosure import Filters
+    from ..core.document import HeldChunk
     from ..core.memory import HeldMemory
     from ..core.observation import Observation
     from .engine import Engine
@@ -67,16 +67,15 @@ class Choices:
         again = self._store.confirmations.said_again(keys) if filters.types or filters.concepts else {}
         every = [*keys, *(stored.key for known in learned.values() for stored in known)]
         allowed = self._engine.allowed(filters, every) if filters else set(every)
-        held: dict[int, HeldMemory | HeldChunk] = {}
+        memories: dict[int, HeldMemory] = {}
+        chunks: dict[int, HeldChunk] = {}
         if others := [key for key, kind in self._store.items.kinds(keys).items() if kind != "exchange"]:
-            held |= self._store.memories.load(others)
-            held |= self._store.documents.load(others)
+            memories, chunks = self._store.memories.load(others), self._store.documents.load(others)
         at = now()
         for event in events:
-            if event.key in held:
-                one = held[event.key]
-                if event.key in allowed and (isinstance(one, HeldChunk) or one.holds_at(at)):
-                    yield Choice(event, held=one)
+            if held := memories.get(event.key) or chunks.get(event.key):
+                if event.key in allowed and (event.key in chunks or memories[event.key].holds_at(at)):
+                    yield Choice(event, held=held)
                 continue
             observations = [stored for stored in learned.get(event.key, []) if stored.key in allowed]
             # The types and concepts of an exchange are those of its observations taken together: where they are

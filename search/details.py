@@ -1,18 +1,23 @@
 """Layer 2: stored items with everything known about them."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..archiver.parse.text import one_line
-from ..archiver.store import Store, StoredExchange, StoredObservation
 from ..core import ids, tokens
-from ..core.conversation import Exchange
 from ..core.disclosure import Detail
-from ..core.document import HeldChunk
-from ..core.memory import HeldMemory
 from ..core.memory_types import Family
 from ..core.observation import Evidence, Observation, ObservationType
 from ..core.origin import Origin
+
+if TYPE_CHECKING:
+    from ..archiver.store import Store, StoredExchange, StoredObservation
+    from ..core.conversation import Exchange
+    from ..core.document import HeldChunk
+    from ..core.memory import HeldMemory
 
 _TITLE, _QUOTE, _ANSWER = 80, 120, 1_200
 

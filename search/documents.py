@@ -10,7 +10,6 @@ from ..core.conversation import Exchange, Kind, Session, Speaker, Turn
 from ..core.disclosure import Role
 from ..core.observation import Observation
 from ..core.origin import Origin
-from . import document_text, memory_text
 from .analysis import label, path_label
 from .text_index import TextEntry
 
@@ -62,6 +61,8 @@ def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
             # An exchange that another process removes just now takes its observations with it.
             if observation.exchange in parents:
                 yield _observation_entry(observation, parents[observation.exchange], sessions[observation.session])
+        from . import document_text, memory_text  # a search that builds nothing needs neither
+
         yield from memory_text.entries(store, part)
         yield from document_text.entries(store, part)
 
@@ -75,6 +76,8 @@ def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
     found = {key: _exchange_texts(stored.exchange) for key, stored in store.exchanges.load(keys).items()}
     for key, stored in store.observations.load(keys).items():
         found[key] = {0: observation_text(stored.observation)}
+    from . import document_text, memory_text
+
     return found | memory_text.texts(store, keys) | document_text.texts(store, keys)
 
 

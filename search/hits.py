@@ -1,17 +1,16 @@
 """Layer 1: ranked events as hits, each shown as the observation that says it best."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from ..archiver.parse.text import one_line
-from ..archiver.store import Store, StoredExchange
-from ..archiver.store.exchanges import Head
 from ..core import ids
 from ..core.disclosure import Filters, Grouping, Hit, Query, Results, Timeline
-from ..core.document import HeldChunk
 from ..core.errors import InvalidInput, UnknownIds
-from ..core.memory import HeldMemory
 from . import cursor
 from .choices import Choice, Choices
 from .details import of_chunk, of_exchange, of_memory
@@ -20,6 +19,12 @@ from .fusion import Event
 from .reasons import Reasons
 from .snippets import LENGTH, Sought
 from .wording import Wording
+
+if TYPE_CHECKING:
+    from ..archiver.store import Store, StoredExchange
+    from ..archiver.store.exchanges import Head
+    from ..core.document import HeldChunk
+    from ..core.memory import HeldMemory
 
 _WEAK = 3
 """How many of the nearest are shown where nothing is clearly relevant."""
@@ -31,13 +36,14 @@ class Hits:
     def __init__(self, store: Store, engine: Engine) -> None:
         self._store, self._engine, self._choices = store, engine, Choices(store, engine)
 
-    def search(self, query: Query) -> Results:
+    def search(self, query: Query, *, snippets: bool = True) -> Results:
         """A page of the best hits for a query; with several concepts, what says best in each conversation that has
-        them all; without words, the newest. Raises `InvalidInput`.
+        them all; without words, the newest. Without `snippets` a hit shows how it begins instead of where it was
+        found: looking that up takes a fifth of the time. Raises `InvalidInput`.
         """
         found = self._found(query) if query.concepts else Found([], Wording(""))
         page, further = self._page(query, found.events if query.concepts else self._newest(query.filters))
-        hits = self._shown(page, found.wording, query)
+        hits = self._shown(page, found.wording, query, snippets=snippets)
         relevant = found.relevant or query.weak
         answer = Results(
             query,
@@ -68,7 +74,7 @@ class Hits:
         if learned is not None or key == item.exchange:
             asked = Choice(Event.unranked(item.exchange), learned)
             choices = [asked if choice.event.key == item.exchange else choice for choice in choices]
-        hits = self._shown(choices, Wording(""), Query(()))
+        hits = self._shown(choices, Wording(""), Query(()), snippets=True)
         ours = [_public(choice) for choice in choices if choice.event.key == item.exchange]
         for anchor in hits:
             if anchor.id in ours:
@@ -94,7 +100,7 @@ class Hits:
         sessions, left = query.by is Grouping.SESSION, iter(events)
         if query.cursor and not sessions:
             _go_on(query, (event.key for event in left))
-        choices = self._choices.of(left, query.filters, query.limit)
+        choices = self._choices.of(left, query.filters, query.limit + 1)
         if sessions:
             choices = iter(self._choices.by_session(choices))
             if query.cursor:
@@ -102,28 +108,28 @@ class Hits:
         page = list(islice(choices, query.limit + 1))
         return page[: query.limit], len(page) > query.limit
 
-    def _shown(self, choices: Sequence[Choice], wording: Wording, query: Query) -> tuple[Hit, ...]:
+    def _shown(self, choices: Sequence[Choice], wording: Wording, query: Query, *, snippets: bool) -> tuple[Hit, ...]:
         heads = self._store.exchanges.heads([choice.event.key for choice in choices])
         bare = [choice.event.key for choice in choices if choice.learned is None and choice.held is None]
         whole = self._store.exchanges.load(bare)
         again = self._store.repetitions.of_exchanges([choice.event.key for choice in choices])
-        sought = Sought.of(wording, self._engine.snapshot)
+        sought = Sought.of(wording, self._engine.snapshot) if snippets else None
         shown: list[Hit] = []
         for choice in choices:
             event = choice.event
             if choice.held is not None:
                 hit = _of_held(event, choice.held)
             elif event.key in heads and (choice.learned or event.key in whole):
-                hit = self._hit(choice, heads[event.key], whole.get(event.key), sought)
+                hit = self._hit(choice, heads[event.key], whole.get(event.key))
             else:
                 continue  # An exchange may be removed by another process while we look.
             parts = event.parts if wording.text else ()
-            found, here = tuple(sought.words(hit.snippet)), cursor.after(event.key, query)
-            also = again.get(event.key, ())
-            shown.append(replace(hit, parts=parts, matched=found, more=choice.more, cursor=here, also_in=also))
+            here, also = cursor.after(event.key, query), again.get(event.key, ())
+            hit = replace(hit, parts=parts, more=choice.more, cursor=here, also_in=also)
+            shown.append(hit if sought is None else self._with_snippet(hit, event, sought))
         return tuple(shown)
 
-    def _hit(self, choice: Choice, head: Head, whole: StoredExchange | None, sought: Sought) -> Hit:
+    def _hit(self, choice: Choice, head: Head, whole: StoredExchange | None) -> Hit:
         """A hit on an observation, or on an exchange, which alone is needed whole."""
         event, learned, match = choice.event, choice.learned, choice.event.best_match
         if learned is not None:
@@ -150,15 +156,16 @@ class Hits:
             end_line=end,
             tokens=learned.price if learned else observation.price,
             facts=observation.facts,
-            snippet=self._snippet(event, sought) or one_line(observation.narrative, LENGTH),
+            snippet=one_line(observation.narrative, LENGTH),
         )
 
-    def _snippet(self, event: Event, sought: Sought) -> str:
-        """What was said where the words were found, if they were found in the exchange itself."""
-        match = event.best_match
-        if match is None or match.key != event.key:
-            return ""
-        return sought.snippet(self._store.exchanges.texts_on(event.key, match.start_line, match.end_line))
+    def _with_snippet(self, hit: Hit, event: Event, sought: Sought) -> Hit:
+        """The hit with what was said where the words were found, if they were found in the exchange itself."""
+        match, snippet = event.best_match, ""
+        if match is not None and match.key == event.key:
+            snippet = sought.snippet(self._store.exchanges.texts_on(event.key, match.start_line, match.end_line))
+        shown = snippet or hit.snippet
+        return replace(hit, snippet=shown, matched=tuple(sought.words(shown)))
 
 
 def _go_on(query: Query, keys: Iterator[int]) -> None:
@@ -174,6 +181,8 @@ def _public(choice: Choice) -> str:
 
 
 def _of_held(event: Event, held: HeldMemory | HeldChunk) -> Hit:
+    from ..core.document import HeldChunk
+
     return _of_chunk(event, held) if isinstance(held, HeldChunk) else _of_memory(event, held)
 
 
