@@ -63,7 +63,8 @@ def search(
             types=types or (),
             concepts=concepts or (),
             files=files or (),
-        )
+        ),
+        snippets=response_format == "json" or not isinstance(query, str),
     )
     if response_format == "markdown":
         return Reply(desk.renderer.search(results, facts=detail == "facts"))

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from functools import lru_cache
 from hashlib import blake2b
 
 from ..core.disclosure import Query
@@ -37,6 +38,7 @@ def event_of(query: Query) -> int:
     return int.from_bytes(packed[_DIGEST:])
 
 
+@lru_cache(maxsize=8)
 def _digest(query: Query) -> bytes:
     """How many are wanted may differ from page to page; nothing else may."""
     asked = repr((query.concepts, query.mode, query.filters, query.weak, query.by))

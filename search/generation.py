@@ -64,8 +64,9 @@ class Generation:
 
     def is_untouched(self) -> bool:
         """Whether all files are still those that were verified, as far as can be told without reading them."""
+        root = str(self.folder)  # asked before every search: joining paths would take longer than asking the system
         try:
-            return all(_stat(self.folder / file) == stat for file, stat in self._stats.items())
+            return all(_stat(f"{root}/{file}") == stat for file, stat in self._stats.items())
         except IndexDamaged:
             return False
 
@@ -229,12 +230,12 @@ class _Stat(NamedTuple):
     mtime: int
 
 
-def _stat(path: Path) -> _Stat:
+def _stat(path: Path | str) -> _Stat:
     """Raises `IndexDamaged` for a file that is not there."""
     try:
-        found = path.stat()
+        found = os.stat(path)  # noqa: PTH116 - a path that is a string already is not made one anew
     except OSError as error:
-        raise IndexDamaged(path, error.strerror or str(error)) from None
+        raise IndexDamaged(Path(path), error.strerror or str(error)) from None
     return _Stat(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 

@@ -21,7 +21,7 @@ class FakeLayers:
 
     asked: list[Query] = field(default_factory=list[Query])
 
-    def search(self, query: Query) -> Results:
+    def search(self, query: Query, *, snippets: bool = True) -> Results:  # noqa: ARG002 - as `Layers` has it
         """Two hits; none for the word `nothing`; a bug for the word `crash`."""
         self.asked.append(query)
         if query.concepts == ("crash",):

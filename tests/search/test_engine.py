@@ -1,5 +1,9 @@
 """Are the right engines asked, and what do they say together?"""
 
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from palaver.core.disclosure import Filters, Mode
@@ -137,3 +141,22 @@ def test_an_empty_archive_has_no_answers(history: History) -> None:
     """Nothing is found in nothing."""
     assert history.engine().search("kettle", Mode.BOTH, NO_FILTERS) == []
     assert history.engine().find_all(["kettle", "pan"], Mode.BOTH, NO_FILTERS).events == []
+
+
+def test_the_next_page_of_a_query_is_not_embedded_again(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query that is asked again has the vector that it had, whatever it is asked with."""
+    asked: list[str] = []
+    embed = FakeEmbedder.embed
+
+    def told_of(self: FakeEmbedder, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        asked.extend(texts)
+        return embed(self, texts)
+
+    monkeypatch.setattr(FakeEmbedder, "embed", told_of)
+    engine = told.engine()
+
+    for filters in (NO_FILTERS, Filters(projects=("tea",))):
+        engine.search("kettle", Mode.BOTH, filters)
+    engine.search("spoon", Mode.BOTH, NO_FILTERS)
+
+    assert asked == ["kettle", "spoon"]

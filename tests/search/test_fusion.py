@@ -127,3 +127,12 @@ def test_the_first_of_equal_matches_stands_for_an_event() -> None:
     first, second = TextMatch(7, 7, 1, 0, 5, 6, 0.5), TextMatch(7, 7, 1, 0, 1, 2, 0.5)
 
     assert [event.best_match for event in gather([first, second, match(7, 0.1)], [])] == [first]
+
+
+def test_an_item_is_as_good_as_its_best_entry_and_vector() -> None:
+    """What an item scores by itself are its best fraction and its best similarity; what points away takes nothing."""
+    first, second = match(1, 0.2), match(1, 0.6)
+    [event] = gather([first, second], [Near(1, 1, 0, 0.5), Near(1, 1, 1, 0.3), Near(9, 1, 0, -0.4)])
+
+    assert event.own(1) == 0.6 + 0.5
+    assert event.words_of(9) == event.own(9) == event.own(8) == 0.0

@@ -241,3 +241,15 @@ def test_snippets_show_where_the_words_stand(told: History) -> None:
 
     assert hit.matched == ("whistles",)
     assert "whistles" in hit.snippet
+
+
+def test_hits_are_the_same_without_snippets(told: History) -> None:
+    """Who asks for no snippets gets the same hits; nothing is marked in them."""
+    hits, query = Hits(told.store, told.engine()), Query.parse("whistles")
+
+    shown = hits.search(query)
+    bare = hits.search(query, snippets=False)
+
+    assert [replace(hit, snippet="", matched=()) for hit in shown.hits] == [
+        replace(hit, snippet="") for hit in bare.hits
+    ]

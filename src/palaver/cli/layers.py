@@ -97,7 +97,7 @@ def search(
     wanted = _wanted(list(query) if all_of else _typed(query), options)
     with open_layers(soon=wanted.mode is not Mode.TEXT) as layers:
         page = None if as_json else renderer(budget)
-        results = layers.search(wanted)
+        results = layers.search(wanted, snippets=as_json or snippets or all_of)
     if page is None:
         from palaver.templates.shapes import results_json
 
