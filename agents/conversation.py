@@ -4,7 +4,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, SkipValidation
 
-from ..core.disclosure import IDS_MAX, LIMIT_MAX, Query
+from ..core.disclosure import BUDGET, IDS_MAX, LIMIT_MAX, Query
 from ..core.errors import (
     ConceptCount,
     InvalidDate,
@@ -16,14 +16,18 @@ from ..core.errors import (
     TooManyIds,
     UnknownIds,
 )
-from ..templates.quote import line
+from ..templates.called import counted
+from ..templates.quote import brief
 from ..templates.shapes import details_json, results_json, transcript_json
 from .toolset import Desk, Place, Reply, Tool, Toolset, WholeNumber
 
 Format: TypeAlias = Literal["markdown", "json"]
-Day: TypeAlias = Annotated[str, Field(json_schema_extra={"format": "date"})]
 LineNumber: TypeAlias = Annotated[WholeNumber, Field(json_schema_extra={"minimum": 1})]
 Concept: TypeAlias = Annotated[str, Field(min_length=2)]
+_JSON = BUDGET - 40
+"""Tokens of an object: the line that announces it is a part of the reply."""
+_NAME, _PATH, _SAID = 40, 200, 1_500
+"""Tokens of an id, a path and an error, which may hold whatever was sent."""
 # Not validated here: `Query.parse` takes whatever was sent and knows the words for each way it can be wrong.
 Wanted: TypeAlias = Annotated[Concept | Annotated[list[Concept], Field(min_length=2, max_length=5)], SkipValidation]
 
@@ -35,8 +39,8 @@ def search(
         Literal["vector", "text", "both"], Field(description="vector: meaning; text: exact words, ids, error codes")
     ] = "both",
     limit: Annotated[WholeNumber, Field(json_schema_extra={"minimum": 1, "maximum": LIMIT_MAX})] = 10,
-    after: Day | None = None,
-    before: Annotated[Day | None, Field(description="That day included")] = None,
+    after: Annotated[str | None, Field(description="YYYY-MM-DD, or words: yesterday, 3 weeks ago, last march")] = None,
+    before: Annotated[str | None, Field(description="Included")] = None,
     projects: list[str] | None = None,
     types: Annotated[
         list[str] | None,
@@ -68,8 +72,8 @@ def search(
     )
     if response_format == "markdown":
         return Reply(desk.renderer.search(results, facts=detail == "facts"))
-    data = results_json(results)
-    return Reply(f"{len(data['results'])} of {data['total']} results as JSON, ~{data['tokens']} tokens.", {**data})
+    data = results_json(results, budget=_JSON)
+    return Reply(f"{data['total']} results as JSON, ~{data['tokens']} tokens.", {**data})
 
 
 def get_observations(
@@ -84,8 +88,8 @@ def get_observations(
     details = desk.layers.get_observations(ids)
     if response_format == "markdown":
         return Reply(desk.renderer.observations(details))
-    data = details_json(details)
-    return Reply(f"{data['total']} observations as JSON, ~{data['tokens']} tokens.", {**data})
+    data = details_json(details, budget=_JSON)
+    return Reply(f"{counted(details[: data['total']])} as JSON, ~{data['tokens']} tokens.", {**data})
 
 
 def read(
@@ -99,7 +103,7 @@ def read(
     transcript = desk.layers.read(path, start_line, end_line)
     if response_format == "markdown":
         return Reply(desk.renderer.read(transcript))
-    data = transcript_json(transcript)
+    data = transcript_json(transcript, budget=_JSON)
     return Reply(f"Lines {data['start_line']}-{data['end_line']} as JSON, ~{data['tokens']} tokens.", {**data})
 
 
@@ -119,14 +123,16 @@ def wording(error: PalaverError) -> str:
         case TooManyIds():
             said = "Maximum 20 observations per request. Split into multiple requests if needed"
         case UnknownIds(ids=ids):
-            said = f"Invalid observation ID: {', '.join(ids)}. Verify ID from search results"
+            said = (
+                f"Invalid observation ID: {', '.join(brief(one, _NAME) for one in ids)}. Verify ID from search results"
+            )
         case PathOutsideArchive(path=path):
-            said = f"File not found: {path}. Verify path from search"
+            said = f"File not found: {brief(path, _PATH)}. Verify path from search"
         case InvalidLineRange(reason=reason):
             said = f"Invalid line range: {reason}. Check line numbers"
         case _:
             said = f"{error}. {error.hint}" if error.hint else str(error)
-    return line(said)
+    return brief(said, _SAID)
 
 
 def _open(place: Place) -> Desk:

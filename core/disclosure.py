@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple, cast
 
-from .clock import day_end, day_start
 from .conversation import Exchange, Milliseconds, SessionKind
 from .errors import ConceptCount, FilterNotAllowed, InvalidInput, InvalidLimit, QueryNotText, QueryTooShort
 from .observation import Observation, ObservationType
@@ -93,11 +92,13 @@ class Filters:
         origins: Sequence[str] = (),
         roles: Sequence[str] = (),
     ) -> "Filters":
-        """Filters from what a caller sent; days are YYYY-MM-DD and included. Raises the `InvalidInput` that says how
-        to correct them.
+        """Filters from what a caller sent; dates are as `periods` takes them, and included. Raises the `InvalidInput`
+        that says how to correct them.
         """
-        first = day_start(after) if after is not None else None
-        end = day_end(before) if before is not None else None
+        from .periods import end_of, start_of  # few queries have dates, and every search would compile the patterns
+
+        first = start_of(after) if after is not None else None
+        end = end_of(before) if before is not None else None
         if first is not None and end is not None and first >= end:
             raise InvalidInput(
                 f"Invalid date range: after {after} and before {before} leave no day", hint="Swap the two dates."
@@ -248,6 +249,16 @@ class Hit:
     also_in: tuple[str, ...] = ()
 
 
+class Unknown(NamedTuple):
+    """A name that a filter asked for and nothing has. `filter` is the field's of `Filters`; `nearest` are names that
+    something has.
+    """
+
+    filter: str
+    name: str
+    nearest: tuple[str, ...]
+
+
 class Spelling(NamedTuple):
     """A word that stands nowhere in the archive, and one that does and is spelled much like it."""
 
@@ -261,7 +272,6 @@ class Absence:
 
     `weak` are the nearest of what was left out because it is not clearly relevant. `without` tells for each filter how
     many there would be without it, `earlier` and `later` the nearest instants outside the range that have some.
-    `unknown` pairs names of projects that do not exist with the nearest that do.
     """
 
     weak: tuple[Hit, ...] = ()
@@ -269,7 +279,7 @@ class Absence:
     earlier: Milliseconds | None = None
     later: Milliseconds | None = None
     spelling: tuple[Spelling, ...] = ()
-    unknown: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    unknown: tuple[Unknown, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,11 +138,11 @@ class UnknownType(InvalidInput):
 class UnknownIds(InvalidInput):
     """Ids that no stored item has. `found` tells how many of the others exist."""
 
-    hint = "Verify ID from search results."
+    hint = "Take IDs from search results."
 
     def __init__(self, ids: Sequence[str]) -> None:
         self.ids = tuple(ids)
-        super().__init__(f"Invalid observation ID: {', '.join(ids)}")
+        super().__init__(f"Unknown ID: {', '.join(ids)}")
 
 
 class TooManyIds(InvalidInput):

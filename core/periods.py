@@ -6,6 +6,8 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from typing import Final, NamedTuple
 
+from .clock import day_end, day_start
+from .conversation import Milliseconds
 from .errors import InvalidDate
 
 _DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -26,14 +28,17 @@ class Period(NamedTuple):
     last: date
 
 
-def first_day(text: str, today: date | None = None) -> str:
-    """The first day of a period in words, as YYYY-MM-DD; raises `InvalidDate`."""
-    return period(text, today).first.isoformat()
+def start_of(text: str, today: date | None = None) -> Milliseconds:
+    """The first instant of a period in words; raises `InvalidDate`."""
+    return day_start(period(text, today).first.isoformat())
 
 
-def last_day(text: str, today: date | None = None) -> str:
-    """The last day of a period in words, as YYYY-MM-DD; raises `InvalidDate`."""
-    return period(text, today).last.isoformat()
+def end_of(text: str, today: date | None = None) -> Milliseconds:
+    """The first instant after a period in words, so that an upper bound includes it; raises `InvalidDate`."""
+    try:
+        return day_end(period(text, today).last.isoformat())
+    except InvalidDate:
+        raise InvalidDate(text, hint=_HINT) from None
 
 
 def period(text: str, today: date | None = None) -> Period:

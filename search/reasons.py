@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from difflib import get_close_matches
+from itertools import islice
 
 from ..archiver.store import Store
-from ..core.disclosure import Absence, Filters, Hit, Query, Spelling
-from . import documents
-from .analysis import label
+from ..core.disclosure import Absence, Filters, Hit, Query, Spelling, Unknown
+from . import documents, glob
+from .analysis import label, path_label
 from .engine import Engine
 
 _CLEAR = 0.5
@@ -15,7 +16,14 @@ _CLEAR = 0.5
 _NEAR, _NAMES = 0.75, 3
 """How alike a name must be to be meant, and how many are named."""
 _LOOKED_AT = 5
+_MOST, _WORDS = 5, 50
+"""Names and words that are told about, and words of a query that are looked at."""
 _DATES = ("after", "before")
+_NAMED = {
+    "projects": "project", "agents": "agent", "branches": "branch", "sessions": "session", "concepts": "concept",
+    "files": "file",
+}  # fmt: skip
+"""Filters that name something which may not exist, each with its field in the index."""
 
 
 class Reasons:
@@ -26,15 +34,14 @@ class Reasons:
 
     def why(self, query: Query, weak: Sequence[Hit]) -> Absence:
         """Why a query found nothing, or nothing clearly relevant: `weak` are the nearest then."""
-        if weak:
-            return Absence(weak=tuple(weak), spelling=tuple(self._spelling(query)))
         earlier, later = self._dates(query)
         return Absence(
+            weak=tuple(weak),
             without=tuple(self._without(query)),
             earlier=earlier,
             later=later,
-            spelling=tuple(self._spelling(query)),
-            unknown=tuple(self._unknown(query.filters.projects)),
+            spelling=tuple(islice(self._spelling(query), _MOST)),
+            unknown=tuple(islice(self._unknown(query.filters), _MOST)),
         )
 
     def _without(self, query: Query) -> Iterator[tuple[str, int]]:
@@ -75,23 +82,54 @@ class Reasons:
     def _spelling(self, query: Query) -> Iterator[Spelling]:
         """For words that stand nowhere, words that are spelled much like them."""
         view = self._engine.snapshot
-        for word in dict.fromkeys(" ".join(query.concepts).split()):
+        for word in islice(dict.fromkeys(" ".join(query.concepts).split()), _WORDS):
             terms = view.terms(word)
             if len(terms) == 1 and terms[0].isalpha() and not view.having(terms[0]):
                 bodies = documents.entries(self._store, view.spelled_like(terms[0], _LOOKED_AT))
                 known = {one.strip(".,:;!?()[]`'\"").lower() for entry in bodies for one in entry.body.split()}
-                if near := get_close_matches(word.lower(), sorted(known), 1, _NEAR):
+                # Whoever mistypes a word gets its first letter right; `them` is not what `helm` was meant to be.
+                alike = sorted(one for one in known if one[:1] == word[:1].lower())
+                if near := get_close_matches(word.lower(), alike, 1, _NEAR):
                     yield Spelling(word, near[0])
 
-    def _unknown(self, projects: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Projects that do not exist, with the nearest names that do."""
-        known = self._engine.snapshot.names("project") if projects else set[str]()
-        for name in projects:
-            if label(name) not in known:
-                alike = sorted(one for one in known if "/" not in one or "/" in name)
-                holding = [one for one in alike if label(name) in one]
-                near = dict.fromkeys([*holding, *get_close_matches(label(name), alike, _NAMES, _NEAR)])
-                yield name, tuple(near)[:_NAMES]
+    def _unknown(self, filters: Filters) -> Iterator[Unknown]:
+        """Names that nothing has, with the nearest that something has."""
+        for field, indexed in _NAMED.items():
+            wanted: tuple[str, ...] = getattr(filters, field)
+            known = sorted(self._engine.snapshot.names(indexed)) if wanted else []
+            for name in wanted:
+                if not any(_fits(field, name, one) for one in known):
+                    files = field == "files"
+                    names = {one.partition("/")[0] for one in known} if files else known
+                    asked = path_label(name).partition("/")[0] if files else label(name)
+                    yield Unknown(field, name, _nearest(asked, sorted(names)))
+
+
+def _fits(field: str, name: str, known: str) -> bool:
+    """Whether a filter with this name lets through what has the known one."""
+    match field:
+        case "sessions":
+            return known.startswith(label(name))
+        case "files" if glob.is_pattern(name):
+            return glob.fits(label(name), _forwards(known))
+        case "files":
+            return f"{known}/".startswith(f"{path_label(name)}/")
+        case _:
+            return known == label(name)
+
+
+def _forwards(path: str) -> str:
+    """A path as it is written; the index has its parts backwards."""
+    return "/".join(reversed(path.split("/")))
+
+
+def _nearest(name: str, known: Sequence[str]) -> tuple[str, ...]:
+    """Names that have this one in them or are spelled much like it; all of them where there are no more."""
+    alike = [one for one in known if "/" not in one or "/" in name]
+    if len(alike) <= _NAMES:
+        return tuple(alike)
+    holding = [one for one in alike if name in one]
+    return tuple(dict.fromkeys([*holding, *get_close_matches(name, alike, _NAMES, _NEAR)]))[:_NAMES]
 
 
 def _dropped(filters: Filters, names: Sequence[str]) -> Filters:

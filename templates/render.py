@@ -26,12 +26,13 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ..core.clock import show_day, show_minute
 from ..core.conversation import SessionKind
-from ..core.disclosure import BUDGET, Absence, Detail, Filters, Hit, Mode, Results, Timeline, Transcript
+from ..core.disclosure import BUDGET, Absence, Detail, Filters, Grouping, Hit, Mode, Results, Timeline, Transcript
 from ..core.errors import TemplateInvalid
-from ..core.spending import DeadLetter, Estimate, Extraction, Stats, dollars
+from ..core.money import dollars
 from ..core.tokens import count
 from . import quote
-from .budget import fitting_details, fitting_transcript, most_that_fit
+from .budget import fitting_details, fitting_hits, fitting_timeline, fitting_transcript, rows_that_fit
+from .called import called, counted
 from .dialogue import Excerpt, share, steps
 from .elsewhere import also_in
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from ..core.forgetting import Outcome, Past, Preview
     from ..core.memory import Edge, HeldMemory, MemoryEvent
     from ..core.report import Exported, Report, Secrets, Status
+    from ..core.spending import DeadLetter, Estimate, Extraction, Stats
 
 _SLOT = "\0"
 """Stands for the reply's own tokens until they can be counted. Shown text never holds a NUL: `quote` removes it."""
@@ -57,8 +59,8 @@ _PROJECT, _LEAST_TITLE = 6, 8
 """Tokens that a project's name may have, and that a title gets even where the average is overrun."""
 _NAME = 40
 """Tokens of a session's id or a project's name where it stands outside the envelope: a UUID has about 25."""
-_WHOLE = 1_000
-"""Tokens that no name or title has."""
+_WHOLE = 100
+"""Tokens that hardly a name or title has."""
 _LISTED = 20
 """Lines of a list of what would be forgotten; its totals are exact."""
 _FAULTS = (TemplateError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, OSError)
@@ -71,7 +73,8 @@ class Renderer:
     A file in `user_folder` replaces the packaged template of the same name. It runs in a sandbox, and when it is
     broken `TemplateInvalid` names the file and the line. Stored text is only ever a value, never a template.
     With `at_shell` a reply names the next layer by its command instead of its tool; with `roomy` titles are whole and
-    what was found stands in bold. No reply of the three layers has more tokens than the `budget`.
+    what was found stands in bold. No reply has more tokens than the `budget`, but for
+    `memory_context`, which is chosen within one, and prompts.
     """
 
     def __init__(
@@ -90,21 +93,21 @@ class Renderer:
             return self._nothing(results, "conversations" if several else "observations")
         name = "search_conversations" if several else "search_facts" if facts else "search"
 
-        def shown(many: int) -> str:
-            return self._page(name, results, results.hits[:many], snippets=snippets, explain=explain)
+        def shown(some: tuple[Hit, ...]) -> str:
+            return self._page(name, results, some, snippets=snippets, explain=explain)
 
-        fitting = most_that_fit(lambda many: count(shown(many)), len(results.hits), self._budget)
-        return shown(max(fitting, 1))
+        return self._within(shown(fitting_hits(results.hits, lambda some: count(shown(some)), self._budget)))
 
     def _page(self, name: str, results: Results, hits: Sequence[Hit], *, snippets: bool, explain: bool) -> str:
         cut = len(hits) < len(results.hits)
-        further = hits[-1].cursor if cut else results.cursor
-        return self._render(
+        further = (hits[-1].cursor if hits else "") if cut else results.cursor
+        return self._fill(
             name,
             hits=hits,
             missing=_missing(results),
             respelled=results.respelled,
             scored=bool(results.query.concepts),
+            by_session=_sessions(len(hits)) if results.query.by is Grouping.SESSION else "",
             several_projects=len({hit.project for hit in hits}) > 1,
             title_room=_WHOLE if self._roomy else _title_room(hits, _FURTHER if further and self._at_shell else 0),
             project_room=_WHOLE if self._roomy else _PROJECT,
@@ -126,12 +129,17 @@ class Renderer:
             why=why,
             lag=results.index_lag,
             title_room=_WHOLE if self._roomy else _title_room(why.weak),
+            name_room=_NAME,
         )
 
     def timeline(self, timeline: Timeline) -> str:
         """What stands before and after a hit, one line each, with the hit marked."""
         room = _WHOLE if self._roomy else _title_room(timeline.hits)
-        return self._render("timeline", timeline=timeline, title_room=room, **_price(timeline.hits))
+
+        def shown(part: Timeline) -> str:
+            return self._fill("timeline", timeline=part, title_room=room, **_price(part.hits))
+
+        return self._within(shown(fitting_timeline(timeline, lambda part: count(shown(part)), self._budget)))
 
     def observations(self, details: Sequence[Detail]) -> str:
         """Layer 2: every observation whole, with the lines that prove it; those that do not fit are named."""
@@ -139,9 +147,9 @@ class Renderer:
 
         def shown(some: tuple[Detail, ...]) -> str:
             rest = [detail.id for detail in every[len(some) :]]
-            return self._render("observations", details=some, rest=rest, **_price(some))
+            return self._fill("observations", details=some, rest=rest, **_price(some))
 
-        return shown(fitting_details(every, lambda some: count(shown(some)), self._budget))
+        return self._within(shown(fitting_details(every, lambda some: count(shown(some)), self._budget)))
 
     def read(self, transcript: Transcript) -> str:
         """Layer 3: the conversation. Results of tools share a limited room unless a single line was asked for."""
@@ -150,7 +158,7 @@ class Renderer:
         def shown(part: Transcript) -> str:
             return self._transcript(part, whole=whole)
 
-        return shown(fitting_transcript(transcript, lambda part: count(shown(part)), self._budget))
+        return self._within(shown(fitting_transcript(transcript, lambda part: count(shown(part)), self._budget)))
 
     def _transcript(self, transcript: Transcript, *, whole: bool) -> str:
         limit = share(transcript.exchanges, whole=whole)
@@ -167,7 +175,7 @@ class Renderer:
             ("Also in", also_in(transcript.also_in)),
         )
         shortened = any(part.hidden for part in excerpts)
-        return self._render(
+        return self._fill(
             "read", transcript=transcript, about=about, dialogue=dialogue, shortened=shortened, name_room=_NAME
         )
 
@@ -185,7 +193,7 @@ class Renderer:
 
     def memory_context(self, sections: Sequence[tuple[str, Sequence[HeldMemory]]], left_out: int = 0) -> str:
         """What a new session should know, by heading; empty where there is nothing."""
-        return self._render("memory_context", sections=sections, left_out=left_out) if sections else ""
+        return self._fill("memory_context", sections=sections, left_out=left_out) if sections else ""
 
     def status(self, status: Status) -> str:
         """How the archive is, with an account of every line."""
@@ -261,7 +269,7 @@ class Renderer:
 
     def prompt(self, name: str, **values: object) -> str:
         """A prompt for a language model."""
-        return self._render(name, **values)
+        return self._fill(name, **values)
 
     def source(self, name: str) -> str:
         """The template of this name as it would be used now."""
@@ -269,6 +277,12 @@ class Renderer:
         return own or _packaged(f"{name}.md.j2") or ""
 
     def _render(self, name: str, **values: object) -> str:
+        return self._within(self._fill(name, **values))
+
+    def _within(self, text: str) -> str:
+        return rows_that_fit(text, self._budget, "</recalled>", "; --json has all" if self._at_shell else "")
+
+    def _fill(self, name: str, **values: object) -> str:
         values |= {"tokens": _SLOT, "at_shell": self._at_shell}
         if self._override is None or not self._override.used():
             text = self._packaged.get_template(f"{name}.md.j2").render(values)
@@ -359,6 +373,10 @@ def _title_room(hits: Sequence[Hit], frame: int = 0) -> int:
     return max([*costs, _LEAST_TITLE])
 
 
+def _sessions(number: int) -> str:
+    return f"{number} session{'' if number == 1 else 's'}"
+
+
 def _removable(filters: Filters) -> str:
     """What could be taken away to find more; empty where nothing narrows the search."""
     others = replace(filters, after=None, before=None)
@@ -393,7 +411,9 @@ _FILTERS: Mapping[str, Any] = {
     "beside": _beside,
     "block": quote.block,
     "brief": quote.brief,
+    "called": called,
     "code": quote.code,
+    "counted": counted,
     "day": show_day,
     "dollars": dollars,
     "excerpt": _excerpt,

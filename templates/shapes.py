@@ -1,7 +1,7 @@
 """The JSON that callers may rely on. Keys are only ever added."""
 
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import Final, TypedDict, TypeVar
 
 import orjson
 
@@ -9,9 +9,14 @@ from ..core.clock import show_day, show_minute
 from ..core.conversation import Exchange, Turn
 from ..core.disclosure import BUDGET, Absence, Detail, Grouping, Hit, Part, Results, Timeline, Transcript
 from ..core.tokens import count
-from .budget import fitting_details, fitting_transcript, most_that_fit
+from .budget import clip, fitting_details, fitting_hits, fitting_timeline, fitting_transcript
 from .elsewhere import AlsoInJson, also_in_json
 from .quote import clean
+
+_ECHOED: Final = 300
+"""Characters of what was asked that are said again."""
+_NAMED: Final = 10
+"""Words that were respelled that are named."""
 
 
 class PartJson(TypedDict):
@@ -64,9 +69,17 @@ class SpellingJson(TypedDict):
     nearest: str
 
 
+class UnknownJson(TypedDict):
+    """A name that a filter asked for and nothing has, and the nearest that something has."""
+
+    filter: str
+    name: str
+    nearest: list[str]
+
+
 class WhyJson(TypedDict):
     """Why nothing was found: how many there would be without each filter, the nearest days outside the range of dates
-    that have some, words that are spelled much alike, and for unknown projects the nearest that exist.
+    that have some, words that are spelled much alike, and names that filters asked for and nothing has.
     """
 
     relevant: bool
@@ -74,7 +87,7 @@ class WhyJson(TypedDict):
     earlier: str | None
     later: str | None
     spelling: list[SpellingJson]
-    unknown_projects: dict[str, list[str]]
+    unknown: list[UnknownJson]
 
 
 class ResultsJson(TypedDict):
@@ -203,32 +216,41 @@ class TranscriptJson(TypedDict):
     tokens: int
 
 
+_Shape = TypeVar("_Shape", ResultsJson, TimelineJson, DetailsJson, TranscriptJson)
+
+
 def results_json(results: Results, *, explain: bool = False, budget: int = BUDGET) -> ResultsJson:
     """Layer 1 as JSON, as many hits as the budget has room for."""
-    hits = [_hit(hit, explain=explain, grouped=results.query.by is Grouping.SESSION) for hit in results.hits]
-    kept = most_that_fit(lambda many: _results(results, hits[:many])["tokens"], len(hits), budget)
-    return _results(results, hits[: max(kept, 1)])
+    why = results.why
+    given = why.weak if why and not results.hits else results.hits
+
+    def shown(some: tuple[Hit, ...]) -> ResultsJson:
+        return _results(results, some, explain=explain)
+
+    return shown(fitting_hits(given, lambda some: _cost(shown(some)), budget))
 
 
-def _results(results: Results, hits: list[HitJson]) -> ResultsJson:
-    concepts = [clean(concept) for concept in results.query.concepts]
-    cut = len(results.hits) - len(hits)
-    further = results.hits[len(hits) - 1].cursor if cut else results.cursor
+def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool) -> ResultsJson:
+    """The answer with these of its hits, or with these of the weak ones where it has none."""
+    grouped, why = results.query.by is Grouping.SESSION, results.why
+    hits = [_hit(hit, explain=explain, grouped=grouped) for hit in shown]
+    concepts = [clip(clean(concept), _ECHOED) for concept in results.query.concepts]
+    cut = len(results.hits) - len(hits) if results.hits else 0
+    further = (shown[-1].cursor if shown else "") if cut else results.cursor
     shape = ResultsJson(
-        results=hits,
-        total=len(hits),
+        results=hits if results.hits else [],
+        total=len(hits) if results.hits else 0,
         query=concepts if len(concepts) > 1 else "".join(concepts),
         tokens=0,
         index_lag=results.index_lag,
         searched=list(results.searched),
         next=further or None,
         cut=cut,
-        respelled=_all(results.respelled),
-        weak=[_hit(hit) for hit in results.why.weak] if results.why else [],
-        why=_why(results.why) if results.why else None,
+        respelled=_all(results.respelled[:_NAMED]),
+        weak=[] if results.hits else hits,
+        why=_why(why) if why else None,
     )
-    shape["tokens"] = _cost(shape)
-    return shape
+    return _priced(shape)
 
 
 def _why(why: Absence) -> WhyJson:
@@ -238,12 +260,19 @@ def _why(why: Absence) -> WhyJson:
         earlier=None if why.earlier is None else show_day(why.earlier),
         later=None if why.later is None else show_day(why.later),
         spelling=[SpellingJson(word=clean(word), nearest=clean(nearest)) for word, nearest in why.spelling],
-        unknown_projects={clean(name): _all(near) for name, near in why.unknown},
+        unknown=[
+            UnknownJson(filter=field, name=clip(clean(name), _ECHOED), nearest=_all(nearest))
+            for field, name, nearest in why.unknown
+        ],
     )
 
 
-def timeline_json(timeline: Timeline) -> TimelineJson:
-    """What was said around a hit as JSON."""
+def timeline_json(timeline: Timeline, *, budget: int = BUDGET) -> TimelineJson:
+    """What was said around a hit as JSON, as much of it as the budget has room for."""
+    return _timeline(fitting_timeline(timeline, lambda part: _cost(_timeline(part)), budget))
+
+
+def _timeline(timeline: Timeline) -> TimelineJson:
     shape = TimelineJson(
         anchor=timeline.anchor,
         session_id=clean(timeline.session_id),
@@ -251,8 +280,7 @@ def timeline_json(timeline: Timeline) -> TimelineJson:
         results=[_hit(hit) for hit in timeline.hits],
         tokens=0,
     )
-    shape["tokens"] = _cost(shape)
-    return shape
+    return _priced(shape)
 
 
 def details_json(details: Sequence[Detail], *, budget: int = BUDGET) -> DetailsJson:
@@ -261,16 +289,14 @@ def details_json(details: Sequence[Detail], *, budget: int = BUDGET) -> DetailsJ
 
     def shown(some: tuple[Detail, ...]) -> DetailsJson:
         rest = [detail.id for detail in every[len(some) :]]
-        shape = DetailsJson(observations=[_detail(one) for one in some], total=len(some), tokens=0, rest=rest)
-        shape["tokens"] = _cost(shape)
-        return shape
+        return _priced(DetailsJson(observations=[_detail(one) for one in some], total=len(some), tokens=0, rest=rest))
 
-    return shown(fitting_details(every, lambda some: shown(some)["tokens"], budget))
+    return shown(fitting_details(every, lambda some: _cost(shown(some)), budget))
 
 
 def transcript_json(transcript: Transcript, *, budget: int = BUDGET) -> TranscriptJson:
     """Layer 3 as JSON, as many lines as the budget has room for."""
-    return _transcript(fitting_transcript(transcript, lambda part: _transcript(part)["tokens"], budget))
+    return _transcript(fitting_transcript(transcript, lambda part: _cost(_transcript(part)), budget))
 
 
 def _transcript(transcript: Transcript) -> TranscriptJson:
@@ -295,8 +321,7 @@ def _transcript(transcript: Transcript) -> TranscriptJson:
         exchanges=[_exchange(exchange) for exchange in transcript.exchanges],
         tokens=0,
     )
-    shape["tokens"] = _cost(shape)
-    return shape
+    return _priced(shape)
 
 
 def _part(part: Part) -> PartJson:
@@ -389,6 +414,13 @@ def _turn(turn: Turn) -> TurnJson:
 
 def _all(texts: Sequence[str]) -> list[str]:
     return [clean(text) for text in texts]
+
+
+def _priced(shape: _Shape) -> _Shape:
+    """The object with what it costs, that figure included."""
+    shape["tokens"] = _cost(shape)
+    shape["tokens"] = _cost(shape)
+    return shape
 
 
 def _cost(shape: object) -> int:

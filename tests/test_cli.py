@@ -19,11 +19,12 @@ from click.testing import CliRunner, Result
 
 from palaver.archiver.copies.raw import RawArchive
 from palaver.cli import main
-from palaver.cli.commands import COMMANDS
+from palaver.cli.commands import COMMANDS, SECTIONS
 from palaver.core.home import Home
 from palaver.templates import shapes, status_shapes
 
 from . import demo
+from .commands import EVERY, LEAVES
 
 PATH = "claude-code/-home-demo-tide-clock/0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01.jsonl"
 PALAVER = (sys.executable, "-m", "palaver")
@@ -86,34 +87,44 @@ def shown_until_the_end(screen: IO[bytes]) -> bytes:
 # Help
 
 
-def test_commands_are_listed_in_the_order_they_are_needed() -> None:
-    """The first command to run stands first in the help."""
+def test_commands_are_listed_by_what_they_are_for() -> None:
+    """Each heading of the help has its commands, in the order in which people need them, each told on one line."""
     shown = palaver("--help").stdout
 
-    rows = shown.partition("Commands:\n")[2].splitlines()
-    listed = [row.split()[0] for row in rows if not row.startswith("   ")]
-    assert listed == list(COMMANDS)
-    assert listed[:5] == ["up", "archive", "search", "show", "read"]
-    assert "..." not in shown.partition("Commands:\n")[2]
+    for heading, section in SECTIONS.items():
+        rows = shown.partition(f"\n{heading}:\n")[2].partition("\n\n")[0].splitlines()
+        assert [row.split()[0] for row in rows] == list(section)
+        assert [row for row in rows if len(row) > 80 or not row.endswith(".")] == []
+    assert list(COMMANDS)[:2] == ["up", "archive"]
 
 
-@pytest.mark.parametrize("command", sorted(main.commands))
-def test_each_command_explains_itself(command: str) -> None:
-    """Every command has a help text; all but `mcp` can print JSON, and so can those that `setup` holds."""
-    shown = palaver(command, "--help")
+def test_the_help_loads_no_command() -> None:
+    """`palaver --help` is there at once: it imports nothing of ours but the table of commands."""
+    code = "import sys; from palaver.cli import main; main(['--help'], standalone_mode=False)\n"
+    code += "print(*(name for name in sys.modules if name.startswith('palaver')), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "Find again what you" in done.stdout
+    assert set(done.stderr.split()) == {"palaver", "palaver.cli", "palaver.cli.commands"}
+
+
+@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+def test_each_command_explains_itself(words: tuple[str, ...]) -> None:
+    """Every command has a help text; all that do something can print JSON, but for `mcp`."""
+    shown = palaver(*words, "--help")
 
     assert shown.exit_code == 0
-    assert main.commands[command].help
-    assert ("--json" in shown.stdout) == (command not in {"mcp", "setup"})
+    assert EVERY[words].help
+    assert ("--json" in shown.stdout) == (words in LEAVES and words != ("mcp",))
 
 
 EXPLAINED_BY_THEIR_VALUES = {"mode"}
 
 
-@pytest.mark.parametrize("command", sorted(main.commands))
-def test_each_option_explains_itself(command: str) -> None:
+@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+def test_each_option_explains_itself(words: tuple[str, ...]) -> None:
     """Every option has a help text, but for those whose values say it all."""
-    options = [each for each in main.commands[command].params if isinstance(each, click.Option)]
+    options = [each for each in EVERY[words].params if isinstance(each, click.Option)]
 
     assert {str(option.name) for option in options if not option.help} <= EXPLAINED_BY_THEIR_VALUES
 
@@ -403,7 +414,7 @@ REFUSED = [
     (2, "--all-of takes 2 to 5 concepts", ["search", "--all-of", *"abcdef"]),
     (2, "Missing argument 'WORDS...'", ["search"]),
     (2, "'loud' is not one of", ["search", "tide", "--mode", "loud"]),
-    (1, "Invalid observation ID: obs-999\nVerify ID from search results.", ["show", "obs-999"]),
+    (1, "Unknown ID: obs-999\nTake IDs from search results.", ["show", "obs-999"]),
     (1, "21 IDs given, 1 to 20 allowed", ["show", *["obs-12"] * 21]),
     (1, "File not found: /etc/passwd\nVerify path from search results.", ["read", "/etc/passwd"]),
     (1, "File not found: ../palaver.db", ["read", "../palaver.db"]),
@@ -411,7 +422,6 @@ REFUSED = [
     (1, "Invalid line range: endLine must be ≥startLine", ["read", PATH, "9-4"]),
     (1, "Invalid line range: startLine 900 is past the last line", ["read", PATH, "900-"]),
     (2, "4-x is not a line range; use 12, 12-40 or 12-", ["read", PATH, "4-x"]),
-    (2, "--raw and --json exclude each other", ["read", PATH, "--raw", "--json"]),
     (2, "No such command 'find'", ["find"]),
 ]
 
@@ -498,6 +508,16 @@ def test_raw_lines_are_the_agents_own(archived: Home) -> None:
     assert palaver("read", PATH, "--raw").stdout_bytes == b"".join(lines)
     assert palaver("read", PATH, "3-4", "--raw").stdout_bytes == b"".join(lines[2:4])
     assert palaver("read", PATH, "5", "--raw").stdout_bytes == lines[4]
+
+
+def test_raw_lines_are_no_json() -> None:
+    """`--raw` and `--json` exclude each other, said in JSON because it was asked for."""
+    result = palaver("read", PATH, "--raw", "--json")
+
+    assert (result.exit_code, json.loads(result.stdout)["error"]["message"]) == (
+        2,
+        "--raw and --json exclude each other.",
+    )
 
 
 def test_an_absolute_path_may_be_given(archived: Home) -> None:
@@ -608,7 +628,7 @@ def test_what_to_export_and_where_to_is_asked_for(words: tuple[str, ...]) -> Non
     """A call that names too little or too much says what is missing."""
     result = palaver("export", *words)
     assert result.exit_code == 2
-    assert "FOLDER" in result.stderr
+    assert "FOLDER" in result.output
 
 
 def test_redact_tells_kinds_and_never_secrets(home: Path) -> None:

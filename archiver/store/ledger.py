@@ -6,10 +6,12 @@ Money is counted in whole billionths of a dollar, so that sums are exact: a pric
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Final, cast
 
-from ...core.conversation import Milliseconds
-from ...core.spending import Spent, Usage
+import orjson
+
+from ...core.conversation import Kind, Milliseconds
+from ...core.spending import Disclosure, Spent, Usage
 from .database import Database, Row
 
 
@@ -24,6 +26,8 @@ class Planned:
     cost: int
 
 
+_SAID: Final = frozenset({Kind.PROMPT, Kind.PROSE})
+_CHARACTERS_PER_TOKEN: Final = 4
 _TOTALS = "sum(tokens_in), sum(cache_written), sum(cache_read), sum(tokens_out)"
 
 
@@ -86,15 +90,18 @@ class LedgerRows:
         )
         return [_spent(row) for row in rows]
 
-    def disclosure(self) -> tuple[int, int, int]:
-        """How many observations there are, their tokens in layer 2, and the bytes of the exchanges they tell of."""
-        row = self._db.one("SELECT count(*), total(price) FROM observation")
-        count, tokens = (int(str(value).partition(".")[0]) for value in row or (0, 0))
-        size = self._db.number(
-            """SELECT sum(end_byte - start_byte) FROM exchange
-               WHERE item IN (SELECT DISTINCT exchange FROM observation)"""
-        )
-        return count, tokens, size
+    def disclosure(self, most: int) -> Disclosure:
+        """What the last `most` exchanges that taught something cost to read, in each way there is."""
+        taught = "SELECT exchange FROM observation GROUP BY exchange ORDER BY exchange DESC LIMIT ?"
+        row = self._db.one(f"SELECT count(*), total(price) FROM observation WHERE exchange IN ({taught})", (most,))
+        observations, price = (int(cast(float, value)) for value in row or (0, 0))
+        exchanges = said = kept = 0
+        for (turns,) in self._db.rows(f"SELECT turns FROM exchange WHERE item IN ({taught})", (most,)):
+            exchanges += 1
+            for _, _, kind, text, *_ in orjson.loads(cast(bytes, turns)):
+                said += len(text) if kind in _SAID else 0
+                kept += len(text)
+        return Disclosure(exchanges, observations, price, said // _CHARACTERS_PER_TOKEN, kept // _CHARACTERS_PER_TOKEN)
 
 
 def _spent(row: Row) -> Spent:

@@ -7,22 +7,20 @@ from ...core.ids import show
 from ...core.spending import DeadLetter, Stats
 from .ledger import Budget, Ledger
 
-_BYTES_PER_TOKEN = 4
+_COMPARED = 1_000
+"""Exchanges that are compared with what was learned from them, the newest first."""
 
 
 def stats_of(home: Home, config: Config) -> Stats:
     """What was spent and saved in this home; raises `StoreMissing`."""
     with Store.open(home.database) as store:
-        observations, tokens, size = store.ledger.disclosure()
         left = Ledger(store, Budget.of(config), run="").left()
         return Stats(
             spent=store.ledger.by_model(),
             left=left,
             jobs=store.jobs.states(),
             refused=store.jobs.refused(),
-            observations=observations,
-            observed_tokens=tokens,
-            raw_tokens=size // _BYTES_PER_TOKEN,
+            layers=store.ledger.disclosure(_COMPARED),
         )
 
 

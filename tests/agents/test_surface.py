@@ -77,7 +77,7 @@ def test_the_command_tells_what_each_toolset_costs() -> None:
     for name in TOOLSETS:
         toolset = toolset_of(name)
         assert f"{name}: {len(toolset.tools)} tools, {toolset.tokens:,} tokens\n" in shown.stdout
-        assert f'"name": "{name}", "tokens": {toolset.tokens}' in told.stdout
+        assert f'"name":"{name}","tokens":{toolset.tokens}' in told.stdout
 
 
 @pytest.mark.parametrize(

@@ -69,13 +69,20 @@ def test_days_bound_whole_days() -> None:
     assert (filters.after, filters.before) == (day_start("2026-03-01"), day_end("2026-03-01"))
 
 
+def test_dates_can_be_said_in_words() -> None:
+    """A month begins with its first day and ends with its last."""
+    filters = Query.parse("ab", after="march 2026", before="2026-03").filters
+
+    assert (filters.after, filters.before) == (day_start("2026-03-01"), day_end("2026-03-31"))
+
+
 @pytest.mark.parametrize("name", ["after", "before"])
 @pytest.mark.parametrize("text", ["", "2026-02-30", "tomorrow"])
 def test_an_impossible_day_is_refused(name: str, text: str) -> None:
     """An empty text is no day either."""
     with pytest.raises(InvalidDate, match="Invalid date format") as refused:
         Query.parse("ab", after=text if name == "after" else None, before=text if name == "before" else None)
-    assert refused.value.hint == "Use YYYY-MM-DD format."
+    assert refused.value.hint.startswith("Use YYYY-MM-DD, yesterday, ")
 
 
 def test_types_are_known_by_their_aliases() -> None:

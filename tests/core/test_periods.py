@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from palaver.core.clock import day_end, day_start
 from palaver.core.errors import InvalidDate
-from palaver.core.periods import first_day, last_day, period
+from palaver.core.periods import end_of, period, start_of
 
 TODAY = date(2026, 3, 31)
 """A Tuesday, and the last of its month."""
@@ -38,7 +39,7 @@ TODAY = date(2026, 3, 31)
 )
 def test_words_name_days(text: str, first: str, last: str) -> None:
     """A period is the days from its first to its last, seen from today."""
-    assert (first_day(text, TODAY), last_day(text, TODAY)) == (first, last)
+    assert (start_of(text, TODAY), end_of(text, TODAY)) == (day_start(first), day_end(last))
 
 
 @pytest.mark.parametrize("text", ["", "soon", "feb 30", "2026-02-30", "99999999 years ago", "0000", "in 3 days", "٣"])

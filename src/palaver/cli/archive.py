@@ -26,7 +26,7 @@ _PATIENCE: Final = 30.0
 """Seconds to wait while another process takes transcripts up, as the background archiver does now and then."""
 
 
-@click.command(short_help="Archive this user's agents, and say what to do next.")
+@click.command()
 @as_json
 def up(*, as_json: bool) -> None:
     """Find this user's agents, archive their history, make it searchable, and say what to do next.
@@ -53,7 +53,7 @@ def up(*, as_json: bool) -> None:
         sys.exit(1)
 
 
-@click.command(short_help="Archive files or folders of transcripts.")
+@click.command()
 @click.argument("paths", nargs=-1)
 @as_json
 def archive(paths: Sequence[str], *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""The commands, each loaded when it is asked for, and how their errors are worded for a person."""
+"""The commands, each loaded when it is asked for: `palaver --help` needs none of them."""
 
 from __future__ import annotations
 
@@ -11,43 +11,55 @@ from typing import Any, Final, cast
 import click
 
 from palaver import __version__
-from palaver.core.errors import PalaverError
 
-from .output import complain
-
-COMMANDS: Final = {
-    "up": "archive",
-    "archive": "archive",
-    "search": "layers",
-    "show": "layers",
-    "read": "layers",
-    "timeline": "layers",
-    "index": "documents",
-    "documents": "documents",
-    "remember": "memories",
-    "recall": "memories",
-    "memories": "memories",
-    "forget": "forget",
-    "context": "memories",
-    "observe": "observe",
-    "redact": "redact",
-    "export": "export",
-    "watch": "watch",
-    "status": "status",
-    "doctor": "doctor",
-    "fsck": "fsck",
-    "rebuild": "rebuild",
-    "stats": "observe",
-    "model": "model",
-    "mcp": "mcp",
-    "toolsets": "mcp",
-    "setup": "setup",
+SECTIONS: Final = {
+    "Take in": {
+        "up": ("archive", "Archive this user's agents, and say what to do next."),
+        "archive": ("archive", "Archive files or folders of transcripts."),
+        "watch": ("watch", "Archive what agents write as they write it."),
+        "setup": ("setup", "Have Palaver started by itself."),
+        "index": ("documents", "Make documents and code searchable."),
+        "documents": ("documents", "List and forget indexed documents."),
+    },
+    "Find again": {
+        "search": ("layers", "Layer 1: find, about 30 tokens a hit."),
+        "show": ("layers", "Layer 2: everything known about a hit."),
+        "read": ("layers", "Layer 3: the conversation itself."),
+        "timeline": ("layers", "What stands just before and after a hit."),
+    },
+    "Hold to be true": {
+        "remember": ("memories", "Hold something to be true."),
+        "recall": ("memories", "Find what is held about something."),
+        "memories": ("memories", "List, show, edit and undo memories."),
+        "context": ("memories", "What a new session should know."),
+        "observe": ("observe", "Learn from what was archived, by rules or a model."),
+    },
+    "Give to agents": {
+        "mcp": ("mcp", "Serve tools to an agent."),
+        "toolsets": ("mcp", "List what `mcp --toolset` can serve."),
+    },
+    "Look after": {
+        "status": ("status", "What is archived, and how far the index is."),
+        "stats": ("observe", "What was spent on models, and what layers save."),
+        "doctor": ("doctor", "Whether everything is well, and what to do."),
+        "fsck": ("fsck", "Compare all that is kept, and repair it."),
+        "rebuild": ("rebuild", "Make the index anew, or read every copy again."),
+        "model": ("model", "Which embedding model gives meaning."),
+        "export": ("export", "Get the agents' own files back, byte for byte."),
+        "redact": ("redact", "Which kinds of secrets were taken out, and where."),
+        "forget": ("forget", "Forget what was said or held; --erase leaves no byte."),
+    },
 }
-"""Each command, in the order in which people need them, and the module here that has a function of its name."""
+"""Every command under the heading it is listed by: the module here that has a function of its name, and what it is for.
+
+What it is for stands here and not beside the function, so that no module is loaded to list them.
+"""
+
+COMMANDS: Final = {name: module for section in SECTIONS.values() for name, (module, _) in section.items()}
 
 
 class Commands(click.Group):
-    """Words our own errors for a person: what happened, and what to do next."""
+    """Loads a command when it is called, and has every failure told by `failures`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is click's
         return list(COMMANDS)
@@ -58,29 +70,42 @@ class Commands(click.Group):
         module = import_module(f".{COMMANDS[cmd_name]}", __package__)
         return cast(click.Command, getattr(module, cmd_name))
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        width = max(map(len, COMMANDS))
+        for heading, section in SECTIONS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), told) for name, (_, told) in section.items()])
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        typed = list(args)
+        try:
+            context = super().make_context(info_name, args, parent, **extra)
+        except click.UsageError as error:
+            from .failures import tell
+
+            sys.exit(tell(error, typed))
+        context.meta[__name__] = typed
+        return context
+
     def invoke(self, ctx: click.Context) -> Any:
         os.umask(0o077)  # whatever is made, here and by what is started from here, is nobody else's to read
         # What was archived can hold any character; a terminal that knows fewer shows `?` for the others.
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(errors="replace")
+        from .failures import FAILURES, tell
+
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
-        except PalaverError as error:
-            complain(f"palaver: {error}", error.hint)
-            ctx.exit(1)
         except BrokenPipeError:
             # The reader has seen enough. What is still buffered must not fail again when Python closes the stream.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(0)
-        except OSError as error:
-            # A full disk, a folder whose rights were taken away: the person can help, a stack dump cannot.
-            complain(f"palaver: {error.filename or 'error'}: {error.strerror or error}")
-            ctx.exit(1)
-        except KeyboardInterrupt:
-            click.echo("\npalaver: stopped. Nothing is lost; run the same command to go on.", err=True)
-            ctx.exit(130)
+        except FAILURES as error:
+            ctx.exit(tell(error, ctx.meta[__name__]))
         return result
 
 
@@ -90,7 +115,12 @@ def main() -> None:
     """Find again what you and your coding agents said.
 
     Start with `palaver up`. Then three layers, each paid for only when needed: `search` finds, `show` tells, `read`
-    quotes. Everything lies in the folder PALAVER_HOME and nothing leaves this machine. Nothing uses the network but
+    quotes. `palaver COMMAND --help` says more.
+
+    Everything lies in the folder PALAVER_HOME and nothing leaves this machine. Nothing uses the network but
     `palaver model use`, which may download the model it is given, and `palaver observe` once you gave it a key and a
     budget.
+
+    With --json a command prints JSON, when it fails, too: {"error": {"kind", "message", "hint"}}. It ends with 0 when
+    all went well, with 1 when something did not, and with 2 when it was typed wrongly.
     """

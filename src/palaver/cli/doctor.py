@@ -12,7 +12,7 @@ from palaver.core.home import Home
 from .output import as_json, print_json, renderer
 
 
-@click.command(short_help="Whether everything is well, and what to do.")
+@click.command()
 @as_json
 def doctor(*, as_json: bool) -> None:
     """Say on one screen whether everything is well: what is behind, what failed, and the command that repairs it.

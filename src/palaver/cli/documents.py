@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 namespaced = click.option("--namespace", metavar="NAME", help="Under which name they are kept.")
 
 
-@click.command(short_help="Make documents and code searchable.")
+@click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "--namespace", default=DEFAULT_NAMESPACE, show_default=True, metavar="NAME", help="A name to keep them under."
@@ -73,7 +73,7 @@ def index(paths: Sequence[str], *, namespace: str, flat: bool, as_json: bool) ->
         sys.exit(1)
 
 
-@click.group(short_help="List and forget indexed documents.")
+@click.group()
 def documents() -> None:
     """Look after what `palaver index` took up: `list`, `forget`."""
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from palaver.archiver.copies.originals import Originals
 
 
-@click.command(short_help="Get the agents' own files back, byte for byte.")
+@click.command()
 @click.argument("what", nargs=-1, metavar="[WHAT] [FOLDER]")
 @click.option("--all", "everything", is_flag=True, help="All that is archived, into FOLDER.")
 @as_json

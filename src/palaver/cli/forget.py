@@ -43,12 +43,12 @@ class _Typed(click.Command):
         return context
 
 
-@click.command(cls=_Typed, short_help="Forget what was archived or remembered; --erase leaves no byte.")
+@click.command(cls=_Typed)
 @click.argument("what", nargs=-1, metavar="[WHAT]...")
 @click.option("--project", "projects", multiple=True, metavar="NAME", help="Only of this project, by name or folder.")
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only what this agent wrote.")
-@click.option("--since", metavar="YYYY-MM-DD", help="Only from this day on.")
-@click.option("--until", metavar="YYYY-MM-DD", help="Only up to this day.")
+@click.option("--since", metavar="DATE", help="Only from then on: 2026-03-01, last tuesday, march, ...")
+@click.option("--until", metavar="DATE", help="Only up to then; that day or month included.")
 @click.option("--mentions", default="", metavar="TEXT", help="Only where this stands, in upper or lower case.")
 @click.option("--derived", is_flag=True, help="Only what was learned from it; what was said stays.")
 @click.option("--origin", "origins", multiple=True, metavar="NAME", help="As --derived, of this origin: external, ...")
@@ -93,15 +93,15 @@ def forget(
     if what and not narrowed and all(each.startswith(_MEMORY) for each in what):
         _put_away(what, force=force, as_json=as_json)
         return
-    from palaver.core.clock import day_end, day_start
     from palaver.core.forgetting import Wanted
+    from palaver.core.periods import end_of, start_of
 
     wanted = Wanted(
         targets=tuple(what),
         projects=tuple(projects),
         agents=tuple(agents),
-        since=day_start(since) if since else None,
-        until=day_end(until) if until else None,
+        since=start_of(since) if since else None,
+        until=end_of(until) if until else None,
         mentions=mentions,
         origins=_origins(origins),
         derived=derived,

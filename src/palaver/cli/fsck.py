@@ -13,7 +13,7 @@ from .output import as_json, print_json, renderer
 from .progress import progress_bars
 
 
-@click.command(short_help="Compare all that is kept, and repair it.")
+@click.command()
 @click.option("--repair", is_flag=True, help="Mend what is derived, and copy anew what an agent still has.")
 @as_json
 def fsck(*, repair: bool, as_json: bool) -> None:

@@ -54,11 +54,11 @@ _FILTERS = (
     click.option("--role", "roles", multiple=True, metavar="WHO", help="Only what these said: human, assistant, tool."),
 )
 _budget = click.option(
-    "--budget", type=click.IntRange(100), default=10_000, show_default=True, metavar="N", help="Tokens at most."
+    "--budget", type=click.IntRange(500), default=10_000, show_default=True, metavar="N", help="Tokens at most."
 )
 
 
-@click.command(short_help="Layer 1: find, about 30 tokens a hit.")
+@click.command()
 @click.argument("query", nargs=-1, metavar="[WORDS...]")
 @click.option("--mode", type=click.Choice(["both", "text", "vector"]), default="both", show_default=True)
 @click.option("-n", "--limit", type=int, default=10, show_default=True, metavar="N", help="1 to 50 results.")
@@ -88,14 +88,12 @@ def search(
     WORDS are a question or keywords; "words in quotes" must stand so, and instal* is every word that begins so. Without
     words the newest is shown of what the filters leave. Filters can be repeated: any of the values will do.
     """
-    from palaver.core.disclosure import Mode
-
     # The process ends before there is garbage worth collecting; looking for it, at the end too, is slow.
     gc.disable()
     if all_of and not 2 <= len(query) <= 5:
         raise click.UsageError("--all-of takes 2 to 5 concepts, each an argument of its own.")
     wanted = _wanted(list(query) if all_of else _typed(query), options)
-    with open_layers(soon=wanted.mode is not Mode.TEXT) as layers:
+    with open_layers() as layers:
         page = None if as_json else renderer(budget)
         results = layers.search(wanted, snippets=as_json or snippets or all_of)
     if page is None:
@@ -115,10 +113,7 @@ def _typed(words: Sequence[str]) -> str:
 def _wanted(query: str | list[str], options: dict[str, Any]) -> Query:
     """The query; raises `InvalidInput`, or a usage error where there is nothing to search for."""
     from palaver.core.disclosure import Query
-    from palaver.core.periods import first_day, last_day
 
-    after, before = options["after"], options["before"]
-    options |= {"after": after and first_day(after), "before": before and last_day(before)}
     if query:
         return Query.parse(query, **options)
     del options["mode"], options["weak"]
@@ -128,23 +123,24 @@ def _wanted(query: str | list[str], options: dict[str, Any]) -> Query:
     return wanted
 
 
-@click.command(short_help="What stands just before and after a hit.")
+@click.command()
 @click.argument("id", metavar="ID")
 @click.option("-n", "--around", type=click.IntRange(0, 25), default=3, show_default=True, metavar="N", help="Each way.")
+@_budget
 @as_json
-def timeline(*, id: str, around: int, as_json: bool) -> None:  # noqa: A002 - click's name for the argument
+def timeline(*, id: str, around: int, budget: int, as_json: bool) -> None:  # noqa: A002 - click's name for the argument
     """What was said and learned just before and after a hit, by the ID that `search` gave. One line for each."""
     with open_layers() as layers:
         found = layers.timeline(id, around)
     if as_json:
         from palaver.templates.shapes import timeline_json
 
-        print_json(timeline_json(found))
+        print_json(timeline_json(found, budget=budget))
     else:
-        click.echo(renderer().timeline(found), nl=False)
+        click.echo(renderer(budget).timeline(found), nl=False)
 
 
-@click.command(short_help="Layer 2: everything known about a hit.")
+@click.command()
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @_budget
 @as_json
@@ -160,7 +156,7 @@ def show(ids: Sequence[str], *, budget: int, as_json: bool) -> None:
         click.echo(renderer(budget).observations(details), nl=False)
 
 
-@click.command(short_help="Layer 3: the conversation itself.")
+@click.command()
 @click.argument("path")
 @click.argument("lines", default="1-", metavar="[LINES]")
 @click.option("--raw", is_flag=True, help="Print the archived lines byte for byte, as the agent wrote them.")
@@ -191,7 +187,7 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
         click.echo(renderer(budget).read(transcript), nl=False)
 
 
-def open_layers(*, soon: bool = False) -> Layers:
+def open_layers() -> Layers:
     from palaver.search.layers import Layers
 
     home = Home.find()
@@ -199,7 +195,7 @@ def open_layers(*, soon: bool = False) -> Layers:
     if demo.database.exists() and not home.database.exists():
         hint = f"Search it with: {command_of(demo)} search WORDS"
         raise PalaverError(f"only the made-up history is there, in {demo.root}", hint=hint)
-    return Layers(home, Config.read(home.config).model, soon=soon)
+    return Layers(home, Config.read(home.config).model)
 
 
 def _line_range(text: str) -> tuple[int, int | None]:

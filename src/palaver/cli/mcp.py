@@ -15,7 +15,7 @@ from .judging import judging
 from .output import as_json, print_json
 
 
-@click.command(short_help="Serve tools to an agent.")
+@click.command()
 @click.option(
     "--toolset",
     default="conversation",
@@ -47,7 +47,7 @@ def mcp(*, toolset: str, prefix: bool) -> None:
     serve(surface, place, __version__)
 
 
-@click.command(short_help="List what `mcp --toolset` can serve.")
+@click.command()
 @as_json
 def toolsets(*, as_json: bool) -> None:
     """List the toolsets that `palaver mcp --toolset` can serve: their tools, and what they cost every session."""

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 in_project = click.option("--project", metavar="NAME", help="A project's name or folder; `.` is the one you are in.")
 
 
-@click.command(short_help="Hold something to be true.")
+@click.command()
 @click.argument("text", nargs=-1, required=True, metavar="TEXT...")
 @click.option("--type", "kind", default="preference", show_default=True, metavar="TYPE", help="decision, fact, ...")
-@click.option("--title", default="", metavar="TEXT")
+@click.option("--title", default="", metavar="TEXT", help="A heading; without one it is how the text begins.")
 @in_project
-@click.option("--importance", type=float, default=0.7, show_default=True, metavar="0-1")
-@click.option("--tag", "tags", multiple=True, metavar="WORD")
+@click.option("--importance", type=float, default=0.7, show_default=True, metavar="0-1", help="How much it matters.")
+@click.option("--tag", "tags", multiple=True, metavar="WORD", help="A word to find it by; can be repeated.")
 @click.option("--pin", is_flag=True, help="Protect it from fading.")
 @click.option("--days", type=click.IntRange(1, 36_500), metavar="N", help="Valid for so many days; for ever without.")
 @as_json
@@ -80,9 +80,9 @@ def remember(
         _tell(done)
 
 
-@click.command(short_help="Find what is held about something.")
+@click.command()
 @click.argument("query", nargs=-1, required=True, metavar="WORDS...")
-@click.option("-n", "--limit", type=click.IntRange(1, 50), default=5, show_default=True, metavar="N")
+@click.option("-n", "--limit", type=click.IntRange(1, 50), default=5, show_default=True, metavar="N", help="How many.")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only this type; can be repeated.")
 @click.option("--tag", "tags", multiple=True, metavar="WORD", help="Only with this tag; can be repeated.")
 @in_project
@@ -107,16 +107,18 @@ def recall(
         click.echo(renderer().memories(held, len(held), [each.score for each in found]), nl=False)
 
 
-@click.group(short_help="List, show, edit and undo memories.")
+@click.group()
 def memories() -> None:
     """Look after what is held: `list`, `show`, `edit`, `history`, `graph`, `undo`."""
 
 
 @memories.command("list")
-@click.option("-n", "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, metavar="N")
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, metavar="N", help="How many."
+)
 @click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Leave out so many.")
-@click.option("--type", "types", multiple=True, metavar="TYPE")
-@click.option("--tag", "tags", multiple=True, metavar="WORD")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only this type; can be repeated.")
+@click.option("--tag", "tags", multiple=True, metavar="WORD", help="Only with this tag; can be repeated.")
 @in_project
 @click.option("--order", default="created_at", show_default=True, metavar="FIELD", help="importance, confidence, ...")
 @click.option("--all", "every", is_flag=True, help="Those that were superseded, forgotten or have expired, too.")
@@ -237,7 +239,7 @@ def graph(memory_id: str, *, depth: int, svg: bool, as_json: bool) -> None:
         click.echo(f"```mermaid\n{around.mermaid()}\n```")
 
 
-@click.command(short_help="What a new session should know.")
+@click.command()
 @in_project
 @click.option("--query", default="", metavar="WORDS", help="What the session is about.")
 @click.option("--budget", type=int, default=4000, show_default=True, metavar="TOKENS", help="Never more than this.")

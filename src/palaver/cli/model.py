@@ -12,7 +12,7 @@ from palaver.core.home import Home
 from .output import as_json, print_json
 
 
-@click.group(short_help="Which embedding model gives meaning.", invoke_without_command=True)
+@click.group(invoke_without_command=True)
 @as_json
 @click.pass_context
 def model(ctx: click.Context, *, as_json: bool) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 KEY = "ANTHROPIC_API_KEY"
 
 
-@click.command(short_help="Learn from what was archived; with a key and a budget, by asking a model.")
+@click.command()
 @click.option("--estimate", is_flag=True, help="Say what asking would cost, and send nothing.")
 @click.option("--only-outdated", is_flag=True, help="Ask again only where another prompt or model answered.")
 @click.option("--dead-letters", is_flag=True, help="Show the requests that were given up, and why.")
@@ -61,7 +61,7 @@ def observe(
             _run(home, store, config, outdated=only_outdated, revive=revive, as_json=as_json)
 
 
-@click.command(short_help="What was spent on models, and what layers save.")
+@click.command()
 @as_json
 def stats(*, as_json: bool) -> None:
     """Say what language models were paid, what is left of each budget, and what the layers save."""

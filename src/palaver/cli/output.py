@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from palaver.core.home import Home
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from palaver.templates.render import Renderer
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text; errors too.")
 
 
 MASKED = "Secrets and private spans are masked in this copy; the archive does not hold them."
@@ -31,10 +29,12 @@ def complain(*rows: str) -> None:
 
 def renderer(budget: int = 10_000) -> Renderer:
     """Words for a person: commands instead of tools, and at a terminal whole titles. `budget` is in tokens."""
+    from palaver.core.home import Home
     from palaver.templates.render import Renderer
 
     return Renderer(Home.find().templates, at_shell=True, roomy=sys.stdout.isatty(), budget=budget)
 
 
 def print_json(value: Mapping[str, object]) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False))
+    """Without spaces between its parts, which would cost tokens."""
+    click.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))

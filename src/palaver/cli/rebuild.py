@@ -13,15 +13,15 @@ from .output import as_json, print_json, renderer
 from .progress import progress_bars
 
 
-@click.command(short_help="Make the index anew, or read every copy again.")
+@click.command()
 @click.option("--from-archive", is_flag=True, help="Read every archived copy again, also without a database.")
 @as_json
 def rebuild(*, from_archive: bool, as_json: bool) -> None:
     """Make the index anew from the database. Needs no network and no model, and search answers meanwhile.
 
     With --from-archive every copy is read again before that. So a lost database comes back: what was said, and what
-    rules learned from it, but neither memories nor what a language model learned. Without a database, what was
-    forgotten comes back as well, and what was erased where an agent still has its file. It can be stopped at any time.
+    rules learned from it, but neither memories nor what a language model learned. What was forgotten stays so: its
+    marks stand in a file beside the copies as well. It can be stopped at any time.
     """
     from palaver.observe.upkeep.rebuilding import rebuild_from_archive, rebuild_index
 

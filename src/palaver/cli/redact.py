@@ -11,7 +11,7 @@ from palaver.core.home import Home
 from .output import as_json, print_json, renderer
 
 
-@click.command(short_help="Which kinds of secrets were taken out, and where.")
+@click.command()
 @click.option("--report", is_flag=True, help="Say what was taken out; this is what the command does anyway.")
 @as_json
 def redact(*, report: bool, as_json: bool) -> None:  # noqa: ARG001 - spelled out in scripts

@@ -40,7 +40,7 @@ class _Service:
     """Commands for when the file is gone."""
 
 
-@click.group(short_help="Have Palaver started by itself.")
+@click.group()
 def setup() -> None:
     """Have Palaver started by itself."""
 

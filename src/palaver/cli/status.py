@@ -10,7 +10,7 @@ from palaver.core.home import Home
 from .output import as_json, print_json, renderer
 
 
-@click.command(short_help="What is archived, and how far the index is.")
+@click.command()
 @as_json
 def status(*, as_json: bool) -> None:
     """Say what is archived, what became of every line, and how far the index is."""

@@ -27,7 +27,7 @@ _LOG_BYTES: Final = 500_000
 _log = logging.getLogger(__name__)
 
 
-@click.command(short_help="Archive what agents write as they write it.")
+@click.command()
 @click.option("--poll", is_flag=True, help="Look every second, for folders that tell nothing of their changes.")
 @as_json
 def watch(*, poll: bool, as_json: bool) -> None:

@@ -1,0 +1,78 @@
+"""What a command says when it fails: what happened and what to do next, in words or, where asked for, as JSON."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import click
+
+from palaver.core.errors import PalaverError
+
+from .output import complain, print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FAILURES: Final = (PalaverError, click.ClickException, OSError, KeyboardInterrupt)
+"""What a command may end with. Anything else is a fault of ours and shows where."""
+
+_STOPPED: Final = "Nothing is lost; run the same command to go on."
+_HUMPS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+class Failure(NamedTuple):
+    """What went wrong. `kind` is the error's name in `core/errors.py` as words (`store_missing`), or `failed`,
+    `system`, `usage` or `interrupted`; `code` is what the command ends with.
+    """
+
+    kind: str
+    message: str
+    hint: str
+    code: int
+
+
+def tell(error: BaseException, typed: Sequence[str]) -> int:
+    """Say what went wrong to whoever typed these words, and give back what to end with.
+
+    JSON goes to standard output, where its reader waits; words go to standard error.
+    """
+    failure = failure_of(error)
+    if _asks_for_json(typed):
+        from palaver.templates.quote import line
+
+        told = {"kind": failure.kind, "message": line(failure.message), "hint": line(failure.hint)}
+        print_json({"error": told})
+    elif isinstance(error, click.ClickException):
+        error.show()
+    elif isinstance(error, KeyboardInterrupt):
+        click.echo(f"\npalaver: stopped. {failure.hint}", err=True)
+    else:
+        complain(f"palaver: {failure.message}", failure.hint)
+    return failure.code
+
+
+def failure_of(error: BaseException) -> Failure:
+    """What an error means to the person or program that called."""
+    match error:
+        case PalaverError():
+            kind = "failed" if type(error) is PalaverError else _HUMPS.sub("_", type(error).__name__).lower()
+            return Failure(kind, str(error), error.hint, 1)
+        case click.UsageError():
+            asked = f"{error.ctx.command_path} --help" if error.ctx else "palaver --help"
+            return Failure("usage", error.format_message(), f"`{asked}` says how to call it.", error.exit_code)
+        case click.ClickException():
+            return Failure("failed", error.format_message(), "", error.exit_code)
+        case KeyboardInterrupt():
+            return Failure("interrupted", "stopped", _STOPPED, 130)
+        case OSError():
+            # A full disk, a folder whose rights were taken away: the person can help, a stack dump cannot.
+            return Failure("system", f"{error.filename or 'error'}: {error.strerror or error}", "", 1)
+        case _:
+            raise error
+
+
+def _asks_for_json(typed: Sequence[str]) -> bool:
+    """Whether --json is among the options; what follows a bare `--` is none."""
+    words = list(typed)
+    return "--json" in (words[: words.index("--")] if "--" in words else words)

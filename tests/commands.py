@@ -1,0 +1,28 @@
+"""Every command that can be typed, also those that groups hold."""
+
+from collections.abc import Iterator
+
+import click
+
+from palaver.cli import main
+
+
+def every_command(
+    group: click.Group = main, before: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """The words of each command, and the command."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield (*before, name), command
+        if isinstance(command, click.Group):
+            yield from every_command(command, (*before, name))
+
+
+EVERY = dict(every_command())
+"""Each command by its words."""
+LEAVES = {
+    words: command for words, command in EVERY.items() if not isinstance(command, click.Group) or words == ("model",)
+}
+"""Those that do something themselves."""

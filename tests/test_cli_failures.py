@@ -1,0 +1,141 @@
+"""Tests for src/palaver/cli/failures.py: what a script reads when a command fails."""
+
+import inspect
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from palaver.cli import main
+from palaver.cli.failures import failure_of
+from palaver.core import errors
+from palaver.core.home import Home
+
+from .commands import EVERY, LEAVES
+
+ARGUMENTS = {
+    "archive": ["/no/such/folder"],
+    "context": ["--budget", "0"],
+    "documents forget": ["/no/such/file"],
+    "export": ["obs-1", "folder"],
+    "forget": ["obs-1"],
+    "index": ["/no/such/file"],
+    "memories edit": ["mem_1"],
+    "memories graph": ["mem_1"],
+    "memories history": ["mem_1"],
+    "memories show": ["mem_1"],
+    "memories undo": ["mem_1"],
+    "model use": ["/no/such/model"],
+    "read": ["nowhere"],
+    "recall": ["xx"],
+    "remember": ["xx"],
+    "search": ["xx"],
+    "show": ["obs-1"],
+    "timeline": ["obs-1"],
+}
+"""What the commands that need words are called with here."""
+NEEDS_NO_HOME = {"toolsets"}
+
+
+def palaver(*arguments: str) -> Result:
+    """Run one command in this process."""
+    return CliRunner().invoke(main, arguments)
+
+
+def failure(result: Result) -> dict[str, Any]:
+    """The error that was printed, and nothing else may have been."""
+    assert result.stderr == ""
+    told = json.loads(result.stdout)
+    assert told.keys() == {"error"}
+    assert told["error"].keys() == {"kind", "message", "hint"}
+    found: dict[str, Any] = told["error"]
+    return found
+
+
+@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+def test_a_call_that_was_typed_wrongly_fails_in_json(words: tuple[str, ...]) -> None:
+    """Every command answers an unknown option with JSON where it is asked for, and ends with 2 in both forms."""
+    plain, told = palaver(*words, "--nonsense"), palaver(*words, "--nonsense", "--json")
+
+    assert (plain.exit_code, plain.stdout, told.exit_code) == (2, "", 2)
+    found = failure(told)
+    assert (found["kind"], "--nonsense" in found["message"]) == ("usage", True)
+    assert f"palaver {' '.join(words)} --help".replace("  ", " ") in found["hint"].replace("main", "palaver")
+
+
+@pytest.mark.parametrize("words", [words for words in LEAVES if words != ("mcp",)], ids=" ".join)
+def test_what_a_command_cannot_do_is_told_in_json(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command that fails says so as words on standard error, or as JSON on standard output, and ends alike."""
+    name = " ".join(words)
+    if name in NEEDS_NO_HOME:
+        pytest.skip("it needs no home")
+    monkeypatch.setenv("PALAVER_HOME", "somewhere")
+    arguments = [*words, *ARGUMENTS.get(name, []), *(["--print"] if name == "setup service" else [])]
+    plain, told = palaver(*arguments), palaver(*arguments, "--json")
+
+    assert (plain.exit_code, plain.stdout, told.exit_code) == (1, "", 1)
+    found = failure(told)
+    assert found["kind"] == "config_invalid"
+    assert plain.stderr == f"palaver: {found['message']}\n{found['hint']}\n"
+
+
+def test_every_error_of_ours_has_a_kind_of_its_own() -> None:
+    """A script can tell them apart by one word, made of the name that core/errors.py draws."""
+    ours = [each for _, each in inspect.getmembers(errors, inspect.isclass) if issubclass(each, errors.PalaverError)]
+    kinds = [failure_of(each.__new__(each)).kind for each in ours]
+
+    assert len(set(kinds)) == len(ours) > 40
+    assert all(re.fullmatch("[a-z]+(_[a-z]+)*", kind) for kind in kinds)
+    assert {"failed", "store_missing", "unknown_ids"} <= set(kinds)
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "kind", "message"),
+    [
+        (OSError(28, "No space left on device", "/x"), 1, "system", "/x: No space left on device"),
+        (KeyboardInterrupt(), 130, "interrupted", "stopped"),
+        (click.ClickException("the editor failed"), 1, "failed", "the editor failed"),
+        (errors.StoreMissing(Path("/x")), 1, "store_missing", "no archive at /x"),
+    ],
+)
+def test_whatever_ends_a_command_is_told_in_json(
+    raised: BaseException, code: int, kind: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the system, a person or a library does to a command comes out in the same shape as an error of ours."""
+
+    def fail() -> Home:
+        raise raised
+
+    monkeypatch.setattr(Home, "find", fail)
+    result = palaver("status", "--json")
+
+    assert result.exit_code == code
+    found = failure(result)
+    assert (found["kind"], found["message"]) == (kind, message)
+
+
+def test_json_is_asked_for_by_the_option_alone() -> None:
+    """After a bare `--` the same letters are a file's name."""
+    result = palaver("archive", "--", "--json")
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "palaver: --json: No such file or directory" in result.stderr
+
+
+def test_a_name_in_an_error_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    """JSON of an error holds no control characters, those that JSON need not escape included."""
+    result = palaver("archive", str(tmp_path / "a\x9b2J\x1b[2Jb"), "--json")
+
+    assert failure(result)["message"] == f"{tmp_path}/a2Jb: No such file or directory"
+
+
+def test_the_help_describes_the_shape_of_errors() -> None:
+    """Who writes a script finds the shape and the exit codes in `palaver --help`."""
+    shown = " ".join(palaver("--help").stdout.split())
+
+    assert '{"error": {"kind", "message", "hint"}}' in shown
+    assert "0 when all went well, with 1 when something did not, and with 2 when it was typed wrongly" in shown
