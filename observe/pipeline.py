@@ -79,10 +79,14 @@ class Pipeline:
     def _learn(self, result: Report, report: Reporter) -> None:
         # The rules, and what reads documents, are loaded when they are needed: text is searchable that much sooner.
         from ..archiver.documents import Intake
-        from ..archiver.redaction import Redactor
+        from ..archiver.redaction import VERSION, Redactor
         from .stage import observe_pending
 
         Intake(self._store, Redactor(self._home.key())).work_off(lambda done, total: report("Reading", done, total))
+        if self._store.memories.outdated(VERSION, 1):
+            from .memory.renewal import renew
+
+            renew(self._store, Redactor(self._home.key()), lambda done, total: report("Redacting", done, total))
         result.observed = observe_pending(self._store, lambda done, total: report("Observing", done, total))
         self._note("observe")
         try:

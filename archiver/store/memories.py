@@ -33,11 +33,11 @@ class Memories:
     def __init__(self, database: Database, changes: Changes) -> None:
         self._db, self._changes = database, changes
 
-    def insert(self, memory: Memory, at: Milliseconds) -> int:
-        """Hold a new memory; its key."""
+    def insert(self, memory: Memory, at: Milliseconds, rules: str = "") -> int:
+        """Hold a new memory; its key. `rules` is the version of those by which secrets were taken out of it."""
         key = self._db.run("INSERT INTO item (kind, at) VALUES ('memory', ?)", (at,))
-        names = f"item, {_SAID}, family, hash, {_EARNED}, state, created, updated"
-        values = (key, *_said(memory), *_claim(memory, ""), *_earned(Standing()), MemoryState.ACTIVE, at, at)
+        names = f"item, {_SAID}, family, hash, {_EARNED}, state, created, updated, rules"
+        values = (key, *_said(memory), *_claim(memory, ""), *_earned(Standing()), MemoryState.ACTIVE, at, at, rules)
         self._db.run(f"INSERT INTO memory ({names}) VALUES ({','.join('?' * len(values))})", values)
         self._tag(key, memory.tags)
         self._changes.log(Entity.ITEM, [key])
@@ -81,6 +81,16 @@ class Memories:
     def all(self) -> list[HeldMemory]:
         """Every memory, whatever its state, by key."""
         return [_held(row) for row in self._db.rows(f"SELECT {_COLUMNS} FROM memory ORDER BY item")]
+
+    def outdated(self, rules: str, limit: int) -> list[int]:
+        """Memories that secrets were taken out of by other rules than these, by key."""
+        rows = self._db.rows("SELECT item FROM memory WHERE rules != ? ORDER BY item LIMIT ?", (rules, limit))
+        return [cast(int, row[0]) for row in rows]
+
+    def renewed(self, keys: Iterable[int], rules: str) -> None:
+        """Note that these rules took the secrets out of these memories."""
+        rows: list[tuple[Value, ...]] = [(rules, key) for key in keys]
+        self._db.run_many("UPDATE memory SET rules = ? WHERE item = ?", rows)
 
     def erase(self, keys: Sequence[int]) -> None:
         """Delete memories with their history and their edges."""

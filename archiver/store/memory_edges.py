@@ -31,6 +31,10 @@ class MemoryEdges:
         )
         return number, True
 
+    def reword(self, edge: Edge) -> None:
+        """Put another reason in place of the one that an edge was drawn for: it held a secret."""
+        self._db.run("UPDATE memory_edge SET reason = ? WHERE id = ?", (edge.reason, edge.id))
+
     def delete(self, numbers: Sequence[int]) -> None:
         """Remove these edges."""
         self._db.run_many("DELETE FROM memory_edge WHERE id = ?", [(number,) for number in numbers])

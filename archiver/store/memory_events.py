@@ -22,6 +22,13 @@ class MemoryEvents:
             (event.memory, event.kind, event.at, event.context, event.session_id, event.before),
         )
 
+    def reword(self, event: MemoryEvent) -> None:
+        """Put other words in place of those of an event that was kept: they held a secret."""
+        self._db.run(
+            "UPDATE memory_event SET context = ?, session_id = ?, before = ? WHERE id = ?",
+            (event.context, event.session_id, event.before, event.id),
+        )
+
     def of(self, memory: int, kinds: Sequence[EventKind] = (), limit: int = -1) -> list[MemoryEvent]:
         """A memory's events of these kinds, all where none is named; newest first."""
         where, values = _kinds(kinds)

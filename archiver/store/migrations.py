@@ -308,6 +308,18 @@ CREATE TRIGGER observation_gone BEFORE DELETE ON observation WHEN OLD.scope = 'e
 END;
 """
 
+# Which write of the register the tables know, and how much each forgetting was about.
+_REGISTER: Final = """
+CREATE TABLE register (seq INTEGER NOT NULL);
+ALTER TABLE forgetting ADD COLUMN told TEXT NOT NULL DEFAULT '{}';
+"""
+
+# What was stored before is looked at once.
+_MEMORY_RULES: Final = """
+ALTER TABLE memory ADD COLUMN rules TEXT NOT NULL DEFAULT '';
+CREATE INDEX memory_rules ON memory (rules);
+"""
+
 MIGRATIONS: Final = (
     ARCHIVE_AND_OBSERVATIONS,
     _JOBS_AND_LEDGER,
@@ -325,4 +337,6 @@ MIGRATIONS: Final = (
     _REPETITIONS,
     _CONFIRMED_AGAIN,
     _LOST_WITH_ITS_TWIN,
+    _REGISTER,
+    _MEMORY_RULES,
 )

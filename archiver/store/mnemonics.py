@@ -45,6 +45,12 @@ class Mnemonics:
             (each.path, each.memory, each.digest, each.content_hash, each.declared, each.created, int(each.gone)),
         )
 
+    def rehash(self, memory: int, before: str, after: str) -> None:
+        """Note that a memory says what its file says although a secret was taken out of it alone."""
+        self._db.run(
+            "UPDATE mnemonic SET content_hash = ? WHERE memory = ? AND content_hash = ?", (after, memory, before)
+        )
+
     def drop(self, path: str) -> None:
         """Forget that there was a file."""
         self._db.run("DELETE FROM mnemonic WHERE path = ?", (path,))

@@ -22,6 +22,7 @@ from ...core.progress import silent
 from ...search.embedder import DEFAULT_MODEL, load
 from ...search.generation import Generations
 from ...search.indexer import Indexer
+from ..memory.renewal import renew
 from ..stage import observe_pending
 
 _ROUND: Final = 60.0
@@ -54,6 +55,7 @@ def catch_up(home: Home, model: str | None, *, settle: bool) -> Caught:
     with Store.open(home.database) as store, store.leases.hold(LEARNER):
         indexer = Indexer(store, Generations(home.index), load(model or DEFAULT_MODEL))
         Intake(store, Redactor(home.key())).work_off(enough=lambda: time.monotonic() > end)
+        renew(store, Redactor(home.key()))
         _publish(store, indexer, _BEHIND)
         observed = observe_pending(store, silent, lambda: time.monotonic() > end)
         _note(store, "observe")

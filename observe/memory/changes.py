@@ -74,7 +74,12 @@ _REPLACED = (
 
 def told(held: HeldMemory) -> str:
     """What a memory says and how sure it is, as JSON: what `MemoryEvent.before` keeps."""
-    return orjson.dumps({**asdict(held.memory), _CONFIDENCE: held.standing.confidence}).decode()
+    return written(held.memory, held.standing.confidence)
+
+
+def written(memory: Memory, confidence: float) -> str:
+    """The same, of a memory and its confidence."""
+    return orjson.dumps({**asdict(memory), _CONFIDENCE: confidence}).decode()
 
 
 def retold(before: str) -> Memory:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from ...archiver.redaction import VERSION as RULES
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds
 from ...core.memory import Edge, EventKind, HeldMemory, Memory, MemoryEvent, MemoryState, Relation
@@ -68,7 +69,7 @@ class Remembering:
                 return Remembered(known, duplicate=True, similarity=1.0)
             at = self._clock()
             self._retire_expired(memory, at)
-            key = self._store.memories.insert(memory, at)
+            key = self._store.memories.insert(memory, at, RULES)
             if vectors is not None:
                 self._store.vectors.replace(vectors.model, {key: vectors.parts})
             self._store.memory_events.add(MemoryEvent(key, EventKind.CREATED, at, session_id=memory.session_id))

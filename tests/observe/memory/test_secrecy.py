@@ -1,10 +1,18 @@
 """Is there no way for a secret into what is held to be true?"""
 
-from palaver.archiver.privacy.disclosures import kinds_of, secrets_in
-from palaver.core.memory import HeldMemory, Memory, Relation
-from palaver.observe.memory import Revision
+from pathlib import Path
 
-from .holding import Holding
+from palaver.archiver.privacy.disclosures import kinds_of, secrets_in
+from palaver.archiver.redaction import VERSION, Redactor
+from palaver.archiver.store import Store
+from palaver.core.home import Home
+from palaver.core.memory import Edge, EventKind, HeldMemory, Memory, MemoryEvent, MemoryState, Relation
+from palaver.observe.memory import Revision
+from palaver.observe.memory.changes import retold, told
+from palaver.observe.memory.renewal import renew
+from palaver.observe.pipeline import Pipeline
+
+from .holding import KEY, Holding
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 SAID = f"The deploy key is {TOKEN} until May."
@@ -81,3 +89,62 @@ def test_what_holds_no_secret_stays_as_it_is(holding: Holding) -> None:
     said = Memory("Tabs in templates.", title="Tabs", tags=("style",), metadata={"line": 3, "quote": "use tabs"})
 
     assert holding.core.remembering.remember(said).held.memory == said
+
+
+def stored_before(holding: Holding) -> HeldMemory:
+    """A memory as an earlier version stored it, with a history and an edge that hold the secret, too."""
+    store, memory = holding.store, Memory(SAID, "fact", TOKEN, tags=(TOKEN,), metadata={"password": "vR7#kq2!xW9p"})
+    with store.transaction():
+        key = store.memories.insert(memory, holding.at)
+        held = store.memories.load([key])[key]
+        store.memory_events.add(MemoryEvent(key, EventKind.EDITED, holding.at, TOKEN, TOKEN, told(held)))
+        store.memory_edges.add(Edge(key, store.memories.insert(Memory("x"), 1), Relation.RELATES_TO, 1.0, TOKEN))
+    return held
+
+
+def test_secrets_that_an_earlier_version_stored_are_taken_out(holding: Holding) -> None:
+    """Of what a memory says, its history and its edges; no event keeps what stood there, and nothing else moves."""
+    before = stored_before(holding)
+    assert renew(holding.store, Redactor(KEY)) == 1
+
+    after = holding.core.memories.get(before.id)
+    assert kinds_of(after.memory)[0] == "github-pat"
+    assert (after.updated, after.standing, after.state) == (before.updated, before.standing, before.state)
+    [event] = holding.core.memories.history(before.id)
+    assert retold(event.before) == after.memory
+    holding.store.close()
+    assert nowhere(holding)
+
+
+def test_what_was_looked_at_is_not_looked_at_again(holding: Holding) -> None:
+    """Neither what these rules cleaned, nor what was stored by them."""
+    stored_before(holding)
+    renew(holding.store, Redactor(KEY))
+    holding.hold("The deploy key is in the vault.")
+
+    assert holding.store.memories.outdated(VERSION, 10) == []
+    assert renew(holding.store, Redactor(KEY)) == 0
+
+
+def test_two_that_say_the_same_without_their_secrets_are_held_once(holding: Holding) -> None:
+    """The second is put away, as a duplicate would never have been stored."""
+    now = holding.hold(SAID)
+    with holding.store.transaction():
+        key = holding.store.memories.insert(Memory(SAID, "preference"), holding.at)
+    renew(holding.store, Redactor(KEY))
+
+    assert holding.store.memories.load([key])[key].state is MemoryState.ARCHIVED
+    assert holding.core.memories.get(now.id).state is MemoryState.ACTIVE
+
+
+def test_a_pass_does_it(tmp_path: Path) -> None:
+    """The next `palaver archive`, or the background archiver, without being asked."""
+    home = Home(tmp_path / "home")
+    home.make()
+    with Store.create(home.database) as store, store.transaction():
+        key = store.memories.insert(Memory(SAID), 1)
+    with Pipeline(home) as pipeline:
+        pipeline.run(())
+    with Store.open(home.database) as store:
+        assert TOKEN not in store.memories.load([key])[key].memory.content
+    assert not any(TOKEN.encode() in path.read_bytes() for path in home.root.rglob("*") if path.is_file())

@@ -1,0 +1,45 @@
+"""A person's own file stays as it is, even where newer rules see a secret in it."""
+
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.redaction import Redacted, Redactor
+from palaver.archiver.store import Store
+from palaver.core.home import Home
+from palaver.observe.memory.renewal import renew
+from palaver.observe.mnemonics import Mnemonics
+
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+
+def untouched(_: Redactor, text: str) -> Redacted:
+    """What rules do that know no secret."""
+    return Redacted(text)
+
+
+def test_a_secret_leaves_the_memory_and_not_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory loses it, the file is not written, and both still count as saying the same."""
+    (tmp_path / "shop" / ".git").mkdir(parents=True)
+    file = tmp_path / "shop" / ".mnemonics" / "issue" / "key.md"
+    file.parent.mkdir(parents=True)
+    file.write_text(f"The deploy key is {TOKEN} until May.\n")
+    home = Home(tmp_path / "home")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(Redactor, "redact", untouched)
+        first = Mnemonics.open(home, tmp_path / "shop")
+        [match] = first.recall("deploy key")
+        first.close()
+    assert TOKEN in match.held.memory.content
+
+    with Store.open(home.database) as store:
+        with store.transaction():
+            store.memories.renewed([match.held.key], "earlier")
+        assert renew(store, Redactor(home.key())) == 1
+    later = Mnemonics.open(home, tmp_path / "shop")
+    [again] = later.recall("deploy key")
+    later.close()
+
+    assert again.held.id == match.held.id
+    assert "[secret:github-pat:" in again.held.memory.content
+    assert file.read_text() == f"The deploy key is {TOKEN} until May.\n"
