@@ -1,0 +1,140 @@
+"""The facts that the tests of both surfaces stand on, against the pages themselves, where those are at hand."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from ..shared import SHARED
+from .historian import page as historian
+from .theo import page as theo
+
+SPEC = SHARED / "spec"
+HERE = Path(__file__).parent
+pytestmark = pytest.mark.skipif(not SPEC.is_dir(), reason="the pages are not here")
+
+Fields = dict[str, Any]
+
+
+def sections(name: str, heading: str) -> dict[str, str]:
+    """The part of a page about each tool."""
+    parts = re.split(rf"(?m)^{heading}(\w+)$", (SPEC / name).read_text("utf-8"))
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def block(section: str, title: str) -> Fields | None:
+    """The JSON below a heading; None where there is none. What the page leaves out with dots is an empty list."""
+    found = re.search(rf"#### {title}\n\n```json\n(.*?)```", section, re.DOTALL)
+    return cast(Fields, json.loads(found[1].replace("[...]", "[]"))) if found else None
+
+
+def facts(schema: Fields) -> dict[str, Fields]:
+    """What an input schema says of each parameter, as `PARAMETERS` says it."""
+    required = schema.get("required", [])
+    names = ("type", "default", "enum", "items", "minimum", "maximum")
+    return {
+        name: {fact: told[fact] for fact in names if fact in told} | {"required": name in required}
+        for name, told in schema.get("properties", {}).items()
+    }
+
+
+def differs(shape: object, example: object, where: str) -> list[str]:
+    """Where a shape of the tests and an example of the page do not have the same fields."""
+    if isinstance(shape, dict):
+        if not isinstance(example, dict):
+            return [where]
+        wanted, shown = cast(Fields, shape), cast(Fields, example)
+        odd = [f"{where}.{name}" for name in wanted.keys() ^ shown.keys()]
+        return odd + [
+            fault
+            for name in wanted.keys() & shown.keys()
+            for fault in differs(wanted[name], shown[name], f"{where}.{name}")
+        ]
+    if isinstance(shape, list) or shape is list:
+        if not isinstance(example, list):
+            return [where]
+        entries, kinds = cast("list[object]", example), cast("list[object]", [] if shape is list else shape)
+        return [fault for kind in kinds for each in entries for fault in differs(kind, each, f"{where}[]")]
+    return [where] if isinstance(example, dict | list) else []
+
+
+THEO = sections("2-theo.md", "### Tool: ") if SPEC.is_dir() else {}
+HISTORIAN = sections("3-historian.md", "## ") if SPEC.is_dir() else {}
+SHORTER = {
+    "search_with_budget": {"results": list},
+    "memory_recall": {"filters": {"namespace": str, "memory_type": str}},
+}
+"""Where the page shows less than the tests ask for."""
+
+
+@pytest.mark.parametrize("name", THEO)
+def test_theo_s_parameters_are_those_of_the_page(name: str) -> None:
+    """Names, types, defaults, enumerations and what is required, read from the page's own schema."""
+    schema = block(THEO[name], "Input Schema")
+    assert schema is not None
+    told, known = facts(schema), theo.PARAMETERS[name]
+
+    assert told == known
+
+
+@pytest.mark.parametrize("name", [name for name in THEO if "#### Response Schema" in THEO[name]])
+def test_theo_s_replies_are_those_of_the_page(name: str) -> None:
+    """Every field of an example reply is one that the tests look for, and no other is promised."""
+    example = block(THEO[name], "Response Schema")
+    assert example is not None
+    shape = (
+        theo.GRAPH
+        if name == "memory_inspect_graph"
+        else {"success": bool, "data": theo.REPLIES[name] | SHORTER.get(name, {})}
+    )
+
+    assert differs(shape, example, name) == []
+
+
+def test_every_row_of_theo_s_error_tables_is_provoked() -> None:
+    """The words up to the first value stand in the tests that provoke errors."""
+    page, provoked = (SPEC / "2-theo.md").read_text("utf-8"), (HERE / "theo" / "test_refusals.py").read_text("utf-8")
+    rows = {row.partition("{")[0].strip() for row in re.findall(r"(?m)^\| `([^`]+)` \| [^|]+ \| [^|]+ \|$", page)}
+    errors = {row for row in rows if row[:1].isupper()}
+
+    assert len(errors) == 8
+    assert [row for row in errors if row not in provoked] == []
+
+
+@pytest.mark.parametrize("name", historian.PARAMETERS)
+def test_historian_s_parameters_are_those_of_the_page(name: str) -> None:
+    """Names, types, what is required, and defaults, read from the page's tables."""
+    rows = re.findall(r"(?m)^\| `(\w+)` \| `([\w\[\]]+)` \| (Yes|No) \| (.*) \|$", HISTORIAN[name])
+    told: dict[str, Fields] = {}
+    for parameter, kind, required, words in rows:
+        items = {"type": "array", "items": {"type": kind.removesuffix("[]")}} if kind.endswith("[]") else {"type": kind}
+        default = re.search(r"\(default: (\w+)\)", words)
+        given = {"default": json.loads(default[1])} if default else {}
+        told[parameter] = {**items, **given, "required": required == "Yes"}
+
+    assert told == historian.PARAMETERS[name]
+
+
+def test_historian_s_replies_are_those_of_the_page() -> None:
+    """Every field that the page declares is one that the tests look for."""
+    declared = {
+        name: set(re.findall(r"(?m)^\s+(\w+)\??:", HISTORIAN[name].partition("### Example")[0]))
+        for name in historian.PARAMETERS
+    }
+
+    def fields(*shapes: Fields) -> set[str]:
+        found: set[str] = set()
+        for shape in shapes:
+            for name, value in shape.items():
+                found |= {name} | (
+                    fields(cast(Fields, value[0])) if isinstance(value, list) and isinstance(value[0], dict) else set()
+                )
+        return found
+
+    assert declared["memory_list_types"] | {"name", "description"} == fields(historian.LISTED)
+    assert declared["memory_remember"] == fields(historian.REMEMBERED)
+    assert declared["memory_recall"] - {"message", "error"} == fields(historian.RECALLED)
+    assert declared["memory_compound"] == fields(historian.COMPOUNDED)
+    assert declared["memory_forget"] == fields(historian.OFFERED, historian.FORGOTTEN)
