@@ -62,7 +62,7 @@ def differs(shape: object, example: object, where: str) -> list[str]:
 
 THEO = sections("2-theo.md", "### Tool: ") if SPEC.is_dir() else {}
 HISTORIAN = sections("3-historian.md", "## ") if SPEC.is_dir() else {}
-SHORTER = {
+SHORTER: dict[str, Fields] = {
     "search_with_budget": {"results": list},
     "memory_recall": {"filters": {"namespace": str, "memory_type": str}},
 }
