@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from .conversation import Milliseconds
 from .memory import HeldMemory
@@ -150,10 +151,35 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class About:
+    """What a forgetting was about, without a word of it: how much, of which agents.
+
+    `projects`, and `first` and `last`, when it was said, are told only while it can be undone.
+    """
+
+    sessions: int = 0
+    exchanges: int = 0
+    observations: int = 0
+    memories: int = 0
+    agents: tuple[str, ...] = ()
+    projects: tuple[str, ...] = ()
+    first: Milliseconds | None = None
+    last: Milliseconds | None = None
+
+
+UNTOLD: Final = About()
+
+
+@dataclass(frozen=True, slots=True)
 class Past:
-    """A forgetting of the past. `until` is how long it can be undone; None for what was erased."""
+    """A forgetting of the past. `until` is how long it can be undone; None for what was erased.
+
+    `about` is empty where the database was lost since: then only the `marks` are known, two or three for each line.
+    """
 
     number: int
     at: Milliseconds
     until: Milliseconds | None
     marks: int
+    finished: bool = True
+    about: About = UNTOLD

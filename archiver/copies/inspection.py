@@ -16,6 +16,7 @@ from ..parse.parsing import REPEATED
 from ..privacy.masker import Masker
 from ..redaction import VERSION, Redactor
 from ..store import Source, Store
+from ..store.database import REGISTER
 from .forms import ASIDE, SEALED, UNFINISHED, Copy, sync_folder
 from .raw import RawArchive, Stat, matches
 from .seekable import Seekable
@@ -154,7 +155,8 @@ def names(root: Path) -> Iterator[str]:
     for folder, folders, files in os.walk(root):
         folders[:] = [name for name in folders if Path(folder, name) != root / UNFINISHED]
         inside = Path(folder).relative_to(root)
-        found.update((inside / name).as_posix().removesuffix(SEALED) for name in files if ASIDE not in name)
+        told = (name for name in files if ASIDE not in name and (folder != str(root) or not name.startswith(REGISTER)))
+        found.update((inside / name).as_posix().removesuffix(SEALED) for name in told)
     yield from sorted(found)
 
 

@@ -20,6 +20,7 @@ from ..parse.lines import split
 from ..privacy.masker import Masker
 from ..redaction import VERSION
 from ..store import Source, Store
+from ..store.database import REGISTER
 from .compression import DOCUMENT, SUFFIX, repack, shown
 from .forms import ASIDE, SEALED, UNFINISHED, Copy
 from .renewal import rewritten
@@ -83,6 +84,8 @@ class Masking:
         known = self._store.sources.archived_names()
         for path in sorted(path for path in self._root.rglob("*") if path.is_file() and not path.is_symlink()):
             name = path.relative_to(self._root).as_posix().removesuffix(SEALED)
+            if name.startswith(REGISTER):
+                continue
             if ASIDE in path.name:
                 _mask_aside(self._root, path, self._masker)
             elif name not in known:

@@ -304,7 +304,7 @@ def _erased_from(ours: bytes, theirs: bytes) -> bool:
     if len(ours) != len(theirs):
         return False
     mine, other = ours.split(b"\n"), theirs.split(b"\n")
-    return len(mine) == len(other) and all(a == b or not a.strip(b" ") for a, b in zip(mine, other, strict=True))
+    return len(mine) == len(other) and all(a == b or not a.strip(b" \t") for a, b in zip(mine, other, strict=True))
 
 
 def _copied(state: os.stat_result, copy: BinaryIO, size: int) -> Copied:

@@ -15,7 +15,7 @@ from ..copies.blanking import blank, remove, remove_leftovers
 from ..copies.compression import opened, shown
 from ..copies.forms import Copy
 from ..copies.raw import Copied, RawArchive, unreadable
-from ..formats import by_agent
+from ..formats import FORMATS, by_agent
 from ..parse.lines import split
 from ..parse.parsing import Parsed, parse
 from ..parse.resume import Resume
@@ -59,6 +59,15 @@ class Erasing:
         remove_leftovers(copy)
         with self._store.transaction():
             self._store.tombstones.cleaned([copy.archived])
+
+    def suspect(self, copies: Iterable[str]) -> None:
+        """Write down that these copies, of which no row tells, may hold what was erased: they are looked through."""
+        erased = next((each.id for each in self._store.tombstones.all() if each.state is not State.KEPT), None)
+        known = {each.agent for each in FORMATS}
+        told = [name for name in copies if name.partition("/")[0] in known]
+        if erased is not None and told:
+            with self._store.transaction():
+                self._store.tombstones.intend(erased, dict.fromkeys(told, False))
 
     def expect(self, copies: Iterable[str]) -> None:
         """Write down, before these copies are written, that what was erased may come along with their files.
@@ -108,12 +117,19 @@ class Erasing:
         if records and self.known and (gone := self.known.records(records)):
             blank(Copy(self._raw.root, source.archived), gone, _openings(self._parse(source.archived, source.agent)))
 
-    def leave(self, source: Source) -> None:
-        """A new file says nothing but what was forgotten: another copy of what is gone, or the very file again."""
+    def leave(self, source: Source) -> bool:
+        """Whether a new file that says nothing but what was forgotten is left alone: another copy of what is gone.
+
+        What can be had back is not: where the database was lost, nothing else may tell of it.
+        """
+        with self._raw.open(source.archived) as file:
+            if len(self.known.lines(source.path, split(file))) < source.lines:
+                return False
         remove(Copy(self._raw.root, source.archived))
         with self._store.transaction():
             self.arrived(source.archived)
             self._store.tombstones.keep_emptied(self.known.file(source.path), source.mtime, source.size)
+        return True
 
     def _clean(self, copy: Copy) -> None:
         if not copy.exists():

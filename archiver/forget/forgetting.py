@@ -14,9 +14,11 @@ from typing import Final
 from ...core.clock import now
 from ...core.conversation import UNINDEXED, Milliseconds
 from ...core.errors import InvalidInput
+from ...core.forgetting import UNTOLD, About
 from ...core.home import Home
 from ...core.progress import Progress, silent
 from ..copies.compression import opened
+from ..copies.forms import Copy
 from ..copies.raw import RawArchive
 from ..parse.lines import Line, split
 from ..parse.parsing import REPEATED
@@ -105,16 +107,18 @@ class Forgetting:
         )
         return hashlib.blake2b(repr(told).encode("utf-8", "replace"), key=self._key, digest_size=6).hexdigest()
 
-    def forget(self, plan: Plan, *, erase: bool, also: Callable[[int], None]) -> int:
+    def forget(self, plan: Plan, *, erase: bool, also: Callable[[int], None], besides: About = UNTOLD) -> int:
         """Forget what was planned, together with what `also` does with the number of the forgetting, which is returned.
 
-        Raises `InvalidInput`, and changes nothing, when some of it changed since it was planned.
+        `besides` counts what goes with it that was never said. Raises `InvalidInput`, and changes nothing, when some of
+        it changed since it was planned.
         """
         selected, tombstones = plan.selected, self._store.tombstones
         with self._store.transaction():
             if selected.exchanges.keys() & set(self._store.changes.since(plan.seq)):
                 raise InvalidInput("Something of it changed just now", hint="Run the command again for a new preview.")
-            number = tombstones.begin(now(), State.ERASING if erase else State.KEPT, plan.marks)
+            state = State.ERASING if erase else State.KEPT
+            number = tombstones.begin(now(), state, plan.marks, _about(plan, besides, erase=erase))
             self._store.exchanges.delete(list(selected.exchanges))
             self._blank_sessions(plan)
             if erase:
@@ -138,15 +142,39 @@ class Forgetting:
         gone = [
             source for source in told if source.coverage.keys() == {FORGOTTEN} and not self._is_kept(source, forgotten)
         ]
-        whole = [source.id for source in gone if source.id is not None]
-        left = {source.session for source in sources if source not in gone}
-        sessions = {source.session for source in gone if source.session is not None} - left
         with self._store.transaction():
             self._store.tombstones.become(forgotten.id, State.ERASING)
             copies = {source.archived: source in gone for source in told}
             self._store.tombstones.intend(forgotten.id, copies)
-            self._store.tombstones.erase_rows(sessions, whole, [])
+            self._drop(gone, sources)
             also()
+
+    def drop_empty(self) -> None:
+        """Remove files of which only erased lines are left: a database restored from a backup told of them again."""
+        number = next((each.id for each in self._store.tombstones.all() if each.state is State.ERASING), None)
+        sources = self._store.sources.all()
+        gone = [each for each in sources if self._is_erased(each)]
+        if number is not None and gone:
+            with self._store.transaction():
+                self._store.tombstones.intend(number, {source.archived: True for source in gone})
+                self._drop(gone, sources)
+            self.erasing.finish()
+
+    def _drop(self, gone: Sequence[Source], sources: Sequence[Source]) -> None:
+        """Remove the rows of these sources, and of sessions that no other of all `sources` tells of."""
+        whole = [source.id for source in gone if source.id is not None]
+        left = {source.session for source in sources if source not in gone}
+        sessions = {source.session for source in gone if source.session is not None} - left
+        self._store.tombstones.erase_rows(sessions, whole, [])
+
+    def _is_erased(self, source: Source) -> bool:
+        if not Copy(self._raw.root, source.archived).exists():
+            records = self._store.sources.records_of(source.id or 0)
+            return bool(records) and self.erasing.known.records(records) == set(records.values())
+        if source.coverage.keys() != {FORGOTTEN}:
+            return False
+        with self._raw.open(source.archived) as file:
+            return len(self.erasing.known.lines(source.path, split(file))) == source.lines
 
     def _is_kept(self, source: Source, forgotten: Forgotten) -> bool:
         """Whether something of a source was forgotten at another time, and can still be had back."""
@@ -200,7 +228,7 @@ class Forgetting:
         for number in selected.sources | selected.lines.keys():
             source, records = selector.sources[number], self._store.sources.records_of(number)
             others = self._of_others(source, selected)
-            told = chain(self._marked(source), self._unmasked(source) if source.masked else ())
+            told = chain(self._marked(source, everywhere=True), self._unmasked(source) if source.masked else ())
             marks |= {mark for line, mark in told if selected.holds(number, line) and line not in others}
             marks |= {self._oblivion.record(each) for each, line in records.items() if selected.holds(number, line)}
         return marks
@@ -223,11 +251,12 @@ class Forgetting:
             }
         return {records[record] for record in first} | {line for line, mark in self._marked(source) if mark in kept}
 
-    def _marked(self, source: Source) -> Iterator[tuple[int, int]]:
-        """Every line of a copy with each of its marks."""
+    def _marked(self, source: Source, *, everywhere: bool = False) -> Iterator[tuple[int, int]]:
+        """Every line of a copy with each of its marks; `everywhere` with those of its place in the copy, too."""
         with self._raw.open(source.archived) as file:
             for line in split(file):
-                for mark in self._oblivion.line(source.path, line):
+                told = self._oblivion.line_of(source, line) if everywhere else self._oblivion.line(source.path, line)
+                for mark in told:
                     yield line.number, mark
 
     def _unmasked(self, source: Source) -> Iterator[tuple[int, int]]:
@@ -266,6 +295,22 @@ class Forgetting:
         ]
         selected.exchanges |= {each.key: each for each in again}
         return bool(again)
+
+
+def _about(plan: Plan, besides: About, *, erase: bool) -> About:
+    """What is told of it later: while it can be undone, enough to know it again."""
+    sessions = [plan.selector.sessions[number] for number in plan.sessions]
+    counted = replace(
+        besides,
+        sessions=len(sessions),
+        exchanges=len(plan.selected.exchanges),
+        agents=tuple(sorted({each.agent for each in sessions})),
+    )
+    if erase:
+        return counted
+    times = [each.at for each in plan.selected.exchanges.values() if each.at is not None]
+    projects = tuple(sorted({each.project for each in sessions if each.project}))
+    return replace(counted, projects=projects, first=min(times, default=None), last=max(times, default=None))
 
 
 def _same_agent(source: Source, selector: Selector, selected: Selected) -> bool:

@@ -1,7 +1,8 @@
 """Oblivion: what was forgotten is known again wherever it comes from, by keyed marks that say nothing of it.
 
-A line that carries an id or a time is known by its content wherever it stands; any other only where it stood, because
-two people may say the same. A record is known by its id, which forks and resumed sessions repeat in lines of their own.
+A line that carries an id or a time is known by its content wherever it stands; any other only where it stood, in the
+agent's file or in its copy, because two people may say the same. A record is known by its id, which forks and resumed
+sessions repeat in lines of their own.
 
 A line with secrets has two marks, one as it is and one as it is masked: its copy may hold either, and newer rules for
 secrets mask it differently.
@@ -18,7 +19,7 @@ from typing import Final
 from ..parse.lines import Line, is_blanked
 from ..privacy.masker import Masker
 from ..redaction import Redactor
-from ..store import Store
+from ..store import Source, Store
 
 FORGOTTEN: Final = "forgotten"
 """The outcome of a line that a person had forgotten."""
@@ -32,6 +33,7 @@ class Oblivion:
 
     def __init__(self, store: Store, key: bytes, *, erased: bool = False) -> None:
         self._store, self._key, self._erased = store, key, erased
+        self._archive = store.home.archive
         self._masker = Masker(Redactor(key))
 
     def __bool__(self) -> bool:
@@ -42,10 +44,16 @@ class Oblivion:
         data = line.data + b"\n"
         return {self._line(path, line.number, told) for told in (data, self._masker.masked(data))}
 
+    def line_of(self, source: Source, line: Line) -> set[int]:
+        """The marks of a line of a copy, by which it is known in the agent's file and, without that, in the copy."""
+        return self.line(source.path, line) | self.line(self._archive / source.archived, line)
+
     def _line(self, path: Path, number: int, told: bytes) -> int:
         if _OWN.search(told):
             return self._mark(b"line", told)
-        return self._mark(b"place", os.fsencode(path) + b"\0%d" % number)
+        # An archive may be moved, and is the same.
+        place = path.relative_to(self._archive) if path.is_relative_to(self._archive) else path
+        return self._mark(b"place", os.fsencode(place) + b"\0%d" % number)
 
     def record(self, record: str) -> int:
         """The mark of a record by its id."""

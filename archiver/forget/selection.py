@@ -15,7 +15,7 @@ from ...core.forgetting import Wanted, Widened
 from ...core.home import Home
 from ..copies.raw import RawArchive
 from ..parse.lines import split
-from ..store import Source, Store
+from ..store import Source, State, Store
 from ..store.exchanges import Outline
 from .oblivion import FORGOTTEN, Oblivion
 
@@ -85,6 +85,7 @@ class Selector:
         """What is meant; raises `InvalidInput` for a name of nothing, or of several sessions."""
         if wanted.names_nothing:
             raise InvalidInput("Nothing is named", hint=_HINT)
+        self._check_agents(wanted.agents)
         named = self._named(wanted.targets)
         fitting = {number for number, session in self.sessions.items() if _fits(session, wanted)}
         narrowed = wanted.since is not None or wanted.until is not None or bool(wanted.mentions)
@@ -107,8 +108,13 @@ class Selector:
         return result
 
     def complete(self, selected: Selected) -> None:
-        """Sessions of which nothing would be left go as a whole, and with a session those that worked for it."""
-        left = {each.session for each in self.outlines if each.key not in selected.exchanges}
+        """Sessions of which nothing would be left go as a whole, and with a session those that worked for it.
+
+        Where a part was forgotten before, something is left: it can be had back.
+        """
+        left: set[int | None] = {each.session for each in self.outlines if each.key not in selected.exchanges}
+        if any(each.state is State.KEPT for each in self._store.tombstones.all()):
+            left |= {source.session for source in self.sources.values() if FORGOTTEN in source.coverage}
         selected.sessions |= {each.session for each in selected.exchanges.values()} - left
         while new := self._subagents(selected.sessions) - selected.sessions:
             selected.sessions |= new
@@ -129,6 +135,13 @@ class Selector:
                 lines = range(each.start_line, each.end_line + 1)
                 if part == each.key if isinstance(part, int) else part[0] == each.source and _cuts(part[1], lines):
                     yield Widened(target, self.sources[each.source].archived, each.start_line, each.end_line)
+
+    def _check_agents(self, names: Sequence[str]) -> None:
+        told = {session.agent for session in self.sessions.values()}
+        for name in names:
+            if name not in told:
+                known = f"Archived are: {', '.join(sorted(told))}." if told else "No session is archived."
+                raise InvalidInput(f"Nothing of an agent called {name} is archived", hint=known)
 
     def _subagents(self, sessions: AbstractSet[int]) -> set[int]:
         parents = {(self.sessions[number].agent, self.sessions[number].native_id) for number in sessions}

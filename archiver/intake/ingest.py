@@ -92,11 +92,18 @@ class Ingest:
         self._may_hold_erased = False
         self._waiting: list[_Taken] = []
 
-    def run(self, transcripts: Iterable[Transcript], progress: Progress = silent, *, budget: float = BUDGET) -> Pass:
+    def run(
+        self,
+        transcripts: Iterable[Transcript],
+        progress: Progress = silent,
+        *,
+        budget: float = BUDGET,
+        stored: Callable[[], None] = lambda: None,
+    ) -> Pass:
         """Take up everything new in these transcripts; files that cannot be read are reported, the others go on.
 
         What is known already is not looked into again to tell whose it is. `budget` seconds are spent on reading
-        again what is outdated.
+        again what is outdated. `stored` is called from time to time, when there is more in the store than before.
         """
         tally = Pass(still_archived=self._excluded_sessions())
         tally.problems += self._erasing.finish()
@@ -113,6 +120,8 @@ class Ingest:
                     for done, (job, copy, answer) in enumerate(parsed):
                         progress(done, len(jobs))
                         self._take_up(job, copy.result, answer, tally)
+                        if not self._waiting:
+                            stored()
                 self._take_up_containers({each.path: each for each in found}.values(), len(jobs), progress, tally)
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)

@@ -1,35 +1,49 @@
-"""The store: the one narrow way to the truth. SQL stays inside this package."""
+"""The store: the one narrow way to the truth. SQL stays inside this package.
 
-from contextlib import AbstractContextManager
-from pathlib import Path
-from types import TracebackType
-from typing import Self
+A table's module is loaded when it is first asked for: a search needs a third of them, and loading the others would take
+it longer than searching.
+"""
 
-from .changes import Changes, Entity
-from .confirmations import Confirmation, Confirmations
-from .containers import Containers
-from .database import Database, is_wal_safe, sqlite_version
-from .documents import Document, Documents, Queued
-from .edits import Edit, Edits
-from .exchanges import Exchanges, StoredExchange
-from .integrity import Integrity
-from .items import Items, StoredItem
-from .jobs import MODEL_PREFIX, Batch, DeadJob, Job, Jobs
-from .leases import ARCHIVER, LEARNER, WATCHER, Lease, Leases
-from .ledger import LedgerRows, Planned
-from .memories import Memories
-from .memory_edges import MemoryEdges
-from .memory_events import MemoryEvents
-from .mnemonics import Mirrored, Mnemonics
-from .observations import Observations, StoredObservation
-from .publications import Publications
-from .repetitions import Repetition, Repetitions
-from .sessions import Sessions
-from .sources import Place, Source, Sources
-from .stages import Stages
-from .summaries import Summaries
-from .tombstones import Forgotten, State, Tombstones
-from .vectors import StoredVector, Vectors
+from __future__ import annotations
+
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Self
+
+from ...core.errors import StoreError
+from ...core.home import Home
+from .database import REGISTER, Database, is_wal_safe, sqlite_version
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+    from types import TracebackType
+
+    from .changes import Changes, Entity
+    from .confirmations import Confirmation, Confirmations
+    from .containers import Containers
+    from .documents import Document, Documents, Queued
+    from .edits import Edit, Edits
+    from .exchanges import Exchanges, StoredExchange
+    from .integrity import Integrity
+    from .items import Items, StoredItem
+    from .jobs import Batch, DeadJob, Job, Jobs
+    from .leases import ARCHIVER, LEARNER, WATCHER, Lease, Leases
+    from .ledger import LedgerRows, Planned
+    from .memories import Memories
+    from .memory_edges import MemoryEdges
+    from .memory_events import MemoryEvents
+    from .mnemonics import Mirrored, Mnemonics
+    from .observations import MODEL_PREFIX, Observations, StoredObservation
+    from .publications import Publications
+    from .repetitions import Repetition, Repetitions
+    from .sessions import Sessions
+    from .sources import Place, Source, Sources
+    from .stages import Stages
+    from .summaries import Summaries
+    from .tombstones import Forgotten, State, Tombstones
+    from .vectors import StoredVector, Vectors
 
 __all__ = [
     "ARCHIVER",
@@ -61,41 +75,106 @@ __all__ = [
     "sqlite_version",
 ]
 
+_MODULES = {
+    "changes": ("Entity",),
+    "confirmations": ("Confirmation",),
+    "documents": ("Document", "Queued"),
+    "edits": ("Edit",),
+    "exchanges": ("StoredExchange",),
+    "items": ("StoredItem",),
+    "jobs": ("Batch", "DeadJob", "Job"),
+    "leases": ("ARCHIVER", "LEARNER", "WATCHER", "Lease"),
+    "ledger": ("Planned",),
+    "mnemonics": ("Mirrored",),
+    "observations": ("MODEL_PREFIX", "StoredObservation"),
+    "repetitions": ("Repetition",),
+    "sources": ("Place", "Source"),
+    "tombstones": ("Forgotten", "State"),
+    "vectors": ("StoredVector",),
+}
+"""What a module gives to others besides its table."""
+_TABLES = {
+    "changes": ("Changes",),
+    "sources": ("Sources",),
+    "containers": ("Containers",),
+    "repetitions": ("Repetitions",),
+    "sessions": ("Sessions", "changes"),
+    "items": ("Items",),
+    "observations": ("Observations", "changes"),
+    "confirmations": ("Confirmations",),
+    "summaries": ("Summaries", "changes", "observations"),
+    "exchanges": ("Exchanges", "changes", "summaries"),
+    "edits": ("Edits",),
+    "vectors": ("Vectors", "changes"),
+    "memories": ("Memories", "changes"),
+    "memory_events": ("MemoryEvents",),
+    "memory_edges": ("MemoryEdges",),
+    "mnemonics": ("Mnemonics",),
+    "documents": ("Documents", "changes"),
+    "tombstones": ("Tombstones",),
+    "leases": ("Leases",),
+    "publications": ("Publications",),
+    "integrity": ("Integrity", "changes"),
+    "stages": ("Stages",),
+    "jobs": ("Jobs",),
+    "ledger": ("LedgerRows",),
+}
+"""Each table's module, the class in it, and the tables that it writes to as well."""
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f".{module}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 class Store:
     """Everything parsed, learned and remembered. One per process and thread."""
 
+    changes: Changes
+    sources: Sources
+    containers: Containers
+    repetitions: Repetitions
+    sessions: Sessions
+    items: Items
+    observations: Observations
+    confirmations: Confirmations
+    summaries: Summaries
+    exchanges: Exchanges
+    edits: Edits
+    vectors: Vectors
+    memories: Memories
+    memory_events: MemoryEvents
+    memory_edges: MemoryEdges
+    mnemonics: Mnemonics
+    documents: Documents
+    tombstones: Tombstones
+    leases: Leases
+    publications: Publications
+    integrity: Integrity
+    stages: Stages
+    jobs: Jobs
+    ledger: LedgerRows
+
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.changes = Changes(database)
-        self.sources = Sources(database)
-        self.containers = Containers(database)
-        self.repetitions = Repetitions(database)
-        self.sessions = Sessions(database, self.changes)
-        self.items = Items(database)
-        self.observations = Observations(database, self.changes)
-        self.confirmations = Confirmations(database)
-        self.summaries = Summaries(database, self.changes, self.observations)
-        self.exchanges = Exchanges(database, self.changes, self.summaries)
-        self.edits = Edits(database)
-        self.vectors = Vectors(database, self.changes)
-        self.memories = Memories(database, self.changes)
-        self.memory_events = MemoryEvents(database)
-        self.memory_edges = MemoryEdges(database)
-        self.mnemonics = Mnemonics(database)
-        self.documents = Documents(database, self.changes)
-        self.tombstones = Tombstones(database)
-        self.leases = Leases(database)
-        self.publications = Publications(database)
-        self.integrity = Integrity(database, self.changes)
-        self.stages = Stages(database)
-        self.jobs = Jobs(database)
-        self.ledger = LedgerRows(database)
+
+    def __getattr__(self, table: str) -> Any:
+        if table not in _TABLES:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {table!r}")
+        kind, *others = _TABLES[table]
+        module = import_module(f".{table}", __name__)
+        made = getattr(module, kind)(self._database, *(getattr(self, other) for other in others))
+        setattr(self, table, made)
+        return made
 
     @classmethod
     def create(cls, path: Path) -> Self:
-        """Open the store, making it if there is none."""
-        return cls(Database.create(path))
+        """Open the store, making it if there is none. What was forgotten before a database was lost stays forgotten."""
+        store = cls(Database.create(path))
+        store.bring_together()
+        return store
 
     @classmethod
     def look(cls, path: Path) -> Self:
@@ -110,11 +189,38 @@ class Store:
     @classmethod
     def open(cls, path: Path) -> Self:
         """Open a store that exists; raises `StoreMissing`."""
-        return cls(Database.open(path))
+        store = cls(Database.open(path))
+        store.bring_together()
+        return store
 
-    def transaction(self) -> AbstractContextManager[None]:
+    @property
+    def home(self) -> Home:
+        """The folder of which this is the database."""
+        return Home(self._database.path.parent)
+
+    def _forgets(self) -> bool:
+        forgot = self._database.number("SELECT EXISTS (SELECT 1 FROM forgetting)")
+        return bool(forgot) or (self.home.archive / REGISTER).exists()
+
+    def bring_together(self) -> None:
+        """Let the tables and the register say the same of what was forgotten; most archives have neither."""
+        try:
+            if self._forgets() and not self.tombstones.agree:
+                with self.transaction():
+                    self.tombstones.take_over()
+        except StoreError:
+            # A register that cannot be written keeps nobody from reading, as long as nothing forgotten is only in it.
+            if not self.tombstones.know_all:
+                self.close()
+                raise
+
+    @contextmanager
+    def transaction(self) -> Generator[None]:
         """All writes inside happen together or not at all. Keep it short; do not nest."""
-        return self._database.transaction()
+        with self._database.transaction():
+            yield
+            if "tombstones" in self.__dict__:
+                self.tombstones.write_down()
 
     def step(self) -> AbstractContextManager[None]:
         """A part of a transaction that can fail without the rest of it."""

@@ -13,6 +13,8 @@ from .migrations import MIGRATIONS
 Value = str | bytes | int | float | None
 Row = tuple[Value, ...]
 
+REGISTER = ".forgotten"
+"""What the register of what was forgotten is called; files whose names go on are of a write that was broken off."""
 _BUSY_MS = 30_000
 _WAL_SAFE = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
 """First releases of each branch without the WAL-reset race (SQLite WAL documentation, "the WAL-reset bug")."""

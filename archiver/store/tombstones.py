@@ -1,19 +1,22 @@
 """Tombstones: what was forgotten, by keyed marks that say nothing of it, and what is still to be done about it.
 
 A forgetting is `kept` while it can be undone, `erasing` from the moment it is decided until the last byte is gone, and
-`erased` afterwards. Its tombstones stay in every state.
+`erased` afterwards. Its tombstones stay in every state, and stand in the register as well (`register.py`).
 """
 
 import json
 import os
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from ...core.conversation import Milliseconds
-from .database import Database
+from ...core.forgetting import UNTOLD, About
+from ...core.home import Home
+from .database import REGISTER, Database, Value
+from .register import Entry, Register, Registered
 
 
 class State(StrEnum):
@@ -32,17 +35,89 @@ class Forgotten:
     at: Milliseconds
     state: State
     marks: int
+    about: About = UNTOLD
 
 
 class Tombstones:
     """Reads and writes forgettings. The caller opens the transaction."""
 
     def __init__(self, database: Database) -> None:
-        self._db = database
+        self._db, self._register = database, Register(Home(database.path.parent).archive / REGISTER)
+        self._changed = False
+        self.lost = 0
+        """How many forgettings could not be read when they were taken over from the register."""
 
-    def begin(self, at: Milliseconds, state: State, marks: Collection[int]) -> int:
+    def take_over(self) -> None:
+        """Bring tables and register together, after a lost database, a restored one, or a lost register."""
+        if self.agree:
+            return
+        seq, told = self._seq(), self._register.seq()
+        self._changed = True
+        if told > seq:
+            self._adopt(self._register.read())
+        self._db.run("DELETE FROM register")
+        self._db.run("INSERT INTO register VALUES (?)", (max(told, seq),))
+
+    def write_down(self) -> None:
+        """Write into the register what changed; before each commit, so that nothing forgotten is only in the tables."""
+        if not self._changed:
+            return
+        seq = max(self._seq(), self._register.seq()) + 1
+        self._register.write(seq, self._entries())
+        self._db.run("DELETE FROM register")
+        self._db.run("INSERT INTO register VALUES (?)", (seq,))
+        self._changed = False
+
+    @property
+    def agree(self) -> bool:
+        """Whether tables and register say the same."""
+        seq = self._register.seq()
+        return seq == self._seq() and (bool(seq) or not self.exist())
+
+    @property
+    def know_all(self) -> bool:
+        """Whether the register tells of nothing that the tables do not hold."""
+        return self._register.seq() <= self._seq()
+
+    def _seq(self) -> int:
+        return self._db.number("SELECT seq FROM register")
+
+    def _entries(self) -> list[Entry]:
+        marks: dict[int, list[int]] = {}
+        for number, mark in self._db.rows("SELECT forgetting, mark FROM tombstone ORDER BY forgetting, mark"):
+            marks.setdefault(cast(int, number), []).append(cast(int, mark))
+        return [Entry(each.id, each.at, each.state, tuple(marks.get(each.id, ()))) for each in reversed(self.all())]
+
+    def _adopt(self, found: Registered) -> None:
+        """Hold what the register tells. What rows tell of it goes when their copies are read again."""
+        self.lost = found.damaged
+        known = {each.id: each for each in self.all()}
+        places = [str(name) for (name,) in self._db.rows("SELECT archived FROM source")]
+        for entry in found.entries:
+            state = State(entry.state)
+            if places and state is State.ERASED:
+                state = State.ERASING
+            same = known.get(entry.number)
+            if same is not None and same.at == entry.at:
+                number = same.id
+                state = max(state, same.state, key=list(State).index)
+                self.become(number, state)
+            else:
+                free = None if same else entry.number
+                sql = "INSERT INTO forgetting (id, at, state) VALUES (?, ?, ?)"
+                number = self._db.run(sql, (free, entry.at, state))
+            self._db.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?)", [(mark, number) for mark in entry.marks])
+            if state is State.ERASING:
+                self.intend(number, dict.fromkeys(places, False))
+        if places and found.entries:
+            self._db.run("UPDATE source SET rules = ''")
+            self._db.run("UPDATE session SET title = '', title_rank = -1, branch = '', cwd = ''")
+
+    def begin(self, at: Milliseconds, state: State, marks: Collection[int], about: About = UNTOLD) -> int:
         """Forget what has these marks; the number of the forgetting."""
-        number = self._db.run("INSERT INTO forgetting (at, state) VALUES (?, ?)", (at, state))
+        self._changed = True
+        told = json.dumps(asdict(about))
+        number = self._db.run("INSERT INTO forgetting (at, state, told) VALUES (?, ?, ?)", (at, state, told))
         self._db.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?)", [(mark, number) for mark in marks])
         return number
 
@@ -63,6 +138,7 @@ class Tombstones:
 
     def join(self, mark: int, others: Collection[int]) -> None:
         """What is known by this mark is to be known by the others, too."""
+        self._changed = True
         self._db.run_many(
             "INSERT OR IGNORE INTO tombstone SELECT ?, forgetting FROM tombstone WHERE mark = ?",
             [(other, mark) for other in others],
@@ -71,10 +147,13 @@ class Tombstones:
     def all(self) -> list[Forgotten]:
         """Every forgetting, newest first."""
         rows = self._db.rows(
-            """SELECT id, at, state, (SELECT count(*) FROM tombstone WHERE forgetting = id)
+            """SELECT id, at, state, (SELECT count(*) FROM tombstone WHERE forgetting = id), told
                FROM forgetting ORDER BY id DESC"""
         )
-        return [Forgotten(cast(int, row[0]), cast(int, row[1]), State(str(row[2])), cast(int, row[3])) for row in rows]
+        return [
+            Forgotten(cast(int, row[0]), cast(int, row[1]), State(str(row[2])), cast(int, row[3]), _about(row[4]))
+            for row in rows
+        ]
 
     def load(self, number: int) -> Forgotten | None:
         """The forgetting with this number."""
@@ -82,10 +161,15 @@ class Tombstones:
 
     def become(self, number: int, state: State) -> None:
         """A forgetting is in another state now."""
+        self._changed = True
         self._db.run("UPDATE forgetting SET state = ? WHERE id = ?", (state, number))
+        if state is not State.KEPT:
+            shown = "json_remove(told, '$.projects', '$.first', '$.last')"
+            self._db.run(f"UPDATE forgetting SET told = {shown} WHERE id = ?", (number,))
 
     def undo(self, number: int) -> None:
         """Nothing was forgotten. Files of which nothing was left are looked at anew."""
+        self._changed = True
         self._db.run("DELETE FROM tombstone WHERE forgetting = ?", (number,))
         self._db.run("DELETE FROM forgetting WHERE id = ?", (number,))
         self._db.run("DELETE FROM emptied")
@@ -162,3 +246,9 @@ class Tombstones:
             self._db.run("VACUUM")
         row = self._db.one("PRAGMA wal_checkpoint(TRUNCATE)")
         return row is not None and row[0] == 0
+
+
+def _about(told: Value) -> About:
+    found: dict[str, Any] = json.loads(str(told))
+    found |= {name: tuple(map(str, found.get(name, ()))) for name in ("agents", "projects")}
+    return About(**found)

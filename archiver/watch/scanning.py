@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from ..copies.raw import Stat
 from ..formats import FORMATS
-from ..intake.transcripts import Transcript, of_this_user
+from ..intake.transcripts import Transcript, near, of_this_user
 
 State: TypeAlias = Stat | int
 """What is another whenever a transcript changed."""
@@ -32,8 +32,12 @@ class Seen:
 class Scan:
     """Remembers the state of each transcript. What was seen counts as new until it is kept."""
 
-    def __init__(self, find: Callable[[], Iterable[Transcript]] = of_this_user) -> None:
-        self._find = find
+    def __init__(
+        self,
+        find: Callable[[], Iterable[Transcript]] = of_this_user,
+        near: Callable[[Path], Iterable[Transcript]] = near,
+    ) -> None:
+        self._find, self._near = find, near
         self._known: dict[Path, State] = {}
         self._found: dict[Path, Transcript] = {}
 
@@ -43,11 +47,17 @@ class Scan:
         self._known = {path: state for path, state in self._known.items() if path in self._found}
         return self._changed(self._found.values())
 
-    def look_at(self, paths: Collection[Path]) -> list[Seen] | None:
-        """What changed of these files; None when one of them is unknown, so that only a whole look can tell."""
-        if not all(path in self._found for path in paths):
-            return None
-        return self._changed(self._found[path] for path in paths)
+    def look_at(self, paths: Collection[Path]) -> tuple[list[Seen], bool]:
+        """What changed of these files, and is new around those that are unknown; and whether that explains them all.
+
+        Otherwise only a whole look can tell, as where a folder was made: more may have come into it since.
+        """
+        unknown = [path for path in paths if path not in self._found]
+        around = {found.path: found for path in unknown for found in self._near(path)}
+        fresh = {path: found for path, found in around.items() if path not in self._found}
+        self._found |= fresh
+        told = [path for path in paths if path in self._found]
+        return self._changed(self._found[path] for path in {*told, *fresh}), len(told) == len(paths)
 
     def keep(self, seen: Iterable[Seen]) -> None:
         """These were taken up as they were seen."""

@@ -5,7 +5,7 @@ from typing import Final, Protocol
 
 from ...core.errors import LeaseHeld
 from ...core.report import Pass, Sealing
-from ..copies.raw import RawArchive
+from ..copies.raw import RawArchive, Stat
 from ..copies.sealing import Sealer
 from ..intake.ingest import Ingest
 from ..privacy.exclusion import Exclusion
@@ -25,6 +25,10 @@ _RETRY: Final = 60.0
 """Seconds after which files that could not be read are tried again."""
 _THOROUGH: Final = 3600.0
 """Seconds after which every transcript is compared with the archive itself, and not with what is remembered of it."""
+_HEARD: Final = 3.0
+"""Seconds after which a change should have been heard of."""
+_ANEW: Final = 60.0
+"""Seconds until listening may begin anew again, because something was not heard of."""
 _JUMP: Final = 5.0
 """Seconds by which the two clocks may part between two rounds: more means sleep, or that somebody set the clock."""
 _PATIENCE: Final = 0.5
@@ -71,7 +75,9 @@ class Watch:
         self._ingest, self._sealer = Ingest(store, raw, exclusion, mask=mask), Sealer(store, raw)
         self._roots = self._folders = frozenset[Folder]()
         self._failed = list[Seen]()
-        self._next = self._earliest = self._retry = 0.0
+        self._next = self._earliest = self._retry = self._anew = 0.0
+        self._regular = False
+        """Whether the next look is the regular one, before which everything that changes should be heard of."""
         self._thorough = clock.monotonic() + _THOROUGH
         self._apart = clock.wall() - clock.monotonic()
 
@@ -84,7 +90,7 @@ class Watch:
         """Go on by other settings, and look at everything again by them."""
         self._ingest = Ingest(self._store, self._raw, exclusion, mask=mask)
         self._scan.forget()
-        self._next = 0.0
+        self._next, self._regular = 0.0, False
 
     def round(self) -> Pass | None:
         """Wait for a hint for a second at most, and take up what changed; None when nothing did."""
@@ -102,16 +108,22 @@ class Watch:
 
     def _look(self, heard: Heard) -> list[Seen]:
         now = self._clock.monotonic()
-        if heard.lost or self._jumped() or self._scan.roots() != self._roots or now >= self._next:
+        if heard.lost or self._jumped() or self._scan.roots() != self._roots:
             return self._look_everywhere(now)
+        if now >= self._next:
+            unheard = self._regular and not heard.paths and now < min(self._thorough, self._retry)
+            seen = self._look_everywhere(now)
+            if unheard and any(map(self._is_unheard, seen)):
+                self._listen_anew(now)
+            return seen
         if not heard.paths:
             return []
-        known = self._scan.look_at(heard.paths)
-        if known is None and now >= self._earliest:
+        seen, explained = self._scan.look_at(heard.paths)
+        if not explained and now >= self._earliest:
             return self._look_everywhere(now)
-        if known is None:
-            self._next = self._earliest
-        return known or []
+        if not explained and self._earliest < self._next:
+            self._next, self._regular = self._earliest, False
+        return seen
 
     def _look_everywhere(self, now: float) -> list[Seen]:
         if now >= self._thorough:
@@ -123,6 +135,7 @@ class Watch:
         self._roots = self._scan.roots()
         seen = self._scan.look()
         done = self._clock.monotonic()
+        self._regular = True
         self._earliest = done + _HINTED_SHARE * (done - now)
         self._next = done + max(_DEAF if self._events.deaf else SCAN, _SHARE * (done - now))
         folders = self._scan.folders()
@@ -130,8 +143,23 @@ class Watch:
             self._folders = folders
             self._events.follow(folders)
             # What is written before they are listened to is heard by nobody.
-            self._next = done
+            self._next, self._regular = done, False
         return seen
+
+    def _is_unheard(self, seen: Seen) -> bool:
+        """Whether a file changed so long ago that it should have been heard of."""
+        state = seen.state
+        return isinstance(state, Stat) and self._clock.wall() - state.mtime / 1e9 > _HEARD
+
+    def _listen_anew(self, now: float) -> None:
+        """A folder that was made when the system's limit was reached is never listened to, and nothing says so.
+
+        Listening begins again, which says when it cannot; then everything is looked at as where nothing is heard.
+        """
+        if now >= self._anew and not self._events.deaf:
+            self._anew = now + _ANEW
+            self._events.close()
+            self._next, self._regular = now, False
 
     def _jumped(self) -> bool:
         before, self._apart = self._apart, self._clock.wall() - self._clock.monotonic()
@@ -142,7 +170,7 @@ class Watch:
             with self._store.leases.hold(ARCHIVER, _PATIENCE):
                 result = self._ingest.run(each.transcript for each in seen)
         except LeaseHeld:
-            self._next = self._clock.monotonic() + _DEAF
+            self._next, self._regular = self._clock.monotonic() + _DEAF, False
             return None
         self._scan.keep(seen)
         failed = {problem.path for problem in result.problems}

@@ -1,5 +1,6 @@
 """Forgetting as a person asks for it: first a preview, then exactly that; what was said, learned and held together."""
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +15,8 @@ from ...archiver.privacy.exclusion import Exclusion
 from ...archiver.store import ARCHIVER, Source, State, Store
 from ...core import ids
 from ...core.clock import now
-from ...core.forgetting import DoomedCopy, DoomedSession, Outcome, Past, Preview, Wanted
+from ...core.errors import InvalidInput
+from ...core.forgetting import About, DoomedCopy, DoomedSession, Outcome, Past, Preview, Wanted
 from ...core.home import Home
 from ...core.memory import EventKind, HeldMemory, MemoryEvent, MemoryState
 from ...core.progress import Reporter, silent
@@ -27,6 +29,8 @@ from .samples import samples
 
 _PATIENCE: Final = 30.0
 """Seconds to wait for another process that archives."""
+_SOME: Final = 5
+"""How many projects are named to who names none of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +107,20 @@ class Forgetter:
     def forgotten(self) -> list[Past]:
         """Every forgetting, newest first."""
         return [
-            Past(each.id, each.at, each.at + KEPT if each.state is State.KEPT else None, each.marks)
+            Past(
+                each.id,
+                each.at,
+                each.at + KEPT if each.state is State.KEPT else None,
+                each.marks,
+                each.state is not State.ERASING,
+                each.about,
+            )
             for each in self._store.tombstones.all()
         ]
 
     def _plan(self, wanted: Wanted, report: Reporter) -> _Planned:
         selector = Selector(self._store, self._raw)
+        self._check_projects(wanted.projects, selector)
         selected = selector.select(wanted)
         learned: dict[int, list[int]] = {}
         if wanted.only_learned:
@@ -120,6 +132,16 @@ class Forgetter:
         protected = [held for held in memories if (held.golden or held.memory.pinned) and not wanted.force]
         unprotected = [held for held in memories if held not in protected]
         return _Planned(self._preview(wanted, plan, learned, unprotected, protected), plan, learned)
+
+    def _check_projects(self, names: Sequence[str], selector: Selector) -> None:
+        sessions = [(each.project, each.cwd) for each in selector.sessions.values()]
+        held = [(each.memory.namespace.partition(":")[2], each.memory.project) for each in self._store.memories.all()]
+        for name in names:
+            if not any(in_project([name], *place) for place in (*sessions, *held)):
+                most = Counter(project for project, _ in sessions if project).most_common(_SOME)
+                known = ", ".join(project for project, _ in most)
+                hint = f"Archived are: {known}. Give the name, or the folder it lies in." if known else ""
+                raise InvalidInput(f"Nothing of a project called {name} is archived or held", hint=hint)
 
     def _preview(
         self,
@@ -195,7 +217,8 @@ class Forgetter:
                 for key in memories:
                     self._move(key, MemoryState.ARCHIVED, erasure.context(number))
 
-        return self._forgetting.forget(planned.plan, erase=wanted.erase, also=also)
+        besides = About(observations=planned.preview.observations, memories=len(memories))
+        return self._forgetting.forget(planned.plan, erase=wanted.erase, also=also, besides=besides)
 
     def _is_taken(self, held: HeldMemory) -> bool:
         """Whether an active memory claims what one that was put away says, or is kept in its file."""

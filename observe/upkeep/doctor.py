@@ -33,7 +33,7 @@ from ...search import analysis
 from ...search.embedder import DEFAULT_MODEL, load
 from ...search.generation import FORMAT, Generations
 from .. import rules
-from .fsck import FORGOTTEN_TOO, RECOVER
+from .fsck import FROM_COPIES, RECOVER
 from .status import state_of
 
 _LITTLE: Final = 1 << 30
@@ -179,7 +179,7 @@ def _database(patient: Patient) -> Answer:
                 yield Fact("database", f"{_size(patient.home.database.stat().st_size)}, schema {seen}")
     except StoreMissing:
         if any(names(patient.home.archive)):
-            remedy = f"Run `palaver rebuild --from-archive`: what was said comes back, memories do not. {FORGOTTEN_TOO}"
+            remedy = f"Run `palaver rebuild --from-archive`: {FROM_COPIES}"
             yield Finding("database", f"{patient.home.database} is gone, and the copies are there", remedy)
         else:
             yield Finding("database", "nothing is archived yet", "Run `palaver up`.")

@@ -26,13 +26,10 @@ from ...search.generation import Generations
 from ...search.indexer import Indexer
 
 REPAIR: Final = "Run `palaver fsck --repair`."
-FORGOTTEN_TOO: Final = (
-    "What was forgotten comes back as well, and what was erased where an agent still has its file: forget it again."
-)
+FROM_COPIES: Final = "what was said comes back, memories do not, and what was forgotten stays so."
 RECOVER: Final = (
     "End every Palaver, move palaver.db, palaver.db-wal and palaver.db-shm out of the way (keep them), then run "
-    "`palaver rebuild --from-archive`: what was said comes back from the copies, memories do not. "
-    f"{FORGOTTEN_TOO}"
+    f"`palaver rebuild --from-archive`: {FROM_COPIES}"
 )
 _NEXT: Final = "The next `palaver archive` makes them anew."
 _PATIENCE: Final = 30.0
@@ -59,7 +56,7 @@ def fsck(
     except StoreMissing:
         if not any(names(home.archive)):
             raise
-        remedy = f"Run `palaver rebuild --from-archive`: what was said comes back, memories do not. {FORGOTTEN_TOO}"
+        remedy = f"Run `palaver rebuild --from-archive`: {FROM_COPIES}"
         checkup.findings.append(Finding("database", f"{home.database} is gone, and the copies are there", remedy))
         return checkup
     if damage:

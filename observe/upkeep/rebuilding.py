@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from ...archiver.copies.inspection import names
+from ...archiver.copies.inspection import Inspection, names
 from ...archiver.copies.raw import RawArchive
 from ...archiver.copies.recovery import Recovery
 from ...archiver.forget.erasing import Erasing
@@ -78,14 +78,19 @@ def _read_all(
     raw = RawArchive(home.archive)
     oblivion = Oblivion(store, home.key())
     boundaries = Boundaries(home.root, Redactor(home.key()), exclusion, oblivion)
-    again = Pass(problems=Erasing(store, raw).finish())
+    erasing = Erasing(store, raw)
+    erasing.suspect(Inspection(store, raw).strays())
+    again = Pass(problems=erasing.finish())
     with store.transaction():
         store.sources.outdate()
     Rereading(store, raw, boundaries).run(again, _stage(report, "Reading"), float("inf"))
     taken = ingest.run(transcripts, _stage(report, "Archiving"))
     recovered = Recovery(store, raw, boundaries).run(_stage(report, "Recovering"))
-    problems = [*again.problems, *taken.problems, *recovered.problems]
-    return again.reread, recovered.changed, [_finding(problem) for problem in problems]
+    problems = [_finding(problem) for problem in (*again.problems, *taken.problems, *recovered.problems)]
+    if store.tombstones.lost:
+        lost = f"{store.tombstones.lost} times something was forgotten whose marks are damaged: it is back"
+        problems.append(Finding("forgotten", lost, "Forget it again."))
+    return again.reread, recovered.changed, problems
 
 
 def _index(home: Home, store: Store, model: str | None, report: Reporter) -> Rebuilt:

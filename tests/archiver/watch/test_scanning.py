@@ -91,8 +91,9 @@ def test_a_hint_is_followed(projects: Path) -> None:
     os.utime(one, ns=(0, 0))
     os.utime(two, ns=(0, 0))
 
-    assert [each.transcript.path for each in scan.look_at([one]) or []] == [one]
-    assert scan.look_at([one, projects / "other"]) is None
+    seen, explained = scan.look_at([one])
+    assert ([each.transcript.path for each in seen], explained) == ([one], True)
+    assert scan.look_at([one, projects / "other"])[1] is False
 
 
 def test_folders(projects: Path, tmp_path: Path) -> None:

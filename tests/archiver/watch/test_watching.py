@@ -1,5 +1,6 @@
 """Does every line arrive within one scan interval, whatever becomes of the events?"""
 
+import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -42,6 +43,7 @@ class Ears:
     def __init__(self) -> None:
         self.deaf = ""
         self.followed: list[set[Path]] = []
+        self.closed = 0
         self.next = Heard()
 
     def follow(self, folders: Collection[Folder]) -> None:
@@ -52,7 +54,7 @@ class Ears:
         return heard
 
     def close(self) -> None:
-        pass
+        self.closed += 1
 
 
 class World:
@@ -140,6 +142,42 @@ def test_a_new_folder_is_looked_into(world: World) -> None:
     world.ears.next = Heard(frozenset({path.parent}))
 
     assert world.after(0.1) == ["new?"]
+
+
+def test_a_new_file_waits_for_no_look_at_everything(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a look at everything takes seconds, a file in a folder that was made just before is taken up at once."""
+    look = Scan.look
+
+    def slow(self: Scan) -> object:
+        world.times.pass_by(5.0)
+        return look(self)
+
+    monkeypatch.setattr(Scan, "look", slow)
+    world.settle()
+    fresh = world.projects / "fresh"
+    fresh.mkdir()
+    world.ears.next = Heard(frozenset({fresh}))
+    assert world.after(0.1) == []
+    world.ears.next = Heard(frozenset({world.write("new", folder="fresh")}))
+
+    assert world.after(0.3) == ["new?"]
+
+
+def test_what_was_not_heard_of_makes_it_listen_anew(world: World) -> None:
+    """A line that only a regular look found is a sign that not everything is heard: listening begins again."""
+    path = world.write("one")
+    world.settle()
+    world.after(SCAN)
+    assert world.ears.closed == 0
+    world.write("two")
+    os.utime(path, (world.times.day, world.times.day + SCAN - 1))  # its event is on its way
+    assert world.after(SCAN) == ["one?", "two?"]
+    assert world.ears.closed == 0
+
+    world.write("three")
+    os.utime(path, (world.times.day, world.times.day + 1))
+    assert world.after(SCAN) == ["one?", "two?", "three?"]
+    assert world.ears.closed == 1
 
 
 def test_without_any_event(world: World) -> None:

@@ -1,0 +1,111 @@
+"""The register: what was forgotten, in a small file beside the copies, so that forgetting outlives the database.
+
+It says by keyed marks alone what the tables say, and is written whole and at once before a transaction commits. A
+database that is new, or was restored from a backup, takes over what stands in it.
+"""
+
+import base64
+import os
+import struct
+import zlib
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ...core.conversation import Milliseconds
+from ...core.errors import StoreError
+from ..copies.forms import sync_folder
+
+_TITLE: Final = b"palaver-forgotten-1"
+_STATES: Final = ("kept", "erasing", "erased")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One forgetting: its number, when it was decided, its state, and the marks of what it is about."""
+
+    number: int
+    at: Milliseconds
+    state: str
+    marks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """What a register says. `seq` is higher with each write; `damaged` lines could not be read."""
+
+    seq: int = 0
+    entries: tuple[Entry, ...] = ()
+    damaged: int = 0
+
+
+class Register:
+    """One file. Who writes has the write lock of the database."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def seq(self) -> int:
+        """The number of the last write; 0 where nothing was ever written, 1 where that cannot be told."""
+        try:
+            with self._path.open("rb") as file:
+                return _seq(file.readline())
+        except OSError:
+            return 0
+
+    def read(self) -> Registered:
+        """All that can be read."""
+        try:
+            rows = self._path.read_bytes().split(b"\n")[:-1]
+        except OSError:
+            return Registered()
+        told = [_entry(row) for row in rows[1:]]
+        entries = tuple(each for each in told if each is not None)
+        return Registered(_seq(rows[0]) if rows else 0, entries, len(told) - len(entries))
+
+    def write(self, seq: int, entries: Iterable[Entry]) -> None:
+        """Replace what stands there, durably; raises `StoreError`, and what stood there stays."""
+        beside = self._path.with_name(f"{self._path.name}.new")
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(b"%s %d\n" % (_TITLE, seq))
+                file.writelines(map(_row, entries))
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(self._path)
+            sync_folder(self._path.parent)
+        except OSError as error:
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
+            reason = f"{self._path} cannot be written: {error.strerror or error}"
+            raise StoreError(reason, hint="Nothing was changed. Check free space and rights, then try again.") from None
+
+
+def _row(entry: Entry) -> bytes:
+    marks = base64.b64encode(struct.pack(f">{len(entry.marks)}q", *entry.marks))
+    told = b"%d %d %s %s" % (entry.number, entry.at, entry.state.encode(), marks)
+    return b"%08x %s\n" % (zlib.crc32(told), told)
+
+
+def _entry(row: bytes) -> Entry | None:
+    """What a line says; None where it is not what was written."""
+    sum_, _, told = row.partition(b" ")
+    fields = told.split(b" ")
+    try:
+        if int(sum_, 16) != zlib.crc32(told) or len(fields) != 4:
+            return None
+        packed = base64.b64decode(fields[3], validate=True)
+        marks = struct.unpack(f">{len(packed) // 8}q", packed)
+        entry = Entry(int(fields[0]), int(fields[1]), fields[2].decode(), marks)
+    except (ValueError, struct.error):
+        return None
+    return entry if entry.state in _STATES else None
+
+
+def _seq(row: bytes) -> int:
+    title, _, number = row.strip().partition(b" ")
+    return int(number) if title == _TITLE and number.isdigit() else 1
