@@ -23,9 +23,11 @@ _PRESENT_WORDS, _PRESENT_MEANING = 0.25, 0.4
 """From which fraction of words, or which cosine, on a concept counts as present in a conversation. All its words, each
 said once, make a fraction of 0.45 in a window of average length and 0.25 in one three times as long.
 """
-_FLOOR, _MISSING = 0.098, 0.2
-"""The score from which a list is relevant, and what a query whose words stand nowhere is short of: chosen on the tuning
-half of the questions about coding sessions, where no answer among the first five is lost (bench/RESULTS.md).
+_FLOOR, _BRIEF = 0.075, 0.12
+"""The score from which a list is relevant, and how much more a brief query needs: who types three words has them from
+what they look for, of a whole sentence most words may be others. Chosen on the tuning half of the questions about
+coding sessions, where no answer among the first five is lost (bench/RESULTS.md). Words that all stand together are
+relevant, whatever the score.
 """
 _EMBED_ANEW = "Run `palaver archive` to embed everything anew."
 
@@ -85,7 +87,9 @@ class Engine:
         events = gather(matches, nears)
         both = mode is Mode.BOTH and self.unavailable is None
         best = events[0].score if events else 0.0
-        return Found(events, wording, relevant=not both or best >= _FLOOR + _MISSING * wording.absent)
+        together = wording.complete and matches.fraction.max(initial=0.0) >= _PRESENT_WORDS
+        relevant = not both or together or best >= _FLOOR + _BRIEF * wording.brevity
+        return Found(events, wording, relevant)
 
     def newest(self, filters: Filters) -> Iterator[tuple[int, int]]:
         """All events that satisfy the filters as (instant, event), newest first, undated ones last; looked up as far as

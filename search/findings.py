@@ -37,12 +37,13 @@ class TextMatch(NamedTuple):
     ordinal: int
     start_line: int
     end_line: int
+    in_code: bool
     fraction: float
 
 
 @dataclass(frozen=True, eq=False)
 class Matches:
-    """Matching entries. `numbers` are the columns of `TextMatch` but the last, shape (6, n)."""
+    """Matching entries. `numbers` are the columns of `TextMatch` but the last, shape (7, n)."""
 
     numbers: Numbers
     fraction: Fractions
@@ -50,7 +51,7 @@ class Matches:
     @classmethod
     def none(cls) -> "Matches":
         """Nothing found."""
-        return cls(np.empty((6, 0), dtype=np.int64), np.empty(0))
+        return cls(np.empty((7, 0), dtype=np.int64), np.empty(0))
 
     @property
     def key(self) -> Numbers:
@@ -67,6 +68,11 @@ class Matches:
         """One number for source and ordinal: exchanges that follow each other in one source differ by 1."""
         return (self.numbers[2, :] << 32) + self.numbers[3, :]
 
+    @property
+    def in_code(self) -> npt.NDArray[np.bool_]:
+        """Which of these are code."""
+        return self.numbers[6, :] != 0
+
     @cached_property
     def best_of(self) -> dict[int, float]:
         """The best fraction of each item."""
@@ -76,8 +82,9 @@ class Matches:
         return len(self.fraction)
 
     def __getitem__(self, row: int) -> TextMatch:
-        key, event, source, ordinal, start_line, end_line = self.numbers[:, row].tolist()
-        return TextMatch(key, event, source, ordinal, start_line, end_line, float(self.fraction[row]))
+        key, event, source, ordinal, start_line, end_line, in_code = self.numbers[:, row].tolist()
+        fraction = float(self.fraction[row])
+        return TextMatch(key, event, source, ordinal, start_line, end_line, bool(in_code), fraction)
 
     def __iter__(self) -> Iterator[TextMatch]:
         return map(self.__getitem__, range(len(self)))

@@ -5,21 +5,40 @@ most, meaning as cosines; both are absolute, so no engine is stretched to look s
 words that stand somewhere is decided by them; a paraphrase, whose words are nowhere, is decided by the vectors. What a
 person asked is the best key to what they half remember, so prompts count apart from everything else that was said.
 What was said just before and after counts a little: work on one thing goes on from one exchange to the next.
+
+Words count more than in proportion, because a few of a question's words stand anywhere by chance and most of them
+together do not: the fraction to the power of 1.5. In code, where common words are keywords and names, to that of 3.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ..core.disclosure import Part
 from .documents import PROMPT
 from .findings import Fractions, Matches, Nears, Numbers, TextMatch, distinct
 
-WORDS, WORDS_AROUND, PROMPTS, MEANING, MEANING_AROUND = 1.0, 0.2, 0.4, 0.4, 0.1
-"""Weights, chosen on the development sets; the table that supports them is in bench/RESULTS.md."""
-_ALL = WORDS + WORDS_AROUND + PROMPTS + MEANING + MEANING_AROUND
-_SHARES = tuple(weight / _ALL for weight in (WORDS, WORDS_AROUND, PROMPTS, MEANING, MEANING_AROUND))
+
+class Weights(NamedTuple):
+    """What each part of a score counts. Chosen on the tuning halves of the development sets; what each adds is in
+    bench/RESULTS.md, under "Ablation".
+    """
+
+    words: float = 1.0
+    words_around: float = 0.2
+    prompts: float = 0.2
+    meaning: float = 0.3
+    meaning_around: float = 0.07
+
+    def shares(self) -> tuple[float, ...]:
+        """The weights, so that a score is at most 1."""
+        return tuple(weight / sum(self) for weight in self)
+
+
+_SHARES = Weights().shares()
 NAMES = ("words", "words around", "prompt", "meaning", "meaning around")
 """What the parts of a score are called, in the order in which they are added up."""
 
@@ -45,13 +64,14 @@ class Event:
     """The row of the best match; -1 where no word was found."""
     _matches: Matches
     _nears: Nears
+    _shares: tuple[float, ...]
     _concepts: tuple[Part, ...] = ()
     """What each of several concepts adds to the score, where several were asked for."""
 
     @classmethod
     def unranked(cls, key: int) -> "Event":
         """An event that no words were looked for in."""
-        return cls(key, 0.0, 0.0, 0.0, 0.0, None, 0.0, -1, Matches.none(), Nears.none())
+        return cls(key, 0.0, 0.0, 0.0, 0.0, None, 0.0, -1, Matches.none(), Nears.none(), _SHARES)
 
     @property
     def best_match(self) -> TextMatch | None:
@@ -63,9 +83,12 @@ class Event:
         """What the score is made of: the points, added one after the other, are the score, to the last bit."""
         if self._concepts:
             return self._concepts
-        values = (self.words, self.words_around, max(0.0, self.prompt), self.meaning, self.meaning_around)
-        rows = zip(NAMES, values, _SHARES, strict=True)
-        return tuple(Part(name, value, share * value) for name, value, share in rows)
+        in_code = self._best >= 0 and bool(self._matches.in_code[self._best])
+        said = np.array([self.words, self.words_around])
+        meant = [max(0.0, self.prompt), self.meaning, self.meaning_around]
+        values, counted = [*said.tolist(), *meant], [*_counted(said, in_code).tolist(), *meant]
+        rows = zip(NAMES, values, counted, self._shares, strict=True)
+        return tuple(Part(name, value, share * counts) for name, value, counts, share in rows)
 
     @property
     def meaning(self) -> float:
@@ -90,8 +113,9 @@ def joined(concepts: Sequence[str], events: Sequence[Event]) -> Event:
     return replace(best, score=sum(part.points for part in parts), _concepts=parts)
 
 
-def gather(matches: Matches, nears: Nears) -> list[Event]:
+def gather(matches: Matches, nears: Nears, weights: Weights | None = None) -> list[Event]:
     """Everything both engines found, by event, best first; equal scores in order of key."""
+    shares = weights.shares() if weights else _SHARES
     keys, _ = distinct(np.concatenate([matches.event, nears.event]))
     best = _best_matches(keys, matches)
     found = best >= 0
@@ -105,18 +129,26 @@ def gather(matches: Matches, nears: Nears) -> list[Event]:
     words_around[found] = _around(places, words[found])
     meaning_around[found] = _around(places, meaning[found])
     score = np.zeros(len(keys))
-    for share, found_of in zip(
-        _SHARES, (words, words_around, np.maximum(prompt, 0), meaning, meaning_around), strict=True
-    ):
-        score += share * found_of
+    in_code = np.zeros(len(keys), dtype=bool)
+    in_code[found] = matches.in_code[best[found]]
+    counted = (_counted(words, in_code), _counted(words_around, in_code))
+    for share, counts in zip(shares, (*counted, np.maximum(prompt, 0), meaning, meaning_around), strict=True):
+        score += share * counts
     order = np.lexsort((keys, -score))
     columns = (keys, score, words, words_around, prompt, similarity, meaning_around, best)
     return [
-        Event(key, total, said, beside, asked, cosine if cosine >= -1 else None, meant_beside, row, matches, nears)
+        Event(
+            key, total, said, beside, asked, cosine if cosine >= -1 else None, meant_beside, row, matches, nears, shares
+        )
         for key, total, said, beside, asked, cosine, meant_beside, row in zip(
             *(column[order].tolist() for column in columns), strict=True
         )
     ]
+
+
+def _counted(fractions: Fractions, in_code: npt.NDArray[np.bool_] | bool) -> Fractions:
+    """What fractions of words count. Roots and products are exact, so that parts told later add up to the score."""
+    return np.where(in_code, fractions * fractions * fractions, fractions * np.sqrt(fractions))
 
 
 def _best_matches(keys: Numbers, matches: Matches) -> Numbers:

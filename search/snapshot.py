@@ -22,7 +22,7 @@ from .generation import Generation, Generations
 from .segment import ALL_VOICES, Array, Flags, Voices
 from .text_index import TextIndex
 from .vector_index import VectorIndex
-from .wording import Wording
+from .wording import Wording, brevity
 
 _FLAGGED = 64
 """How many filters are remembered with what satisfies them: a byte for every item each."""
@@ -31,7 +31,7 @@ _FLAGGED = 64
 _FEW = 5
 """Words that stand in fewer entries than this, all together, find little."""
 _TELLING = 1_000
-"""Entries of an archive that is large enough for a missing word to tell something."""
+"""Entries of an archive that is large enough for what is missing in it to tell something."""
 
 
 class Snapshot:
@@ -73,8 +73,8 @@ class Snapshot:
         few = sum(having.values()) < _FEW and not wording.beginnings
         respelled = tuple(term for term in absent if few and term.isalpha() and self.spelled_like(term, 1))
         weight = min(1.0, sum(map(len, indexes)) / _TELLING)
-        share = weight * (len(absent) - len(respelled)) / len(having) if having else 0.0
-        return replace(wording, respelled=respelled, absent=share)
+        complete = len(absent) == len(respelled)
+        return replace(wording, respelled=respelled, complete=complete, brevity=weight * brevity(len(having)))
 
     def newest(self, filters: Filters, limit: int) -> tuple[list[tuple[int, int]], bool]:
         """Events that satisfy the filters as (instant, event), each once, newest first, undated ones last; and whether

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self, cast
 import tantivy
 
 from ..core.disclosure import Filters, Role
+from ..core.document import ChunkKind
 from ..core.errors import IndexUnwritable
 from . import glob
 from .analysis import PROSE, analyzer, expand, label, path_label, spaced, stems
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from .findings import Matches, Numbers
 
 _HEAP = 32_000_000
-_NUMBERS = ("key", "event", "source", "ordinal", "start_line", "end_line")
+_NUMBERS = ("key", "event", "source", "ordinal", "start_line", "end_line", "in_code")
 _BODY = "body"
 _DIGEST = "digest"
 _EVERY = "every"
@@ -68,6 +69,11 @@ class TextEntry:
     origins: tuple[str, ...] = ()
     said: tuple[tuple[str, str], ...] = ()
     """Who said what of the body, for those that can be filtered by."""
+
+    @property
+    def in_code(self) -> int:
+        """1 for a unit of code, 0 for what was said or written."""
+        return int(self.kind == ChunkKind.CODE)
 
     @property
     def digest(self) -> int:

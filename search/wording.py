@@ -1,5 +1,6 @@
 """What a person typed, taken apart: words, quoted phrases, beginnings of words. It is never parsed as a language."""
 
+import math
 import re
 from dataclasses import dataclass, replace
 
@@ -9,20 +10,30 @@ _NAME = re.compile(r"(?=\S*\w[^\w\s]+\w|\S*\w_\w)\S+")
 """A path, an error code, a version, an id: one piece without spaces in which signs hold words together."""
 
 
+_FEW_TERMS, _MANY_TERMS = 4, 12
+
+
+def brevity(terms: int) -> float:
+    """How much shorter than a dozen terms a query is: 0 to 1.1."""
+    return math.log(_MANY_TERMS / min(max(terms, _FEW_TERMS), _MANY_TERMS))
+
+
 @dataclass(frozen=True, slots=True)
 class Wording:
     """`text` are all words. Each of `phrases` must stand as it is; `beginnings` find every word that begins so.
 
     Where phrases stand nowhere they are only words: that, and which words stand nowhere, is known to the archive alone
-    (`Snapshot.settled`). `respelled` are terms that stand nowhere and are looked for in other spellings; `absent` is
-    the share of the terms that stand nowhere, 0 to 1.
+    (`Snapshot.settled`). `respelled` are terms that stand nowhere and are looked for in other spellings; `complete` is
+    whether no other term stands nowhere. `brevity` is 0 for a dozen terms and grows to 1.1 for four or fewer; in a
+    small archive less.
     """
 
     text: str
     phrases: tuple[str, ...] = ()
     beginnings: tuple[str, ...] = ()
     respelled: tuple[str, ...] = ()
-    absent: float = 0.0
+    complete: bool = False
+    brevity: float = 0.0
 
     @classmethod
     def of(cls, typed: str) -> "Wording":

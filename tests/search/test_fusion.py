@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from palaver.search import fusion
 from palaver.search.findings import Matches, Near, Nears, TextMatch
-from palaver.search.fusion import MEANING, MEANING_AROUND, PROMPTS, WORDS, WORDS_AROUND, Event
+from palaver.search.fusion import Event, Weights
 
 
 def gather(matches: Sequence[TextMatch], nears: Sequence[Near]) -> list[Event]:
-    numbers = np.array([match[:6] for match in matches], dtype=np.int64).reshape(-1, 6).T
+    numbers = np.array([match[:7] for match in matches], dtype=np.int64).reshape(-1, 7).T
     rows = np.array([near[:3] for near in nears], dtype=np.int64).reshape(-1, 3).T
     return fusion.gather(
         Matches(numbers, np.array([match.fraction for match in matches])),
@@ -23,7 +23,7 @@ def gather(matches: Sequence[TextMatch], nears: Sequence[Near]) -> list[Event]:
 
 
 def text_match(event: int, own: bool, fraction: float) -> TextMatch:
-    return TextMatch(event if own else event + 100, event, 1, event, 1, 2, fraction)
+    return TextMatch(event if own else event + 100, event, 1, event, 1, 2, False, fraction)
 
 
 def vector(event: int, own: bool, part: int, cosine: float) -> Near:
@@ -43,12 +43,14 @@ vectors = st.lists(
 
 def match(event: int, fraction: float, *, item: int | None = None, ordinal: int | None = None) -> TextMatch:
     own, place = event if item is None else item, event if ordinal is None else ordinal
-    return TextMatch(own, event, 1, place, 1, 2, fraction)
+    return TextMatch(own, event, 1, place, 1, 2, False, fraction)
 
 
 @given(texts, vectors)
 def test_a_score_is_the_sum_of_its_parts(matches: list[TextMatch], nears: list[Near]) -> None:
-    """The score is the weighted sum of words, neighbours, prompt and meaning, from 0 to 1, and orders the list."""
+    """The score is the weighted sum of words, neighbours, prompt and meaning, from 0 to 1, and orders the list; words
+    count more than in proportion.
+    """
     found = gather(matches, nears)
 
     for event in found:
@@ -60,15 +62,16 @@ def test_a_score_is_the_sum_of_its_parts(matches: list[TextMatch], nears: list[N
         worded = {one.event for one in matches}
         near_by = worded.intersection((event.key - 1, event.key + 1)) if event.key in worded else set[int]()
         meant = [near.similarity for near in nears if near.event in near_by]
+        weights = Weights()
         parts = (
-            WORDS * words,
-            WORDS_AROUND * around,
-            PROMPTS * max(0.0, prompt),
-            MEANING * max(0.0, max(cosines, default=0.0)),
-            MEANING_AROUND * max(0.0, max(meant, default=0.0)),
+            weights.words * words**1.5,
+            weights.words_around * around**1.5,
+            weights.prompts * max(0.0, prompt),
+            weights.meaning * max(0.0, max(cosines, default=0.0)),
+            weights.meaning_around * max(0.0, max(meant, default=0.0)),
         )
-        weights = WORDS + WORDS_AROUND + PROMPTS + MEANING + MEANING_AROUND
-        assert event.score == pytest.approx(sum(parts) / weights)
+        assert event.score == pytest.approx(sum(parts) / sum(weights))
+        assert sum(part.points for part in event.parts) == event.score
         assert 0 <= event.score <= 1
         assert event.similarity == max(cosines, default=None)
     assert {event.key for event in found} == {*(one.event for one in matches), *(near.event for near in nears)}
@@ -88,7 +91,7 @@ def test_the_order_of_input_does_not_matter(matches: list[TextMatch], nears: lis
 @pytest.mark.parametrize("order", [*permutations([3, 1, 2])])
 def test_equal_scores_come_in_order_of_key(order: tuple[int, ...]) -> None:
     """Ties are broken the same way every time."""
-    events = gather([TextMatch(key, key, key, 0, 1, 2, 0.5) for key in order], [])
+    events = gather([TextMatch(key, key, key, 0, 1, 2, False, 0.5) for key in order], [])
 
     assert [event.key for event in events] == [1, 2, 3]
 
@@ -96,10 +99,29 @@ def test_equal_scores_come_in_order_of_key(order: tuple[int, ...]) -> None:
 def test_neighbours_help_across_an_exchange_without_words() -> None:
     """What stands just before or after counts, what is further away or in another source does not."""
     before, after, far = match(1, 0.8), match(2, 0.2), match(4, 0.9)
-    elsewhere = TextMatch(9, 9, 2, 3, 1, 2, 0.7)
+    elsewhere = TextMatch(9, 9, 2, 3, 1, 2, False, 0.7)
     around = {event.key: event.words_around for event in gather([before, after, far, elsewhere], [])}
 
     assert around == {1: 0.2, 2: 0.8, 4: 0.0, 9: 0.0}
+
+
+def test_some_of_the_words_count_less_in_code() -> None:
+    """Where all words stand code counts like anything else; where a few of them do, much less."""
+    prose, code = (TextMatch(key, key, 0, 0, 1, 2, key == 2, 0.25) for key in (1, 2))
+    [told, _], [whole] = gather([prose, code], []), gather([code._replace(fraction=1.0)], [])
+
+    assert [event.key for event in gather([prose, code], [])] == [1, 2]
+    assert told.score == pytest.approx(8 * gather([code], [])[0].score)
+    assert whole.score == gather([prose._replace(fraction=1.0)], [])[0].score
+    assert whole.parts[0].points == whole.score
+
+
+def test_weights_can_be_taken_away() -> None:
+    """What is ranked without a part ranks by the others alone, and says so."""
+    [event] = fusion.gather(Matches.none(), Nears(np.array([[1], [1], [0]]), np.array([0.5])), Weights(prompts=0.0))
+
+    assert event.score == sum(part.points for part in event.parts)
+    assert dict(zip(fusion.NAMES, (part.points for part in event.parts), strict=True))["prompt"] == 0
 
 
 def test_what_points_away_counts_nothing() -> None:
@@ -124,7 +146,7 @@ def test_an_item_is_measured_by_what_is_its_own() -> None:
 
 def test_the_first_of_equal_matches_stands_for_an_event() -> None:
     """Where two entries match alike, the one that the text engine put first says where the words are."""
-    first, second = TextMatch(7, 7, 1, 0, 5, 6, 0.5), TextMatch(7, 7, 1, 0, 1, 2, 0.5)
+    first, second = TextMatch(7, 7, 1, 0, 5, 6, False, 0.5), TextMatch(7, 7, 1, 0, 1, 2, False, 0.5)
 
     assert [event.best_match for event in gather([first, second, match(7, 0.1)], [])] == [first]
 

@@ -13,6 +13,7 @@ from palaver.core.errors import InvalidInput
 from palaver.search import engine
 from palaver.search.engine import _DEPTH  # pyright: ignore[reportPrivateUsage]
 from palaver.search.hits import Hits
+from palaver.search.wording import brevity
 
 from .history import NO_FILTERS, History, Said, keys, learned
 
@@ -86,6 +87,7 @@ def test_a_page_whose_end_is_gone_is_stale(told: History) -> None:
 def test_nothing_relevant_is_said(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """Below the floor there are no hits, but the nearest are named, and can be asked for."""
     monkeypatch.setattr(engine, "_FLOOR", 0.9)
+    monkeypatch.setattr(engine, "_PRESENT_WORDS", 1.1)
     hits = Hits(told.store, told.engine())
     nothing, everything = hits.search(Query(("kettle",))), hits.search(Query(("kettle",), weak=True))
 
@@ -93,6 +95,19 @@ def test_nothing_relevant_is_said(told: History, monkeypatch: pytest.MonkeyPatch
     assert nothing.why is not None
     assert [hit.id for hit in nothing.why.weak] == [hit.id for hit in everything.hits[:3]]
     assert everything.why is None
+
+
+def test_words_that_stand_together_are_relevant(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the score, what has all the words is shown; with a word that stands nowhere the score decides."""
+    monkeypatch.setattr(engine, "_FLOOR", 0.9)
+
+    assert told.search("kettle").hits
+    assert not told.search("kettle zzyzx qwrtp").hits
+
+
+def test_a_brief_query_needs_a_better_score() -> None:
+    """Who types few words wants them all; from a dozen words on, and in a small archive, nothing is added."""
+    assert [round(brevity(terms), 2) for terms in (1, 4, 6, 12, 40)] == [1.1, 1.1, 0.69, 0.0, 0.0]
 
 
 def test_zero_hits_explain_themselves(told: History) -> None:
