@@ -23,7 +23,7 @@ def keep(
     confirmed: dict[int, tuple[Evidence, ...]] = {}
     for observation in dict.fromkeys(observations):
         name = mark(observation, session.project)
-        known = store.confirmations.candidates(name, stored.key)
+        known = store.confirmations.candidates(name, observation.title, stored.key)
         twin = next((each.key for each in known if same(each.observation, observation)), None)
         if twin is None:
             fresh.append(observation)

@@ -10,6 +10,9 @@ from ...core.observation import Evidence
 from .database import Database
 from .observations import COLUMNS, FROM, StoredObservation, stored_of
 
+CANDIDATES = 100
+"""Observations of equal values that a new one is compared with."""
+
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
@@ -28,11 +31,15 @@ class Confirmations:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def candidates(self, mark: str, before: int) -> list[StoredObservation]:
-        """The observations with this mark of exchanges before this one, first wording first."""
+    def candidates(self, mark: str, title: str, before: int) -> list[StoredObservation]:
+        """The observations with this mark of exchanges before this one, those with this title first, then by age.
+
+        At most `CANDIDATES`, so that what is learned costs the same however much is known.
+        """
         rows = self._db.rows(
-            f"SELECT {COLUMNS} {FROM} WHERE o.mark = ? AND o.mark != '' AND o.exchange < ? ORDER BY o.exchange, i.key",
-            (mark, before),
+            f"""SELECT {COLUMNS} {FROM} WHERE o.mark = ? AND o.mark != '' AND o.exchange < ?
+                ORDER BY o.title != ?, o.exchange, i.key LIMIT ?""",
+            (mark, before, title, CANDIDATES),
         )
         return [stored_of(row) for row in rows]
 

@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.store import StoredObservation
+from palaver.archiver.store.confirmations import CANDIDATES
 from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.observe import rules
 from palaver.observe.learned import keep, summarise
+from palaver.observe.sameness import mark
 from palaver.observe.stage import observe_pending
 
 from ..search.history import History, Said
@@ -60,6 +62,42 @@ def test_another_value_is_kept_beside_it(told: History) -> None:
     observe_pending(told.store, silent)
 
     assert len(told.store.observations.of_exchange(one)) == len(told.store.observations.of_exchange(two)) == 1
+
+
+LONG = "From now on write the release notes in short sentences for people who run the shop and never saw the code of it"
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (2, 0, 1)])
+def test_near_repetitions_confirm_whatever_came_first(told: History, order: tuple[int, int, int]) -> None:
+    """What is said with some plain words more or fewer is held once, in the wording that came first."""
+    friendly = LONG.replace("short", "short friendly")
+    wordings = (LONG, friendly, friendly.replace("the code", "the source code"))
+    keys = [told.say(str(number), Said(f"{wordings[number]}."), project="shop")[0] for number in order]
+    observe_pending(told.store, silent)
+
+    held = [each for key in keys for each in told.store.observations.of_exchange(key)]
+    assert [each.observation.facts for each in held] == [(f"{wordings[order[0]]}.",)]
+    assert len(told.store.confirmations.of_observations([held[0].key])[held[0].key]) == 2
+
+
+def test_what_is_compared_does_not_grow(told: History) -> None:
+    """However many things are known, a new one is compared with a bounded number, the same title first."""
+    names = [
+        f"{first}{second}"
+        for first in "bcdfghjklmnprst"
+        for second in ("ark", "ill", "ond", "ump", "est", "oam", "ish", "ent")
+    ]
+    keys = [told.say(name, Said(f"From now on always greet the {name} first."), project="shop")[0] for name in names]
+    observe_pending(told.store, silent)
+    again = told.say("again", Said(f"From now on always greet the {names[-1]} first."), project="shop")[0]
+    observe_pending(told.store, silent)
+
+    last = told.store.observations.of_exchange(keys[-1])[0]
+    name = mark(last.observation, "shop")
+    known = told.store.confirmations.candidates(name, last.observation.title, again)
+    assert len(known) == CANDIDATES < len(names)
+    assert known[0].key == last.key
+    assert told.store.observations.of_exchange(again) == []
 
 
 def test_replaying_changes_nothing(told: History, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,10 +30,16 @@ def repeats(first: Observation, second: Observation, projects: tuple[str, str] =
         (noted("Always run the linter"), noted("always run the linters")),
         (noted("Import in batches", LONG), noted("Import in batches", LONG + " afterwards")),
         (noted("Keep it", narrative="Asked on Monday"), noted("Keep it", narrative="Asked on Monday")),
+        (noted("Please just use the tabs in templates"), noted("Use tabs in templates")),
+        (noted("Import in steady batches", LONG), noted("Import in batches", LONG)),
+        (
+            noted("Import", "Prices are in cents", "Rows are checked"),
+            noted("Import", "Rows are checked", "Prices are in cents"),
+        ),
     ],
 )
 def test_the_same_in_other_grammar_is_a_repetition(first: Observation, second: Observation) -> None:
-    """Punctuation, endings and a small addition to something long make nothing new."""
+    """Punctuation, endings, fillers, the order of facts and a small addition to something long make nothing new."""
     assert repeats(first, second)
     assert repeats(second, first)
 
@@ -52,10 +58,20 @@ def test_the_same_in_other_grammar_is_a_repetition(first: Observation, second: O
         (noted("Import", LONG), noted("Import", LONG, "Prices are in cents")),
         (noted("Bump it", files_modified=("a.toml",)), noted("Bump it", files_modified=("b.toml",))),
         (noted("Use tabs", origin="human"), noted("Use tabs", origin="assistant")),
+        (noted("Turn the cache on in tests"), noted("Turn the cache off in tests")),
+        (noted("The cache was removed"), noted("The cache was renamed")),
+        (noted("Use tabs only in templates"), noted("Use tabs also in templates")),
+        (noted("All tests must pass"), noted("Some tests may pass")),
+        (noted("Deploy", "Copy staging over production"), noted("Deploy", "Copy production over staging")),
+        (noted("Sort", "The list is sorted by a > b"), noted("Sort", "The list is sorted by a < b")),
+        (noted("Import", LONG), noted("Import", LONG + " without Ana")),
+        (noted("Import", LONG), noted("Import", LONG.replace("broken", "red broken"))),
+        (noted("Import", LONG), noted("Import", LONG.replace("writes", "never writes"))),
+        (noted("Import", LONG), noted("Import", LONG.replace("every row", "only every row"))),
     ],
 )
 def test_another_value_is_never_a_repetition(first: Observation, second: Observation) -> None:
-    """A changed number, name, colour, file or negation is something else, and so is somebody else's word."""
+    """A changed number, name, colour, file, sign, place or negation is something else, and so is another's word."""
     assert not repeats(first, second)
     assert not repeats(second, first)
 
@@ -63,6 +79,51 @@ def test_another_value_is_never_a_repetition(first: Observation, second: Observa
 def test_another_project_is_another_place() -> None:
     """What holds in one project is not said of another."""
     assert not repeats(noted("Use tabs"), noted("Use tabs"), ("shop", "blog"))
+
+
+PLAIN = st.sampled_from("cart invoice header customer parser footer ledger basket ticket report".split())
+PROSE = st.lists(PLAIN, min_size=14, max_size=24)
+VALUES = st.sampled_from(
+    ["7", "3.5%", "Ana", "`retry_once`", "src/cart.py", "red", "not", "off", "GmbH", "tabs", "Python", "--all"]
+)
+
+
+def prose(words: list[str]) -> Observation:
+    return noted("Import of customers", " ".join(words))
+
+
+@given(PROSE, VALUES, VALUES, st.data())
+def test_one_value_for_another_is_never_a_repetition(words: list[str], old: str, new: str, data: st.DataObject) -> None:
+    """Whatever is said, and wherever the value stands: another number, name, colour or negation is something else."""
+    place = data.draw(st.integers(1, len(words)))
+    first, second = (prose([*words[:place], value, *words[place:]]) for value in (old, new))
+
+    assert repeats(first, second) is (old == new)
+    assert not repeats(first, prose(words))
+    assert not repeats(prose(words), first)
+
+
+@given(PROSE, PLAIN, st.data())
+def test_another_word_or_order_is_never_a_repetition(words: list[str], other: str, data: st.DataObject) -> None:
+    """A word in the place of another, or two that changed places, say something else."""
+    place = data.draw(st.integers(0, len(words) - 2))
+    swapped = [*words[:place], words[place + 1], words[place], *words[place + 2 :]]
+    replaced = [*words[:place], other, *words[place + 1 :]]
+
+    assert repeats(prose(words), prose(swapped)) is (swapped == words)
+    assert repeats(prose(words), prose(replaced)) is (replaced == words)
+
+
+@given(PROSE, st.lists(st.tuples(st.integers(0, 24), PLAIN), max_size=3))
+def test_a_few_plain_words_more_are_a_repetition_both_ways(words: list[str], more: list[tuple[int, str]]) -> None:
+    """Up to a fifth of plain words more make nothing new, whichever of both came first."""
+    longer = list(words)
+    for place, word in more:
+        longer.insert(place, word)
+    few = len(more) <= 0.2 * (len(longer) + 3)
+
+    assert repeats(prose(words), prose(longer)) is few
+    assert repeats(prose(longer), prose(words)) is few
 
 
 @given(st.text(max_size=80), st.lists(st.text(max_size=80), max_size=3))
