@@ -1,6 +1,7 @@
 """Memories: what is held to be true, item by item."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TypeAlias, cast
 
 import orjson
@@ -141,8 +142,13 @@ class Memories:
 
     def count(self, wanted: MemoryFilter) -> int:
         """How many memories satisfy a filter."""
-        where, values = _where(wanted)
-        return self._db.number(f"SELECT count(*) FROM memory WHERE {where}", values)
+        where, values = _where(replace(wanted, valid_at=None))
+        every = f"SELECT count(*) FROM memory WHERE {where}"
+        if (at := wanted.valid_at) is None:
+            return self._db.number(every, values)
+        termed = "memory INDEXED BY memory_term WHERE (valid_until IS NOT NULL OR valid_from IS NOT NULL)"
+        invalid = f"SELECT count(*) FROM {termed} AND (valid_until <= ? OR valid_from > ?) AND {where}"
+        return self._db.number(f"SELECT ({every}) - ({invalid})", (*values, at, at, *values))
 
     def count_by(self, column: str, wanted: MemoryFilter) -> dict[str, int]:
         """How many there are of each `namespace`, `type`, `level`, `project` or `state`, most first."""

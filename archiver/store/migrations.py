@@ -320,6 +320,21 @@ ALTER TABLE memory ADD COLUMN rules TEXT NOT NULL DEFAULT '';
 CREATE INDEX memory_rules ON memory (rules);
 """
 
+# When each copy was last compared with what was archived, and what was wrong with it then.
+_INSPECTIONS: Final = """
+CREATE TABLE inspection (
+    source INTEGER PRIMARY KEY REFERENCES source ON DELETE CASCADE,
+    at INTEGER NOT NULL,
+    fault TEXT NOT NULL
+);
+"""
+
+# Few memories have a term, so those that are not valid now are counted apart from all the others.
+_MEMORY_TERMS: Final = """
+CREATE INDEX memory_term ON memory (state, valid_until, valid_from)
+    WHERE valid_until IS NOT NULL OR valid_from IS NOT NULL;
+"""
+
 MIGRATIONS: Final = (
     ARCHIVE_AND_OBSERVATIONS,
     _JOBS_AND_LEDGER,
@@ -339,4 +354,6 @@ MIGRATIONS: Final = (
     _LOST_WITH_ITS_TWIN,
     _REGISTER,
     _MEMORY_RULES,
+    _INSPECTIONS,
+    _MEMORY_TERMS,
 )

@@ -1,0 +1,40 @@
+"""Counting memories: the same as listing them, whatever is asked for and whichever have a term."""
+
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from palaver.archiver.store import Store
+from palaver.core.memory import Memory, MemoryState
+from palaver.core.memory_filter import MemoryFilter
+
+TERMS = st.none() | st.integers(0, 5)
+HELD = st.tuples(st.sampled_from(["a", "b"]), TERMS, TERMS)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    st.lists(HELD, max_size=12),
+    st.sampled_from([(), ("project:a",)]),
+    st.sampled_from([(MemoryState.ACTIVE,), tuple(MemoryState), ()]),
+    st.none() | st.integers(0, 6),
+)
+def test_a_count_is_the_length_of_the_list(
+    tmp_path: Path,
+    held: list[tuple[str, int | None, int | None]],
+    namespaces: tuple[str, ...],
+    states: tuple[MemoryState, ...],
+    at: int | None,
+) -> None:
+    """With any filter, at any instant."""
+    path = tmp_path / "palaver.db"
+    path.unlink(missing_ok=True)
+    with Store.create(path) as store:
+        with store.transaction():
+            for number, (name, begins, ends) in enumerate(held):
+                memory = Memory(f"{number}", namespace=f"project:{name}", valid_from=begins, valid_until=ends)
+                store.memories.insert(memory, number)
+        wanted = MemoryFilter(namespaces=namespaces, states=states, valid_at=at)
+
+        assert store.memories.count(wanted) == len(store.memories.select(wanted))
