@@ -42,6 +42,18 @@ class Sealing:
     problems: list[SourceUnreadable] = field(default_factory=list[SourceUnreadable])
 
 
+@dataclass(slots=True)
+class Swept:
+    """Copies that were compared with what was archived; the damaged ones that were repaired, those that were not, and
+    how many wait for the next sweep.
+    """
+
+    compared: int = 0
+    repaired: int = 0
+    damaged: int = 0
+    waiting: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Original:
     """A file of an agent as it was given back: its archive path, where it was written, its bytes, their SHA-256."""
@@ -110,7 +122,8 @@ class Status:
     index does not hold yet (they are searched all the same); `index` says in words how it is. `unaccounted` names the
     copies of which that is not true, with their lines and how many are accounted for. `problems` are files that could
     not be read at the last attempt, and why. `refused` facts were not kept, because no line bears them out. `watcher`
-    is the background archiver where one runs; `stages` tell when each part of the work last succeeded.
+    is the background archiver where one runs; `stages` tell when each part of the work last succeeded. `compared`
+    copies were held against what was archived, each at `compared_since` or later; the `damaged` ones with why.
     """
 
     home: Path
@@ -133,6 +146,9 @@ class Status:
     refused: int = 0
     watcher: Holder | None = None
     stages: list[StageState] = field(default_factory=list[StageState])
+    compared: int = 0
+    compared_since: Milliseconds | None = None
+    damaged: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
 
 @dataclass(frozen=True, slots=True)

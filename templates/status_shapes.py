@@ -54,6 +54,9 @@ class StatusJson(TypedDict):
     problems: list[ProblemJson]
     watcher: WatcherJson | None
     stages: list[StageJson]
+    compared: int
+    compared_since: int | None
+    damaged: list[ProblemJson]
 
 
 def status_json(status: Status) -> StatusJson:
@@ -84,4 +87,7 @@ def status_json(status: Status) -> StatusJson:
             StageJson(name=each.name, succeeded=each.succeeded, failed=each.failed, problem=clean(each.problem))
             for each in status.stages
         ],
+        compared=status.compared,
+        compared_since=status.compared_since,
+        damaged=[ProblemJson(path=clean(name), reason=clean(fault)) for name, fault in status.damaged],
     )

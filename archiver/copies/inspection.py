@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from ...core.clock import now
 from ...core.errors import CopyDamaged
 from ...core.home import Home
 from ...core.progress import Progress, silent
@@ -47,9 +48,26 @@ class Inspection:
         for done, source in enumerate(sources):
             progress(done, len(sources))
             reason = self._fault(source, compared=source.id in current)
+            self.note(source, reason)
             if reason:
                 yield Fault(source, reason)
         progress(len(sources), len(sources))
+
+    def fault(self, number: int) -> Fault | None:
+        """What is wrong with one copy at this moment; None for nothing, and where there is no such source any more."""
+        try:
+            source = self._store.sources.load(number)
+        except KeyError:
+            return None
+        current = self._store.sources.at(source.path)
+        reason = self._fault(source, compared=current is not None and current.id == source.id)
+        return Fault(source, reason) if reason else None
+
+    def note(self, source: Source, reason: str) -> None:
+        """Write down how a copy was found."""
+        if source.id is not None:
+            with self._store.transaction():
+                self._store.sources.inspected(source.id, now(), reason)
 
     def recopy(self, source: Source) -> bool:
         """Copy the agent's file again, when it still is what was archived; the damaged copy is kept beside.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from ...core.clock import now
-from ...core.conversation import UNINDEXED, SessionKind
+from ...core.conversation import UNINDEXED, Milliseconds, SessionKind
 from ..parse.resume import Resume
 from ..redaction import VERSION
 from .database import Database, Row
@@ -137,6 +137,31 @@ class Sources:
         """Whether no older source belongs to its session."""
         row = self._db.one("SELECT min(id) FROM source WHERE session = ?", (source.session,))
         return row is not None and row[0] == source.id
+
+    def inspected(self, source: int, at: Milliseconds, fault: str) -> None:
+        """A copy was compared with what was archived; `fault` is what is wrong with it, empty where nothing is."""
+        self._db.run("INSERT OR REPLACE INTO inspection VALUES (?, ?, ?)", (source, at, fault))
+
+    def to_inspect(self, before: Milliseconds) -> list[int]:
+        """The sources whose copies were not compared since, the faulty and then the oldest first, by id."""
+        rows = self._db.rows(
+            """SELECT s.id FROM source s LEFT JOIN inspection i ON i.source = s.id
+               WHERE i.at IS NULL OR i.at < ? OR i.fault <> '' ORDER BY coalesce(i.fault, '') = '', i.at, s.id""",
+            (before,),
+        )
+        return [cast(int, number) for (number,) in rows]
+
+    def faulty(self) -> list[tuple[str, str]]:
+        """The copies that were damaged when they were last compared, and how."""
+        rows = self._db.rows(
+            "SELECT archived, fault FROM inspection JOIN source ON id = source WHERE fault <> '' ORDER BY archived"
+        )
+        return [(str(name), str(fault)) for name, fault in rows]
+
+    def inspection(self) -> tuple[int, Milliseconds | None]:
+        """How many copies were compared yet, and when the one for which that is longest ago."""
+        row = self._db.one("SELECT count(*), min(at) FROM inspection")
+        return (cast(int, row[0]), cast("int | None", row[1])) if row else (0, None)
 
     def coverage(self) -> Counter[str]:
         """All archived lines by outcome."""

@@ -13,12 +13,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from ...archiver.copies.raw import RawArchive
+from ...archiver.copies.sweeping import Sweeper
 from ...archiver.documents import Intake
 from ...archiver.redaction import Redactor
 from ...archiver.store import LEARNER, Store
-from ...core.errors import LeaseHeld, ModelUnavailable, PalaverError
+from ...core.clock import now
+from ...core.errors import IndexDamaged, LeaseHeld, ModelUnavailable, PalaverError, StoreCorrupt
 from ...core.home import Home
 from ...core.progress import silent
+from ...core.report import Swept
 from ...search.embedder import DEFAULT_MODEL, load
 from ...search.generation import Generations
 from ...search.indexer import Indexer
@@ -30,6 +34,9 @@ _ROUND: Final = 60.0
 _BEHIND: Final = 300
 """Changes that an index may be behind while more of them come: they are searched all the same, in memory."""
 
+_SWEEP: Final = 3600 * 1000
+_VERIFY: Final = 24 * 3600 * 1000
+"""Milliseconds between two looks for damage: at some copies, and at all of the index and the database."""
 _NICE: Final = 10
 """Whatever the person does comes first, and so does taking up."""
 
@@ -38,7 +45,8 @@ _NICE: Final = 10
 class Caught:
     """What one round did. `seq` is the last change that it saw, `left` whether it broke off with work to do.
 
-    `lag` is how many changes the index is behind, `model` why nothing could be embedded.
+    `lag` is how many changes the index is behind, `model` why nothing could be embedded. Of the copies that were
+    `compared`, and of the index, some were found damaged and `repaired`, others are left `damaged`.
     """
 
     observed: int = 0
@@ -47,6 +55,9 @@ class Caught:
     lag: int = 0
     left: bool = False
     model: str = ""
+    compared: int = 0
+    repaired: int = 0
+    damaged: int = 0
 
 
 def catch_up(home: Home, model: str | None, *, settle: bool) -> Caught:
@@ -67,7 +78,40 @@ def catch_up(home: Home, model: str | None, *, settle: bool) -> Caught:
             missing = f"{problem} {problem.hint}".strip()
             _note(store, "embed", problem)
         _publish(store, indexer, 1 if settle else _BEHIND)
-        return Caught(observed, embedded, store.changes.last(), indexer.lag, time.monotonic() > end, missing)
+        late = time.monotonic() > end
+        swept = sweep(home, store, indexer) if settle and not late else Swept()
+        return Caught(
+            observed,
+            embedded,
+            store.changes.last(),
+            indexer.lag,
+            late,
+            missing,
+            swept.compared,
+            swept.repaired,
+            swept.damaged,
+        )
+
+
+def sweep(home: Home, store: Store, indexer: Indexer) -> Swept:
+    """Look for damage where that is due: hourly at some copies, daily at the index and the database."""
+    ran = {stage.name: stage.succeeded or 0 for stage in store.stages.all()}
+    swept = Swept()
+    if ran.get("sweep", 0) < now() - _SWEEP:
+        swept = Sweeper(store, RawArchive(home.archive)).run()
+        _note(store, "sweep")
+    if ran.get("verify", 0) < now() - _VERIFY:
+        generations = Generations(home.index)
+        try:
+            current = generations.current()
+            if current is not None:
+                generations.verify(current)
+        except IndexDamaged:
+            indexer.rebuild()
+            swept.repaired += 1
+        damage = store.integrity.damage()
+        _note(store, "verify", *(StoreCorrupt(each, hint="Run `palaver doctor`.") for each in damage[:1]))
+    return swept
 
 
 def _publish(store: Store, indexer: Indexer, behind: int) -> None:

@@ -16,6 +16,8 @@ _MANY: Final = 300
 """Changes that are learned from at once."""
 _SETTLED: Final = 60.0
 """Seconds without a change after which even a few of them are published."""
+_IDLE: Final = 3600.0
+"""Seconds after which a round begins though nothing changed: it looks for damage."""
 _BACK_OFF: Final = (5.0, 300.0)
 """Seconds until the first, and the longest until any other, attempt after a round that failed."""
 
@@ -31,6 +33,7 @@ class Learning:
         self._last, self._moved = -1, clock.monotonic()
         self._since: float | None = None
         self._again, self._delay = 0.0, _BACK_OFF[0]
+        self._idle = clock.monotonic() + _IDLE
 
     @property
     def quiet(self) -> bool:
@@ -55,6 +58,9 @@ class Learning:
                 self._begin(settle=False)
             elif self._last == self._done and self._lag and now - self._moved >= _SETTLED:
                 self._again = now + _SETTLED
+                self._begin(settle=True)
+            elif self.quiet and now >= self._idle:
+                self._idle = now + _IDLE
                 self._begin(settle=True)
         return ended
 

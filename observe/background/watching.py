@@ -157,3 +157,5 @@ class Watcher:
             self._tell("failed", {"problem": str(ended), "again_in": round(again_in)})
         elif ended.observed or ended.embedded:
             self._tell("learned", {"observed": ended.observed, "embedded": ended.embedded, "behind": ended.lag})
+        if isinstance(ended, Caught) and (ended.repaired or ended.damaged):
+            self._tell("swept", {"copies": ended.compared, "repaired": ended.repaired, "damaged": ended.damaged})

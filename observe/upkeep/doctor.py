@@ -45,6 +45,7 @@ _BEHIND: Final = 5_000
 _OVERDUE: Final = 2 * 3600 * 1000
 """Milliseconds after which what can no longer be had back should be erased: `palaver watch` looks each hour."""
 _ARCHIVE: Final = "Run `palaver archive`."
+_MEND: Final = "Run `palaver fsck --repair`: it copies anew what the agent still has. Otherwise restore a backup of it."
 
 
 class Fact(NamedTuple):
@@ -204,6 +205,19 @@ def _lines(patient: Patient) -> Answer:
         yield Finding("archive", problem, "`palaver status` names them.")
 
 
+def _copies(patient: Patient) -> Answer:
+    """How the copies were found when they were last compared with what was archived."""
+    status = patient.status
+    if status is None or not (status.compared and status.compared_since):
+        return
+    since = show_minute(status.compared_since)
+    yield Fact("copies", f"{status.compared} of {status.files} compared with what was archived since {since} UTC")
+    for name, fault in status.damaged[:3]:
+        yield Finding("copies", f"{patient.home.archive / name}: {fault}", _MEND)
+    if len(status.damaged) > 3:
+        yield Finding("copies", f"{len(status.damaged) - 3} more copies are damaged", _MEND)
+
+
 def _index(patient: Patient) -> Answer:
     status = patient.status
     if status is None:
@@ -311,6 +325,7 @@ CHECKS: Final[tuple[Callable[[Patient], Answer], ...]] = (
     _permissions,
     _database,
     _lines,
+    _copies,
     _index,
     _learning,
     _forgotten,

@@ -21,6 +21,7 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
     files, size, lines, pending = store.sources.totals()
     coverage = store.sources.coverage()
     index, lag = _index(store, generations)
+    compared, since = store.sources.inspection()
     return Status(
         home=home.root,
         files=files,
@@ -42,6 +43,9 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
         refused=store.observations.count_refused(),
         watcher=store.leases.holder(WATCHER),
         stages=store.stages.all(),
+        compared=compared,
+        compared_since=since,
+        damaged=store.sources.faulty(),
     )
 
 

@@ -82,8 +82,18 @@ def test_the_first_round(desk: Desk) -> None:
     desk.end()
 
     assert desk.after(1) == [False]
-    assert desk.after(3600) == [False]
+    assert desk.after(3500) == [False]
     assert desk.learning.quiet
+
+
+def test_it_looks_for_damage_each_hour(desk: Desk) -> None:
+    """However long nothing changes, a round begins once an hour, and no more often."""
+    desk.settle()
+    assert desk.after(3600) == [True]
+    desk.end()
+
+    assert desk.after(3500) == [True]
+    assert desk.after(200) == [True, True]
 
 
 def test_when_it_is_quiet(desk: Desk) -> None:
@@ -136,7 +146,7 @@ def test_the_last_few_are_published(desk: Desk) -> None:
 
     assert desk.after(60) == [False, True]
     desk.end()
-    assert desk.after(3600) == [False, True]
+    assert desk.after(3000) == [False, True]
 
 
 def test_a_round_that_failed(desk: Desk) -> None:

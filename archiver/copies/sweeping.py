@@ -1,0 +1,65 @@
+"""Sweeping: copies compared with what was archived, a little at a time; damage is found while it can be mended."""
+
+import time
+from typing import Final
+
+from ...core.clock import now
+from ...core.errors import LeaseHeld, SourceUnreadable
+from ...core.report import Swept
+from ..store import ARCHIVER, Store
+from .inspection import Fault, Inspection
+from .raw import RawArchive
+
+AGAIN: Final = 7 * 24 * 3600 * 1000
+"""Milliseconds after which a copy is compared again: agents delete their files after 30 days."""
+BUDGET: Final = 10.0
+"""Seconds that one sweep takes: 28 minutes a week, in which some hundred GB can be read."""
+_PATIENCE: Final = 5.0
+"""Seconds to wait for another process that archives."""
+
+
+class Sweeper:
+    """Reads without any lease; only what looks damaged is looked at again, and mended, under the archiver's."""
+
+    def __init__(self, store: Store, raw: RawArchive) -> None:
+        self._store, self._raw = store, raw
+
+    def run(self, budget: float = BUDGET) -> Swept:
+        """Compare those first that were damaged, then those compared longest ago. Can be interrupted at any time."""
+        end, result = time.monotonic() + budget, Swept()
+        waiting = self._store.sources.to_inspect(now() - AGAIN)
+        for done, number in enumerate(waiting):
+            if time.monotonic() > end:
+                result.waiting = len(waiting) - done
+                break
+            self._sweep(number, result)
+        return result
+
+    def _sweep(self, number: int, result: Swept) -> None:
+        inspection = Inspection(self._store, self._raw)
+        found = inspection.fault(number)
+        result.compared += 1
+        if found is None:
+            self._note(number, "")
+            return
+        try:
+            with self._store.leases.hold(ARCHIVER, _PATIENCE):
+                found = inspection.fault(number)
+                if found is not None and self._mend(inspection, found):
+                    result.repaired += 1
+                    found = None
+        except LeaseHeld:
+            return
+        result.damaged += found is not None
+        self._note(number, found.reason if found else "")
+
+    def _mend(self, inspection: Inspection, found: Fault) -> bool:
+        """Whether it could be copied anew, because the agent still has its file."""
+        try:
+            return inspection.recopy(found.source)
+        except (SourceUnreadable, OSError):
+            return False
+
+    def _note(self, number: int, reason: str) -> None:
+        with self._store.transaction():
+            self._store.sources.inspected(number, now(), reason)
