@@ -13,7 +13,7 @@ from palaver.core.errors import InvalidInput, StoreMissing
 from palaver.core.home import Home
 
 from .judging import judging
-from .output import as_json, print_json, renderer
+from .output import as_json, complain, print_json, renderer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -261,6 +261,8 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
     if as_json:
         counts = {"memory_count": chosen.memories, "golden_rule_count": chosen.golden, "left_out": chosen.left_out}
         print_json({"context": text, "token_estimate": chosen.tokens, **counts})
+    elif chosen.left_out and not text:
+        complain(f"Nothing fits into {budget} tokens; left out: {chosen.left_out}. Give a larger --budget.")
     else:
         click.echo(text, nl=False)
 

@@ -1,0 +1,147 @@
+"""`palaver remember`, `recall`, `memories`, `context`: what is held to be true, as a person types it."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import fromstring
+
+import pytest
+from click.testing import CliRunner, Result
+
+from palaver.cli import main
+from palaver.core.home import Home
+from palaver.observe.memory import MemoryCore
+
+from .observe.llm.server import FakeProvider, Sent, message, serving
+
+
+def palaver(*arguments: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == code, result.output
+    return result
+
+
+def told(*arguments: str) -> dict[str, Any]:
+    """What a command tells as JSON."""
+    found: dict[str, Any] = json.loads(palaver(*arguments, "--json").stdout)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def core(home: Path) -> Iterator[MemoryCore]:
+    """The memories as another process has them."""
+    with MemoryCore.open(Home(home / "palaver")) as opened:
+        yield opened
+
+
+def test_what_disagrees_is_said_with_who_judged() -> None:
+    """And how to settle it; the same again is held once; what is replaced can be held again."""
+    assert palaver("remember", "The staging server listens on port 8443").stdout.startswith(
+        "Remembered as mem_1 in global"
+    )
+    said = palaver("remember", "The staging server listens on port 9000").stdout
+    assert "It disagrees with mem_1" in said
+    assert "judged by rules)" in said
+    assert "To settle it: palaver forget mem_1" in said
+    assert "Held already as mem_2" in palaver("remember", "The staging server listens on port 9000").stdout
+
+    replaced = palaver("remember", "The staging server no longer listens on port 9000, it was moved to port 80").stdout
+    assert "To hold the old one again: palaver memories undo mem_" in replaced
+    assert "mem_2 is active" in palaver("memories", "undo", "mem_2").stdout
+
+
+def test_a_memory_is_edited_in_the_editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, core: MemoryCore) -> None:
+    """What the person leaves in the file is what it says; left as it is, nothing happens; it can be undone."""
+    palaver("remember", "Prefer tabs")
+    script = tmp_path / "editor.py"
+    script.write_text(
+        "import pathlib, sys\nfile = pathlib.Path(sys.argv[1])\n"
+        "file.write_text(file.read_text().replace('tabs', 'spaces'))\n"
+    )
+    monkeypatch.setenv("EDITOR", f"{sys.executable} {script}")
+
+    assert palaver("memories", "edit", "mem_1").stdout == "mem_1 now says: Prefer spaces\n"
+    palaver("memories", "edit", "mem_1")
+    assert [event.kind for event in core.memories.history("mem_1")] == ["edited", "created"]
+    assert "edited" in palaver("memories", "history", "mem_1").stdout
+    palaver("memories", "undo", "mem_1")
+    assert core.memories.get("mem_1").memory.content == "Prefer tabs"
+    assert "Memory not found: mem_9" in palaver("memories", "edit", "mem_9", code=1).stderr
+
+
+def test_the_graph_is_drawn_in_three_ways() -> None:
+    """Mermaid for Markdown, SVG for a browser, JSON for programs; two at once are refused."""
+    for port in (8443, 9000):
+        palaver("remember", f'The "staging" server <b>listens</b> on port {port}')
+
+    assert palaver("memories", "graph", "mem_1").stdout.startswith("```mermaid\ngraph TD\n")
+    picture = fromstring(palaver("memories", "graph", "mem_1", "--svg").stdout)
+    assert picture.get("aria-label") == "Around mem_1: 2 memories, 1 edge"
+    assert [each["relation"] for each in told("memories", "graph", "mem_1")["edges"]] == ["contradicts"]
+    assert "--svg does not go with --json" in palaver("memories", "graph", "mem_1", "--svg", "--json", code=2).output
+
+
+def test_what_a_session_should_know_fits_its_budget(core: MemoryCore) -> None:
+    """Golden rules first; nothing where nothing is relevant; a budget that holds nothing is told of."""
+    assert palaver("context").output == ""
+    palaver("remember", "Chose FastAPI", "--type", "decision", "--project", ".")
+    palaver("remember", "Chose Django", "--type", "decision", "--project", "blog")
+    palaver("remember", "Always use type hints", "--importance", "0.9")
+    for _ in range(6):
+        core.learning.outcome("mem_3", success=True)
+
+    said = palaver("context").stdout
+    assert said.index("Golden Rules") < said.index("Always use type hints") < said.index("Chose FastAPI")
+    assert "Django" not in said
+    small = palaver("context", "--budget", "60")
+    assert (small.stdout, small.stderr) == ("", "Nothing fits into 60 tokens; left out: 2. Give a larger --budget.\n")
+    counted = told("context")
+    assert (counted["memory_count"], counted["golden_rule_count"]) == (2, 1)
+    assert counted["token_estimate"] <= 4000
+
+
+def test_what_is_pinned_or_proven_is_put_away_by_force_alone(core: MemoryCore) -> None:
+    """Whatever is said about it, the others go; each can be held again."""
+    palaver("remember", "Use tabs", "--pin")
+    palaver("remember", "Deploys go out on Friday", "--type", "decision")
+
+    done = told("forget", "mem_1", "mem_2")
+    assert done == {"forgotten": ["mem_2"], "protected": ["mem_1"]}
+    assert palaver("recall", "tabs").stdout.count("mem_1") == 1
+    assert told("forget", "mem_1", "--force")["forgotten"] == ["mem_1"]
+    assert told("memories", "list")["total"] == 0
+    assert told("memories", "list", "--all")["total"] == 2
+    assert core.memories.undo("mem_2").state == "active"
+
+
+@pytest.fixture
+def provider() -> Iterator[FakeProvider]:
+    with serving() as server:
+        yield server
+
+
+def test_a_model_judges_only_where_a_person_wants_it(
+    home: Path, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes `llm_judge`, a key and a budget; what it cost stands in `palaver stats`."""
+    judged = {"pair": 1, "verdict": "contradicts", "reason": "Another order", "certainty": 0.9}
+    provider.usually = lambda _: Sent(body=message(json.dumps({"judgements": [judged]})))
+    settings = f'llm_url = "{provider.url}"\n'
+    config = Home(home / "palaver").config
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "test")
+    tried = ("", "budget_month = 1.0\n", "llm_judge = true\n")
+    for number, more in enumerate(tried):
+        config.write_text(settings + more)
+        palaver("remember", f"Group imports of part {number} alphabetically in Python")
+        palaver("remember", f"Group imports of part {number} by length in Python")
+    assert provider.calls == []
+
+    config.write_text(settings + tried[1] + tried[2])
+    palaver("remember", "Sort the imports of the parser alphabetically in Python")
+    assert (
+        "judged by claude-haiku-5-5)"
+        in palaver("remember", "Sort the imports of the parser by length in Python").stdout
+    )
+    assert "claude-haiku-5-5, judging: " in palaver("stats").stdout
