@@ -1,6 +1,6 @@
 """The search engine: one query in, ranked events out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -13,12 +13,13 @@ from .embedder import Embedder, load, model_of
 from .findings import Matches, Nears, Numbers, distinct
 from .fusion import Event, gather, joined
 from .generation import Generations
+from .later import Later
 from .segment import Array
 from .snapshot import Snapshot
 from .wording import Wording
 
-_DEPTH = 400
-"""Entries and vectors that each engine brings to the fusion."""
+_DEPTH = 200
+"""Entries and vectors that each engine brings to the fusion; what one brings the other completes."""
 _PRESENT_WORDS, _PRESENT_MEANING = 0.25, 0.4
 """From which fraction of words, or which cosine, on a concept counts as present in a conversation. All its words, each
 said once, make a fraction of 0.45 in a window of average length and 0.25 in one three times as long.
@@ -82,8 +83,9 @@ class Engine:
         wording = Wording.of(concept)
         if mode is not Mode.VECTOR:
             wording = self._snapshot.settled(wording)
-        matches = self._snapshot.text(wording, filters, _DEPTH) if mode is not Mode.VECTOR else Matches.none()
-        nears = Nears.none() if mode is Mode.TEXT else self._vectors(wording, matches.event, filters)
+        matches, nears = self._found(wording, mode, filters)
+        if mode is Mode.BOTH:
+            matches = self._worded(wording, filters, matches, nears)
         events = gather(matches, nears)
         both = mode is Mode.BOTH and self.unavailable is None
         best = events[0].score if events else 0.0
@@ -152,20 +154,32 @@ class Engine:
             best.setdefault((session, 0 if session else event.key), event)
         return best
 
-    def _vectors(self, wording: Wording, events: Numbers, filters: Filters) -> Nears:
-        """The nearest vectors, and all others of the events found so far, so that every event is fully compared.
+    def _found(self, wording: Wording, mode: Mode, filters: Filters) -> tuple[Matches, Nears]:
+        """What both engines find, each on a processor of its own."""
+        if mode is Mode.TEXT:
+            return self._snapshot.text(wording, filters, _DEPTH), Nears.none()
+        if mode is Mode.VECTOR:
+            return Matches.none(), self._compared(lambda: self._meant_by(wording, filters), Matches.none().event)
+        # The tail was read when the wording was settled, so the store is not asked from the other thread.
+        with Later(lambda: self._meant_by(wording, filters)) as meant:
+            matches = self._snapshot.text(wording, filters, _DEPTH)
+            return matches, self._compared(meant.result, matches.event)
 
-        Where phrases are wanted, what has them is compared and nothing else.
+    def _meant_by(self, wording: Wording, filters: Filters) -> tuple[Array, Nears]:
+        """The vector of what was typed, and those nearest to it; none of them where phrases are wanted: what has these
+        is compared and nothing else. Raises `ModelUnavailable`.
         """
+        vector = self._vector(wording.text)
+        return vector, Nears.none() if wording.phrases else self._snapshot.nearest(vector, filters, _DEPTH)
+
+    def _compared(self, meant: Callable[[], tuple[Array, Nears]], events: Numbers) -> Nears:
+        """The nearest vectors, and all others of their events and of these, so that every event is fully compared."""
         self.unavailable = None
         try:
-            vector = self._vector(wording.text)
+            vector, nearest = meant()
         except ModelUnavailable as problem:
             self.unavailable = problem
             return Nears.none()
-        if wording.phrases:
-            return self._snapshot.of_events(vector, distinct(events)[0])
-        nearest = self._snapshot.nearest(vector, filters, _DEPTH)
         return self._snapshot.of_events(vector, distinct(np.concatenate([events, nearest.event]))[0])
 
     def _vector(self, text: str) -> Array:
@@ -176,6 +190,13 @@ class Engine:
                 self._meant.clear()
             self._meant[model.name, text] = model.embed([text])[0, :]
         return self._meant[model.name, text]
+
+    def _worded(self, wording: Wording, filters: Filters, matches: Matches, nears: Nears) -> Matches:
+        """With the words of the events that meaning alone found, so that every event is fully compared."""
+        if len(matches) < _DEPTH or wording.phrases:
+            return matches
+        items, _ = distinct(nears.item[~np.isin(nears.event, matches.event)])
+        return matches.and_also(self._snapshot.text(wording, filters, _DEPTH, items.tolist()), 2 * _DEPTH)
 
     def _model(self) -> Embedder:
         """The model that made the vectors, be it another than the one that new ones are made with."""

@@ -1,6 +1,6 @@
 """A segment: vectors that were written together and stay as they are, bar those that are marked as gone."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,11 @@ _ROWS, _MATRIX, _ALIVE, _GRAPH = "rows.npy", "vectors.npy", "alive.npy", "graph.
 _ITEM, _EVENT, _PART = range(3)
 _SCAN_OR_WALK = 20
 """A candidate that the graph brings costs as much as scanning so many rows."""
+_SPARE = 1.5
+"""How many times more candidates are sieved than have to pass on average."""
+
+Sieve: TypeAlias = Callable[[Numbers], Flags]
+"""Of some items, whether each may be found."""
 
 
 class Voices(NamedTuple):
@@ -121,7 +126,7 @@ class Segment:
 
     def nearest(self, vector: Array, limit: int, allowed: Flags | None, voices: Voices = ALL_VOICES) -> Nears:
         """The vectors nearest to a unit vector; only of items whose key is flagged, when flags are given."""
-        passed = self._heard(voices, self._passed(allowed))
+        passed = self._passed(allowed, voices)
         count = len(self) if passed is None else int(np.count_nonzero(passed))
         if self.graph is not None and count * count > _SCAN_OR_WALK * limit * len(self):
             found = self.graph.near(_narrow(vector), min(len(self), -(-limit * len(self) // count)))
@@ -130,8 +135,26 @@ class Segment:
                 return self._of(np.sort(found), self._cosines(np.sort(found), vector)).best(limit)
         places = None if passed is None else np.flatnonzero(passed)
         cosines = self._cosines(places, vector)
-        best = np.arange(len(cosines)) if len(cosines) <= limit else np.sort(np.argpartition(-cosines, limit)[:limit])
+        best = _highest(cosines, limit)
         return self._of(best if places is None else places[best], cosines[best]).best(limit)
+
+    def sieved(
+        self, vector: Array, limit: int, share: float, sieve: Sieve, voices: Voices = ALL_VOICES
+    ) -> Nears | None:
+        """As `nearest`, of items of which about this share passes a sieve: only candidates have to. None where too few
+        of them do.
+        """
+        wanted = min(len(self), int(_SPARE * limit / share))
+        if self.graph is not None and _SCAN_OR_WALK * wanted < len(self):
+            found = np.sort(self.graph.near(_narrow(vector), wanted))
+        else:
+            found = _highest(self._cosines(None, vector), wanted)
+        found = found if self.alive is None else found[self.alive[found]]
+        rows = self.rows[:, found]
+        passed = found[sieve(rows[_ITEM]) & _heard(rows, voices)]
+        if len(passed) < limit and wanted < len(self):
+            return None
+        return self._of(passed, self._cosines(passed, vector)).best(limit)
 
     def of_events(self, vector: Array, events: Numbers) -> Nears:
         """Of every item of these events its best vectors, exactly compared: part 0, and the best other part."""
@@ -146,20 +169,16 @@ class Segment:
         _, first = distinct(kinds[order])
         return self._of(places[order[first]], cosines[order[first]])
 
-    def _passed(self, allowed: Flags | None) -> Flags | None:
-        if allowed is None:
-            return self.alive
-        items = self.rows[_ITEM, :]
-        passed: Flags = allowed[np.minimum(items, len(allowed) - 1)] & (items < len(allowed))
-        return passed if self.alive is None else passed & self.alive
-
-    def _heard(self, voices: Voices, passed: Flags | None) -> Flags | None:
-        """Without the vectors of exchanges that are of another voice."""
+    def _passed(self, allowed: Flags | None, voices: Voices) -> Flags | None:
+        """By row, whether it may be found; None where all may."""
+        passed = self.alive
+        if allowed is not None:
+            # What has no flag is given the last one: without a comparison more for each of a million rows.
+            flags: Flags = np.append(allowed, np.False_).take(self.rows[_ITEM], mode="clip")
+            passed = flags if passed is None else flags & passed
         if voices == ALL_VOICES:
             return passed
-        items, events, parts = self.rows
-        wanted = np.where(parts == 0, voices.asked, voices.answered)
-        heard: Flags = (items != events) | wanted
+        heard = _heard(self.rows, voices)
         return heard if passed is None else heard & passed
 
     def _cosines(self, places: Numbers | None, vector: Array) -> Fractions:
@@ -171,6 +190,19 @@ class Segment:
 
     def _of(self, places: Numbers, cosines: Fractions) -> Nears:
         return Nears(self.rows[:, places], cosines)
+
+
+def _heard(rows: Numbers, voices: Voices) -> Flags:
+    """Which of these rows are not of an exchange in another voice."""
+    items, events, parts = rows
+    wanted = np.where(parts == 0, voices.asked, voices.answered)
+    heard: Flags = (items != events) | wanted
+    return heard
+
+
+def _highest(values: Fractions, limit: int) -> Numbers:
+    """The places of the highest values, in order of place."""
+    return np.arange(len(values)) if len(values) <= limit else np.sort(np.argpartition(-values, limit)[:limit])
 
 
 def _narrow(vector: Array) -> npt.NDArray[np.float16]:

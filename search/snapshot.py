@@ -8,6 +8,7 @@ no tail of their own: a vector index with changes is the old one and a small seg
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -28,6 +29,8 @@ _FLAGGED = 64
 """How many filters are remembered with what satisfies them: a byte for every item each."""
 
 
+_LISTED_OR_SIEVED = 2
+"""A candidate whose filters are looked up costs as much as listing so many items that satisfy them."""
 _FEW = 5
 """Words that stand in fewer entries than this, all together, find little."""
 _TELLING = 1_000
@@ -107,18 +110,23 @@ class Snapshot:
         """How many entries have a term."""
         return self._read_tail().having(term) + (self._text.having(term) if self._text is not None else 0)
 
-    def text(self, words: str | Wording, filters: Filters, limit: int) -> Matches:
-        """Entries by words, best first."""
-        found = self._read_tail().search(words, filters, limit)
+    def text(self, words: str | Wording, filters: Filters, limit: int, among: Sequence[int] | None = None) -> Matches:
+        """Entries by words, best first; of these items alone, where some are given."""
+        found = self._read_tail().search(words, filters, limit, among=among)
         if self._text is None:
             return found
-        published = self._text.search(words, filters, limit, sorted(self._hidden))
+        published = self._text.search(words, filters, limit, sorted(self._hidden), among)
         return published.and_also(found, limit) if len(found) else published
 
     def nearest(self, vector: Array, filters: Filters, limit: int) -> Nears:
         """Vectors by similarity, best first."""
         voices = Voices(Role.HUMAN in filters.roles, Role.ASSISTANT in filters.roles) if filters.roles else ALL_VOICES
-        return self._vectors.nearest(vector, limit, self._flags(filters) if filters else None, voices)
+        if not filters:
+            return self._vectors.nearest(vector, limit, None, voices)
+        found, share = None, self._share(filters)
+        if share * share * len(self._vectors) > _LISTED_OR_SIEVED * limit:
+            found = self._vectors.sieved(vector, limit, share, partial(self._passing, filters), voices)
+        return self._vectors.nearest(vector, limit, self._flags(filters), voices) if found is None else found
 
     def near(self, vector: Array, filters: Filters, limit: int) -> Nears:
         """Vectors by similarity as `nearest` gives them, with those of the tail whether they satisfy the filters or
@@ -161,6 +169,19 @@ class Snapshot:
         flags[list(self._hidden)] = False
         flags[tail] = True
         return flags
+
+    def _passing(self, filters: Filters, items: Numbers) -> Flags:
+        """Which of these items satisfy the filters."""
+        passing = self.allowed(filters, items.tolist())
+        return np.fromiter((item in passing for item in items.tolist()), bool, len(items))
+
+    def _share(self, filters: Filters) -> float:
+        """About the share of everything that satisfies the filters; the few that changed are left out."""
+        if filters not in self._shares:
+            if len(self._shares) >= _FLAGGED:
+                self._shares.clear()
+            self._shares[filters] = self._text.share(filters) if self._text is not None else 0.0
+        return self._shares[filters]
 
     def _published_flags(self, filters: Filters) -> Flags:
         """By key, whether an item of the published text satisfies the filters; it does for as long as that is open."""
@@ -208,6 +229,7 @@ class Snapshot:
         """Items that the tail's text does not hold yet: it is made when words are asked for."""
         self._flagged: dict[Filters, Flags] = {}
         self._flagged_published: dict[Filters, Flags] = {}
+        self._shares: dict[Filters, float] = {}
 
     def _follow(self, last: int) -> None:
         texts = self._store.changes.since(self._seq, [Entity.ITEM])

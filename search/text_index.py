@@ -224,7 +224,8 @@ class TextIndex:
         clauses = [(tantivy.Occur.Must, clause) for clause in [*needed, *filtered]]
         if hidden:
             clauses.append((tantivy.Occur.MustNot, tantivy.Query.term_set_query(self._schema, "key", list(hidden))))
-        return tantivy.Query.boolean_query(clauses)
+        # Words with nothing beside them are left bare: Tantivy passes over entries that cannot be among the best.
+        return tantivy.Query.boolean_query(clauses) if len(clauses) > 1 else needed[0]
 
     def _clauses(self, filters: Filters) -> list[tantivy.Query]:
         named = {
@@ -282,6 +283,14 @@ class TextIndex:
             return set()
         query = tantivy.Query.term_set_query(self._schema, "key", list(among))
         return set(self._column("key", self._hits(self._restricted([query], filters, ()), len(self))))
+
+    def share(self, filters: Filters) -> float:
+        """The share of entries that satisfy the filters, 0 to 1."""
+        if not len(self):
+            return 0.0
+        query = self._restricted([tantivy.Query.all_query()], filters, ())
+        count = cast("int", getattr(self._searcher.search(query, 1), "count"))  # noqa: B009 - the stubs do not know it
+        return count / len(self)
 
     def keys(self, filters: Filters) -> "Numbers":
         """All items that satisfy the filters, some more than once."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..archiver.store import StoredVector
 from .findings import Nears, Numbers
-from .segment import ALL_VOICES, Array, Flags, Segment, Voices
+from .segment import ALL_VOICES, Array, Flags, Segment, Sieve, Voices
 
 EXACT_UP_TO = 20_000
 """Up to this many vectors an exact scan of float16 rows takes 1-2 ms, and misses nothing."""
@@ -74,6 +74,16 @@ class VectorIndex:
         """
         found = Nears.together([segment.nearest(vector, limit, allowed, voices) for segment in self._segments])
         return found if len(self._segments) == 1 else found.best(limit)
+
+    def sieved(
+        self, vector: Array, limit: int, share: float, sieve: Sieve, voices: Voices = ALL_VOICES
+    ) -> Nears | None:
+        """As `nearest`, of items of which about this share, more than 0, passes a sieve. It is asked of some candidates
+        only, so nobody has to list all that passes. None where too few of them do.
+        """
+        found = [segment.sieved(vector, limit, share, sieve, voices) for segment in self._segments]
+        whole = [one for one in found if one is not None]
+        return Nears.together(whole).best(limit) if len(whole) == len(found) else None
 
     def of_events(self, vector: Array, events: Numbers) -> Nears:
         """Of every item of these events its best vectors, exactly compared: part 0, and the best other part."""

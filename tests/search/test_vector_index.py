@@ -236,3 +236,39 @@ def test_a_process_that_searches_can_embed() -> None:
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
 
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "(1, 384)\n", "")
+
+
+@given(
+    st.sets(st.integers(0, 209), min_size=1),
+    st.sets(st.integers(0, 199), max_size=40),
+    st.integers(1, 30),
+    st.floats(0.01, 1),
+)
+@settings(max_examples=50)
+def test_a_sieve_finds_what_flags_find(passing: set[int], gone: set[int], limit: int, share: float) -> None:
+    """Whatever share is said to pass, a sieve finds what the same filter finds as flags, or says that it cannot."""
+    made = index(*(stored(item) for item in range(200))).changed(gone, [])
+    made = made.changed([], [stored(item) for item in range(200, 210)])
+    query = unit(7)
+
+    found = made.sieved(query, limit, share, lambda items: np.isin(items, list(passing)))
+
+    if found is not None:
+        assert items(found) == items(made.nearest(query, limit, flags(passing)))
+
+
+@pytest.mark.usefixtures("small_limits")
+def test_candidates_of_a_graph_are_sieved(tmp_path: Path) -> None:
+    """Where a graph answers, a sieve finds nearly as well as a scan, and only what may be found."""
+    index(*(stored(item) for item in range(4_000))).save(tmp_path)
+    made, left = VectorIndex.open(tmp_path).changed([1, 2, 3], []), set(range(4, 2_000))
+
+    shares: list[float] = []
+    for seed in range(20):
+        query = unit(-seed % 9_999)
+        found = made.sieved(query, 10, 0.5, lambda items: items < 2_000)
+        assert found is not None
+        assert set(items(found)) <= left | {0}
+        shares.append(len(set(items(found)) & set(expected(query, left | {0})[:10])) / 10)
+
+    assert sum(shares) / len(shares) > 0.95
