@@ -6,6 +6,7 @@ It stands in `observe`, the last folder that may see the others.
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -19,6 +20,7 @@ from ..core.errors import LeaseHeld, ModelUnavailable, PalaverError
 from ..core.home import Home
 from ..core.progress import Reporter, silent
 from ..core.report import Report
+from ..search.draft import Draft
 from ..search.embedder import DEFAULT_MODEL, load
 from ..search.generation import Generations
 from ..search.indexer import Indexer
@@ -53,11 +55,12 @@ class Pipeline:
         Waits `patience` seconds for another process that takes up; one that observes and embeds is left to it.
         """
         start, result = time.monotonic(), Report()
-        with self._store.leases.hold(ARCHIVER, patience):
-            self._finish_erasing(report)
-            result.ingested = self._ingest.run(transcripts, lambda done, total: report("Archiving", done, total))
-            self._note("archive", result.ingested.problems)
-        self._publish()
+        with self._indexer.draft() as draft:
+            with self._store.leases.hold(ARCHIVER, patience):
+                self._finish_erasing(report)
+                result.ingested = self._ingest.run(transcripts, partial(report, "Archiving"), stored=draft.follow)
+                self._note("archive", result.ingested.problems)
+            self._publish(draft)
         result.searchable = time.monotonic() - start
         with suppress(LeaseHeld), self._store.leases.hold(LEARNER):
             self._learn(result, report)
@@ -96,8 +99,8 @@ class Pipeline:
         self._note("embed", [result.model] if result.model else [])
         self._publish()
 
-    def _publish(self) -> None:
-        self._indexer.publish()
+    def _publish(self, draft: Draft | None = None) -> None:
+        self._indexer.publish(draft)
         self._note("publish")
 
     def _note(self, stage: str, problems: Sequence[PalaverError] = ()) -> None:

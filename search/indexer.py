@@ -4,11 +4,13 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from ..archiver.store import Entity, Lease, Store
 from ..core.errors import IndexDamaged, LeaseHeld
 from ..core.progress import Progress, never, silent
 from . import documents
+from .draft import Draft
 from .embedder import Embedder
 from .generation import Generation, Generations, Manifest, checksums, share
 from .text_index import TextEntry, TextIndex
@@ -24,6 +26,9 @@ weighs on the statistics of words.
 """
 _REWRITTEN = {"meta.json", ".managed.json"}
 """Files of a Tantivy index that change; all others are immutable and can be shared between generations."""
+
+MakeText: TypeAlias = Callable[[Path], int]
+"""Makes a text index in a new folder; how many entries it has."""
 
 
 class Indexer:
@@ -60,7 +65,11 @@ class Indexer:
         last, usable = self._store.changes.last(), self._usable()
         return last - usable.manifest.watermark if usable else last
 
-    def publish(self) -> Generation | None:
+    def draft(self) -> Draft:
+        """What can follow the store while it is filled, for `publish` to take over where there is no index yet."""
+        return Draft(self._store, self._generations.root)
+
+    def publish(self, draft: Draft | None = None) -> Generation | None:
         """Publish everything logged so far; None when there is nothing new or another process is at it.
 
         Raises `IndexUnwritable` where there is no room.
@@ -70,7 +79,7 @@ class Indexer:
                 previous = self._usable()
                 if previous is not None and previous.manifest.watermark == self._store.changes.last():
                     return None
-                return self._publish(lease, previous, silent)
+                return self._publish(lease, previous, lambda folder: self._text(folder, previous, draft))
         except LeaseHeld:
             return None
 
@@ -80,9 +89,9 @@ class Indexer:
         Raises `LeaseHeld` when another process is at it for longer than `patience` seconds, and `IndexUnwritable`.
         """
         with self._store.leases.hold(LEASE, patience) as lease:
-            return self._publish(lease, None, progress)
+            return self._publish(lease, None, lambda folder: self._build_text(folder, None, progress))
 
-    def _publish(self, lease: Lease, previous: Generation | None, progress: Progress) -> Generation:
+    def _publish(self, lease: Lease, previous: Generation | None, text: MakeText) -> Generation:
         token = secrets.token_hex(8)
 
         def check() -> None:
@@ -90,7 +99,7 @@ class Indexer:
                 self._store.leases.check(lease)
                 self._store.publications.add(token)
 
-        return self._generations.publish(lambda folder: self._build(folder, previous, token, progress), check)
+        return self._generations.publish(lambda folder: self._build(folder, previous, token, text), check)
 
     def _usable(self) -> Generation | None:
         """The current generation to build on; None when a new start is needed."""
@@ -100,19 +109,25 @@ class Indexer:
             return None
         return current if current is not None and current.manifest.is_of(self._store) else None
 
-    def _build(self, folder: Path, previous: Generation | None, token: str, progress: Progress) -> Manifest:
+    def _build(self, folder: Path, previous: Generation | None, token: str, text: MakeText) -> Manifest:
         watermark = self._store.changes.last()
-        text = self._build_text(folder / "text", previous, progress)
+        entries = text(folder / "text")
         dimension, count, model = self._build_vectors(folder / "vectors", previous)
         return Manifest(
             watermark=watermark,
             model=model,
             dimension=dimension,
-            entries=text,
+            entries=entries,
             vectors=count,
             files=checksums(folder, previous),
             token=token,
         )
+
+    def _text(self, folder: Path, previous: Generation | None, draft: Draft | None) -> int:
+        """Take over the draft, where there is one and nothing to build upon, or build."""
+        if previous is None and draft is not None and draft.publish(folder):
+            return len(TextIndex.open(folder))
+        return self._build_text(folder, previous, silent)
 
     def _build_text(self, folder: Path, previous: Generation | None, progress: Progress) -> int:
         keys = self._store.items.all_keys()

@@ -9,6 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, cast
 
+import orjson
 import tantivy
 
 from ..core.disclosure import Filters, Role
@@ -78,10 +79,14 @@ class TextEntry:
     @property
     def digest(self) -> int:
         """64 bits that no other entry has: what was written can be compared with what should be."""
-        told = repr((*(getattr(self, name) for name in _NUMBERS), self.at, self.body, self.kind, self.types))
-        labels = repr((self.concepts, self.files, self.projects))
-        labels += repr((self.sessions, self.branches, self.agents, self.origins, self.said))
-        return int.from_bytes(blake2b(f"{told}{labels}".encode("utf-8", "replace"), digest_size=8).digest())
+        numbers = [getattr(self, name) for name in _NUMBERS]
+        labels = (self.concepts, self.files, self.projects, self.sessions, self.branches, self.agents, self.origins)
+        told = (numbers, self.at, self.body, self.kind, self.types, labels, self.said)
+        try:
+            data = orjson.dumps(told)
+        except TypeError:  # a lone surrogate
+            data = repr(told).encode("utf-8", "replace")
+        return int.from_bytes(blake2b(data, digest_size=8).digest())
 
 
 class TextIndex:
@@ -104,17 +109,14 @@ class TextIndex:
 
     def apply(self, gone: Iterable[int], entries: Iterable[TextEntry]) -> None:
         """Remove all entries of the items `gone`, add these, and make the result visible."""
-        with _written():
-            writer = self._index.writer(_HEAP, num_threads=1)
-        # By query, not by term: tantivy 0.27 makes a signed term of a Python int, which matches no unsigned field.
-        writer.delete_documents_by_query(tantivy.Query.term_set_query(self._schema, "key", list(gone)))
-        for entry in entries:
-            with _written():
-                writer.add_document(_document(entry))
-        with _written():
-            writer.commit()
-            writer.wait_merging_threads()
+        writing = self.begin()
+        writing.replace(gone, entries)
+        writing.finish()
         self._look()
+
+    def begin(self) -> "Writing":
+        """Begin to change it."""
+        return Writing(self._index)
 
     def _look(self) -> None:
         """See the last commit."""
@@ -318,6 +320,29 @@ class TextIndex:
         return Matches(numbers, np.minimum(np.array([score for score, _ in hits]) / most, 1.0))
 
 
+class Writing:
+    """Changes to an index, made one after another. Nobody sees them before all are finished, nor if they never are."""
+
+    def __init__(self, index: tantivy.Index) -> None:
+        self._schema = index.schema
+        with _written():
+            self._writer = index.writer(_HEAP, num_threads=1)
+
+    def replace(self, gone: Iterable[int], entries: Iterable[TextEntry]) -> None:
+        """Remove all entries of the items `gone`, and add these."""
+        # By query, not by term: tantivy 0.27 makes a signed term of a Python int, which matches no unsigned field.
+        self._writer.delete_documents_by_query(tantivy.Query.term_set_query(self._schema, "key", list(gone)))
+        for entry in entries:
+            with _written():
+                self._writer.add_document(_document(entry))
+
+    def finish(self) -> None:
+        """Write all of them down."""
+        with _written():
+            self._writer.commit()
+            self._writer.wait_merging_threads()
+
+
 @contextmanager
 def _written() -> Generator[None]:
     """Tantivy raises `ValueError` for everything; of what we give it nothing but the disk can be wrong."""
@@ -350,7 +375,8 @@ def _document(entry: TextEntry) -> tantivy.Document:
     document.add_integer("at", entry.at)
     document.add_text(_EVERY, _EVERY)
     document.add_text("kind", entry.kind)
-    document.add_text(_BODY, expand(entry.body))
+    body = expand(entry.body)
+    document.add_text(_BODY, body)
     repeated = {
         "type": entry.types,
         "concept": entry.concepts,
@@ -363,7 +389,7 @@ def _document(entry: TextEntry) -> tantivy.Document:
         "role": tuple(role for role, _ in entry.said),
     }
     for role, text in entry.said:
-        document.add_text(_SAID_BY + role, expand(text))
+        document.add_text(_SAID_BY + role, body if text == entry.body else expand(text))
     for name, values in repeated.items():
         for value in values:
             document.add_text(name, value)

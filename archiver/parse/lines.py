@@ -3,6 +3,7 @@
 Lines end at `\\n` bytes and nowhere else, so numbers and offsets agree with every other tool that counts lines.
 """
 
+import io
 import json
 import re
 from collections.abc import Iterator
@@ -52,34 +53,30 @@ class Line(NamedTuple):
 
 
 def split(file: BinaryIO, *, start_byte: int = 0, start_line: int = 1, limit: int = LIMIT) -> Iterator[Line]:
-    """The lines of a file from a byte offset on, holding at most one line of `limit` bytes and one piece read ahead."""
+    """The lines of a file from a byte offset on, holding at most one line of `limit` bytes and what is read ahead."""
     file.seek(start_byte)
     start, number = start_byte, start_line
-    held: list[bytes] = []
+    while data := file.readline(limit + 1):
+        complete = data.endswith(b"\n")
+        oversized = len(data) > limit and not complete
+        end = start + len(data)
+        if oversized:
+            rest, complete = _passed(file)
+            data, end = b"", end + rest
+        elif start == 0:
+            data = data.removeprefix(_BOM)
+        yield Line(number, start, end, data.removesuffix(b"\n").removesuffix(b"\r"), complete, oversized)
+        start, number = end, number + 1
+
+
+def _passed(file: BinaryIO) -> tuple[int, bool]:
+    """Pass over the rest of a line: how many bytes it had, and whether it has an end."""
     size = 0
-    while piece := file.read(_PIECE):
-        *whole, rest = piece.split(b"\n")
-        for data in whole:
-            size += len(data)
-            line = b"".join((*held, data)) if held else data
-            yield _line(number, start, size, line, complete=True, oversized=size > limit)
-            held.clear()
-            start, number, size = start + size + 1, number + 1, 0
-        size += len(rest)
-        if size > limit:
-            held.clear()
-        elif rest:
-            held.append(rest)
-    if size:
-        yield _line(number, start, size, b"".join(held), complete=False, oversized=size > limit)
-
-
-def _line(number: int, start: int, size: int, data: bytes, *, complete: bool, oversized: bool) -> Line:
-    if oversized:
-        data = b""
-    elif start == 0:
-        data = data.removeprefix(_BOM)
-    return Line(number, start, start + size + complete, data.removesuffix(b"\r"), complete, oversized)
+    while piece := file.readline(_PIECE):
+        size += len(piece)
+        if piece.endswith(b"\n"):
+            return size, True
+    return size, False
 
 
 def blanked(length: int, *, opens: bool) -> bytes:
@@ -110,7 +107,7 @@ def head(file: BinaryIO) -> bytes:
 
 def head_records(head: bytes) -> Iterator[Record]:
     """The records in the first lines of a file, as far as they can be read, each when it is asked for."""
-    lines = head.removeprefix(_BOM).split(b"\n")
+    lines = io.BytesIO(head.removeprefix(_BOM))
     decoded = map(decode, islice((line for line in lines if line.strip()), HEAD_LINES))
     return (record for found in decoded if isinstance(found, list) for record in found)
 

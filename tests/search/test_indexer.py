@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from palaver.archiver.store import Store
 from palaver.core.disclosure import Mode
 from palaver.core.errors import ModelUnavailable
-from palaver.core.progress import Progress
 from palaver.search import indexer
 from palaver.search.generation import Generation, Manifest
-from palaver.search.indexer import LEASE, Indexer
+from palaver.search.indexer import LEASE, Indexer, MakeText
 from palaver.search.snapshot import Snapshot
 from palaver.search.text_index import TextIndex
 
@@ -242,11 +241,11 @@ def test_who_lost_the_lease_publishes_nothing(history: History, monkeypatch: pyt
     history.say("two", Said("teapot"))
     build = Indexer._build  # pyright: ignore[reportPrivateUsage]
 
-    def overtaken(self: Indexer, folder: Path, previous: Generation | None, token: str, progress: Progress) -> Manifest:
+    def overtaken(self: Indexer, folder: Path, previous: Generation | None, token: str, text: MakeText) -> Manifest:
         # Where file locks do not work, another process can begin in the middle.
         (history.folder / "index.lock").unlink()
         with history.store.leases.hold(LEASE):
-            return build(self, folder, previous, token, progress)
+            return build(self, folder, previous, token, text)
 
     with monkeypatch.context() as patch:
         patch.setattr(Indexer, "_build", overtaken)

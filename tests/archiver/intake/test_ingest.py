@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from palaver.archiver.copies.raw import Copied, RawArchive
 from palaver.archiver.formats.claude_code import ClaudeCode
 from palaver.archiver.formats.shape import listing, mapping
+from palaver.archiver.intake import ingest
 from palaver.archiver.intake import transcripts as places_of
 from palaver.archiver.intake.ingest import Ingest
 from palaver.archiver.intake.transcripts import Transcript, in_paths
@@ -806,3 +807,17 @@ def test_a_second_pass_looks_into_no_known_file(history: History, monkeypatch: p
     history.ingest()
 
     assert listed == [history.folder, history.folder / "shop"]
+
+
+def test_somebody_may_follow(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who follows a pass hears of what was stored while it goes on, and finds it in the store."""
+    monkeypatch.setattr(ingest, "_TOGETHER", 2)
+    for number in range(5):
+        history.write(talk(f"u{number}", session=f"s{number}"), f"s{number}", at=number)
+    found = list[int]()
+
+    Ingest(history.store, RawArchive(history.home.archive)).run(
+        in_paths([history.folder]), stored=lambda: found.append(history.store.exchanges.count())
+    )
+
+    assert found == [2, 4]
