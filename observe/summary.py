@@ -15,6 +15,7 @@ from ..core.observation import Evidence, Observation, ObservationType
 from ..core.origin import Origin, least
 from .rules.budget import affordable
 from .rules.open_items import open_items
+from .rules.outcome import PROPOSED
 from .rules.wording import headline
 
 PARTS_MIN = 3
@@ -26,6 +27,8 @@ _LABELS = {
     ObservationType.PATTERN: "Learned",
     ObservationType.DECISION: "Learned",
 }
+_REQUEST_MIN = 12
+"""Characters from which the first words of a request say something: `ok` does not."""
 _WORD = re.compile(r"\w{4,}")
 _REPEATED = 0.7
 """The share of a title's longer words from which it repeats another."""
@@ -64,13 +67,25 @@ def sum_up(parts: Sequence[Observation], session: Session, last: Exchange) -> Ob
 
 def _told(parts: Sequence[Observation]) -> Iterator[Fact]:
     """The request, then what was investigated, learned and completed, each in the order in which it happened."""
-    first = parts[0]
-    asked = first.evidence[len(first.facts)] if len(first.evidence) > len(first.facts) else first.evidence[0]
-    yield f"Request: {first.title}", asked
+    yield _request(parts[0])
     for label in ("Investigated", "Learned", "Completed"):
-        of_label = [part for part in parts[1:] if _LABELS.get(part.type, "Completed") == label]
+        of_label = [part for part in parts[1:] if _label(part) == label]
         for part in _distinct(of_label)[-_SHOWN[label] :]:
             yield f"{label}: {part.title}", part.evidence[0]
+
+
+def _request(first: Observation) -> Fact:
+    """What was asked, in the words that prove it; behind the facts stands first whence they came."""
+    if len(first.evidence) == len(first.facts):
+        return f"Request: {first.title}", first.evidence[0]
+    asked = first.evidence[len(first.facts)]
+    said = headline(asked.quote)
+    return f"Request: {said if len(said) >= _REQUEST_MIN else first.title}", asked
+
+
+def _label(part: Observation) -> str:
+    """A plan that nobody agreed to yet completes nothing."""
+    return "Investigated" if part.title.startswith(PROPOSED) else _LABELS.get(part.type, "Completed")
 
 
 def _distinct(parts: Sequence[Observation]) -> list[Observation]:

@@ -27,7 +27,7 @@ _PREFERENCE = anywhere(
     \A(?:please )?(?:always|never) | from now on | in (?:the )?future | i (?:would )?prefer | i (?:don['’]?t
     |do not) (?:want|like) | let['’]?s (?:use|go with|keep|stick) | we(?:['’]ll|\swill) (?:use|go with|keep
     |stick) | (?:don['’]?t|do not) use | i(?:['’]?ve|\shave) (?:decided|chosen
-    |reverted) | i allow you | no need to | stop (?:using|adding|doing)
+    |reverted) | no need to | stop (?:using|adding|doing)
     """
 )
 

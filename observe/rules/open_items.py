@@ -9,6 +9,7 @@ from ...core.observation import Evidence
 from .phrases import anywhere
 from .statements import quote_of, statements
 from .wording import plain
+from .worth import is_status
 
 _LISTS = {"TodoWrite", "update_plan", "todo_write", "write_todos"}
 """What the agents call the tool that keeps a list of things to do."""
@@ -17,8 +18,9 @@ _OPEN = {"pending", "in_progress"}
 _LEFT = anywhere(
     r"""
     next steps? | still (?:needs?|missing|open|to do|has to|have to|fails?) | remains? to | left to do | todo
-    | remaining (?:work|steps?|tasks?|issues?) | follow-?ups? | not (?:yet )?(?:done|implemented|covered|tested|fixed
-    |wired|configured) | you(?:['’]ll| will)? need to | out of scope | later (?:phase|step|pr)
+    | remaining (?:work|steps?|tasks?|issues?) | (?:a|as|in a|for) follow-?up(?! \w+es\b) | follow-?ups?:
+    | not (?:yet )?(?:done|implemented|covered|tested|fixed|wired|configured)
+    | you(?:['’]ll| will)? need to | out of scope | later (?:phase|step|pr)
     """
 )
 
@@ -37,7 +39,11 @@ def open_items(exchange: Exchange) -> Iterator[OpenItem]:
     yield from _unfinished(lists[-1]) if lists else ()
     prose = [turn for turn in exchange.turns if turn.kind is Kind.PROSE]
     for said in statements(prose[-1]) if prose else ():
-        if 20 <= len(said.text) <= 240 and not said.text.endswith("?") and _LEFT.search(said.text):
+        if (
+            20 <= len(said.text) <= 240
+            and not (said.text.endswith("?") or is_status(said.text))
+            and _LEFT.search(said.text)
+        ):
             yield OpenItem(said.text, Evidence(said.line, said.line, said.quote))
 
 

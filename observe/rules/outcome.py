@@ -16,6 +16,8 @@ from .story import Story, telling
 from .wording import TITLE_MAX, clip, headline, sentences, without_opener
 from .worth import CAUSE, CHANGED, HOUSEKEEPING, leans, worth
 
+PROPOSED = "Plan proposed"
+"""How the title of a plan begins that the person did not approve."""
 _TITLED_MAX = 200
 """Characters of a sentence that a title is made of; a longer one is about several things."""
 EXPLAINED = 8
@@ -62,7 +64,12 @@ def outcome(exchange: Exchange, told: Story, touched: Files, found: Sequence[Sta
         concepts=concepts([title, told.request.text, *(said.raw for said in (*lead, *facts))], touched.modified),
         files_read=touched.read[:READ_MAX],
         files_modified=touched.modified[:MODIFIED_MAX],
-        evidence=evidence(facts) + evidence([said for said in lead if said not in facts]) + _proof(told),
+        evidence=(
+            *evidence(facts),
+            *_asked(told),
+            *evidence([said for said in lead if said not in facts]),
+            *_done(told),
+        ),
         at=exchange.ended if exchange.ended is not None else exchange.started,
     )
 
@@ -126,7 +133,7 @@ def _title(told: Story, lead: Sequence[Statement], touched: Files, *, changed: b
     """A plan's heading, an order, a commit's subject, what was done, or at last what was asked."""
     asked = told.request
     if told.plan and told.plan.title and not told.commits:
-        return headline(f"{'Plan' if told.plan.approved else 'Plan proposed'}: {told.plan.title}")
+        return headline(f"{'Plan' if told.plan.approved else PROPOSED}: {told.plan.title}")
     commit = telling(told.commits)
     clear = bool(asked.title) and not asked.routine and (asked.plan or tells(asked.title))
     if commit and (asked.plan or not (clear and asked.orders)):
@@ -230,10 +237,13 @@ def _kind(told: Story, title: str, lead: Sequence[Statement], touched: Files, *,
     )
 
 
-def _proof(told: Story) -> tuple[Evidence, ...]:
+def _asked(told: Story) -> tuple[Evidence, ...]:
     asked = told.request
-    proof = [Evidence(asked.line, asked.line, asked.quote)] if asked.quote else []
-    return (*proof, *(Evidence(commit.line, commit.line, commit.quote) for commit in told.commits[-1:]))
+    return (Evidence(asked.line, asked.line, asked.quote),) if asked.quote else ()
+
+
+def _done(told: Story) -> tuple[Evidence, ...]:
+    return tuple(Evidence(commit.line, commit.line, commit.quote) for commit in told.commits[-1:])
 
 
 def _name(path: str) -> str:

@@ -199,6 +199,24 @@ def test_a_session_is_summed_up_as_it_grows(told: History) -> None:
     assert len(last.observation.evidence) == len(last.observation.facts)
 
 
+def test_a_summary_tells_what_was_asked(told: History) -> None:
+    """The request is in the words of the person, also where the observation is titled by what was done; a plan that
+    nobody agreed to was not completed.
+    """
+    told.say(
+        "one",
+        Said("this should be dimmer in the dark", "Done. The footer now uses `dim`.", writes=("/shop/footer.py",)),
+        Said("Add a cart", writes=("/shop/cart.py",)),
+        Said("Add a basket", writes=("/shop/basket.py",)),
+        cwd="/shop",
+    )
+    observe_pending(told.store, silent)
+    summary = told.store.summaries.of_session(1)
+
+    assert summary is not None
+    assert summary.observation.facts[0] == "Request: This should be dimmer in the dark"
+
+
 def test_a_summary_never_outlives_its_parts(told: History) -> None:
     """When an observation is deleted the summary that tells of it goes at once, and every index hears of it."""
     grown(told, 3)

@@ -34,3 +34,7 @@ def test_the_last_words_say_what_is_open() -> None:
     assert (
         list(open_items(Telling().asked("Add it").said("Should I do the follow-up for the print view?").exchange)) == []
     )
+    assert (
+        list(open_items(Telling().asked("Add it").said("PR 7 now has the commits with the follow-up fixes.").exchange))
+        == []
+    )
