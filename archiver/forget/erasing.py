@@ -12,7 +12,7 @@ from ...core.errors import CopyDamaged, SourceUnreadable
 from ...core.home import Home
 from ...core.progress import Progress, silent
 from ..copies.blanking import blank, remove, remove_leftovers
-from ..copies.compression import opened, shown
+from ..copies.compression import DOCUMENT, SUFFIX, opened, shown
 from ..copies.forms import Copy
 from ..copies.raw import Copied, RawArchive, unreadable
 from ..formats import FORMATS, by_agent
@@ -57,8 +57,12 @@ class Erasing:
         else:
             self._clean(copy)
         remove_leftovers(copy)
+        source = self._store.sources.by_archived(copy.archived)
         with self._store.transaction():
             self._store.tombstones.cleaned([copy.archived])
+            if source is not None and source.id is not None and copy.plain.suffix in {DOCUMENT, SUFFIX}:
+                # What a document or a compressed file says stands at other bytes now.
+                self._store.tombstones.reread([source.id])
 
     def suspect(self, copies: Iterable[str]) -> None:
         """Write down that these copies, of which no row tells, may hold what was erased: they are looked through."""
