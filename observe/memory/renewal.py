@@ -6,7 +6,7 @@ from typing import Final
 
 from ...archiver.redaction import VERSION, Redactor
 from ...archiver.store import Store
-from ...core.memory import HeldMemory, MemoryState
+from ...core.memory import HeldMemory, Memory, MemoryState
 from ...core.progress import Progress, silent
 from .changes import confidence_told, retold, written
 from .secrecy import Secrecy
@@ -36,12 +36,22 @@ def _renewed(store: Store, secrecy: Secrecy, held: HeldMemory) -> bool:
     """Take the secrets out of a memory and of all that is told of it, inside a transaction; whether there were any."""
     memory = secrecy.memory(held.memory)
     if memory != held.memory:
-        taken = store.memories.claimed(memory, held.standing.promoted_from)
-        same = taken not in {None, held.key} and held.state is MemoryState.ACTIVE
-        # Two that differed in nothing but how their secret was written say the same now: one of them is enough.
-        store.memories.rewrite(replace(held, memory=memory, state=MemoryState.ARCHIVED if same else held.state))
+        store.memories.rewrite(replace(held, memory=memory, state=_state(store, held, memory)))
         store.mnemonics.rehash(held.key, held.memory.content_hash, memory.content_hash)
     return _reworded(store, secrecy, held.key) or memory != held.memory
+
+
+def _state(store: Store, held: HeldMemory, memory: Memory) -> MemoryState:
+    """Two that differed in nothing but how their secret was written say the same now: one is put away, no golden rule
+    for another memory.
+    """
+    taken = store.memories.claimed(memory, held.standing.promoted_from)
+    if held.state is not MemoryState.ACTIVE or taken in {None, held.key}:
+        return held.state
+    if not held.golden or taken is None:
+        return MemoryState.ARCHIVED
+    store.memories.rewrite(replace(store.memories.load([taken])[taken], state=MemoryState.ARCHIVED))
+    return MemoryState.ACTIVE
 
 
 def _reworded(store: Store, secrecy: Secrecy, key: int) -> bool:

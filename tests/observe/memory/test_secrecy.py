@@ -137,6 +137,18 @@ def test_two_that_say_the_same_without_their_secrets_are_held_once(holding: Hold
     assert holding.core.memories.get(now.id).state is MemoryState.ACTIVE
 
 
+def test_a_golden_rule_is_put_away_for_no_other(holding: Holding) -> None:
+    """Where one of the two was proven, it is the other that goes."""
+    now = holding.hold(SAID)
+    with holding.store.transaction():
+        key = holding.store.memories.insert(Memory(SAID, "preference"), holding.at)
+    rule = holding.succeed(f"mem_{key}", 6)
+    renew(holding.store, Redactor(KEY))
+
+    assert holding.core.memories.get(rule.id).state is MemoryState.ACTIVE
+    assert holding.core.memories.get(now.id).state is MemoryState.ARCHIVED
+
+
 def test_a_pass_does_it(tmp_path: Path) -> None:
     """The next `palaver archive`, or the background archiver, without being asked."""
     home = Home(tmp_path / "home")
