@@ -1,7 +1,8 @@
 """The default surface: search -> get_observations -> read, each layer paid for only when needed."""
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias, cast
 
+import orjson
 from pydantic import Field, SkipValidation
 
 from ..core.disclosure import BUDGET, IDS_MAX, LIMIT_MAX, Query
@@ -56,9 +57,10 @@ def search(
     Returns one line per hit (id, date, type, score, title), ~30 tokens each. Next: get_observations with the 2-5 best
     ids. types, concepts and files need a single-concept query.
     """
+    wanted = _unquoted(query)
     results = desk.layers.search(
         Query.parse(
-            query,
+            wanted,
             mode=mode,
             limit=limit,
             after=after,
@@ -68,7 +70,7 @@ def search(
             concepts=concepts or (),
             files=files or (),
         ),
-        snippets=response_format == "json" or not isinstance(query, str),
+        snippets=response_format == "json" or not isinstance(wanted, str),
     )
     if response_format == "markdown":
         return Reply(desk.renderer.search(results, facts=detail == "facts"))
@@ -105,6 +107,18 @@ def read(
         return Reply(desk.renderer.read(transcript))
     data = transcript_json(transcript, budget=_JSON)
     return Reply(f"Lines {data['start_line']}-{data['end_line']} as JSON, ~{data['tokens']} tokens.", {**data})
+
+
+def _unquoted(query: object) -> object:
+    """An array that came as the text of one, as some models and clients send where a parameter may be either."""
+    if not isinstance(query, str) or not query.startswith('["'):
+        return query
+    try:
+        found: object = orjson.loads(query)
+    except orjson.JSONDecodeError:
+        return query
+    many = isinstance(found, list) and len(cast("list[object]", found)) > 1
+    return cast("list[object]", found) if many else query
 
 
 def wording(error: PalaverError) -> str:

@@ -55,7 +55,14 @@ def fitting_timeline(timeline: Timeline, cost: Callable[[Timeline], int], budget
         first = max(0, min(anchor - many // 2, len(timeline.hits) - many))
         return replace(timeline, hits=timeline.hits[first : first + many])
 
-    return around(max(1, most_that_fit(lambda many: cost(around(max(1, many))), len(timeline.hits), budget)))
+    kept = most_that_fit(lambda many: cost(around(max(1, many))), len(timeline.hits), budget)
+    if kept:
+        return around(kept)
+
+    def shortened(length: int) -> Timeline:
+        return replace(timeline, hits=tuple(_brief_hit(hit, length) for hit in around(1).hits))
+
+    return shortened(most_that_fit(lambda length: cost(shortened(length)), budget * _PER_TOKEN, budget))
 
 
 def fitting_transcript(transcript: Transcript, cost: Callable[[Transcript], int], budget: int) -> Transcript:

@@ -1,6 +1,7 @@
 """The JSON that callers may rely on. Keys are only ever added."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, TypedDict, TypeVar
 
 import orjson
@@ -227,14 +228,19 @@ def results_json(results: Results, *, explain: bool = False, budget: int = BUDGE
     def shown(some: tuple[Hit, ...]) -> ResultsJson:
         return _results(results, some, explain=explain)
 
-    return shown(fitting_hits(given, lambda some: _cost(shown(some)), budget))
+    shape = shown(fitting_hits(given, lambda some: _cost(shown(some)), budget))
+    if _cost(shape) <= budget or why is None:
+        return shape
+    # Words that somebody sent can be as long as anything. What they are is known to whoever sent them.
+    results = replace(results, why=replace(why, weak=(), spelling=(), unknown=()), respelled=())
+    return _results(results, (), explain=explain)
 
 
 def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool) -> ResultsJson:
     """The answer with these of its hits, or with these of the weak ones where it has none."""
     grouped, why = results.query.by is Grouping.SESSION, results.why
     hits = [_hit(hit, explain=explain, grouped=grouped) for hit in shown]
-    concepts = [clip(clean(concept), _ECHOED) for concept in results.query.concepts]
+    concepts = [clip(clean(concept), _ECHOED // len(results.query.concepts)) for concept in results.query.concepts]
     cut = len(results.hits) - len(hits) if results.hits else 0
     further = (shown[-1].cursor if shown else "") if cut else results.cursor
     shape = ResultsJson(
@@ -261,8 +267,7 @@ def _why(why: Absence) -> WhyJson:
         later=None if why.later is None else show_day(why.later),
         spelling=[SpellingJson(word=clean(word), nearest=clean(nearest)) for word, nearest in why.spelling],
         unknown=[
-            UnknownJson(filter=field, name=clip(clean(name), _ECHOED), nearest=_all(nearest))
-            for field, name, nearest in why.unknown
+            UnknownJson(filter=field, name=clean(name), nearest=_all(nearest)) for field, name, nearest in why.unknown
         ],
     )
 

@@ -53,9 +53,10 @@ def answers(block: str) -> list[tuple[str, str]]:
 
 def shown_now(command: str, before: str, archived: Home, patch: pytest.MonkeyPatch) -> str:
     """What a command shows today; `before` of what cannot be run here."""
-    if command.startswith("palaver "):
+    program = command.removeprefix("PALAVER_HOME=~/.local/share/palaver/demo .venv/bin/")
+    if program.startswith("palaver "):
         patch.setenv("PALAVER_HOME", str(archived.root))
-        return at_a_terminal(*shlex.split(command)[1:])
+        return at_a_terminal(*shlex.split(program)[1:])
     patch.delenv("PALAVER_HOME")
     setting_up, start, _ = before.partition("No agent's history")
     assert (command, bool(start)) == ("make start", True)
@@ -76,7 +77,7 @@ def test_the_readme_shows_what_happens(
         README.write_text(today, "utf-8")
         text = today
 
-    assert text.count("$ palaver ") == 3
+    assert len(re.findall(r"^\$ (?:.*/)?palaver ", text, re.MULTILINE)) == 3
     assert _SECONDS.sub("? s", today) == _SECONDS.sub("? s", text)
 
 
@@ -84,6 +85,30 @@ def test_the_readme_shows_what_happens(
 def test_the_readme_names_every_command(words: tuple[str, ...]) -> None:
     """What can be typed is documented."""
     assert re.search(rf"\b{' '.join(('palaver', *words))}\b", " ".join(README.read_text("utf-8").split()))
+
+
+_FIGURES = (
+    ("paraphrase", ("65", "27", "49", "37")),
+    ("question", ("98", "88", "90", "94")),
+    ("workflow", ("49", "54")),
+)
+
+
+@pytest.mark.parametrize(("kind", "figures"), _FIGURES)
+def test_the_readme_quotes_the_benchmarks(kind: str, figures: tuple[str, ...]) -> None:
+    """The shares that are claimed are those of the last run, ours first and then the others'."""
+    told = README.with_name("bench").joinpath("RESULTS.md").read_text("utf-8")
+    row = re.search(rf"^\| {kind} +\| +all \|.*$", told, re.MULTILINE)
+    assert row is not None
+    bm25, vectors, fused, ours = (round(100 * float(cell.split("/")[1])) for cell in row[0].split("|")[4:8])
+    [claim] = [
+        line for line in README.read_text("utf-8").splitlines() if f"{figures[0]} % of" in line and figures[1] in line
+    ]
+
+    assert figures == tuple(
+        map(str, (ours, bm25, vectors, fused)[: len(figures)] if len(figures) > 2 else (ours, bm25))
+    )
+    assert [figure for figure in figures if f"{figure} %" not in claim] == []
 
 
 @pytest.mark.parametrize("known", FORMATS, ids=lambda known: known.agent)

@@ -44,6 +44,23 @@ def test_the_surface_costs_at_most_eight_hundred_tokens() -> None:
 
 
 @pytest.mark.parametrize(
+    ("query", "concepts"),
+    [
+        ('["tide", "clock"]', ("tide", "clock")),
+        ('["tide"]', ('["tide"]',)),
+        ('["tide", "clock"', ('["tide", "clock"',)),
+        ('the list ["tide", "clock"]', ('the list ["tide", "clock"]',)),
+    ],
+)
+def test_an_array_may_come_as_its_text(query: str, concepts: tuple[str, ...]) -> None:
+    """Some models send it so, where a parameter may be text or an array; any other text is what it is."""
+    layers = FakeLayers()
+    TOOLS["search"].call(Desk(layers, Renderer()), {"query": query})
+
+    assert layers.asked[0].concepts == concepts
+
+
+@pytest.mark.parametrize(
     ("name", "parameters", "required"),
     [
         (
@@ -143,6 +160,12 @@ def test_facts_are_shown_on_request() -> None:
         ("search", {"query": ["ab", 7]}, "Query must be string or array. Use string or string[]"),
         ("search", {"query": ["one"]}, "Query array must have 2-5 items. Add/remove concepts"),
         ("search", {"query": ["ab"] * 6}, "Query array must have 2-5 items. Add/remove concepts"),
+        (
+            "search",
+            {"query": '["ab", "cd", "ef", "gh", "ij", "kl"]'},
+            "Query array must have 2-5 items. Add/remove concepts",
+        ),
+        ("search", {"query": '["ab", 7]'}, "Query must be string or array. Use string or string[]"),
         ("search", {"query": "ab", "after": "someday"}, "Invalid date format. Use YYYY-MM-DD format"),
         ("search", {"query": "ab", "before": "2025-02-30"}, "Invalid date format. Use YYYY-MM-DD format"),
         ("search", {"query": "ab", "limit": 0}, "Invalid limit: 0. Ask for 1 to 50 results."),

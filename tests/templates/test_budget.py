@@ -4,15 +4,37 @@ from dataclasses import replace
 
 import orjson
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from palaver.core.disclosure import Detail
+from palaver.core.conversation import Kind, Span, Speaker, Turn
+from palaver.core.disclosure import (
+    Absence,
+    Detail,
+    Hit,
+    HitKind,
+    Query,
+    Results,
+    Spelling,
+    Timeline,
+    Transcript,
+    Unknown,
+)
+from palaver.core.memory import HeldMemory, Memory, MemoryState, Standing
+from palaver.core.observation import Evidence, Observation, ObservationType
+from palaver.core.spending import DeadLetter
 from palaver.core.tokens import count
+from palaver.templates.budget import LEAST
 from palaver.templates.render import Renderer
-from palaver.templates.shapes import details_json, results_json, transcript_json
+from palaver.templates.shapes import details_json, results_json, timeline_json, transcript_json
 
 from .samples import detail, exchange, hit, results, transcript
 
 LONG = "words that go on and on " * 3_000
+HARD = '{"🚀":"检索","a":[1,2]}\n## x\n' * 400
+SIZES = (0, 3, 70, 900, 3_000)
+SHORT = 70
+BUDGETS = st.sampled_from([LEAST, 800, 3_000, 10_000])
 
 
 def several(number: int) -> tuple[Detail, ...]:
@@ -20,21 +42,146 @@ def several(number: int) -> tuple[Detail, ...]:
     return tuple(replace(detail(), id=f"obs-{place}", observation=told) for place in range(number))
 
 
-@pytest.mark.parametrize("budget", [400, 1_500, 10_000])
-def test_no_reply_is_dearer_than_its_budget(budget: int) -> None:
-    """Whatever is stored, neither markdown nor JSON of any layer costs more."""
-    found = results(*(replace(hit(n), facts=(LONG[:300],), cursor="c") for n in range(50)))
-    whole = replace(transcript(output=LONG), exchanges=tuple(exchange(ordinal=n, output=LONG) for n in range(3)))
-    page = Renderer(budget=budget)
-    texts = [page.search(found), page.search(found, facts=True), page.read(whole)]
-    shapes = [results_json(found, budget=budget), transcript_json(whole, budget=budget)]
-    if budget > 1_000:
-        huge = replace(detail(), observation=replace(detail().observation, narrative=LONG))
-        texts += [page.observations(several(20)), page.observations([huge])]
-        shapes += [details_json(several(20), budget=budget), details_json([huge], budget=budget)]
+@st.composite
+def said(draw: st.DrawFn) -> str:
+    """Text of any length, of words or of what is dear."""
+    return draw(st.sampled_from([LONG, HARD]))[: draw(st.sampled_from(SIZES))]
 
-    assert all(count(text) <= budget for text in texts)
-    assert all(count(orjson.dumps(shape).decode()) <= budget + 3 for shape in shapes)
+
+@st.composite
+def many(draw: st.DrawFn) -> tuple[str, ...]:
+    """A few texts of any length, or very many short ones."""
+    text, number = draw(said()), draw(st.sampled_from([0, 1, 5, 60]))
+    return (text[:SHORT] if number > 5 else text,) * number
+
+
+@st.composite
+def hits(draw: st.DrawFn) -> tuple[Hit, ...]:
+    """Hits of every kind, whatever they say."""
+    one = replace(
+        hit(),
+        kind=draw(st.sampled_from(HitKind)),
+        title=draw(said()),
+        snippet=draw(said()),
+        project=draw(said()),
+        facts=draw(many()),
+        also_in=("11111111-0000-4000-8000-000000000001",) * draw(st.sampled_from([0, 1, 300])),
+        cursor="9QlWwgY",
+    )
+    return tuple(replace(one, id=f"obs-{place}") for place in range(draw(st.sampled_from([1, 3, 8]))))
+
+
+@st.composite
+def details(draw: st.DrawFn) -> tuple[Detail, ...]:
+    """Details of every kind, whatever they tell."""
+    quotes = draw(many())
+    told = Observation(
+        type=draw(st.sampled_from(ObservationType)),
+        title=draw(said()),
+        subtitle=draw(said()),
+        narrative=draw(said()),
+        facts=draw(many()),
+        concepts=draw(many()),
+        files_read=draw(many()),
+        files_modified=draw(many()),
+        evidence=tuple(Evidence(1, 2, quote) for quote in quotes),
+    )
+    one = replace(
+        detail(),
+        kind=draw(st.sampled_from(HitKind)),
+        observation=told,
+        project=draw(said()),
+        branch=draw(said()),
+        session_title=draw(said()),
+    )
+    return tuple(replace(one, id=f"obs-{place}") for place in range(draw(st.sampled_from([1, 3, 8]))))
+
+
+@st.composite
+def transcripts(draw: st.DrawFn) -> Transcript:
+    """Conversations of short and long lines, each of few or many pieces."""
+    kind, (lines, pieces) = draw(st.sampled_from(Kind)), draw(st.sampled_from([(1, 1), (3, 3), (60, 1), (1, 200)]))
+    text = draw(said())
+    turns = tuple(
+        Turn(
+            line, Speaker.ASSISTANT, kind, text if lines * pieces < 10 else text[:900], tool=text[:50], call=str(place)
+        )
+        for line in range(1, lines + 1)
+        for place in range(pieces)
+    )
+    told = replace(exchange(), span=Span(1, lines, 0, 10), turns=turns)
+    return replace(
+        transcript(), exchanges=(told,), title=draw(said()), cwd=draw(said()), branch=draw(said()), project=draw(said())
+    )
+
+
+@st.composite
+def absences(draw: st.DrawFn) -> Results:
+    """Searches that found nothing, for as many reasons as are told."""
+    word = draw(said())
+    why = Absence(
+        weak=draw(hits())[:3],
+        without=tuple((name, 7) for name in ("dates", "projects", "types", "concepts", "files")),
+        spelling=(Spelling(word, word),) * 5,
+        unknown=(Unknown("projects", word, (word,) * 3),) * 5,
+    )
+    return replace(results(query=Query((word or "ab",))), why=why, respelled=(word,) * 30)
+
+
+def cost(shape: object) -> int:
+    return count(orjson.dumps(shape).decode())
+
+
+@settings(max_examples=4)
+@given(BUDGETS, st.booleans(), hits(), st.booleans(), st.booleans())
+def test_no_list_is_dearer_than_its_budget(
+    budget: int, roomy: bool, found: tuple[Hit, ...], facts: bool, several_concepts: bool
+) -> None:
+    """Layer 1 keeps to it as a list, with facts, with snippets, as conversations, as a timeline and as JSON."""
+    answer = results(*found, query=Query(("ab", "cd") if several_concepts else ("ab",)))
+    page, around = Renderer(budget=budget, roomy=roomy), Timeline(found[-1].id, found, "5e0c", "claude-code/5e0c.jsonl")
+    shapes = [results_json(answer, budget=budget, explain=True), timeline_json(around, budget=budget)]
+
+    assert count(page.search(answer, facts=facts, snippets=True, explain=True)) <= budget
+    assert count(page.timeline(around)) <= budget
+    assert [shape for shape in shapes if cost(shape) > budget or abs(cost(shape) - shape["tokens"]) > 1] == []
+
+
+@settings(max_examples=4)
+@given(BUDGETS, details())
+def test_no_details_are_dearer_than_their_budget(budget: int, told: tuple[Detail, ...]) -> None:
+    """Layer 2 keeps to it however long its texts and its lists of facts, concepts, files and quotes are."""
+    shape = details_json(told, budget=budget)
+
+    assert count(Renderer(budget=budget).observations(told)) <= budget
+    assert (cost(shape) <= budget, shape["total"] + len(shape["rest"])) == (True, len(told))
+
+
+@settings(max_examples=4)
+@given(BUDGETS, transcripts())
+def test_no_conversation_is_dearer_than_its_budget(budget: int, told: Transcript) -> None:
+    """Layer 3 keeps to it however long the lines are and however many pieces one has."""
+    assert count(Renderer(budget=budget).read(told)) <= budget
+    assert cost(transcript_json(told, budget=budget)) <= budget
+
+
+@settings(max_examples=4)
+@given(BUDGETS, st.booleans(), absences())
+def test_no_explanation_is_dearer_than_its_budget(budget: int, roomy: bool, nothing: Results) -> None:
+    """Why nothing was found is told within it, too."""
+    assert count(Renderer(budget=budget, roomy=roomy, at_shell=True).search(nothing)) <= budget
+    assert cost(results_json(nothing, budget=budget)) <= budget
+
+
+def test_every_page_keeps_to_the_budget() -> None:
+    """A page that no layer made is cut at its end and says so; what it quotes is closed."""
+    dead = [DeadLetter(f"ex-{n}", "claude-code/x.jsonl", 1, 9, 3, "refused", LONG[:500]) for n in range(500)]
+    held = HeldMemory(1, Memory("word\n" * 20_000, "fact"), Standing(), MemoryState.ACTIVE, 0, 0)
+    letters, memory = Renderer(budget=1_000).dead_letters(dead), Renderer(budget=1_000, at_shell=True).memory(held)
+
+    assert (count(letters) <= 1_000, count(memory) <= 1_000) == (True, True)
+    assert letters.endswith("more rows do not fit into 1000 tokens.]\n")
+    assert memory.rpartition("</recalled>\n")[2].endswith("more rows do not fit into 1000 tokens; --json has all.]\n")
 
 
 def test_what_is_cut_says_how_to_go_on() -> None:
@@ -50,3 +197,24 @@ def test_what_is_cut_says_how_to_go_on() -> None:
     assert rest[-1] == "obs-19"
     assert ", ".join(rest) in Renderer(budget=2_000).observations(several(20)) or len(rest) < 20
     assert "Cut here" in Renderer(budget=600).read(transcript(output=LONG))
+
+
+@pytest.mark.parametrize("kept", [1, 7, 40])
+def test_a_timeline_is_cut_far_from_the_hit(kept: int) -> None:
+    """What stands nearest to the hit stays, in its order."""
+    every = tuple(replace(hit(n), id=f"obs-{n}") for n in range(41))
+    around = Timeline("obs-20", every, "5e0c", "claude-code/5e0c.jsonl")
+    budget = timeline_json(replace(around, hits=every[20 - kept // 2 : 20 + (kept + 1) // 2]))["tokens"] + 2
+    ids = [one["id"] for one in timeline_json(around, budget=max(budget, LEAST))["results"]]
+
+    assert "obs-20" in ids
+    assert ids == [f"obs-{n}" for n in range(int(ids[0][4:]), int(ids[0][4:]) + len(ids))]
+
+
+def test_what_was_cut_from_a_list_is_counted() -> None:
+    """A list that is cut says how much of it is missing."""
+    told = replace(detail().observation, files_read=tuple(f"/w/{n}/{LONG[:200]}" for n in range(400)), narrative="")
+    [one] = details_json([replace(detail(), observation=told)], budget=1_500)["observations"]
+
+    shown = len(one["files_read"]) - 1
+    assert one["files_read"][-1] == f"… [{400 - shown} more left out]"

@@ -1,0 +1,115 @@
+"""`python -m bench.disclosure`: what each layer costs an agent, in tokens, on real sessions.
+
+Archives the 98 sessions and the samples in throw-away homes. The 98 are asked the benchmark's own questions, the
+samples the titles of their sessions, each with the tools' own defaults; what is counted is what the tools reply.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import mean
+from tempfile import TemporaryDirectory
+
+from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.store import Store
+from palaver.core.disclosure import Query
+from palaver.core.home import Home
+from palaver.core.tokens import count
+from palaver.observe.pipeline import Pipeline
+from palaver.search.layers import Layers
+from palaver.templates.render import Renderer
+
+from .retrieval.sets import coding_sessions
+from .shared import SetMissing, find, transcripts, unpack
+from .table import table, write_section
+
+_HEADER = ["", "questions", "hits", "a hit", "in the worst list", "an observation", "a stretch read"]
+
+
+@dataclass(slots=True)
+class Costs:
+    """Tokens of every reply: for each list its hits and cost, for details and transcripts their costs."""
+
+    lists: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    details: list[int] = field(default_factory=list[int])
+    stretches: list[int] = field(default_factory=list[int])
+
+    @property
+    def per_hit(self) -> float:
+        """The mean over all hits of all lists, headings and closing lines included."""
+        return sum(cost for _, cost in self.lists) / sum(hits for hits, _ in self.lists)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, and with `--write` keep the table in RESULTS.md."""
+    parser = argparse.ArgumentParser(prog="python -m bench.disclosure", description=__doc__)
+    parser.add_argument("--write", action="store_true", help="keep the table in bench/RESULTS.md")
+    chosen = parser.parse_args(arguments)
+    try:
+        text = table(_HEADER, list(_rows()))
+    except SetMissing as missing:
+        print(missing, file=sys.stderr)
+        return 1
+    print(text)
+    if chosen.write:
+        write_section("Disclosure", f"`python -m bench.disclosure --write`\n\n{text}")
+    return 0
+
+
+def measured(home: Home, questions: Sequence[str]) -> Costs:
+    """What these questions cost in this home: the list, its first hit whole, and the lines that prove it."""
+    costs, page = Costs(), Renderer()
+    with Layers(home) as layers:
+        for question in questions:
+            found = layers.search(Query.parse(question))
+            if not found.hits:
+                continue
+            costs.lists.append((len(found.hits), count(page.search(found))))
+            [first] = layers.get_observations([found.hits[0].id])
+            costs.details.append(count(page.observations([first])))
+            if first.end_line:
+                costs.stretches.append(count(page.read(layers.read(first.path, first.start_line, first.end_line))))
+    return costs
+
+
+def _rows() -> Iterator[Sequence[str]]:
+    samples = find().parent / "samples"
+    if not samples.is_dir():
+        raise SetMissing(f"samples is not in {samples.parent}")
+    with TemporaryDirectory(prefix="palaver-bench-") as folder:
+        root = Path(folder)
+        sessions = _archived(unpack(transcripts(), root / "history"), root / "home")
+        yield _row("98 sessions", measured(sessions, [each.text for each in coding_sessions().questions]))
+        others = _archived([samples], root / "samples")
+        yield _row("samples", measured(others, _titles(others)))
+
+
+def _row(name: str, costs: Costs) -> Sequence[str]:
+    return [
+        name,
+        str(len(costs.lists)),
+        str(sum(hits for hits, _ in costs.lists)),
+        f"{costs.per_hit:.1f}",
+        f"{max(cost / hits for hits, cost in costs.lists if hits > 1):.1f}",
+        f"{mean(costs.details):.0f}",
+        f"{mean(costs.stretches):.0f}",
+    ]
+
+
+def _archived(paths: Sequence[Path], root: Path) -> Home:
+    home = Home(root)
+    with Pipeline(home) as pipeline:
+        pipeline.run(in_paths(paths))
+    return home
+
+
+def _titles(home: Home) -> list[str]:
+    with Store.open(home.database) as store:
+        titles = {store.sessions.load(source.session).title for source in store.sources.all() if source.session}
+    return sorted(title for title in titles if len(title) > 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
