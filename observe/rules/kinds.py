@@ -145,7 +145,7 @@ _FILES = (
         ObservationType.GENERAL,
         7,
         re.compile(
-            r"(?:^|/)(?:README|AGENTS|CLAUDE|CHANGELOG|CONTRIBUTING|LICENSE|NOTICE|HISTORY)[^/]*$|(?:^|/)docs?/.*\.(?:md|mdx|rst|txt)$",
+            r"(?:^|/)(?:README|AGENTS|CLAUDE|CHANGELOG|CONTRIBUTING|LICENSE|NOTICE|HISTORY)[^/]*$|\.(?:mdx?|rst|adoc)$|(?:^|/)docs?/.*\.txt$",
             re.IGNORECASE,
         ),
     ),

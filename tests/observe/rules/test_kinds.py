@@ -36,6 +36,14 @@ def test_titles_say_their_type(title: str, expected: ObservationType) -> None:
     assert kind_of(signs(title, writes=writes)) is expected
 
 
+def test_changed_documents_alone_are_general() -> None:
+    """Where nothing but prose changed, wherever it lies, nothing was built."""
+    assert (
+        kind_of(signs("Whatever this is", writes=("AGENTS.md", ".agents/product-boundary.md")))
+        is ObservationType.GENERAL
+    )
+
+
 def test_errors_as_a_subject_do_not_make_a_fix() -> None:
     """A plan about error handling stays the feature that its title says."""
     assert (

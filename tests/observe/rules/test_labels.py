@@ -1,4 +1,4 @@
-"""Do the rules call things as a person does? 333 exchanges were labelled without a look at what the rules make of them.
+"""Do the rules call things as a person does? 364 exchanges were labelled without a look at what the rules make of them.
 
 The labels name an exchange by its session and lines; what was said stays where it is.
 """
