@@ -174,7 +174,8 @@ class Segment:
         passed = self.alive
         if allowed is not None:
             # What has no flag is given the last one: without a comparison more for each of a million rows.
-            flags: Flags = np.append(allowed, np.False_).take(self.rows[_ITEM], mode="clip")
+            padded: Flags = np.concatenate((allowed, np.zeros(1, dtype=bool)))
+            flags: Flags = padded.take(self.rows[_ITEM, :], mode="clip")
             passed = flags if passed is None else flags & passed
         if voices == ALL_VOICES:
             return passed

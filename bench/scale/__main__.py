@@ -7,7 +7,11 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from palaver.search.embedder import Embedder, load
+
+from ..shared import SetMissing
 from ..table import table, write_section
+from .material import Material
 from .measures import Row, measures
 
 _QUESTIONS = 200
@@ -19,19 +23,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--write", action="store_true", help="keep the table in bench/RESULTS.md")
     parser.add_argument("--items", type=int, nargs="+", default=[10_000, 100_000], help="the sizes, in order")
     chosen = parser.parse_args(arguments)
-    columns = [_measured(items) for items in chosen.items]
+    embedder = load()
+    try:
+        material = Material.real(embedder)
+    except SetMissing as missing:
+        print(f"scale: {missing}")
+        return 0
+    columns = [_measured(items, material, embedder) for items in chosen.items]
     header = ["measure", *(f"{items:,} items" for items in chosen.items), "growth"]
     text = table(header, [_line([column[place] for column in columns]) for place in range(len(columns[0]))])
     print(text)
     if chosen.write:
-        write_section("Scale", f"`python -m bench.scale --write`\n\nCells: median / 99th percentile.\n\n{text}")
+        sizes = " ".join(map(str, chosen.items))
+        said = f"`python -m bench.scale --write --items {sizes}`\n\nCells: median / 99th percentile; growth is from the"
+        write_section("Scale", f"{said} second last\nsize to the last.\n\n{text}")
     return 0
 
 
-def _measured(items: int) -> list[Row]:
+def _measured(items: int, material: Material, embedder: Embedder) -> list[Row]:
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
-        for row in measures(Path(folder) / "home", items, _QUESTIONS, partial(_progress, items)):
+        for row in measures(Path(folder) / "home", items, _QUESTIONS, partial(_progress, items), material, embedder):
             rows.append(row)
             _show(f"{items:,} items: {row.name.strip()}: {_cell(row)}\n")
     return rows
@@ -48,8 +60,10 @@ def _line(rows: Sequence[Row]) -> list[str]:
 
 
 def _cell(row: Row) -> str:
+    if not row.unit:
+        return f"{row.value:.3f}"
     tail = "" if row.p99 is None else f" / {row.p99:.1f}"
-    return f"{row.value:.1f}{tail} {row.unit}".strip()
+    return f"{row.value:.1f}{tail} {row.unit}"
 
 
 def _show(text: str) -> None:

@@ -1,28 +1,28 @@
-"""Made-up archives of any size: words as rare as in speech, vectors in clusters, everything a filter can ask for."""
+"""Made-up archives of any size: words as rare as they are said, vectors that spread as real ones do, and everything a
+filter can ask for.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from palaver.archiver.store import Source, Store
 from palaver.core.conversation import Exchange, Kind, Session, Span, Speaker, Turn
 from palaver.core.disclosure import Filters
 from palaver.core.observation import Evidence, Observation, ObservationType
-from palaver.search.embedder import Embedder
+
+from .material import Material
 
 DAY = 86_400_000
 _START = 1_700_000_000_000
 _TYPES = tuple(ObservationType)
 _PER_SESSION = 50
-_PROJECTS, _CONCEPTS, _FILES, _DAYS = 20, 30, 20, 400
-_CENTRES, _SPREAD = 400, 0.7
-_WORDS = 50_000
-
-Vectors: TypeAlias = npt.NDArray[np.float32]
+_PROJECTS, _CONCEPTS, _FILES, DAYS = 20, 30, 20, 400
+_SPREAD = 0.6
+"""Of the way between two vectors, by which a third is moved: so noise points where vectors do differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class Asked:
 class Maker:
     """Writes items, the same every time: one half exchanges, the other half observations of them, a vector each."""
 
-    def __init__(self, embedder: Embedder) -> None:
+    def __init__(self, material: Material, model: str) -> None:
+        """`model` is the name under which the vectors are stored."""
         self._random = np.random.default_rng(7)
-        self._embedder = embedder
-        self._centres = embedder.embed([self._words(12) for _ in range(_CENTRES)])
+        self._material, self._model = material, model
 
     def fill(self, store: Store, items: int, progress: Callable[[int], None]) -> None:
         """Write so many items."""
@@ -49,15 +49,15 @@ class Maker:
             progress(min(items, (number + 1) * 2 * _PER_SESSION))
 
     def questions(self, count: int) -> Iterator[Asked]:
-        """Questions of three to nine words, with filters of every kind, no two alike."""
-        for _ in range(count):
+        """What is asked, in turn, with filters of every kind, no two alike."""
+        for words in islice(cycle(self._material.questions), count):
             pick: list[int] = self._random.integers(0, 1 << 30, size=4).tolist()
-            after = int(self._random.integers(0, _DAYS // 2))
+            after = int(self._random.integers(0, DAYS // 2))
             yield Asked(
-                self._words(int(self._random.integers(3, 10))),
+                words,
                 Filters(
                     after=_START + after * DAY,
-                    before=_START + (after + _DAYS // 2) * DAY + pick[0] % 1_000,
+                    before=_START + (after + DAYS // 2) * DAY + pick[0] % 1_000,
                     projects=(f"project{pick[1] % _PROJECTS}", f"project{pick[1] % _PROJECTS + 1}"),
                     types=tuple(str(_TYPES[(pick[2] + step) % len(_TYPES)]) for step in range(3)),
                     concepts=tuple(f"concept{(pick[3] + step) % _CONCEPTS}" for step in range(10)),
@@ -73,11 +73,11 @@ class Maker:
         source = store.sources.save(Source("made-up", Path("/") / name, name, 0, 0, 0, 0, b"", b"", session=session))
         store.exchanges.replace(session, source, 0, [self._exchange(ordinal) for ordinal in range(_PER_SESSION)])
         key = max(store.changes.since(store.changes.last() - _PER_SESSION))
+        vectors = self._vectors(2 * _PER_SESSION)
         for exchange in range(key - _PER_SESSION + 1, key + 1):
             store.observations.replace(exchange, session, [self._observation()], "bench-1")
             [learned] = store.observations.of_exchange(exchange)
-            vectors = {item: {0: self._vector()} for item in (exchange, learned.key)}
-            store.vectors.replace(self._embedder.name, vectors)
+            store.vectors.replace(self._model, {item: {0: next(vectors)} for item in (exchange, learned.key)})
 
     def _exchange(self, ordinal: int) -> Exchange:
         line, at = 2 * ordinal + 1, self._day()
@@ -100,16 +100,18 @@ class Maker:
         )
 
     def _words(self, count: int) -> str:
-        return " ".join(f"w{rank}" for rank in self._random.zipf(1.3, size=count) % _WORDS)
+        places: list[int] = np.searchsorted(self._material.shares, self._random.random(count), side="right").tolist()
+        return " ".join([self._material.words[place] for place in places])
 
     def _file(self) -> str:
         return f"/w/src/file{self._random.integers(_FILES)}.py"
 
     def _day(self) -> int:
-        return _START + int(self._random.integers(_DAYS)) * DAY
+        return _START + int(self._random.integers(DAYS)) * DAY
 
-    def _vector(self) -> bytes:
-        centre: Vectors = self._centres[int(self._random.integers(_CENTRES)), :]
-        noise = self._random.standard_normal(len(centre)).astype(np.float32)
-        vector = centre + _SPREAD * noise / np.linalg.norm(noise)
-        return (vector / np.linalg.norm(vector)).astype("<f2").tobytes()
+    def _vectors(self, count: int) -> Iterator[bytes]:
+        known = self._material.vectors
+        near, one, other = (known[self._random.integers(len(known), size=count)] for _ in range(3))
+        drawn = near + _SPREAD * (one - other)
+        unit = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+        return (row.tobytes() for row in unit.astype("<f2"))

@@ -13,23 +13,26 @@ from typing import TypeVar
 import numpy as np
 
 from palaver.archiver.store import Store
-from palaver.core.disclosure import Filters, Query
+from palaver.core.disclosure import Filters, Query, Results
 from palaver.core.home import Home
-from palaver.search.embedder import Embedder, load
+from palaver.search.embedder import Embedder
 from palaver.search.engine import Engine
-from palaver.search.findings import Matches, Nears
-from palaver.search.fusion import gather
-from palaver.search.generation import Generations
+from palaver.search.generation import Generation, Generations
 from palaver.search.hits import Hits
 from palaver.search.indexer import Indexer
 from palaver.search.snapshot import Snapshot
-from palaver.templates.render import Renderer
+from palaver.search.text_index import TextIndex
+from palaver.search.vector_index import VectorIndex
 
-from .archive import Asked, Maker
+from ..phases import phases
+from .archive import DAY, DAYS, Asked, Maker
+from .material import Material
 
 _WARM_UP = 5
 _DEPTH = 400
 """As many as the engine takes of both engines."""
+_COMPARED = 20
+"""Questions that are compared with an exact scan."""
 _NONE = Filters()
 _T = TypeVar("_T")
 
@@ -44,27 +47,31 @@ class Row:
     unit: str = "ms"
 
 
-def measures(folder: Path, items: int, questions: int, progress: Callable[[int], None]) -> Iterator[Row]:
+def measures(
+    folder: Path, items: int, questions: int, progress: Callable[[int], None], material: Material, embedder: Embedder
+) -> Iterator[Row]:
     """Build an archive of so many items in an empty folder, then ask it so many questions, at least ten."""
-    home, embedder = Home(folder), load()
+    home = Home(folder)
     home.make()
-    maker = Maker(embedder)
+    maker = Maker(material, embedder.name)
     with Store.create(home.database) as store:
-        maker.fill(store, items, progress)
+        yield Row("fill the store", _seconds(lambda: maker.fill(store, items, progress)), unit="s")
         indexer = Indexer(store, Generations(home.index), embedder)
         yield Row("build the index", _seconds(indexer.publish), unit="s")
         _change(store, maker)
         yield Row("publish 100 changed items", _seconds(indexer.publish), unit="s")
-        yield Row("index on disk", sum(path.stat().st_size for path in _newest(home).rglob("*")) / 1e6, unit="MB")
+        yield Row(
+            "index on disk", sum(path.stat().st_size for path in _published(home).folder.rglob("*")) / 1e6, unit="MB"
+        )
         yield Row("store on disk", home.database.stat().st_size / 1e6, unit="MB")
-        yield from _asked(home, store, embedder, list(maker.questions(questions)))
+        yield from asked(home, store, embedder, list(maker.questions(questions)))
     yield Row("peak memory, building included", _peak(), unit="MB")
 
 
-def _newest(home: Home) -> Path:
+def _published(home: Home) -> Generation:
     published = Generations(home.index).current()
     assert published is not None
-    return published.folder
+    return published
 
 
 def _change(store: Store, maker: Maker) -> None:
@@ -73,9 +80,8 @@ def _change(store: Store, maker: Maker) -> None:
         maker.session(store, store.sessions.count())
 
 
-def _asked(home: Home, store: Store, embedder: Embedder, questions: Sequence[Asked]) -> Iterator[Row]:
-    engine = Engine(store, Generations(home.index), embedder)
-    hits = Hits(store, engine)
+def asked(home: Home, store: Store, embedder: Embedder, questions: Sequence[Asked]) -> Iterator[Row]:
+    """Ask a published archive, as a whole and part by part."""
     queries = {
         "no filter": [Query((one.words,)) for one in questions],
         "half the dates": [
@@ -84,38 +90,41 @@ def _asked(home: Home, store: Store, embedder: Embedder, questions: Sequence[Ask
         ],
         "all filters": [Query((one.words,), filters=one.filters) for one in questions],
     }
-    for name, asked in queries.items():
-        yield _row(f"hybrid search, {name}", _each(hits.search, asked))
-    yield _row("the same filters again and again", _each(hits.search, _alike(queries["all filters"])))
-    yield from _parts(Snapshot(store, Generations(home.index), embedder), embedder, questions)
-    results = [hits.search(query) for query in queries["no filter"]]
-    renderer = Renderer()
-    yield _row("  rendering", _each(renderer.search, results))
+
+    def search() -> Callable[[Query], Results]:
+        # Another engine for every row: it remembers the vectors of what it was asked.
+        return partial(Hits(store, Engine(store, Generations(home.index), embedder)).search, snippets=False)
+
+    for name, wanted in queries.items():
+        yield _row(f"hybrid search, {name}", _each(search(), wanted))
+    yield _row("the same filters again and again", _each(search(), _alike(queries["all filters"])))
+    for name in ("no filter", "all filters"):
+        for phase, seconds in phases(store, home, embedder, queries[name]).items():
+            yield _row(f"  {phase}, {name}", seconds)
+    view = Snapshot(store, Generations(home.index), embedder)
+    yield from _recall(home, view, embedder, questions[:_COMPARED])
+
+
+def _recall(home: Home, view: Snapshot, embedder: Embedder, questions: Sequence[Asked]) -> Iterator[Row]:
+    """What share of the nearest of an exact scan is found, under filters that keep less and less."""
+    published = _published(home)
+    text, every = TextIndex.open(published.text), VectorIndex.open(published.vectors).contents()
+    vectors = embedder.embed([one.words for one in questions])
+    for name, days in (("everything", 0), ("half", DAYS // 2), ("10 %", DAYS // 10), ("1 %", DAYS // 100)):
+        shares: list[float] = []
+        for one, vector in zip(questions, vectors, strict=True):
+            after = one.filters.after or 0
+            filters = Filters(after=after, before=after + days * DAY) if days else _NONE
+            keys = text.keys(filters)
+            flags = np.zeros(1 + keys.max(initial=0), dtype=bool)
+            flags[keys] = True
+            found, exact = view.nearest(vector, filters, _DEPTH), every.nearest(vector, _DEPTH, flags)
+            shares.append(float(np.isin(exact.item, found.item).mean()) if len(exact) else 1.0)
+        yield Row(f"  recall@{_DEPTH} of vectors, filter that keeps {name}", sum(shares) / len(shares), unit="")
 
 
 def _alike(queries: Sequence[Query]) -> list[Query]:
     return [replace(query, filters=queries[0].filters) for query in queries]
-
-
-def _parts(view: Snapshot, embedder: Embedder, questions: Sequence[Asked]) -> Iterator[Row]:
-    """The parts of a hybrid search. What choosing and loading hits takes is the whole without them."""
-    yield _row("  query embedding", _each(lambda one: embedder.embed([one.words]), questions))
-    vectors = [embedder.embed([one.words])[0, :] for one in questions]
-    for name, filtered in (("", False), (", all filters", True)):
-        asked = [(one.words, one.filters if filtered else _NONE) for one in questions]
-        meant = [(vector, filters) for vector, (_, filters) in zip(vectors, asked, strict=True)]
-        yield _row(f"  text engine{name}", _each(lambda one: view.text(*one, _DEPTH), asked))
-        yield _row(f"  vector engine{name}", _each(lambda one: view.nearest(*one, _DEPTH), meant))
-    found: list[tuple[Matches, Nears]] = []
-    compared: list[float] = []
-    for one, vector in zip(questions, vectors, strict=True):
-        matches, nears = view.text(one.words, _NONE, _DEPTH), view.nearest(vector, _NONE, _DEPTH)
-        started = time.perf_counter()
-        all_of = view.of_events(vector, np.unique(np.concatenate([matches.event, nears.event])))
-        compared.append(time.perf_counter() - started)
-        found.append((matches, all_of))
-    yield _row("  comparing events", compared)
-    yield _row("  fusion", _each(lambda pair: gather(*pair), found))
 
 
 def _each(ask: Callable[[_T], object], questions: Sequence[_T]) -> list[float]:

@@ -4,7 +4,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -12,16 +12,21 @@ import orjson
 import tantivy
 
 from palaver.archiver.intake.transcripts import in_paths
-from palaver.core.disclosure import Query
+from palaver.archiver.store import Store
+from palaver.core.disclosure import Filters, Query
 from palaver.core.home import Home
 from palaver.observe.pipeline import Pipeline
+from palaver.search.embedder import load
 from palaver.search.generation import Generations
 from palaver.search.layers import Layers
 
 from .. import shared
+from ..phases import phases
 from .process import PALAVER, Place, paired, run, server
 
 _WARM = 200
+_LONG_AGO = 1_000_000_000_000
+"""An instant, in milliseconds, before anybody could talk to an agent."""
 _BARE = """import orjson, sys
 for name in sys.argv[1:]:
     for line in open(name, "rb"):
@@ -58,6 +63,7 @@ def measures() -> Iterator[Measure]:
         yield from _cold_search(place, queries[0])
         yield from _server(place)
         yield from warm_search(place, queries[:_WARM])
+        yield from parts(place, queries[:_WARM])
 
 
 def _queries() -> list[str]:
@@ -148,6 +154,19 @@ def warm_search(place: Place, queries: Sequence[str]) -> Iterator[Measure]:
     for name, asked in (("search, warm", inside), ("search over MCP, warm", over)):
         yield Measure(f"{name}, median", median(asked), median(bare), what, aim="15 ms")
         yield Measure(f"{name}, 99th percentile", _p99(asked), _p99(bare), what)
+
+
+def parts(place: Place, queries: Sequence[str]) -> Iterator[Measure]:
+    """A search in an archive that is open already, taken apart: without a filter, and within a range of dates that
+    nobody asked for before.
+    """
+    home, model = Home(place.home), load()
+    plain = [Query.parse(query) for query in queries]
+    dated = [replace(one, filters=Filters(after=_LONG_AGO + number)) for number, one in enumerate(plain)]
+    with Store.open(home.database) as store:
+        for asked, name in ((plain, ""), (dated, ", dates")):
+            for phase, seconds in phases(store, home, model, asked).items():
+                yield Measure(f"of it {phase}{name}", median(seconds))
 
 
 def _call(query: str) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bench.speed.measures import ingest, warm_search
+from bench.speed.measures import ingest, parts, warm_search
 from bench.speed.process import Place
 
 from .. import demo
@@ -14,10 +14,11 @@ def test_speed_is_measured_over_any_history(tmp_path: Path) -> None:
     place.home.parent.mkdir()
     files = sorted(demo.history(place.history / "projects").rglob("*.jsonl"))
 
-    rows = [*ingest(place, files), *warm_search(place, ["sqlite", "high water", "json files"])]
+    asked = ["sqlite", "high water", "json files"]
+    rows = [*ingest(place, files), *warm_search(place, asked), *parts(place, asked)]
 
     assert [row.name for row in rows if row.aim] == (
         ["palaver up, to searchable by text", "search, warm, median", "search over MCP, warm, median"]
     )
-    assert len(rows) == 9
+    assert len(rows) == 9 + 2 * 8
     assert all(row.ours > 0 and (row.bare is None or row.bare > 0) for row in rows)

@@ -1,0 +1,66 @@
+"""A search taken apart: how long each part takes by itself. In a search both engines run at the same time."""
+
+import time
+from collections import defaultdict
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from palaver.archiver.store import Store
+from palaver.core.disclosure import Query
+from palaver.core.home import Home
+from palaver.search.choices import Choices
+from palaver.search.embedder import Embedder
+from palaver.search.engine import Engine
+from palaver.search.findings import distinct
+from palaver.search.fusion import gather
+from palaver.search.generation import Generations
+from palaver.search.hits import Hits
+from palaver.search.wording import Wording
+from palaver.templates.render import Renderer
+
+_DEPTH = 400
+"""As many as the engine takes of both engines."""
+_WARM_UP = 5
+
+
+def phases(store: Store, home: Home, embedder: Embedder, queries: Sequence[Query]) -> Mapping[str, list[float]]:
+    """Seconds of each phase for each query, which has one concept; filters count to the engine that they are put to.
+
+    The last queries are asked first, to warm up, and again.
+    """
+    engine = Engine(store, Generations(home.index), embedder)
+    hits, choices, renderer = Hits(store, engine), Choices(store, engine), Renderer()
+    took: defaultdict[str, list[float]] = defaultdict(list)
+    for number, query in enumerate([*queries[-_WARM_UP:], *queries]):
+        if number == _WARM_UP:
+            took.clear()
+        view, filters = engine.snapshot, query.filters
+        view.refresh()
+        wording = view.settled(Wording.of(query.concepts[0]))
+        with _clock(took, "query embedding"):
+            [vector] = embedder.embed([wording.text])
+        with _clock(took, "word engine"):
+            matches = view.text(wording, filters, _DEPTH)
+        with _clock(took, "vector engine"):
+            nears = view.nearest(vector, filters, _DEPTH)
+        with _clock(took, "comparing events"):
+            compared = view.of_events(vector, distinct(np.concatenate([matches.event, nears.event]))[0])
+        with _clock(took, "fusion"):
+            events = gather(matches, compared)
+        with _clock(took, "choosing among the found"):
+            chosen = [one for one, _ in zip(choices.of(events, filters, query.limit), range(query.limit), strict=False)]
+        with _clock(took, "loading hits"):
+            hits._shown(chosen, wording, query, snippets=False)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        results = hits.search(query, snippets=False)
+        with _clock(took, "rendering"):
+            renderer.search(results)
+    return took
+
+
+@contextmanager
+def _clock(took: defaultdict[str, list[float]], name: str) -> Generator[None]:
+    started = time.perf_counter()
+    yield
+    took[name].append(time.perf_counter() - started)
