@@ -21,6 +21,7 @@ from palaver.archiver.copies.raw import RawArchive
 from palaver.cli import main
 from palaver.cli.commands import COMMANDS, SECTIONS
 from palaver.core.home import Home
+from palaver.core.tokens import count
 from palaver.templates import shapes, status_shapes
 
 from . import demo
@@ -533,6 +534,34 @@ def test_a_files_name_cannot_steer_the_terminal(tmp_path: Path) -> None:
 
     assert (result.exit_code, "\x1b" in result.stderr) == (1, False)
     assert result.stderr.splitlines()[0] == f"palaver: {tmp_path}/a b: no transcripts here"
+
+
+@pytest.mark.usefixtures("archived")
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
+@pytest.mark.parametrize("words", [("search", "the"), ("show", "obs-23"), ("read", PATH), ("timeline", "obs-23")])
+def test_an_answer_keeps_to_the_budget(words: tuple[str, ...], form: tuple[str, ...]) -> None:
+    """What is printed costs no more than was allowed, and less is allowed than all would cost."""
+    small, large = palaver(*words, "--budget", "500", *form), palaver(*words, *form)
+
+    assert (small.exit_code, large.exit_code) == (0, 0)
+    assert count(small.stdout) <= 500
+    assert count(large.stdout) <= 10_000
+    assert palaver(*words, "--budget", "499", *form).exit_code == 2
+
+
+def test_dates_are_said_in_words(archived: Home) -> None:
+    """Where a command takes a date it takes words: each finds what the day itself finds."""
+    assert archived.database.exists()
+    said, written = (
+        answer("search", "the", "--after", "march 2026", "--before", "2026-03"),
+        answer("search", "the", "--after", "2026-03-01", "--before", "2026-03-31"),
+    )
+    words, days = (answer("forget", "--since", first, "--until", last, "--mentions", "sqlite") for first, last in (
+        ("february 2026", "2026-02"), ("2026-02-01", "2026-02-28")
+    ))  # fmt: skip
+
+    assert [hit["id"] for hit in said["results"]] == [hit["id"] for hit in written["results"]] != []
+    assert words["exchanges"] == days["exchanges"] > 0
 
 
 # Streams

@@ -111,6 +111,7 @@ def forget(paths: Sequence[str], *, namespace: str | None, as_json: bool) -> Non
         click.echo(f"Removed {gone} chunk{'' if gone == 1 else 's'}; the files themselves were not touched.")
     else:
         click.echo("Nothing of that was indexed. See `palaver documents list`.")
+    if not gone:
         sys.exit(1)
 
 
