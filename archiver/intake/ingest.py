@@ -1,5 +1,6 @@
 """One pass over transcripts: copy, parse, store. What did not change costs one `stat`."""
 
+import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
@@ -40,6 +41,8 @@ from .unrolling import Unrolled, Unroller
 _COPYING_THREADS = 4
 _TOGETHER = 32
 """Readings stored in one transaction: each transaction waits for the disk."""
+_LONGEST = 0.3
+"""Seconds after which what was read is stored, however little: who is killed every few seconds gets on all the same."""
 _PORTION = 64 << 20
 """Bytes of files that may be parsed ahead of being stored; a longer file is a portion of its own."""
 _WORTH_HELP = 8 << 20
@@ -91,6 +94,8 @@ class Ingest:
         self._masking = Masking(store, raw.root, Masker(self._boundaries.redactor), oblivion, wanted=mask)
         self._may_hold_erased = False
         self._waiting: list[_Taken] = []
+        self._stored = 0.0
+        """When something was stored last, on the monotonic clock."""
 
     def run(
         self,
@@ -275,7 +280,7 @@ class Ingest:
         if taken.reading.says_nothing and is_new and self._erasing.leave(taken.source):
             return
         self._waiting.append(taken)
-        if len(self._waiting) >= _TOGETHER:
+        if len(self._waiting) >= _TOGETHER or time.monotonic() - self._stored > _LONGEST:
             self._store_waiting(tally)
 
     def _read(self, job: _Job, source: Source, answer: Answer | None, tally: Pass) -> _Taken:
@@ -310,6 +315,7 @@ class Ingest:
 
     def _store_waiting(self, tally: Pass) -> None:
         waiting, self._waiting = self._waiting, []
+        self._stored = time.monotonic()
         if not waiting:
             return
         with self._store.transaction():

@@ -1,6 +1,7 @@
 """Catching up: observing, embedding and publishing in a process of its own, while the archiver goes on listening.
 
-That process ends when there is nothing left to do, and its memory with it; it may be killed at any time.
+That process ends when there is nothing left to do, and its memory with it; it may be killed at any time. When the
+archiver is killed it publishes what it has and ends.
 """
 
 import json
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -37,6 +39,10 @@ _BEHIND: Final = 300
 _SWEEP: Final = 3600 * 1000
 _VERIFY: Final = 24 * 3600 * 1000
 """Milliseconds between two looks for damage: at some copies, and at all of the index and the database."""
+_LAST: Final = 60.0
+"""Seconds for which a round outlives who began it: it publishes what it has, or an archiver that is killed every few
+seconds would never have an index.
+"""
 _NICE: Final = 10
 """Whatever the person does comes first, and so does taking up."""
 
@@ -60,32 +66,39 @@ class Caught:
     damaged: int = 0
 
 
-def catch_up(home: Home, model: str | None, *, settle: bool) -> Caught:
-    """One round. With `settle` even the last few changes are published. Raises `LeaseHeld`."""
+def catch_up(home: Home, model: str | None, *, settle: bool, enough: Callable[[], bool] = lambda: False) -> Caught:
+    """One round. With `settle` even the last few changes are published. Raises `LeaseHeld`.
+
+    It breaks off, and publishes what it made, when there was `enough` of it.
+    """
     end = time.monotonic() + _ROUND
+
+    def late() -> bool:
+        return enough() or time.monotonic() > end
+
     with Store.open(home.database) as store, store.leases.hold(LEARNER):
         indexer = Indexer(store, Generations(home.index), load(model or DEFAULT_MODEL))
-        Intake(store, Redactor(home.key())).work_off(enough=lambda: time.monotonic() > end)
+        Intake(store, Redactor(home.key())).work_off(enough=late)
         renew(store, Redactor(home.key()))
         _publish(store, indexer, _BEHIND)
-        observed = observe_pending(store, silent, lambda: time.monotonic() > end)
+        observed = observe_pending(store, silent, late)
         _note(store, "observe")
         embedded, missing = 0, ""
         try:
-            embedded = indexer.embed(silent, lambda: time.monotonic() > end)
+            embedded = indexer.embed(silent, late)
             _note(store, "embed")
         except ModelUnavailable as problem:
             missing = f"{problem} {problem.hint}".strip()
             _note(store, "embed", problem)
         _publish(store, indexer, 1 if settle else _BEHIND)
-        late = time.monotonic() > end
-        swept = sweep(home, store, indexer) if settle and not late else Swept()
+        left = late()
+        swept = sweep(home, store, indexer) if settle and not left else Swept()
         return Caught(
             observed,
             embedded,
             store.changes.last(),
             indexer.lag,
-            late,
+            left,
             missing,
             swept.compared,
             swept.repaired,
@@ -162,23 +175,28 @@ class Helper:
             self._process = None
 
 
-def _end_with(parent: int) -> None:
+def _end_with(parent: int, alone: threading.Event) -> None:
     # Not through a file object: the interpreter cannot end while a thread reads from one.
     os.read(parent, 1)
+    alone.set()
+    time.sleep(_LAST)
     os._exit(1)
 
 
 def serve(home: Home, model: str | None, *, settle: bool) -> None:
     """One round for the process that started this one, which is told on standard output."""
     os.nice(_NICE)
-    threading.Thread(target=_end_with, args=(sys.stdin.fileno(),), daemon=True).start()
+    alone = threading.Event()
+    threading.Thread(target=_end_with, args=(sys.stdin.fileno(), alone), daemon=True).start()
     try:
-        told = json.dumps(asdict(catch_up(home, model, settle=settle)))
+        told = json.dumps(asdict(catch_up(home, model, settle=settle, enough=alone.is_set)))
     except LeaseHeld:
         told = json.dumps(asdict(Caught(left=True)))
     except PalaverError as problem:
         sys.stdout.write(str(problem))
         sys.exit(1)
+    if alone.is_set():
+        os._exit(0)  # nobody is there to be told
     sys.stdout.write(told)
 
 

@@ -72,8 +72,10 @@ class Learning:
 
     def _is_due(self, now: float) -> bool:
         long = self._since is not None and now - self._since >= _LONG
+        # An archiver that is killed every few seconds learns, too.
+        first = self._done < 0
         many = self._last - self._done >= _MANY
-        return self._at_once or many or long or now - self._moved >= _QUIET
+        return first or self._at_once or many or long or now - self._moved >= _QUIET
 
     def _begin(self, *, settle: bool) -> None:
         self._since, self._at_once = None, False
