@@ -71,7 +71,7 @@ class Matches:
     @property
     def in_code(self) -> npt.NDArray[np.bool_]:
         """Which of these are code."""
-        return self.numbers[6, :] != 0
+        return np.not_equal(self.numbers[6, :], 0)
 
     @cached_property
     def best_of(self) -> dict[int, float]:

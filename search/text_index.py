@@ -141,9 +141,16 @@ class TextIndex:
         every = self._hits(tantivy.Query.all_query(), len(self))
         return Counter(zip(self._column("key", every), self._column(_DIGEST, every), strict=True))
 
-    def search(self, text: str | Wording, filters: Filters, limit: int, hidden: Sequence[int] = ()) -> "Matches":
+    def search(
+        self,
+        text: str | Wording,
+        filters: Filters,
+        limit: int,
+        hidden: Sequence[int] = (),
+        among: Sequence[int] | None = None,
+    ) -> "Matches":
         """The best entries with any of the words and all of the phrases, that satisfy the filters and belong to no
-        hidden item.
+        hidden item; of the items `among` alone, where some are given.
         """
         wording = Wording(text) if isinstance(text, str) else text
         sought = self._sought(wording) if len(self) else []
@@ -151,6 +158,9 @@ class TextIndex:
             return self._matches([], 1.0)
         wanted = tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query, _ in sought])
         needed = [wanted, *map(self._phrase, wording.phrases), *self._heard(wording.text, filters)]
+        if among is not None:
+            within = tantivy.Query.term_set_query(self._schema, "key", list(among))
+            needed.append(tantivy.Query.const_score_query(within, 0.0))
         query = self._restricted(needed, filters, hidden)
         return self._matches(self._hits(query, limit), sum(most for _, most in sought))
 

@@ -1,14 +1,19 @@
-"""`python -m bench.retrieval`: every development set, every engine, one table per set."""
+"""`python -m bench.retrieval`: every development set, every engine, one table per set; `--ablate`: what each part of
+the ranking adds.
+"""
 
 import argparse
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 
 from palaver.search.embedder import load
 
 from ..shared import SetMissing
 from ..table import write_section
+from .ablation import ablation
 from .baselines import Fused, Meaning, Words
 from .corpus import Corpus, Engine, Searcher
 from .documents import OurDocuments
@@ -26,8 +31,8 @@ def _fused(corpus: Corpus) -> Searcher:
     return Fused([Words(corpus), _meaning(corpus)])
 
 
-def _ours(corpus: Corpus) -> Searcher:
-    return OurDocuments(corpus) if corpus.suffix else Ours(corpus)
+def _ours(corpus: Corpus, kept: Path | None = None) -> Ours | OurDocuments:
+    return OurDocuments(corpus, kept) if corpus.suffix else Ours(corpus, kept)
 
 
 ENGINES: Mapping[str, Engine] = {
@@ -43,19 +48,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.retrieval", description=__doc__)
     parser.add_argument("--set", dest="sets", action="append", choices=[*SETS], help="only this set; may be repeated")
     parser.add_argument("--engine", dest="engines", action="append", choices=[*ENGINES], help="likewise")
+    parser.add_argument("--ablate", action="store_true", help="rank without one part of the ranking at a time")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep homes here, and search those that are there")
     parser.add_argument("--write", action="store_true", help="keep the tables in bench/RESULTS.md")
     chosen = parser.parse_args(arguments)
     if chosen.write and (chosen.sets or chosen.engines):
         parser.error("--write keeps whole runs only")
+    found = list(_corpora(chosen.sets or SETS))
+    if chosen.ablate:
+        _ablate(found, chosen.keep, write=chosen.write)
+        return 0
+    engines: dict[str, Engine] = {**ENGINES, "ours": partial(_ours, kept=chosen.keep)}
     done: list[tuple[Corpus, list[Run]]] = []
     parts: list[str] = []
-    for name in chosen.sets or SETS:
-        try:
-            corpus = SETS[name]()
-        except SetMissing as missing:
-            print(f"{name}: {missing}")
-            continue
-        done.append((corpus, [_measured(engine, corpus) for engine in chosen.engines or ENGINES]))
+    for corpus in found:
+        done.append((corpus, [_measured(name, engines[name], corpus) for name in chosen.engines or ENGINES]))
         parts.append(report(*done[-1]))
         print(f"{parts[-1]}\n", flush=True)
     if done:
@@ -66,9 +73,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _measured(name: str, corpus: Corpus) -> Run:
+def _corpora(names: Iterable[str]) -> Iterator[Corpus]:
+    for name in names:
+        try:
+            yield SETS[name]()
+        except SetMissing as missing:
+            print(f"{name}: {missing}")
+
+
+def _ablate(corpora: Sequence[Corpus], kept: Path | None, *, write: bool) -> None:
+    parts: list[str] = []
+    for corpus in corpora:
+        parts.append(ablation(corpus, _ours(corpus, kept), load()))
+        print(f"{parts[-1]}\n", flush=True)
+    if parts and write:
+        write_section("Ablation", "\n\n".join(["`python -m bench.retrieval --ablate --write`", *parts]))
+
+
+def _measured(name: str, engine: Engine, corpus: Corpus) -> Run:
     started = time.perf_counter()
-    finished = run(name, ENGINES[name], corpus)
+    finished = run(name, engine, corpus)
     print(f"{corpus.name}: {name} {time.perf_counter() - started:.0f} s", file=sys.stderr)
     return finished
 

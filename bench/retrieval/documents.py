@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from palaver.core.home import Home
+from palaver.archiver.store import Store
 from palaver.search.library import Documents
 
 from .corpus import Corpus, Ranked, Searcher
+from .rooms import Rooms
 
 
 class OurDocuments(Searcher):
@@ -16,17 +16,22 @@ class OurDocuments(Searcher):
     A file is found as its best chunk is.
     """
 
-    def __init__(self, corpus: Corpus) -> None:
-        self._folder = TemporaryDirectory(prefix="palaver-bench-")
-        root = Path(self._folder.name)
-        self._items: dict[str, str] = {}
-        (root / "files").mkdir()
-        for number, passage in enumerate(corpus.passages):
-            name = f"{number:06}{corpus.suffix}"
-            (root / "files" / name).write_text(passage.text, "utf-8", "replace")
-            self._items[name] = passage.item
-        self._documents = Documents.open(Home(root / "home"), [root])
-        self._documents.index_directory(root / "files", async_mode=False)
+    def __init__(self, corpus: Corpus, kept: Path | None = None) -> None:
+        """`kept` is where homes are kept: one that is there is searched as it is."""
+        self._rooms = Rooms(corpus, kept)
+        self.home, root = self._rooms.home, self._rooms.root
+        self._items = {f"{number:06}{corpus.suffix}": passage.item for number, passage in enumerate(corpus.passages)}
+        self._documents = Documents.open(self.home, [root])
+        if not self._rooms.known:
+            (root / "files").mkdir()
+            for name, passage in zip(self._items, corpus.passages, strict=True):
+                (root / "files" / name).write_text(passage.text, "utf-8", "replace")
+            self._documents.index_directory(root / "files", async_mode=False)
+
+    def item_of(self, store: Store, key: int) -> str | None:
+        """The item that a chunk belongs to; None where it is gone."""
+        held = store.documents.load([key]).get(key)
+        return self._items[held.source_file.name] if held else None
 
     def search(self, query: str, limit: int, project: str | None) -> Sequence[Ranked]:  # noqa: ARG002 - one project
         """Items, each at most once, best first."""

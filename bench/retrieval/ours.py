@@ -4,17 +4,16 @@ import tarfile
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from palaver.archiver.intake.transcripts import Transcript, in_paths
 from palaver.archiver.store import Source, Store
 from palaver.core.conversation import Exchange, Kind, Session, Span, Speaker, Turn
 from palaver.core.disclosure import LIMIT_MAX, Hit, Query
-from palaver.core.home import Home
 from palaver.observe.pipeline import Pipeline
 from palaver.search.layers import Layers
 
 from .corpus import Corpus, Passage, Ranked, Searcher
+from .rooms import Rooms
 
 
 class Ours(Searcher):
@@ -24,21 +23,31 @@ class Ours(Searcher):
     any other corpus each passage is a prompt of its own in the history of its project.
     """
 
-    def __init__(self, corpus: Corpus) -> None:
-        self._folder = TemporaryDirectory(prefix="palaver-bench-")
-        home = Home(Path(self._folder.name) / "home")
-        home.make()
-        self._items: list[str] | None = None
-        if corpus.transcripts is None:
-            self._items = [passage.item for passage in corpus.passages]
-            with Store.create(home.database) as store:
-                _store(store, corpus.passages)
-            found: list[Transcript] = []
-        else:
-            found = in_paths([_unpacked(corpus.transcripts, Path(self._folder.name) / "history")])
-        with Pipeline(home) as pipeline:
-            pipeline.run(found)
-        self._layers = Layers(home)
+    def __init__(self, corpus: Corpus, kept: Path | None = None) -> None:
+        """`kept` is where homes are kept: one that is there is searched as it is."""
+        self._rooms = Rooms(corpus, kept)
+        self.home = self._rooms.home
+        self._items = [passage.item for passage in corpus.passages] if corpus.transcripts is None else None
+        with Pipeline(self.home) as pipeline:
+            pipeline.run([] if self._rooms.known else self._told(corpus))
+        self._layers = Layers(self.home)
+
+    def _told(self, corpus: Corpus) -> list[Transcript]:
+        """What is to be archived; passages are stored at once."""
+        if corpus.transcripts is not None:
+            return in_paths([_unpacked(corpus.transcripts, self._rooms.root / "history")])
+        with Store.open(self.home.database) as store:
+            _store(store, corpus.passages)
+        return []
+
+    def item_of(self, store: Store, key: int) -> str | None:
+        """The item that an event belongs to; None where it is gone."""
+        stored = store.exchanges.load([key]).get(key)
+        if stored is None:
+            return None
+        if self._items is not None:
+            return self._items[stored.exchange.span.start_line - 1]
+        return store.sessions.load(stored.session).native_id
 
     def search(self, query: str, limit: int, project: str | None) -> Sequence[Ranked]:
         """Items, each at most once, best first."""

@@ -1,0 +1,186 @@
+"""What each part of the ranking adds: everything is found once, and ranked again without one part at a time."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from statistics import fmean
+from typing import NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from palaver.archiver.store import Store
+from palaver.core.disclosure import Filters
+from palaver.core.home import Home
+from palaver.search import documents
+from palaver.search.embedder import Embedder
+from palaver.search.findings import Matches, Nears, Numbers
+from palaver.search.fusion import Weights, gather
+from palaver.search.generation import Generations
+from palaver.search.segment import Array
+from palaver.search.snapshot import Snapshot
+from palaver.search.text_index import TextEntry, TextIndex
+from palaver.search.wording import Wording
+
+from ..table import table
+from .corpus import DEPTH, Corpus, Question
+
+_DEPTH = 200
+"""Entries and vectors that each engine brings, as in the product."""
+_SHOWN = ("paraphrase", "question", "queries", "all")
+"""The kinds of questions that are shown, of those that a set has."""
+_HALVES = ("tune", "held")
+
+
+class Housed(Protocol):
+    """Palaver with a corpus in a home."""
+
+    home: Home
+
+    def item_of(self, store: Store, key: int) -> str | None:
+        """The item that an event belongs to; None where it is gone."""
+        ...
+
+
+class Found(NamedTuple):
+    """What both engines found for one question."""
+
+    matches: Matches
+    nears: Nears
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was found for one question: in all entries; before the words of what meaning alone found were added; and
+    without the entries that tell an exchange together with what was said before it.
+    """
+
+    every: Found
+    unworded: Found
+    alone: Found
+
+
+Ranking: TypeAlias = Callable[[Findings], tuple[Found, Weights]]
+
+
+def rankings() -> Mapping[str, Ranking]:
+    """Every ranking by what it lacks."""
+    without = {f"no {name.replace('_', ' ')}": Weights()._replace(**{name: 0.0}) for name in Weights._fields}
+    return {
+        "nothing": lambda found: (found.every, Weights()),
+        **{name: _weighted(weights) for name, weights in without.items()},
+        "words in proportion": lambda found: (_in_proportion(found.every), Weights()),
+        "code like prose": lambda found: (_as_prose(found.every), Weights()),
+        "no observations": lambda found: (_said(found.every), Weights()),
+        "no context entries": lambda found: (found.alone, Weights()),
+        "words not completed": lambda found: (found.unworded, Weights()),
+    }
+
+
+def ablation(corpus: Corpus, housed: Housed, embedder: Embedder) -> str:
+    """A table for one corpus: a row for each ranking, a column for each kind of question and half."""
+    kinds = [kind for kind in _SHOWN if any(kind in question.kinds for question in corpus.questions)]
+    asked = [question for question in corpus.questions if question.gains]
+    with Store.open(housed.home.database) as store:
+        found = list(_findings(store, housed.home, asked, embedder))
+        items = {key: housed.item_of(store, key) for key in _events(found)}
+    rows: list[list[str]] = []
+    for name, ranking in rankings().items():
+        values = [
+            _judged(question, _ranked(*ranking(each), items), corpus)
+            for question, each in zip(asked, found, strict=True)
+        ]
+        rows.append([name, *(_cell(asked, values, kind, half) for kind in kinds for half in _HALVES)])
+    header = ["lacks", *(f"{kind}, {half}" for kind in kinds for half in _HALVES)]
+    return f"### {corpus.name}\n\nCells: {' / '.join(corpus.metrics)}.\n\n{table(header, rows)}"
+
+
+def _findings(store: Store, home: Home, asked: Sequence[Question], embedder: Embedder) -> Iterator[Findings]:
+    view = Snapshot(store, Generations(home.index), embedder)
+    alone = TextIndex.make()
+    alone.apply([], _first(documents.entries(store, store.items.all_keys())))
+    for question in asked:
+        filters = Filters(projects=(question.project,)) if question.project else Filters()
+        wording = view.settled(Wording.of(question.text))
+        vector = embedder.embed([wording.text])[0, :]
+        nearest = view.nearest(vector, filters, _DEPTH)
+        meaning = partial(_meant, view, vector, nearest)
+        unworded, every = _both(partial(view.text, wording, filters, _DEPTH), meaning)
+        _, plain = _both(partial(alone.search, wording, filters, _DEPTH, ()), meaning)
+        yield Findings(every, unworded, plain)
+
+
+def _meant(view: Snapshot, vector: Array, nearest: Nears, events: Numbers) -> Nears:
+    return view.of_events(vector, np.unique(np.concatenate([events, nearest.event])))
+
+
+def _both(words: Callable[[Sequence[int] | None], Matches], meaning: Callable[[Numbers], Nears]) -> tuple[Found, Found]:
+    """What both engines find, before and after the words of what meaning alone found are added."""
+    matches = words(None)
+    nears = meaning(matches.event)
+    items: Numbers = np.unique(nears.item[~np.isin(nears.event, matches.event)])
+    worded = matches if len(matches) < _DEPTH else matches.and_also(words(items.tolist()), 2 * _DEPTH)
+    return Found(matches, nears), Found(worded, nears)
+
+
+def _first(entries: Iterator[TextEntry]) -> Iterator[TextEntry]:
+    """Without the entries that tell a short exchange together with what was said before: they follow its own, and
+    stand on the same lines.
+    """
+    last: tuple[int, int, int] | None = None
+    for entry in entries:
+        place = (entry.key, entry.start_line, entry.end_line)
+        if place != last or not entry.source:
+            yield entry
+        last = place
+
+
+def _weighted(weights: Weights) -> Ranking:
+    return lambda found: (found.every, weights)
+
+
+def _in_proportion(found: Found) -> Found:
+    """With fractions whose powers are what was found."""
+    matches = found.matches
+    power = np.where(matches.in_code, 1 / 3, 2 / 3)
+    return found._replace(matches=replace(matches, fraction=matches.fraction**power))
+
+
+def _as_prose(found: Found) -> Found:
+    numbers = found.matches.numbers.copy()
+    numbers[-1, :] = 0
+    return found._replace(matches=replace(found.matches, numbers=numbers))
+
+
+def _said(found: Found) -> Found:
+    matches, nears = found
+    words, meant = matches.key == matches.event, nears.item == nears.event
+    return Found(
+        Matches(matches.numbers[:, words], matches.fraction[words]),
+        Nears(nears.rows[:, meant], nears.similarity[meant]),
+    )
+
+
+def _events(found: Sequence[Findings]) -> set[int]:
+    return {
+        key
+        for each in found
+        for matches, nears in (each.every, each.unworded, each.alone)
+        for key in (*matches.event.tolist(), *nears.event.tolist())
+    }
+
+
+def _ranked(found: Found, weights: Weights, items: Mapping[int, str | None]) -> list[str]:
+    """The first items, each once."""
+    order = dict.fromkeys(items[event.key] for event in gather(*found, weights))
+    return [item for item in order if item is not None][:DEPTH]
+
+
+def _judged(question: Question, ranked: Sequence[str], corpus: Corpus) -> list[float]:
+    return [metric(ranked, question.gains) for metric in corpus.metrics.values()]
+
+
+def _cell(asked: Sequence[Question], values: Sequence[Sequence[float]], kind: str, half: str) -> str:
+    of_kind = [
+        each for question, each in zip(asked, values, strict=True) if kind in question.kinds and question.half == half
+    ]
+    return " / ".join(f"{fmean(column):.3f}" for column in zip(*of_kind, strict=True)) or "-"

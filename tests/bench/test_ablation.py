@@ -1,0 +1,51 @@
+"""Is a part of the ranking taken away, and nothing else?"""
+
+import numpy as np
+from bench.retrieval.ablation import Findings, Found, rankings
+
+from palaver.search.findings import Matches, Nears
+from palaver.search.fusion import Weights, gather
+
+EVERY = Found(
+    Matches(
+        np.array([[1, 1, 1, 0, 1, 2, 0], [12, 2, 1, 1, 3, 4, 0], [3, 3, 0, 0, 1, 2, 1]]).T, np.array([0.5, 0.4, 0.6])
+    ),
+    Nears(np.array([[1, 1, 0], [12, 2, 0], [3, 3, 0]]).T, np.array([0.3, 0.2, 0.1])),
+)
+NOTHING = Found(Matches.none(), Nears.none())
+
+
+def scores(lacks: str) -> dict[int, float]:
+    found, weights = rankings()[lacks](Findings(EVERY, NOTHING, NOTHING))
+    return {event.key: event.score for event in gather(*found, weights)}
+
+
+def test_each_weight_is_taken_away_once() -> None:
+    """There is a ranking without each part, and with nothing taken away it is the product's."""
+    assert {f"no {name.replace('_', ' ')}" for name in Weights._fields} <= rankings().keys()
+    assert scores("nothing") == {event.key: event.score for event in gather(*EVERY)}
+    assert scores("no words")[3] < scores("nothing")[3]
+    assert scores("no words around")[3] > scores("nothing")[3]
+
+
+def test_words_in_proportion_count_as_the_fractions_they_are() -> None:
+    """Twice the fraction is twice as much, in code as in prose."""
+    found, _ = rankings()["words in proportion"](Findings(EVERY, NOTHING, NOTHING))
+    alone = gather(found.matches, Nears.none(), Weights(1, 0, 0, 0, 0))
+
+    assert {event.key: round(event.score, 9) for event in alone} == {1: 0.5, 2: 0.4, 3: 0.6}
+
+
+def test_code_like_prose_counts_more() -> None:
+    """Some of the words are worth more in prose."""
+    assert scores("code like prose")[3] > scores("nothing")[3]
+
+
+def test_what_was_learned_can_be_left_out() -> None:
+    """Without observations an event that only one of them told of is not found."""
+    assert scores("no observations").keys() == {1, 3}
+
+
+def test_other_findings_are_ranked_where_they_are_meant() -> None:
+    """Without context entries, or before words are completed, what was found so is ranked."""
+    assert scores("no context entries") == scores("words not completed") == {}
