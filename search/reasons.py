@@ -111,7 +111,8 @@ def _fits(field: str, name: str, known: str) -> bool:
         case "sessions":
             return known.startswith(label(name))
         case "files" if glob.is_pattern(name):
-            return glob.fits(label(name), _forwards(known))
+            pattern = _forwards(path_label(name)) + "/" * name.endswith("/")
+            return glob.fits(pattern, _forwards(known))
         case "files":
             return f"{known}/".startswith(f"{path_label(name)}/")
         case _:

@@ -123,6 +123,28 @@ def test_zero_hits_explain_themselves(told: History) -> None:
 
 
 @pytest.mark.parametrize(
+    ("filters", "unknown"),
+    [
+        ({"projects": ("tae",)}, [("projects", "tae", ("ship", "soup", "tea"))]),
+        ({"agents": ("tset",)}, [("agents", "tset", ("test",))]),
+        ({"sessions": ("x",)}, [("sessions", "x", ("ship", "soup", "tea"))]),
+        ({"sessions": ("te",), "agents": ("TEST",), "files": ("src/soup.py",)}, []),
+        ({"files": ("soop.py",)}, [("files", "soop.py", ("soup.py",))]),
+        ({"files": ("*.ts",)}, [("files", "*.ts", ("soup.py",))]),
+        ({"files": ("src/", "*.py")}, []),
+        ({"branches": ("mian",)}, [("branches", "mian", ())]),
+        ({"concepts": ("jwt",)}, [("concepts", "jwt", ())]),
+    ],
+)
+def test_names_that_nothing_has_are_told(told: History, filters: dict[str, Any], unknown: list[object]) -> None:
+    """Where nothing is found, each name that a filter asked for in vain is named, with those that something has."""
+    why = told.search("nowhere", mode=Mode.TEXT, filters=replace(NO_FILTERS, **filters)).why
+
+    assert why is not None
+    assert list(why.unknown) == unknown
+
+
+@pytest.mark.parametrize(
     ("filters", "found"),
     [
         ({"sessions": ("te",)}, {"ex-1", "ex-2"}),
