@@ -9,6 +9,7 @@ import pytest
 from palaver.core.disclosure import Filters, Mode
 from palaver.core.errors import ModelUnavailable
 from palaver.search import engine
+from palaver.search.fusion import Event
 
 from .fake_embedder import FakeEmbedder
 from .history import NO_FILTERS, History, Said, keys
@@ -32,6 +33,23 @@ def test_words_alone(told: History) -> None:
 
     assert set(keys(events)) == {1, 2, 5}
     assert all(event.similarity is None for event in events)
+
+
+def test_what_meaning_found_has_its_words(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event that only meaning brought is compared by its words, too, and so the other way round."""
+    monkeypatch.setattr(engine, "_DEPTH", 1)
+    history.say("one", Said("water"), Said("kettle kettle kettle steam"), Said("kettle steam steam"))
+    history.embed()
+    history.publish()
+
+    found = [event for text in ("kettle", "steam water", "kettle water steam") for event in search(history, text)]
+
+    assert len(found) > 3
+    assert all(event.words > 0 and event.similarity is not None for event in found)
+
+
+def search(history: History, text: str) -> list[Event]:
+    return history.engine().search(text, Mode.BOTH, NO_FILTERS)
 
 
 def test_meaning_alone(told: History) -> None:
