@@ -28,6 +28,7 @@ from ...core.report import Swept
 from ...search.embedder import DEFAULT_MODEL, load
 from ...search.generation import Generations
 from ...search.indexer import Indexer
+from .. import rules
 from ..memory.renewal import renew
 from ..stage import observe_pending
 
@@ -82,6 +83,7 @@ def catch_up(home: Home, model: str | None, *, settle: bool, enough: Callable[[]
         renew(store, Redactor(home.key()))
         _publish(store, indexer, _BEHIND)
         observed = observe_pending(store, silent, late)
+        unobserved = store.exchanges.count_unobserved(rules.VERSION)
         _note(store, "observe")
         embedded, missing = 0, ""
         try:
@@ -91,7 +93,8 @@ def catch_up(home: Home, model: str | None, *, settle: bool, enough: Callable[[]
             missing = f"{problem} {problem.hint}".strip()
             _note(store, "embed", problem)
         _publish(store, indexer, 1 if settle else _BEHIND)
-        left = late()
+        # What came in meanwhile is not lost sight of; what cannot be observed does not keep it going for ever.
+        left = late() or store.exchanges.count_unobserved(rules.VERSION) > unobserved
         swept = sweep(home, store, indexer) if settle and not left else Swept()
         return Caught(
             observed,
