@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from itertools import groupby
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
@@ -35,6 +34,7 @@ from .budget import fitting_details, fitting_hits, fitting_timeline, fitting_tra
 from .called import called, counted
 from .dialogue import Excerpt, share, steps
 from .elsewhere import also_in
+from .room import FURTHER, PROJECT, title_room
 
 if TYPE_CHECKING:
     from ..core.checkup import Checkup, Diagnosis, Rebuilt
@@ -47,16 +47,6 @@ if TYPE_CHECKING:
 _SLOT = "\0"
 """Stands for the reply's own tokens until they can be counted. Shown text never holds a NUL: `quote` removes it."""
 _FILES_SHOWN = 12
-_PER_HIT = 30
-"""Tokens that a hit of layer 1 may cost on average, its share of heading and closing line included."""
-_FULL_LIST = 10
-"""Hits of a list that is asked for without a limit."""
-_FRAME, _COLUMNS = 33, 17
-"""Tokens of heading and closing line; of a hit's id, date, type and score."""
-_FURTHER = 12
-"""Tokens of the way to the next page."""
-_PROJECT, _LEAST_TITLE = 6, 8
-"""Tokens that a project's name may have, and that a title gets even where the average is overrun."""
 _NAME = 40
 """Tokens of a session's id or a project's name where it stands outside the envelope: a UUID has about 25."""
 _WHOLE = 100
@@ -109,8 +99,8 @@ class Renderer:
             scored=bool(results.query.concepts),
             by_session=_sessions(len(hits)) if results.query.by is Grouping.SESSION else "",
             several_projects=len({hit.project for hit in hits}) > 1,
-            title_room=_WHOLE if self._roomy else _title_room(hits, _FURTHER if further and self._at_shell else 0),
-            project_room=_WHOLE if self._roomy else _PROJECT,
+            title_room=_WHOLE if self._roomy else title_room(hits, FURTHER if further and self._at_shell else 0),
+            project_room=_WHOLE if self._roomy else PROJECT,
             roomy=self._roomy,
             snippets=snippets,
             explain=explain,
@@ -128,13 +118,13 @@ class Renderer:
             missing=_missing(results),
             why=why,
             lag=results.index_lag,
-            title_room=_WHOLE if self._roomy else _title_room(why.weak),
+            title_room=_WHOLE if self._roomy else title_room(why.weak),
             name_room=_NAME,
         )
 
     def timeline(self, timeline: Timeline) -> str:
         """What stands before and after a hit, one line each, with the hit marked."""
-        room = _WHOLE if self._roomy else _title_room(timeline.hits)
+        room = _WHOLE if self._roomy else title_room(timeline.hits)
 
         def shown(part: Timeline) -> str:
             return self._fill("timeline", timeline=part, title_room=room, **_price(part.hits))
@@ -353,24 +343,6 @@ def _price(items: Sequence[Hit] | Sequence[Detail]) -> dict[str, int]:
     """The cheapest and the dearest of what the next layer would cost."""
     tokens = [item.tokens for item in items] or [0]
     return {"cheapest": min(tokens), "dearest": max(tokens)}
-
-
-def _title_room(hits: Sequence[Hit], frame: int = 0) -> int:
-    """The tokens a title may have, `frame` being what the list has besides: what short titles leave over goes to the
-    long ones.
-    """
-    # A short list pays for its frame only in part: what it saves would be the words that tell its few hits apart.
-    room = (_PER_HIT - _COLUMNS) * len(hits) - round((_FRAME + frame) * min(1, len(hits) / _FULL_LIST))
-    headings = [project for project, _ in groupby(hit.project for hit in hits)]
-    if len(headings) > 1:
-        room -= sum(min(count(project), _PROJECT) + 2 for project in headings)
-    costs = sorted(count(quote.line(hit.title)) for hit in hits)
-    for place, cost in enumerate(costs):
-        fair = room // (len(costs) - place)
-        if cost > fair:
-            return max(fair, _LEAST_TITLE)
-        room -= cost
-    return max([*costs, _LEAST_TITLE])
 
 
 def _sessions(number: int) -> str:

@@ -8,8 +8,9 @@ import orjson
 
 from ..core.clock import show_day, show_minute
 from ..core.conversation import Exchange, Turn
-from ..core.disclosure import BUDGET, Absence, Detail, Grouping, Hit, Part, Results, Timeline, Transcript
+from ..core.disclosure import BUDGET, Detail, Grouping, Hit, Part, Results, Timeline, Transcript
 from ..core.tokens import count
+from .absence_shapes import WhyJson, why_json
 from .budget import clip, fitting_details, fitting_hits, fitting_timeline, fitting_transcript
 from .elsewhere import AlsoInJson, also_in_json
 from .quote import clean
@@ -61,34 +62,6 @@ class FurtherHitJson(HitJson, total=False):
     more: int
     also_in: AlsoInJson
     explain: ExplanationJson
-
-
-class SpellingJson(TypedDict):
-    """A word that stands nowhere, and one that is spelled much like it."""
-
-    word: str
-    nearest: str
-
-
-class UnknownJson(TypedDict):
-    """A name that a filter asked for and nothing has, and the nearest that something has."""
-
-    filter: str
-    name: str
-    nearest: list[str]
-
-
-class WhyJson(TypedDict):
-    """Why nothing was found: how many there would be without each filter, the nearest days outside the range of dates
-    that have some, words that are spelled much alike, and names that filters asked for and nothing has.
-    """
-
-    relevant: bool
-    without: dict[str, int]
-    earlier: str | None
-    later: str | None
-    spelling: list[SpellingJson]
-    unknown: list[UnknownJson]
 
 
 class ResultsJson(TypedDict):
@@ -254,22 +227,9 @@ def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool) -> Resu
         cut=cut,
         respelled=_all(results.respelled[:_NAMED]),
         weak=[] if results.hits else hits,
-        why=_why(why) if why else None,
+        why=why_json(why) if why else None,
     )
     return _priced(shape)
-
-
-def _why(why: Absence) -> WhyJson:
-    return WhyJson(
-        relevant=not why.weak,
-        without=dict(why.without),
-        earlier=None if why.earlier is None else show_day(why.earlier),
-        later=None if why.later is None else show_day(why.later),
-        spelling=[SpellingJson(word=clean(word), nearest=clean(nearest)) for word, nearest in why.spelling],
-        unknown=[
-            UnknownJson(filter=field, name=clean(name), nearest=_all(nearest)) for field, name, nearest in why.unknown
-        ],
-    )
 
 
 def timeline_json(timeline: Timeline, *, budget: int = BUDGET) -> TimelineJson:
