@@ -24,6 +24,8 @@ _PRESENT_WORDS, _PRESENT_MEANING = 0.25, 0.4
 """From which fraction of words, or which cosine, on a concept counts as present in a conversation. All its words, each
 said once, make a fraction of 0.45 in a window of average length and 0.25 in one three times as long.
 """
+_TOGETHER = _PRESENT_WORDS
+"""From which fraction on the words of a query stand together."""
 _FLOOR, _BRIEF = 0.075, 0.12
 """The score from which a list is relevant, and how much more a brief query needs: who types three words has them from
 what they look for, of a whole sentence most words may be others. Chosen on the tuning half of the questions about
@@ -89,7 +91,7 @@ class Engine:
         events = gather(matches, nears)
         both = mode is Mode.BOTH and self.unavailable is None
         best = events[0].score if events else 0.0
-        together = wording.complete and matches.fraction.max(initial=0.0) >= _PRESENT_WORDS
+        together = wording.complete and matches.fraction.max(initial=0.0) >= _TOGETHER
         relevant = not both or together or best >= _FLOOR + _BRIEF * wording.brevity
         return Found(events, wording, relevant)
 

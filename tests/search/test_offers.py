@@ -87,7 +87,7 @@ def test_a_page_whose_end_is_gone_is_stale(told: History) -> None:
 def test_nothing_relevant_is_said(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """Below the floor there are no hits, but the nearest are named, and can be asked for."""
     monkeypatch.setattr(engine, "_FLOOR", 0.9)
-    monkeypatch.setattr(engine, "_PRESENT_WORDS", 1.1)
+    monkeypatch.setattr(engine, "_TOGETHER", 1.1)
     hits = Hits(told.store, told.engine())
     nothing, everything = hits.search(Query(("kettle",))), hits.search(Query(("kettle",), weak=True))
 
