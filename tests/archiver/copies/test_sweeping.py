@@ -2,6 +2,7 @@
 
 # pyright: reportPrivateUsage=false
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,7 +59,7 @@ def test_a_budget_is_kept_and_gone_on_from(history: History) -> None:
     """A sweep that is broken off goes on with the others the next time."""
     ticks = iter(range(100))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sweeping.time, "monotonic", lambda: float(next(ticks)))
+        patch.setattr(time, "monotonic", lambda: float(next(ticks)))
         assert swept(history, budget=1.5) == Swept(compared=1, waiting=2)
 
     assert swept(history) == Swept(compared=2)

@@ -22,7 +22,7 @@ from palaver.archiver.forget.selection import Selector
 from palaver.archiver.intake import ingest, rereading
 from palaver.archiver.parse.reading import Boundaries
 from palaver.archiver.privacy.exclusion import Exclusion
-from palaver.archiver.redaction import Redactor
+from palaver.archiver.redaction import VERSION, Redactor
 from palaver.archiver.store import Store, sources
 from palaver.core import ids
 from palaver.core.forgetting import Wanted
@@ -190,7 +190,7 @@ class World:
 @given(data=st.data())
 def test_in_any_order(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """After each step exactly what was said and not forgotten is known, once; no copy holds what was erased."""
-    version = sources.VERSION
+    version = VERSION
     with (
         patch.object(ingest, "VERSION", version),
         patch.object(masking, "VERSION", version),
