@@ -21,7 +21,7 @@ from ..archiver.store import Store
 from ..core.errors import IndexDamaged, IndexUnwritable
 from . import analysis
 
-FORMAT = 8
+FORMAT = 9
 _CURRENT, _MANIFEST = "CURRENT", "manifest.json"
 _VERIFIED = "verified.json"
 _SETTLED_NS = 2_000_000_000

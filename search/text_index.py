@@ -9,9 +9,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, cast
 
-import orjson
 import tantivy
 
+from ..archiver.parse.document import line
 from ..core.disclosure import Filters, Role
 from ..core.document import ChunkKind
 from ..core.errors import IndexUnwritable
@@ -82,11 +82,7 @@ class TextEntry:
         numbers = [getattr(self, name) for name in _NUMBERS]
         labels = (self.concepts, self.files, self.projects, self.sessions, self.branches, self.agents, self.origins)
         told = (numbers, self.at, self.body, self.kind, self.types, labels, self.said)
-        try:
-            data = orjson.dumps(told)
-        except TypeError:  # a lone surrogate
-            data = repr(told).encode("utf-8", "replace")
-        return int.from_bytes(blake2b(data, digest_size=8).digest())
+        return int.from_bytes(blake2b(line(told), digest_size=8).digest())
 
 
 class TextIndex:
@@ -109,9 +105,7 @@ class TextIndex:
 
     def apply(self, gone: Iterable[int], entries: Iterable[TextEntry]) -> None:
         """Remove all entries of the items `gone`, add these, and make the result visible."""
-        writing = self.begin()
-        writing.replace(gone, entries)
-        writing.finish()
+        self.begin().replace(gone, entries).finish()
         self._look()
 
     def begin(self) -> "Writing":
@@ -338,13 +332,14 @@ class Writing:
         with _written():
             self._writer = index.writer(_HEAP, num_threads=1)
 
-    def replace(self, gone: Iterable[int], entries: Iterable[TextEntry]) -> None:
+    def replace(self, gone: Iterable[int], entries: Iterable[TextEntry]) -> Self:
         """Remove all entries of the items `gone`, and add these."""
         # By query, not by term: tantivy 0.27 makes a signed term of a Python int, which matches no unsigned field.
         self._writer.delete_documents_by_query(tantivy.Query.term_set_query(self._schema, "key", list(gone)))
         for entry in entries:
             with _written():
                 self._writer.add_document(_document(entry))
+        return self
 
     def finish(self) -> None:
         """Write all of them down."""
@@ -385,8 +380,7 @@ def _document(entry: TextEntry) -> tantivy.Document:
     document.add_integer("at", entry.at)
     document.add_text(_EVERY, _EVERY)
     document.add_text("kind", entry.kind)
-    body = expand(entry.body)
-    document.add_text(_BODY, body)
+    document.add_text(_BODY, body := expand(entry.body))
     repeated = {
         "type": entry.types,
         "concept": entry.concepts,

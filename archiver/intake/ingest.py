@@ -356,8 +356,7 @@ class Ingest:
 
 
 def _portions(copying: Sequence[_Copying]) -> Iterator[list[_Copying]]:
-    portion: list[_Copying] = []
-    size = 0
+    portion, size = list[_Copying](), 0
     for job, copy in copying:
         if portion and size + job.size > _PORTION:
             yield portion
