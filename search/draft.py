@@ -16,7 +16,7 @@ _SUFFIX = ".draft"
 
 
 class Draft:
-    """Follows a store in which there never was anything. Nothing depends on it: what is not published is thrown away."""
+    """Follows a store that never held anything. Nothing depends on it: what is not published is thrown away."""
 
     def __init__(self, store: Store, root: Path) -> None:
         """`root` is the folder of generations, in which nothing is made before there is something to write."""

@@ -93,7 +93,7 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
     ("search", {"query": "x"}, "Query too short: Single string must be ≥2 characters"),
     ("search", {"query": 7}, "Query must be string or array. Use string or string[]"),
     ("search", {"query": [*"abcdef"]}, "Query array must have 2-5 items. Add/remove concepts"),
-    ("search", {"query": "tide", "after": "last week"}, "Invalid date format. Use YYYY-MM-DD format"),
+    ("search", {"query": "tide", "after": "12/01/2025"}, "Invalid date format. Use YYYY-MM-DD format"),
     ("get_observations", {"ids": ["obs-0"]}, "Invalid observation ID: obs-0. Verify ID from search results"),
     (
         "get_observations",

@@ -6,7 +6,7 @@ import pytest
 
 from palaver.archiver.store import Queued, Store
 from palaver.core.home import Home
-from palaver.observe.background.catching_up import catch_up
+from palaver.observe.background.catching_up import Caught, catch_up
 from palaver.observe.background.learning import Learning
 from palaver.observe.pipeline import Pipeline
 from palaver.search.library import Documents
@@ -65,7 +65,7 @@ def test_a_file_that_waits_begins_a_round(place: Home) -> None:
         with store.transaction():
             for file in store.documents.queued(9):
                 store.documents.settle(file, "broken")
-        hand.at_work = False
+        hand.result = Caught(seq=store.changes.last())
         hand.begun.clear()
         learning.round()
         assert hand.begun == []

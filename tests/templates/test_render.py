@@ -282,7 +282,7 @@ def skeleton(reply: str) -> list[str]:
                 fence = mark[1]
             elif mark[1].startswith(fence) and not mark[2].strip():
                 fence = ""
-        elif not fence and re.match(r"\s*(#{1,6} |---|</?recalled>|\*\*\w+:\*\*|\[Sidechain)", row):
+        elif not fence and re.match(r"\s*(#{1,6} |---\s*$|</?recalled>|\*\*\w+:\*\*|\[Sidechain)", row):
             layout.append(re.sub(r"(?<=[#*>~\[])[^#*>~].*", "", row.strip()))
     assert not fence
     return layout
