@@ -19,10 +19,12 @@ ALIKE = 0.8
 _SHORT = 12
 """Words up to which nothing at all may be missing."""
 
-_WORD = re.compile(r"\w+(?:[.:/\\'’@-]\w+)*|[^\w\s.,;:!?\"'`’“”()*_…-]+")
-"""Words with what joins them, and the signs that mean something: `a > b` is not `a < b`."""
+_WORD = re.compile(r"(?:(?<![\w*])[-+!.~/]+(?=\w))?\w+(?:[.:/\\'’@-]\w+)*|[^\w\s.,;:!?\"'`’“”()*_…-]+")
+"""Words with what joins them and the sign before them, and the signs that mean something: `a > b` is not `a < b`, and
+`-1` not `1`.
+"""
 _SENTENCE_END = frozenset(".!?:")
-_NAMED = re.compile(r".*[\d_/\\@]|.*[^\W\d_][.:][^\W\d_]|.*[a-z][A-Z]|[A-Z]{2,}")
+_NAMED = re.compile(r"[-+!.~]|.*[\d_/\\@]|.*[^\W\d_][.:][^\W\d_]|.*[a-z][A-Z]|[A-Z]{2,}")
 _FILLERS = frozenset("a an the please just really actually simply".split())
 _COLOURS = """red green blue yellow orange purple violet pink brown black white grey gray cyan magenta teal indigo amber
     turquoise maroon navy beige gold silver"""

@@ -66,6 +66,8 @@ def split(file: BinaryIO, *, start_byte: int = 0, start_line: int = 1, limit: in
         elif start == 0:
             data = data.removeprefix(_BOM)
         yield Line(number, start, end, data.removesuffix(b"\n").removesuffix(b"\r"), complete, oversized)
+        if not complete:
+            return  # what its agent writes meanwhile is the rest of this line
         start, number = end, number + 1
 
 

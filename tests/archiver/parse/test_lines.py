@@ -36,6 +36,21 @@ def test_only_a_last_line_can_be_incomplete() -> None:
     assert [line.complete for line in lines(b"a\nb\n")] == [True, True]
 
 
+def test_what_is_written_meanwhile_is_no_line_of_its_own(tmp_path: Path) -> None:
+    """A file that grows while it is read ends at the line that was incomplete when it was reached."""
+    path = tmp_path / "growing.jsonl"
+    path.write_bytes(b"one\nhalf")
+    found: list[tuple[bytes, bool]] = []
+    with path.open("rb") as reading, path.open("ab") as writing:
+        for line in split(reading):
+            found.append((line.data, line.complete))
+            if not line.complete:
+                writing.write(b"-done\nthree\n")
+                writing.flush()
+
+    assert found == [(b"one", True), (b"half", False)]
+
+
 def test_nothing_but_a_newline_byte_ends_a_line() -> None:
     """Carriage returns inside, form feeds and Unicode line separators stay part of their line."""
     content = "a\rb\x0b\x0c\x85\u2028\u2029c".encode()
