@@ -44,14 +44,11 @@ class Sealing:
 
 @dataclass(slots=True)
 class Swept:
-    """Copies that were compared with what was archived; the damaged ones that were repaired, those that were not, and
-    how many wait for the next sweep.
-    """
+    """Copies that were compared with what was archived; damaged ones that were repaired, and those that were not."""
 
     compared: int = 0
     repaired: int = 0
     damaged: int = 0
-    waiting: int = 0
 
 
 @dataclass(frozen=True, slots=True)

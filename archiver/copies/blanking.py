@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Collection, Iterator, Mapping
 from typing import BinaryIO, Final
 
+from ...core.errors import CopyDamaged
 from ..parse.document import without_records
 from ..parse.lines import blanked
 from .compression import DOCUMENT, SUFFIX, repack, shown
@@ -45,7 +46,12 @@ def remove(copy: Copy) -> None:
 
 
 def remove_leftovers(copy: Copy) -> None:
-    """Delete what is not the copy itself: forms that were never finished, and the damaged one."""
+    """Delete what is not the copy itself: forms that were never finished, and the damaged one.
+
+    Raises `CopyDamaged` where the damaged one is all that is left: nothing is deleted that nothing else says.
+    """
+    if copy.set_asides() and not copy.exists():
+        raise CopyDamaged(copy.set_asides()[0], "it is all that is left of a copy")
     for path in copy.set_asides():
         path.unlink(missing_ok=True)
     if copy.plain.exists():

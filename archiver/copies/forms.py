@@ -127,8 +127,18 @@ class Copy:
 
     def set_aside(self) -> None:
         """Give a damaged sealed form another name, so that the agent's file can be copied again. No byte is deleted."""
-        self.sealed.replace(self.sealed.with_name(self.sealed.name + ASIDE))
+        self._set_aside(self.sealed)
         sync_folder(self.sealed.parent)
+
+    def give_way(self, beside: Path) -> None:
+        """Let a whole and synced file of the same file system be the plain form; what was there is set aside."""
+        # Last the sealed form: for all that time there is one that can be read.
+        if self.plain.exists():
+            self._set_aside(self.plain)
+        self.plain.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._become(beside, self.plain)
+        if self.sealed.exists():
+            self.set_aside()
 
     def set_asides(self) -> list[Path]:
         """The damaged forms of it that were kept."""
@@ -148,6 +158,13 @@ class Copy:
             yield beside
         finally:
             beside.unlink(missing_ok=True)
+
+    def _set_aside(self, form: Path) -> None:
+        aside, number = form.with_name(form.name + ASIDE), 1
+        while aside.exists():
+            number += 1
+            aside = form.with_name(f"{form.name}{ASIDE}~{number}")
+        form.replace(aside)
 
     def _become(self, beside: Path, form: Path) -> None:
         beside.replace(form)

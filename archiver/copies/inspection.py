@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from ..privacy.masker import Masker
 from ..redaction import VERSION, Redactor
 from ..store import Source, Store
 from ..store.database import REGISTER
-from .forms import ASIDE, SEALED, UNFINISHED, Copy, sync_folder
+from .forms import ASIDE, SEALED, UNFINISHED, Copy
 from .raw import RawArchive, Stat, matches
 from .seekable import Seekable
 
@@ -47,8 +48,9 @@ class Inspection:
         current = {source.id for source in self._store.sources.by_path().values()}
         for done, source in enumerate(sources):
             progress(done, len(sources))
-            reason = self._fault(source, compared=source.id in current)
-            self.note(source, reason)
+            reason = self._fault(source, self._raw, compared=source.id in current)
+            if source.id is not None:
+                self.note(source.id, reason)
             if reason:
                 yield Fault(source, reason)
         progress(len(sources), len(sources))
@@ -60,32 +62,33 @@ class Inspection:
         except KeyError:
             return None
         current = self._store.sources.at(source.path)
-        reason = self._fault(source, compared=current is not None and current.id == source.id)
+        reason = self._fault(source, self._raw, compared=current is not None and current.id == source.id)
         return Fault(source, reason) if reason else None
 
-    def note(self, source: Source, reason: str) -> None:
-        """Write down how a copy was found."""
-        if source.id is not None:
-            with self._store.transaction():
-                self._store.sources.inspected(source.id, now(), reason)
+    def note(self, number: int, reason: str) -> None:
+        """Write down how a source's copy was found."""
+        with self._store.transaction():
+            self._store.sources.inspected(number, now(), reason)
 
     def recopy(self, source: Source) -> bool:
         """Copy the agent's file again, when it still is what was archived; the damaged copy is kept beside.
 
-        Raises `SourceUnreadable` and `OSError`.
+        The damaged one stays in its place until the new one is whole. Raises `SourceUnreadable` and `OSError`.
         """
         if self._may_lack(source) or not self._is_still_there(source):
             return False
-        copy = Copy(self._raw.root, source.archived)
-        for form in (copy.plain, copy.sealed):
-            if form.exists():
-                form.replace(_free(form.with_name(form.name + ASIDE)))
-                sync_folder(form.parent)
-        if source.masked:
-            self._raw.copy_masked(source.path, source.archived, self._masker, anew=True)
-        else:
-            self._raw.copy(source.path, source.archived)
-        return not self._fault(source, compared=True)
+        unfinished = self._raw.root / UNFINISHED
+        unfinished.mkdir(mode=0o700, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=unfinished) as folder:
+            beside = RawArchive(Path(folder))
+            if source.masked:
+                beside.copy_masked(source.path, source.archived, self._masker, anew=True)
+            else:
+                beside.copy(source.path, source.archived)
+            if self._fault(source, beside, compared=True):
+                return False
+            Copy(self._raw.root, source.archived).give_way(Copy(beside.root, source.archived).plain)
+        return True
 
     def strays(self) -> list[str]:
         """Copies that belong to no source, by their archive paths."""
@@ -94,17 +97,17 @@ class Inspection:
 
     def unfinished(self) -> int:
         """How many files were left by processes that were killed while they made one."""
-        return sum(1 for path in (self._raw.root / UNFINISHED).glob("*") if path.is_file())
+        return sum(1 for path in (self._raw.root / UNFINISHED).rglob("*") if path.is_file())
 
     def clear(self) -> None:
         """Remove what was left unfinished; nothing was ever kept there."""
         shutil.rmtree(self._raw.root / UNFINISHED, ignore_errors=True)
 
-    def _fault(self, source: Source, *, compared: bool) -> str:
-        """What is wrong with a copy; empty when nothing is."""
+    def _fault(self, source: Source, raw: RawArchive, *, compared: bool) -> str:
+        """What is wrong with a copy in this archive; empty when nothing is."""
         try:
-            size = Copy(self._raw.root, source.archived).size()
-            with self._raw.original(source.archived) as file:
+            size = Copy(raw.root, source.archived).size()
+            with raw.original(source.archived) as file:
                 damaged = list(file.damage()) if isinstance(file, Seekable) else []
                 if damaged:
                     return damaged[0].reason
@@ -115,11 +118,11 @@ class Inspection:
             if size < source.size:
                 return f"{source.size - size} of {source.size} bytes are missing"
             may_lack = self._may_lack(source)
-            if not may_lack and not self._raw.is_intact(source):
+            if not may_lack and not raw.is_intact(source):
                 return "it does not begin or end as it did"
-            if self._lines(source) != source.lines:
+            if _lines(source, raw) != source.lines:
                 return f"it does not have {source.lines} lines any more"
-            if compared and not may_lack and not self._equals(source):
+            if compared and not may_lack and not _equals(source, raw):
                 return "it is not what the agent's file says"
         except CopyDamaged as damage:
             return damage.reason
@@ -134,29 +137,6 @@ class Inspection:
         # What a fork repeats may have been erased with the original.
         told = not source.coverage.keys().isdisjoint({FORGOTTEN, REPEATED})
         return self._erased and (told or source.rules != VERSION)
-
-    def _lines(self, source: Source) -> int:
-        """The lines in what was read of a copy."""
-        lines, left, last = 0, source.parsed, b"\n"
-        with self._raw.open(source.archived) as file:
-            while left and (piece := file.read(min(_PIECE, left))):
-                lines += piece.count(b"\n")
-                left -= len(piece)
-                last = piece[-1:]
-        return lines + (last != b"\n")
-
-    def _equals(self, source: Source) -> bool:
-        """Whether the agent's file, where it is as it was when it was copied, begins with the copy."""
-        try:
-            stat = Stat.of(source.path)
-        except OSError:
-            return True
-        if not source.head or (stat.inode, stat.mtime, stat.size) != (source.inode, source.mtime, source.size):
-            return True
-        if source.masked:
-            return True
-        with source.path.open("rb") as theirs, self._raw.original(source.archived) as ours:
-            return _begins_with(theirs, ours, source.size)
 
     def _is_still_there(self, source: Source) -> bool:
         """Whether the agent's file begins with all that was archived of it, as far as the row can tell."""
@@ -178,6 +158,31 @@ def names(root: Path) -> Iterator[str]:
     yield from sorted(found)
 
 
+def _lines(source: Source, raw: RawArchive) -> int:
+    """The lines in what was read of a copy."""
+    lines, left, last = 0, source.parsed, b"\n"
+    with raw.open(source.archived) as file:
+        while left and (piece := file.read(min(_PIECE, left))):
+            lines += piece.count(b"\n")
+            left -= len(piece)
+            last = piece[-1:]
+    return lines + (last != b"\n")
+
+
+def _equals(source: Source, raw: RawArchive) -> bool:
+    """Whether the agent's file, where it is as it was when it was copied, begins with the copy."""
+    try:
+        stat = Stat.of(source.path)
+    except OSError:
+        return True
+    if not source.head or (stat.inode, stat.mtime, stat.size) != (source.inode, source.mtime, source.size):
+        return True
+    if source.masked:
+        return True
+    with source.path.open("rb") as theirs, raw.original(source.archived) as ours:
+        return _begins_with(theirs, ours, source.size)
+
+
 def _begins_with(theirs: BinaryIO, ours: BinaryIO, size: int) -> bool:
     while size:
         block = ours.read(min(_PIECE, size))
@@ -190,11 +195,3 @@ def _begins_with(theirs: BinaryIO, ours: BinaryIO, size: int) -> bool:
 def _digest(file: Seekable) -> bytes:
     file.seek(0)
     return hashlib.file_digest(file, "sha256").digest()
-
-
-def _free(path: Path) -> Path:
-    number = 1
-    while path.exists():
-        number += 1
-        path = path.with_name(f"{path.name.rpartition('~')[0] or path.name}~{number}")
-    return path

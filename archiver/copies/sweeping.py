@@ -1,6 +1,7 @@
 """Sweeping: copies compared with what was archived, a little at a time; damage is found while it can be mended."""
 
 import time
+from collections.abc import Callable
 from typing import Final
 
 from ...core.clock import now
@@ -12,6 +13,8 @@ from .raw import RawArchive
 
 AGAIN: Final = 7 * 24 * 3600 * 1000
 """Milliseconds after which a copy is compared again: agents delete their files after 30 days."""
+_STILL_FAULTY: Final = 24 * 3600 * 1000
+"""The same for one that was damaged then: somebody may have mended it, and its agent's file may be there again."""
 BUDGET: Final = 10.0
 """Seconds that one sweep takes: 28 minutes a week, in which some hundred GB can be read."""
 _PATIENCE: Final = 5.0
@@ -21,16 +24,15 @@ _PATIENCE: Final = 5.0
 class Sweeper:
     """Reads without any lease; only what looks damaged is looked at again, and mended, under the archiver's."""
 
-    def __init__(self, store: Store, raw: RawArchive) -> None:
-        self._store, self._raw = store, raw
+    def __init__(self, store: Store, raw: RawArchive, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock` counts seconds and never goes back."""
+        self._store, self._raw, self._clock = store, raw, clock
 
     def run(self, budget: float = BUDGET) -> Swept:
-        """Compare those first that were damaged, then those compared longest ago. Can be interrupted at any time."""
-        end, result = time.monotonic() + budget, Swept()
-        waiting = self._store.sources.to_inspect(now() - AGAIN)
-        for done, number in enumerate(waiting):
-            if time.monotonic() > end:
-                result.waiting = len(waiting) - done
+        """Compare those first that were compared longest ago. Can be interrupted at any time."""
+        end, result = self._clock() + budget, Swept()
+        for number in self._store.sources.to_inspect(now() - AGAIN, faulty=now() - _STILL_FAULTY):
+            if self._clock() > end:
                 break
             self._sweep(number, result)
         return result
@@ -40,7 +42,7 @@ class Sweeper:
         found = inspection.fault(number)
         result.compared += 1
         if found is None:
-            self._note(number, "")
+            inspection.note(number, "")
             return
         try:
             with self._store.leases.hold(ARCHIVER, _PATIENCE):
@@ -51,7 +53,7 @@ class Sweeper:
         except LeaseHeld:
             return
         result.damaged += found is not None
-        self._note(number, found.reason if found else "")
+        inspection.note(number, found.reason if found else "")
 
     def _mend(self, inspection: Inspection, found: Fault) -> bool:
         """Whether it could be copied anew, because the agent still has its file."""
@@ -59,7 +61,3 @@ class Sweeper:
             return inspection.recopy(found.source)
         except (SourceUnreadable, OSError):
             return False
-
-    def _note(self, number: int, reason: str) -> None:
-        with self._store.transaction():
-            self._store.sources.inspected(number, now(), reason)

@@ -139,15 +139,21 @@ class Sources:
         return row is not None and row[0] == source.id
 
     def inspected(self, source: int, at: Milliseconds, fault: str) -> None:
-        """A copy was compared with what was archived; `fault` is what is wrong with it, empty where nothing is."""
-        self._db.run("INSERT OR REPLACE INTO inspection VALUES (?, ?, ?)", (source, at, fault))
+        """A copy was compared with what was archived; `fault` is what is wrong with it, empty where nothing is.
 
-    def to_inspect(self, before: Milliseconds) -> list[int]:
-        """The sources whose copies were not compared since, the faulty and then the oldest first, by id."""
+        Nothing is written for a source that is gone meanwhile.
+        """
+        self._db.run("INSERT OR REPLACE INTO inspection SELECT id, ?, ? FROM source WHERE id = ?", (at, fault, source))
+
+    def to_inspect(self, before: Milliseconds, faulty: Milliseconds) -> list[int]:
+        """The sources, by id, whose copies were not compared since, or since another moment when they were faulty.
+
+        Those never compared come first, then those compared longest ago.
+        """
         rows = self._db.rows(
             """SELECT s.id FROM source s LEFT JOIN inspection i ON i.source = s.id
-               WHERE i.at IS NULL OR i.at < ? OR i.fault <> '' ORDER BY coalesce(i.fault, '') = '', i.at, s.id""",
-            (before,),
+               WHERE i.at IS NULL OR i.at < iif(i.fault = '', ?, ?) ORDER BY i.at, s.id""",
+            (before, faulty),
         )
         return [cast(int, number) for (number,) in rows]
 

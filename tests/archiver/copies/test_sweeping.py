@@ -2,23 +2,28 @@
 
 # pyright: reportPrivateUsage=false
 
-import time
+import errno
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from palaver.archiver.copies import sweeping
+from palaver.archiver.copies.blanking import remove_leftovers
 from palaver.archiver.copies.forms import Copy
 from palaver.archiver.copies.sealing import Sealer
 from palaver.archiver.copies.sweeping import Sweeper
 from palaver.archiver.store import ARCHIVER
+from palaver.archiver.store.sources import Sources
 from palaver.core.clock import now
+from palaver.core.errors import CopyDamaged
 from palaver.core.report import Swept
 
 from ..history import FORK, ORIGINAL, History, talk
 
 OTHER = "33333333-0000-4000-8000-000000000003"
+NEW = "44444444-0000-4000-8000-000000000004"
 
 
 @pytest.fixture
@@ -58,9 +63,7 @@ def test_each_copy_is_compared_once_a_week(history: History, monkeypatch: pytest
 def test_a_budget_is_kept_and_gone_on_from(history: History) -> None:
     """A sweep that is broken off goes on with the others the next time."""
     ticks = iter(range(100))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(time, "monotonic", lambda: float(next(ticks)))
-        assert swept(history, budget=1.5) == Swept(compared=1, waiting=2)
+    assert Sweeper(history.store, history.raw, lambda: float(next(ticks))).run(1.5) == Swept(compared=1)
 
     assert swept(history) == Swept(compared=2)
 
@@ -75,8 +78,80 @@ def test_what_the_agent_still_has_is_copied_anew(history: History) -> None:
     assert history.store.sources.faulty() == []
 
 
-def test_what_cannot_be_mended_is_told_until_it_is(history: History) -> None:
-    """A last copy that is damaged is never touched; it is told of, and looked at each time, till somebody mends it."""
+def test_a_full_disk_costs_no_byte(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A damaged copy stays in its place, and can be read as far as it could, where there is no room for a new one."""
+    place = damage(history, ORIGINAL)
+    before = history.archive_files()
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfileobj", full)
+
+    assert swept(history) == Swept(compared=3, damaged=1)
+    assert place.exists()
+    assert history.archive_files() == before
+
+
+def test_a_new_copy_that_is_not_what_was_archived_takes_no_place(history: History) -> None:
+    """A file that changed where no digest tells replaces no damaged copy."""
+    history.write(talk(*(f"long{number}" * 50 for number in range(20))), at=9)
+    history.ingest()
+    place = damage(history, ORIGINAL)
+    theirs = bytearray(history.path(ORIGINAL).read_bytes())
+    theirs[len(theirs) // 2] = ord("\n")
+    history.write(bytes(theirs), at=9)
+    before = history.archive_files()
+
+    assert swept(history).repaired == 0
+    assert place.exists()
+    assert history.archive_files() == before
+
+
+def test_what_is_left_of_a_copy_is_not_cleared_away(history: History) -> None:
+    """A damaged form that was set aside is no leftover while there is no other: an erasure says so, and waits."""
+    copy = Copy(history.home.archive, history.source(OTHER).archived)
+    Sealer(history.store, history.raw).run()
+    copy.set_aside()
+
+    with pytest.raises(CopyDamaged, match="all that is left"):
+        remove_leftovers(copy)
+    assert len(copy.set_asides()) == 1
+
+    shutil.copy(copy.set_asides()[0], copy.sealed)
+    remove_leftovers(copy)
+    assert copy.set_asides() == []
+
+
+def test_a_source_that_goes_meanwhile(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep goes on where a source was erased between its list and its turn, and writes nothing down for it."""
+    waiting = [source.id for source in history.store.sources.all()] + [999]
+
+    def listed(*_: object, **__: object) -> list[int | None]:
+        return waiting
+
+    monkeypatch.setattr(Sources, "to_inspect", listed)
+
+    assert swept(history) == Swept(compared=4)
+    assert history.store.sources.inspection()[0] == 3
+
+
+def test_what_cannot_be_mended_waits_for_the_others(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However large a damaged copy is, those that were compared longer ago come before it."""
+    damage(history, ORIGINAL)
+    history.path(ORIGINAL).unlink()
+    assert swept(history) == Swept(compared=3, damaged=1)
+    history.write(talk("new", session=NEW), NEW)
+    history.ingest()
+    monkeypatch.setattr(sweeping, "now", lambda: now() + sweeping._STILL_FAULTY + 1)
+
+    ticks = iter(range(100))
+    assert Sweeper(history.store, history.raw, lambda: float(next(ticks))).run(1.5) == Swept(compared=1)
+    assert swept(history) == Swept(compared=1, damaged=1)
+
+
+def test_what_cannot_be_mended_is_told_until_it_is(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A last copy that is damaged is never touched; it is told of, and looked at each day, till somebody mends it."""
     Sealer(history.store, history.raw).run()
     name = history.source(OTHER).archived
     sealed = Copy(history.home.archive, name).sealed
@@ -84,6 +159,8 @@ def test_what_cannot_be_mended_is_told_until_it_is(history: History) -> None:
     sealed.write_bytes(whole[:50] + bytes([whole[50] ^ 1]) + whole[51:])
 
     assert swept(history) == Swept(compared=3, damaged=1)
+    assert swept(history) == Swept()
+    monkeypatch.setattr(sweeping, "now", lambda: now() + sweeping._STILL_FAULTY + 1)
     assert swept(history) == Swept(compared=1, damaged=1)
     [(told, reason)] = history.store.sources.faulty()
     assert (told, bool(reason)) == (name, True)
