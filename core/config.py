@@ -117,6 +117,20 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(map(_text, _list(value)))
 
 
+def _places(value: object) -> tuple[str, ...]:
+    """Names, and folders as others name them: whole, and without a slash at the end."""
+    return tuple(_place(text) for text in _texts(value))
+
+
+def _place(text: str) -> str:
+    if "/" not in text and not text.startswith("~"):
+        return text
+    try:
+        return str(Path(text).expanduser())
+    except RuntimeError:  # whose home that is, nobody knows
+        raise ValueError from None
+
+
 def _list(value: object) -> list[object]:
     if not isinstance(value, list):
         raise ValueError  # noqa: TRY004
@@ -143,7 +157,7 @@ _READERS: Final[Mapping[str, tuple[Callable[[object], object], str, str]]] = {
     "exclude": (_texts, "a list of texts", '["secret-*", "/a/folder"]'),
     "mask_archive": (_switch, "true or false", "true"),
     "document_roots": (_texts, "a list of texts", '["/a/folder"]'),
-    "private_projects": (_texts, "a list of texts", '["NAME", "/a/folder"]'),
+    "private_projects": (_places, "a list of texts", '["NAME", "/a/folder"]'),
 }
 """For each setting what reads it, what it must be, and an example."""
 

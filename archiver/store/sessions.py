@@ -33,6 +33,21 @@ class Sessions:
         rows = self._db.rows("SELECT cwd FROM session WHERE id IN (SELECT session FROM item)")
         return [str(row[0]) for row in rows]
 
+    def whereabouts(self, native_id: str | None = None) -> set[tuple[str, str]]:
+        """The project and the folder of every session; with a `native_id` those of its sessions alone, and each folder
+        that their exchanges were in.
+        """
+        if native_id is None:
+            rows = self._db.rows("SELECT DISTINCT project, cwd FROM session")
+        else:
+            rows = self._db.rows(
+                """SELECT project, cwd FROM session WHERE native_id = ? UNION
+                   SELECT s.project, e.cwd FROM session s
+                   JOIN item i ON i.session = s.id JOIN exchange e ON e.item = i.key WHERE s.native_id = ?""",
+                (native_id, native_id),
+            )
+        return {(str(project), str(cwd)) for project, cwd in rows}
+
     def is_unindexed(self, agent: str, native_id: str) -> bool:
         """Whether a session is known, and its person wants it in the copies alone."""
         number = self.find(agent, native_id) if native_id else None

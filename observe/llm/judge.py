@@ -16,7 +16,7 @@ from ...core.text import readable
 from ..memory import Judgement, OfflineJudge, Pair, Verdict
 from .ledger import Budget, Ledger
 from .prices import price_of
-from .privacy import is_private
+from .privacy import Privacy
 from .provider import Answer, Provider
 
 REASON: Final = "judging"
@@ -78,31 +78,42 @@ class ModelJudge:
         self._private = config.private_projects
         self._provider: Provider | None = None
         self._rests_until = 0.0
-        self._known: dict[str, Judgement] = {}
+        self._known: dict[str, Judgement | None] = {}
 
     def judge_all(self, pairs: Sequence[Pair]) -> list[Judgement]:
-        """How the newer of each pair stands to the older. One call for all that is asked, and none twice."""
-        judged = self._rules.judge_all(pairs)
+        """How the newer of each pair stands to the older. One call for all that is asked.
+
+        Of the last 1,000 pairs none is asked twice once a call was answered, also where the model left it out, was not
+        sure of it, or could not be understood: the rules' judgement stands then.
+        """
+        judged, privacy = self._rules.judge_all(pairs), Privacy(self._store, self._private)
         asked = {
             place: _key(pair)
             for place, (pair, judgement) in enumerate(zip(pairs, judged, strict=True))
-            if judgement.unsure and not any(is_private(memory, self._private) for memory in pair)
+            if judgement.unsure and not any(map(privacy.covers_memory, pair))
         }
-        unknown = [place for place, key in asked.items() if key not in self._known]
+        unknown = {key: pairs[place] for place, key in asked.items() if key not in self._known}
         if unknown and time.monotonic() >= self._rests_until:
-            self._ask([pairs[place] for place in unknown])
-        return [self._known.get(asked.get(place, ""), judgement) for place, judgement in enumerate(judged)]
+            self._ask(unknown)
+        return [self._known.get(asked.get(place, "")) or judgement for place, judgement in enumerate(judged)]
 
-    def _ask(self, pairs: Sequence[Pair]) -> None:
-        """Keep what the model says of these pairs. What it does not answer is judged by rules until it does."""
+    def close(self) -> None:
+        """Let go of the provider, where one was asked."""
+        if self._provider is not None:
+            self._provider.close()
+            self._provider = None
+
+    def _ask(self, pairs: Mapping[str, Pair]) -> None:
+        """Keep what the model says of these pairs, given by their keys."""
         params = self._params(pairs)
         size = len(orjson.dumps(params))
         planned = Planned(self._model, REASON, 0, _digest(params), self._price.at_most(size, _TOKENS_OUT))
         try:
             with self._store.transaction():
                 call = self._ledger.reserve(planned)
-            answer = self._answered(call, params)
-            self._keep(pairs, answer)
+            self._keep(list(pairs), _read(self._answered(call, params)))
+        except ReplyInvalid:
+            self._keep(list(pairs), _Reply(judgements=[]))
         except ModelRefused:
             self._rests_until = float("inf")
         except ModelBusy as error:
@@ -125,17 +136,19 @@ class ModelJudge:
             self._store.ledger.settle(call, answer.usage, self._price.cost(answer.usage))
         return answer
 
-    def _keep(self, pairs: Sequence[Pair], answer: Answer) -> None:
-        if len(self._known) > _KNOWN_MAX:
-            self._known.clear()
-        for told in _read(answer).judgements:
-            if 1 <= told.pair <= len(pairs) and _SURE_FROM <= told.certainty <= 1:
+    def _keep(self, keys: Sequence[str], reply: _Reply) -> None:
+        """Keep what was judged of the pairs with these keys; None where that was nothing to go by."""
+        self._known |= dict.fromkeys(keys)
+        for told in reply.judgements:
+            if 1 <= told.pair <= len(keys) and _SURE_FROM <= told.certainty <= 1:
                 reason = " ".join(readable(told.reason).split())[:_REASON_MAX] or "No reason was given"
-                self._known[_key(pairs[told.pair - 1])] = Judgement(Verdict(told.verdict), reason, self._model)
+                self._known[keys[told.pair - 1]] = Judgement(Verdict(told.verdict), reason, self._model)
+        for key in list(self._known)[:-_KNOWN_MAX]:
+            del self._known[key]
 
-    def _params(self, pairs: Sequence[Pair]) -> dict[str, Any]:
-        texts = [(older.content[:_SHOWN_MAX], newer.content[:_SHOWN_MAX]) for older, newer in pairs]
-        nonce = sha256(orjson.dumps([_key(pair) for pair in pairs])).hexdigest()[:16]
+    def _params(self, pairs: Mapping[str, Pair]) -> dict[str, Any]:
+        texts = [(older.content[:_SHOWN_MAX], newer.content[:_SHOWN_MAX]) for older, newer in pairs.values()]
+        nonce = sha256(orjson.dumps(list(pairs))).hexdigest()[:16]
         return {
             "model": self._model,
             "max_tokens": _TOKENS_OUT,

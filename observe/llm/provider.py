@@ -80,6 +80,10 @@ class Provider(Protocol):
         """The batches made last, by anybody with this key."""
         ...
 
+    def close(self) -> None:
+        """Let go of its connections."""
+        ...
+
 
 class Anthropic:
     """Any server that speaks the Messages API. Making one imports the SDK (about a second) and opens no socket."""
@@ -122,13 +126,16 @@ class Anthropic:
                 RemoteBatch(each.id, _instant(each.created_at), each.processing_status == "ended") for each in page.data
             ]
 
+    def close(self) -> None:
+        self._client.close()
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._client.close()
+        self.close()
 
 
 class _Block(BaseModel):

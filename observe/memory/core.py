@@ -74,6 +74,8 @@ class MemoryCore:
         judge = judging(store) if judging is not None else None
         core = cls(store, Generations(home.index), embedder, redactor, judge=judge)
         core._close.callback(store.close)
+        if judge is not None:
+            core._close.callback(judge.close)
         return core
 
     def close(self) -> None:

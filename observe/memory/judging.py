@@ -50,6 +50,10 @@ class Judge(Protocol):
         """How the newer of each pair stands to the older."""
         ...
 
+    def close(self) -> None:
+        """Let go of whatever it asks."""
+        ...
+
 
 Judging: TypeAlias = Callable[[Store], Judge]
 """What makes a judge that works with an opened store."""
@@ -67,6 +71,9 @@ class OfflineJudge:
     def judge_all(self, pairs: Sequence[Pair]) -> list[Judgement]:
         """See `Judge.judge_all`."""
         return [self.judge(older.content, newer.content) for older, newer in pairs]
+
+    def close(self) -> None:
+        """It asks nobody."""
 
     def judge(self, older: str, newer: str) -> Judgement:
         """How one statement stands to an older one."""

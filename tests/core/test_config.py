@@ -115,6 +115,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         'llm_price = [1, "2"]',
         'private_projects = "secret"',
         "private_projects = [1]",
+        'private_projects = ["~nobody-has-this-name/bank"]',
         "llm_model = 5",
     ],
 )
@@ -127,6 +128,17 @@ def test_a_setting_that_cannot_be_meant_is_named(tmp_path: Path, line: str) -> N
         Config.read(path)
     assert line.partition(" ")[0] in str(caught.value)
     assert f"Write {line.partition(' ')[0]} = " in caught.value.hint
+
+
+def test_private_folders_are_named_as_sessions_name_theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder below the home, or with a slash at its end, is the same folder; a name stays as it is."""
+    monkeypatch.setenv("HOME", "/home/demo")
+    path = tmp_path / "config.toml"
+    path.write_text('private_projects = ["~/bank", "/code/bank/", "/code//till", "shop", "a.b c", "~", ""]')
+
+    assert Config.read(path).private_projects == (
+        *("/home/demo/bank", "/code/bank", "/code/till", "shop", "a.b c", "/home/demo", ""),
+    )
 
 
 def test_writing_the_model_keeps_the_other_settings(tmp_path: Path) -> None:

@@ -3,13 +3,17 @@
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from palaver.archiver.redaction import Redactor
+from palaver.archiver.store import Store
 from palaver.core.config import Config
+from palaver.core.conversation import Session
 from palaver.core.errors import ConfigInvalid
+from palaver.core.home import Home
 from palaver.core.memory import Memory, MemoryState
 from palaver.core.recursion import OWN_PROMPT_MARK
 from palaver.observe.llm.judge import ModelJudge
@@ -19,6 +23,7 @@ from palaver.search.generation import Generations
 from palaver.templates.prompts import JudgingPrompts
 from palaver.templates.render import Renderer
 
+from ...archiver.store.said import exchange, source
 from ..memory.holding import KEY, Holding
 from .server import JSON, FakeProvider, Sent, failing, message
 
@@ -107,19 +112,64 @@ def test_nothing_is_sent_where_rules_suffice(bench: Bench) -> None:
     assert (bench.provider.calls, bench.spent()) == ([], [])
 
 
-def test_several_pairs_are_one_call_and_none_is_asked_twice(bench: Bench) -> None:
-    """A second look at the same costs nothing; what the model left out is asked again."""
-    other = ("Search results are sorted by date", "Search results are sorted by relevance")
-    bench.provider.script = [saying(judged("contradicts")), saying(judged("supersedes"))]
-    judge = bench.judge()
-    first = judge.judge_all([pair(*OPEN), pair(*other)])
-    second = judge.judge_all([pair(*OPEN), pair(*other)])
-    third = judge.judge_all([pair(*OPEN), pair(*other)])
+OTHER = ("Search results are sorted by date", "Search results are sorted by relevance")
+"""Another pair that rules leave open."""
 
-    assert [each.judge for each in first] == [MODEL, "rules"]
-    assert [each.verdict for each in second] == [Verdict.CONTRADICTS, Verdict.SUPERSEDES]
-    assert third == second
-    assert ["[pair 2, older]" in call["messages"][0]["content"] for call in bench.provider.calls] == [True, False]
+
+def test_several_pairs_are_one_call_and_none_is_asked_twice(bench: Bench) -> None:
+    """A second look at the same costs nothing; of what the model left out the rules' judgement stands."""
+    bench.provider.script = [saying(judged("contradicts"))]
+    judge = bench.judge()
+    first = judge.judge_all([pair(*OPEN), pair(*OTHER)])
+    second = judge.judge_all([pair(*OPEN), pair(*OTHER)])
+
+    assert [(each.verdict, each.judge) for each in first] == [
+        (Verdict.CONTRADICTS, MODEL),
+        (Verdict.COMPATIBLE, "rules"),
+    ]
+    assert second == first
+    assert ["[pair 2, older]" in call["messages"][0]["content"] for call in bench.provider.calls] == [True]
+
+
+def test_equal_pairs_are_sent_once(bench: Bench) -> None:
+    """And each of them is given the one judgement."""
+    bench.provider.script = [saying(judged("contradicts"), judged("supersedes", pair=2))]
+    found = bench.judge().judge_all([pair(*OPEN), pair(*OPEN, title="said elsewhere"), pair(*OTHER)])
+
+    assert [each.verdict for each in found] == [Verdict.CONTRADICTS, Verdict.CONTRADICTS, Verdict.SUPERSEDES]
+    [call] = bench.provider.calls
+    assert call["messages"][0]["content"].count(OPEN[0]) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        saying(judged("contradicts", certainty=0.5)),
+        saying(),
+        saying(judged("same")),
+        Sent(body=message("I would rather not.")),
+        Sent(body={"no": "message"}),
+    ],
+)
+def test_what_was_answered_to_no_use_is_not_paid_for_again(bench: Bench, answer: Sent) -> None:
+    """A model that is not sure, or writes what nobody can read, would be the same the next time."""
+    bench.provider.script = [answer]
+    bench.provider.usually = lambda _: saying(judged("contradicts"))
+    judge = bench.judge()
+
+    assert [judge.judge_all([pair(*OPEN)])[0].judge for _ in range(3)] == ["rules"] * 3
+    assert len(bench.provider.calls) == 1
+
+
+def test_only_so_many_judgements_are_remembered(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest goes first, so that the last ones are never asked again."""
+    monkeypatch.setattr("palaver.observe.llm.judge._KNOWN_MAX", 1)
+    bench.provider.usually = lambda _: saying(judged("contradicts"))
+    judge = bench.judge()
+    for asked in (OPEN, OTHER, OTHER, OPEN):
+        judge.judge_all([pair(*asked)])
+
+    assert len(bench.provider.calls) == 3
 
 
 @pytest.mark.parametrize(
@@ -186,6 +236,84 @@ def test_private_projects_are_never_sent(bench: Bench) -> None:
 
     judge.judge_all([pair(*OPEN, namespace="project:banking", project="/code/banking")])
     assert len(bench.provider.calls) == 1
+
+
+def archived(bench: Bench, native_id: str, project: str, cwd: str, moved_to: str = "") -> None:
+    """A session in a folder, and perhaps an exchange of it in another."""
+    store = bench.holding.store
+    with store.transaction():
+        number = store.sessions.save(Session("test", native_id, project=project, cwd=cwd))
+        if moved_to:
+            file = store.sources.save(source(native_id, number))
+            store.exchanges.replace(number, file, 0, [replace(exchange(0, "Go on"), cwd=moved_to)])
+
+
+@pytest.mark.parametrize(
+    ("values", "sent"),
+    [
+        ({"namespace": "project:shop", "project": "shop", "session_id": "in-bank"}, False),
+        ({"session_id": "in-bank"}, False),
+        ({"session_id": "moved"}, False),
+        ({"namespace": "session:in-bank"}, False),
+        ({"namespace": "project:shop", "project": "shop"}, False),
+        ({"namespace": "project:shop"}, False),
+        ({"project": "shop", "session_id": "never-archived"}, False),
+        ({"namespace": "project:shop", "project": "shop", "session_id": "of-another"}, False),
+        ({"namespace": "project:shop", "project": "shop", "session_id": "outside"}, True),
+        ({"namespace": "project:shop", "project": "/code/shop"}, True),
+        ({"namespace": "project:other", "project": "other", "session_id": "of-another"}, True),
+        ({"namespace": "session:1", "project": "shop", "session_id": "outside"}, True),
+        ({"session_id": "never-archived"}, True),
+        ({}, True),
+    ],
+)
+def test_a_memory_is_as_private_as_the_session_it_comes_from(
+    bench: Bench, values: dict[str, object], sent: bool
+) -> None:
+    """A name tells no folder: what has a name alone is private as soon as a session in a private folder has it, too."""
+    archived(bench, "in-bank", "shop", "/code/bank/shop")
+    archived(bench, "moved", "walk", "/code/walk", "/code/bank/vault")
+    archived(bench, "outside", "shop", "/code/shop")
+    archived(bench, "of-another", "other", "/code/other")
+    bench.provider.usually = lambda _: saying()
+    bench.judge(private_projects=("/code/bank",)).judge_all([(Memory(OPEN[0]), Memory(OPEN[1], **values))])  # type: ignore[arg-type]
+
+    assert bool(bench.provider.calls) is sent
+
+
+def test_a_session_that_comes_later_counts_as_well(bench: Bench) -> None:
+    """A server asks for months; what is archived meanwhile is private at once."""
+    bench.provider.usually = lambda _: saying()
+    judge = bench.judge(private_projects=("/code/bank",))
+    judge.judge_all([pair(*OPEN, project="shop")])
+    archived(bench, "in-bank", "shop", "/code/bank/shop")
+    judge.judge_all([pair(*OTHER, project="shop")])
+
+    assert len(bench.provider.calls) == 1
+
+
+def test_the_core_closes_its_judge_and_the_judge_its_provider(bench: Bench, tmp_path: Path) -> None:
+    """No connection outlives the core that needed it; a judge that asked nobody has nothing to close."""
+    closed: list[str] = []
+    made: list[ModelJudge] = []
+
+    class Closing(Anthropic):
+        def close(self) -> None:
+            closed.append("provider")
+            super().close()
+
+    def judging(store: Store) -> ModelJudge:
+        config, url = Config(budget_month=10.0), bench.provider.url
+        made.append(ModelJudge(store, config, JudgingPrompts(Renderer()), lambda: Closing("test-key", url, 5.0)))
+        return made[-1]
+
+    bench.provider.usually = lambda _: saying(judged("contradicts"))
+    for asked in ((), (pair(*OPEN),)):
+        with MemoryCore.open(Home(tmp_path / "another"), judging=judging):
+            made[-1].judge_all(asked)
+            assert closed == []
+
+    assert closed == ["provider"]
 
 
 def test_what_a_memory_says_cannot_close_the_fence(bench: Bench) -> None:
