@@ -52,20 +52,16 @@ def of_this_user() -> list[Transcript]:
     return files + [_container(path, known) for known in CONTAINERS for path in known.containers()]
 
 
-def near(path: Path) -> Iterator[Transcript]:
-    """The transcripts of this user in a folder, or in that of a file; a look at one folder costs what it holds.
+def near(folder: Path) -> Iterator[Transcript]:
+    """The transcripts of this user in a folder, by its path with all links followed; it costs what the folder holds.
 
-    None for one that lies in the very root of an agent: what is in there is everything.
+    None for the very root of an agent: what is in there is everything.
     """
     for known in FORMATS:
         for root in known.roots():
             real = root.resolve()
-            if not path.is_relative_to(real):
-                continue
-            place = root / path.relative_to(real)
-            folder = place if place.is_dir() else place.parent
-            if folder != root and folder.is_dir():
-                for found in known.transcripts(folder):
+            if folder != real and folder.is_relative_to(real) and folder.is_dir():
+                for found in known.transcripts(root / folder.relative_to(real)):
                     if known.keeps(found, root):
                         yield Transcript(found.resolve(), found, root, known)
 

@@ -3,11 +3,14 @@
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from ..copies.raw import Stat
 from ..formats import FORMATS
 from ..intake.transcripts import Transcript, near, of_this_user
+
+_FEW: Final = 8
+"""Folders that are looked into one by one: a look into more of them costs as much as one at everything."""
 
 State: TypeAlias = Stat | int
 """What is another whenever a transcript changed."""
@@ -53,7 +56,9 @@ class Scan:
         Otherwise only a whole look can tell, as where a folder was made: more may have come into it since.
         """
         unknown = [path for path in paths if path not in self._found]
-        around = {found.path: found for path in unknown for found in self._near(path)}
+        folders = {path if path.is_dir() else path.parent for path in unknown}
+        looked_into = folders if len(folders) <= _FEW else ()
+        around = {found.path: found for folder in looked_into for found in self._near(folder)}
         fresh = {path: found for path, found in around.items() if path not in self._found}
         self._found |= fresh
         told = [path for path in paths if path in self._found]

@@ -2,10 +2,12 @@
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from palaver.archiver.intake.transcripts import Transcript, near
 from palaver.archiver.watch.scanning import Scan
 
 from ..formats.claude import written
@@ -94,6 +96,42 @@ def test_a_hint_is_followed(projects: Path) -> None:
     seen, explained = scan.look_at([one])
     assert ([each.transcript.path for each in seen], explained) == ([one], True)
     assert scan.look_at([one, projects / "other"])[1] is False
+
+
+def test_each_folder_is_looked_into_once(projects: Path) -> None:
+    """However many new files are heard of together, their folder is listed once."""
+    looked_into = list[Path]()
+
+    def counted(folder: Path) -> Iterator[Transcript]:
+        looked_into.append(folder)
+        return near(folder)
+
+    scan = Scan(near=counted)
+    looked(scan)
+    new = [session(projects, number) for number in range(9)]
+
+    seen, explained = scan.look_at(new)
+
+    assert ({each.transcript.path for each in seen}, explained) == ({*new}, True)
+    assert looked_into == [projects / "shop"]
+
+
+def test_many_new_folders_are_left_to_a_whole_look(projects: Path) -> None:
+    """Where files are new in many folders, none is looked into: a whole look is cheaper, and finds them all."""
+
+    def never(folder: Path) -> Iterator[Transcript]:
+        raise AssertionError(folder)
+
+    scan = Scan(near=never)
+    known = session(projects)
+    looked(scan)
+    os.utime(known, ns=(0, 0))
+    new = [session(projects, 2, folder=f"shop{number}") for number in range(100)]
+
+    seen, explained = scan.look_at([known, *new])
+
+    assert ([each.transcript.path for each in seen], explained) == ([known], False)
+    assert set(looked(scan)) == {known, *new}
 
 
 def test_folders(projects: Path, tmp_path: Path) -> None:
