@@ -87,16 +87,19 @@ def test_json_carries_the_numbers(folder: Path) -> None:
 def test_each_path_is_answered_for(folder: Path) -> None:
     """What cannot be indexed is named with what to do; the others are."""
     (folder / "image.png").touch()
-    told = palaver("index", "docs/guide.md", "docs/image.png", "nowhere.md", "/proc/self", code=1).stdout.splitlines()
+    names = ("docs/guide.md", "docs/image.png", "nowhere.md", "/proc/self", "nodocs")
+    told = palaver("index", *names, code=1).stdout.splitlines()
 
     assert told[0] == "Indexed 1 file in 1 chunk under the namespace default."
     assert [row.partition(": ")[2].partition(": ")[0] for row in told[1:]] == [
         "docs/image.png",
         "nowhere.md",
         "/proc/self",
+        "nodocs",
     ]
     assert "Unsupported file type: .png. Use .md, .markdown, .txt, .py, .pdf." in told[1]
-    assert "File not found: nowhere.md" in told[2]
+    assert told[2].startswith("Not indexed: nowhere.md: it does not exist. Check the path")
+    assert told[4].startswith("Not indexed: nodocs: it does not exist. Check the path")
 
 
 def test_flat_leaves_folders_alone(folder: Path) -> None:

@@ -28,10 +28,10 @@ class Intake:
 
     def index_file(self, path: Path, namespace: str, roots: Roots) -> IndexedFile:
         """Take one file up; raises what says why it cannot be: `InvalidInput` or `DocumentUnreadable`."""
-        format_of(path)
         plain, root = roots.find(path)
         if plain.is_dir():
             raise DocumentUnreadable(plain, "it is a folder", hint="Index it as a directory.")
+        format_of(path)
         return self._take_up(Queued(plain, namespace, root))
 
     def index_directory(

@@ -60,7 +60,9 @@ def index(paths: Sequence[str], *, namespace: str, flat: bool, as_json: bool) ->
                     _add_file(done, documents.index_file(place, namespace))
             except DocumentUnreadable as problem:
                 done.failed.append(FailedFile(place, problem.reason, problem.hint))
-            except (DocumentNotFound, DocumentOutsideRoots, UnsupportedDocument) as problem:
+            except DocumentNotFound as problem:
+                done.failed.append(FailedFile(place, "it does not exist", problem.hint))
+            except (DocumentOutsideRoots, UnsupportedDocument) as problem:
                 done.failed.append(FailedFile(place, str(problem), problem.hint))
         _add(done, documents.work_off(report))
     if as_json:

@@ -184,15 +184,18 @@ def test_what_is_no_text_is_told(intake: Intake, folder: Path, data: bytes) -> N
 def test_each_mistake_has_its_own_error(intake: Intake, folder: Path) -> None:
     """A kind that is not taken up, a file that is not there, a folder where a file is wanted and the reverse."""
     roots = Roots([folder])
+    (folder / "image.png").touch()
     with pytest.raises(UnsupportedDocument, match=r"Unsupported file type: \.png"):
         intake.index_file(folder / "image.png", "docs", roots)
-    with pytest.raises(DocumentNotFound, match="File not found: "):
-        intake.index_file(folder / "none.md", "docs", roots)
+    for name in ("none.md", "nodocs", "none.png"):
+        with pytest.raises(DocumentNotFound, match="File not found: "):
+            intake.index_file(folder / name, "docs", roots)
     with pytest.raises(DocumentNotFound):
         intake.index_directory(folder / "a.md", "docs", roots)
-    (folder / "folder.md").mkdir()
-    with pytest.raises(DocumentUnreadable, match="it is a folder"):
-        intake.index_file(folder / "folder.md", "docs", roots)
+    for name in ("folder.md", "folder"):
+        (folder / name).mkdir()
+        with pytest.raises(DocumentUnreadable, match="it is a folder"):
+            intake.index_file(folder / name, "docs", roots)
 
 
 def test_names_may_be_any_bytes(store: Store, intake: Intake, folder: Path) -> None:
