@@ -284,11 +284,16 @@ class StoreError(PalaverError):
 
 
 class StoreMissing(StoreError):
-    """There is no archive in this home yet."""
+    """There is no archive in this home yet, or its database is gone while the copies are there."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        super().__init__(f"no archive at {path}", hint="Run `palaver up` to make one.")
+        self.lost = any((path / "archive").glob("[!.]*"))
+        if self.lost:
+            hint = "Run `palaver rebuild --from-archive`: it reads every copy again."
+            super().__init__(f"the database in {path} is gone, but the archived copies are there", hint=hint)
+        else:
+            super().__init__(f"no archive at {path}", hint="Run `palaver up` to make one.")
 
 
 class StoreBusy(StoreError):

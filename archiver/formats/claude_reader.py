@@ -11,6 +11,7 @@ from .claude_branches import Rewinds
 from .claude_prompts import Said, sort_out
 from .claude_queue import QUEUED, Queue
 from .claude_tools import INPUT_LIMIT, Call, block_text, call, content_text, describe, outcome
+from .marks import identity
 from .shape import instant, listing, mapping, string, whole
 
 _TITLES = {"custom-title": ("customTitle", 4), "agent-name": ("agentName", 3), "ai-title": ("aiTitle", 2)}
@@ -291,7 +292,10 @@ class ClaudeReader:
             return QUEUED
         if text.startswith("/") and len(text.split()) == 1:
             said = Said(Speaker.HOST, Kind.INJECTED, text)
-        self._queue.hold(self._turn(record, line, said.speaker, said.kind, said.text))
+        turn = self._turn(record, line, said.speaker, said.kind, said.text)
+        # It has no id of its own, and stands in every copy of the file.
+        told = identity("", f"{turn.at} {text}".encode()) if turn.at is not None else ""
+        self._queue.hold(turn._replace(record=told))
         return QUEUED
 
     def _summary(self, record: Record, line: int) -> Given:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from palaver.core import errors
-from palaver.core.errors import InvalidInput, PalaverError, SourceUnreadable, StoreError
+from palaver.core.errors import InvalidInput, PalaverError, SourceUnreadable, StoreError, StoreMissing
 
 LEAVES: list[PalaverError] = [
     errors.QueryTooShort(),
@@ -92,6 +92,16 @@ def test_context_rides_on_the_error() -> None:
         "/a: permission denied",
     )
     assert (errors.UnknownIds(["a", "b"]).ids, errors.FilterNotAllowed(["types"]).names) == (("a", "b"), ("types",))
+
+
+def test_copies_without_a_database_are_no_missing_archive(tmp_path: Path) -> None:
+    """Where copies lie but no database, nothing is denied: the way back is named."""
+    assert "palaver up" in str(StoreMissing(tmp_path).hint)
+
+    (tmp_path / "archive" / "claude-code").mkdir(parents=True)
+
+    assert "copies are there" in str(StoreMissing(tmp_path))
+    assert "palaver rebuild --from-archive" in str(StoreMissing(tmp_path).hint)
 
 
 def test_a_hint_given_replaces_the_usual_one() -> None:

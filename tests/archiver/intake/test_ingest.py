@@ -422,6 +422,20 @@ def test_a_session_in_two_folders_is_one(history: History) -> None:
     assert history.session().project == "shop"
 
 
+def test_a_copy_repeats_what_was_queued_too(history: History) -> None:
+    """A prompt that was queued and never shown has no id of its own, and is no other one in a copy of the file."""
+    queued = [*talk("one"), {**queue("enqueue", "and commit it"), "sessionId": ORIGINAL}, queue("remove")]
+    history.write([*queued, *talk("two")], project="shop", at=1)
+    history.ingest()
+    before = history.prompts()
+    history.write([*queued, *talk("two")], project="moved", at=2)
+    history.ingest()
+
+    assert any("and commit it" in turn.text for each in history.exchanges(ORIGINAL) for turn in each.turns)
+    assert history.prompts() == before
+    assert_accounted(history)
+
+
 def test_a_file_named_twice_is_read_once(history: History, tmp_path: Path) -> None:
     """Overlapping folders, and links to them, give each file once."""
     path = history.write(talk("one"))
