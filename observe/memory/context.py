@@ -16,7 +16,7 @@ from .recalling import Recalling
 _HEADING, _LINE, _FRAME = 12, 14, 60
 """Tokens of a section's heading, of a line's mark and confidence, and of what stands around all of it."""
 _GLOBAL_FROM = 0.6
-"""From which importance on what holds everywhere joins a project's memories."""
+"""From which importance on a preference that holds everywhere joins a project's memories."""
 _RELATED, _LOOKED_AT = 5, 200
 _SECTIONS = (
     ("Preferences", Family.PREFERENCE),
@@ -69,8 +69,8 @@ class Contexts:
     def choose(self, namespace: str | None = None, query: str = "", budget: int = 4_000) -> Context:
         """Golden rules first, then preferences, decisions and patterns of the namespace, within `budget` tokens.
 
-        What holds everywhere joins a project's memories where it is a golden rule, an important preference, or near to
-        the query. With a query facts and known issues that answer it join too. What is little trusted, and what belongs
+        What holds everywhere joins a project's memories where it is a golden rule, pinned, a decision, an important
+        preference, or near to the query. What is pinned is told whatever its type. With a query facts and known issues that answer it join too. What is little trusted, and what belongs
         to a session, stays out. Empty where nothing is relevant. Raises `InvalidInput`.
         """
         if budget < 1:
@@ -93,10 +93,10 @@ class Contexts:
         home = MemoryFilter(namespaces=_EVERYWHERE if namespace is None else (namespace,), golden=False, valid_at=at)
         told = {Family.PREFERENCE, Family.DECISION, Family.PATTERN}
         yield from (held for held in self._select(home, MemoryOrder.CREATED) if held.family in told)
+        yield from self._select(MemoryFilter(namespaces=where, pinned=True, valid_at=at), MemoryOrder.IMPORTANCE)
         if namespace is not None:
-            wide = MemoryFilter(namespaces=_EVERYWHERE, min_importance=_GLOBAL_FROM, golden=False, valid_at=at)
-            found = self._select(wide, MemoryOrder.IMPORTANCE)
-            yield from (held for held in found if held.family is Family.PREFERENCE)
+            wide = MemoryFilter(namespaces=_EVERYWHERE, golden=False, valid_at=at)
+            yield from filter(_is_told_everywhere, self._select(wide, MemoryOrder.IMPORTANCE))
 
     def _select(self, wanted: MemoryFilter, order: MemoryOrder) -> list[HeldMemory]:
         return self._store.memories.select(wanted, order, limit=_LOOKED_AT)
@@ -115,6 +115,11 @@ def line_price(held: HeldMemory) -> int:
 def _weight(held: HeldMemory, namespace: str | None) -> float:
     """What belongs to the project weighs three times as much."""
     return (3 if held.memory.namespace == namespace else 1) * (held.memory.importance + held.standing.confidence) / 2
+
+
+def _is_told_everywhere(held: HeldMemory) -> bool:
+    important = held.memory.importance >= _GLOBAL_FROM
+    return held.family is Family.DECISION or (held.family is Family.PREFERENCE and important)
 
 
 def _rule_order(held: HeldMemory) -> tuple[float, float, int]:

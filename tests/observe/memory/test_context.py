@@ -24,19 +24,34 @@ def titles(context: Context) -> dict[str, list[str]]:
 
 
 def test_rules_come_first_and_projects_stay_apart(holding: Holding) -> None:
-    """Golden rules, then the project's own; of what holds everywhere, important preferences alone."""
+    """Golden rules, then the project's own; of what holds everywhere, decisions and important preferences alone."""
     holding.succeed(holding.hold("Always use type hints").id, 6)
     holding.hold("Chose FastAPI", "decision", namespace="project:shop")
     holding.hold("Chose Django", "decision", namespace="project:blog")
     holding.hold("Prefers short answers", importance=0.8)
     holding.hold("Prefers blue", importance=0.2)
+    holding.hold("We deploy on Fridays", "decision", importance=0.2)
+    holding.hold("Retries need a limit", "pattern")
     holding.hold("Parser is half done", "session", namespace="project:shop")
 
     assert titles(holding.core.contexts.choose("project:shop")) == {
         "Golden Rules (High Confidence)": ["Always use type hints"],
         "Preferences": ["Prefers short answers"],
-        "Decisions": ["Chose FastAPI"],
+        "Decisions": ["Chose FastAPI", "We deploy on Fridays"],
     }
+
+
+def test_what_is_pinned_is_told_unasked(holding: Holding) -> None:
+    """Whatever its type and importance, from the project and from everywhere, and counted where it does not fit."""
+    holding.hold("The port is 8080", "fact", namespace="project:shop", pinned=True, importance=0.1)
+    holding.hold("Prefers blue", importance=0.2, pinned=True)
+    holding.hold("The kettle leaks", "issue", namespace="project:blog", pinned=True)
+    holding.hold("Parser is half done", "session", namespace="project:shop", pinned=True)
+    contexts = holding.core.contexts
+
+    assert titles(contexts.choose("project:shop")) == {"Preferences": ["Prefers blue"], "Facts": ["The port is 8080"]}
+    cramped = contexts.choose("project:shop", budget=1)
+    assert (cramped.memories, cramped.left_out) == (0, 2)
 
 
 def test_nothing_relevant_is_nothing(holding: Holding) -> None:
