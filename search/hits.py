@@ -61,7 +61,7 @@ class Hits:
     def around(self, public: str, key: int, count: int) -> Timeline:
         """Up to so many exchanges before and after a hit; raises `InvalidInput` where there is no such place."""
         item = self._store.items.load([key]).get(key)
-        if item is None:
+        if item is None or public != ids.show(item.kind, key):
             raise UnknownIds([public])
         keys = self._store.exchanges.around(item.exchange, count)
         if not keys:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.core.disclosure import Filters, Grouping, Mode, Query
-from palaver.core.errors import InvalidInput
+from palaver.core.errors import InvalidInput, UnknownIds
 from palaver.search import engine
-from palaver.search.engine import _DEPTH  # pyright: ignore[reportPrivateUsage]
+from palaver.search.engine import DEPTH
 from palaver.search.hits import Hits
 from palaver.search.wording import brevity
 
@@ -87,7 +87,7 @@ def test_a_page_whose_end_is_gone_is_stale(told: History) -> None:
 def test_nothing_relevant_is_said(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """Below the floor there are no hits, but the nearest are named, and can be asked for."""
     monkeypatch.setattr(engine, "_FLOOR", 0.9)
-    monkeypatch.setattr(engine, "_TOGETHER", 1.1)
+    monkeypatch.setattr(engine, "_WORDED", 1.1)
     hits = Hits(told.store, told.engine())
     nothing, everything = hits.search(Query(("kettle",))), hits.search(Query(("kettle",), weak=True))
 
@@ -177,7 +177,7 @@ def test_a_filter_takes_nothing_away_that_satisfies_it(history: History, mode: M
     """
     chance, held = random.Random(7), dict[str, set[int]]()
     for project in ("tea", "soup", "ship", "mill"):
-        said = (Said(" ".join(chance.choices(["kettle", "pan", "steam", "soup"], k=9))) for _ in range(_DEPTH // 2))
+        said = (Said(" ".join(chance.choices(["kettle", "pan", "steam", "soup"], k=9))) for _ in range(DEPTH // 2))
         held[project] = set(history.say(project, *said))
     history.embed()
     history.publish()
@@ -259,6 +259,15 @@ def test_a_timeline_stands_around_a_hit(told: History) -> None:
     assert (found.anchor, [hit.id for hit in found.hits]) == ("ex-2", ["ex-1", "ex-2"])
     with pytest.raises(InvalidInput):
         Hits(told.store, told.engine()).around("ex-99", 99, 3)
+
+
+def test_a_timeline_is_of_what_the_id_names(told: History) -> None:
+    """An id of another kind, or a bare number, is as unknown here as to the other layers."""
+    hits = Hits(told.store, told.engine())
+
+    for wrong in ("1", "obs-1", "mem_1", "chunk_1"):
+        with pytest.raises(UnknownIds):
+            hits.around(wrong, 1, 3)
 
 
 def test_a_timeline_marks_the_id_that_was_asked_for(told: History) -> None:
