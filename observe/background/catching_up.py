@@ -37,9 +37,11 @@ _ROUND: Final = 60.0
 _BEHIND: Final = 300
 """Changes that an index may be behind while more of them come: they are searched all the same, in memory."""
 
-_SWEEP: Final = 3600 * 1000
+_SWEEP: Final = 50 * 60 * 1000
 _VERIFY: Final = 24 * 3600 * 1000
-"""Milliseconds between two looks for damage: at some copies, and at all of the index and the database."""
+"""Milliseconds from the end of one look for damage to the next: at some copies, and at all of the index and the
+database. Rounds begin an hour apart, and each is to sweep, however long the sweep before took.
+"""
 _LAST: Final = 60.0
 """Seconds for which a round outlives who began it: it publishes what it has, or an archiver that is killed every few
 seconds would never have an index.
@@ -93,20 +95,12 @@ def catch_up(home: Home, model: str | None, *, settle: bool, enough: Callable[[]
             missing = f"{problem} {problem.hint}".strip()
             _note(store, "embed", problem)
         _publish(store, indexer, 1 if settle else _BEHIND)
-        # What came in meanwhile is not lost sight of; what cannot be observed does not keep it going for ever.
+        # What came in meanwhile is not lost sight of, nor what comes in from here on, of which `seq` does not tell.
+        # What cannot be observed does not keep it going for ever.
+        seq, lag = store.changes.last(), indexer.lag
         left = late() or store.exchanges.count_unobserved(rules.VERSION) > unobserved
         swept = sweep(home, store, indexer) if settle and not left else Swept()
-        return Caught(
-            observed,
-            embedded,
-            store.changes.last(),
-            indexer.lag,
-            left,
-            missing,
-            swept.compared,
-            swept.repaired,
-            swept.damaged,
-        )
+        return Caught(observed, embedded, seq, lag, left, missing, **asdict(swept))
 
 
 def sweep(home: Home, store: Store, indexer: Indexer) -> Swept:

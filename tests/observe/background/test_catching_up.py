@@ -1,0 +1,68 @@
+"""Does a round of catching up tell what it saw, and look for damage when that is due?"""
+
+# pyright: reportPrivateUsage=false
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.copies.sweeping import BUDGET, Sweeper
+from palaver.core.clock import now
+from palaver.core.report import Swept
+from palaver.observe.background import catching_up, learning
+from palaver.observe.background.catching_up import catch_up
+from palaver.search.embedder import load
+from palaver.search.generation import Generations
+from palaver.search.indexer import Indexer
+
+from ...archiver.history import FORK, History, talk
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[History]:
+    with History(tmp_path) as made:
+        made.write(talk("first"))
+        made.ingest()
+        yield made
+
+
+def test_what_comes_in_during_the_sweep(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round does not claim to have seen what was archived while it looked for damage: another one follows."""
+    seen = list[int]()
+
+    def swept(*_: object) -> Swept:
+        seen.append(history.store.changes.last())
+        history.write(talk("second", session=FORK), FORK, at=2)
+        history.ingest()
+        return Swept(compared=1)
+
+    monkeypatch.setattr(catching_up, "sweep", swept)
+
+    caught = catch_up(history.home, None, settle=True)
+
+    assert history.store.changes.last() > seen[0]
+    assert (caught.seq, caught.lag, caught.left, caught.compared) == (seen[0], 0, False, 1)
+
+
+def test_each_hourly_round_sweeps(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds begin an hour apart: the one after a sweep that took its time sweeps again, one that comes sooner not."""
+    begun = list[Sweeper]()
+
+    def run(sweeper: Sweeper) -> Swept:
+        begun.append(sweeper)
+        return Swept()
+
+    def later(seconds: float) -> None:
+        at = now() + round(seconds * 1000)
+        monkeypatch.setattr(catching_up, "now", lambda: at)
+        catching_up.sweep(history.home, history.store, indexer)
+
+    monkeypatch.setattr(Sweeper, "run", run)
+    indexer = Indexer(history.store, Generations(history.home.index), load())
+
+    later(0)
+    later(learning._IDLE / 2)
+    assert len(begun) == 1
+    later(learning._IDLE - 10 * BUDGET)
+    assert len(begun) == 2
