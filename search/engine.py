@@ -1,8 +1,10 @@
 """The search engine: one query in, ranked events out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -10,26 +12,28 @@ from ..archiver.store import Store
 from ..core.disclosure import Filters, Mode
 from ..core.errors import ModelUnavailable
 from .embedder import Embedder, load, model_of
-from .findings import Matches, Nears, Numbers, distinct
+from .findings import Fractions, Matches, Nears, distinct
 from .fusion import Event, gather, joined
 from .generation import Generations
 from .segment import Array
 from .snapshot import Snapshot
 from .wording import Wording
 
-_DEPTH = 200
+DEPTH = 200
 """Entries and vectors that each engine brings to the fusion; what one brings the other completes."""
+_DEEPEST = 12_800
+"""How many each engine brings at most to find the conversations that have every one of several concepts."""
 _PRESENT_WORDS, _PRESENT_MEANING = 0.25, 0.4
 """From which fraction of words, or which cosine, on a concept counts as present in a conversation. All its words, each
 said once, make a fraction of 0.45 in a window of average length and 0.25 in one three times as long.
 """
-_TOGETHER = _PRESENT_WORDS
-"""From which fraction on the words of a query stand together."""
+_WORDED = _PRESENT_WORDS
+"""From which fraction on an entry has enough of the words of a query, all of which stand in the archive."""
 _FLOOR, _BRIEF = 0.075, 0.12
 """The score from which a list is relevant, and how much more a brief query needs: who types three words has them from
 what they look for, of a whole sentence most words may be others. Chosen on the tuning half of the questions about
-coding sessions, where no answer among the first five is lost (bench/RESULTS.md). Words that all stand together are
-relevant, whatever the score.
+coding sessions, where no answer among the first five is lost (bench/RESULTS.md). Where every word stands somewhere
+in the archive and an entry has `_WORDED` of them, the list is relevant, whatever the score.
 """
 _EMBED_ANEW = "Run `palaver archive` to embed everything anew."
 
@@ -37,16 +41,38 @@ _EMBED_ANEW = "Run `palaver archive` to embed everything anew."
 _REMEMBERED = 64
 """Queries whose vectors are kept."""
 _NEWEST, _FURTHER = 2_000, 8
-"""Entries that are looked at first where no words are given, and how many times more wherever these do not do."""
+"""Entries that are looked at first where no words are given, and how many times more wherever entries do not do."""
+
+
+Place: TypeAlias = tuple[int, int]
+"""The number of a conversation and 0; of what was said in none, 0 and its key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """How well what the engines left out can match at most, a fraction of words and a cosine; None where an engine left
+    nothing out.
+    """
+
+    words: float | None = None
+    meaning: float | None = None
+
+    @property
+    def present(self) -> bool:
+        """Whether a concept can be present in what was left out."""
+        return (self.words or 0) >= _PRESENT_WORDS or (self.meaning or 0) >= _PRESENT_MEANING
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one search found. `relevant` is False where even the best event is not clearly about the query."""
+    """What one search found. `relevant` is False where even the best event is not clearly about the query; `rest` is
+    what the engines did not bring.
+    """
 
     events: list[Event]
     wording: Wording
     relevant: bool = True
+    rest: Rest = Rest()
 
 
 class Engine:
@@ -78,21 +104,26 @@ class Engine:
         """Events that match, best first."""
         return self.find(concept, mode, filters).events
 
-    def find(self, concept: str, mode: Mode, filters: Filters) -> Found:
-        """Events that match, best first, and how the words stand in the archive."""
+    def find(self, concept: str, mode: Mode, filters: Filters, depth: int | None = None) -> Found:
+        """Events that match, best first, and how the words stand in the archive. Each engine brings `depth` entries or
+        vectors; `DEPTH` where none is given.
+        """
         self._snapshot.refresh()
-        wording = Wording.of(concept)
-        if mode is not Mode.VECTOR:
-            wording = self._snapshot.settled(wording)
-        matches, nears = self._found(wording, mode, filters)
-        if mode is Mode.BOTH:
-            matches = self._worded(wording, filters, matches, nears)
+        depth, wording = depth or DEPTH, self._wording(concept, mode)
+        matches, nears, rest = self._found(wording, mode, filters, depth)
+        if mode is Mode.BOTH and len(matches) == depth:
+            matches = completed(wording, matches, nears, partial(self._snapshot.text, wording, filters))
         events = gather(matches, nears)
         both = mode is Mode.BOTH and self.unavailable is None
         best = events[0].score if events else 0.0
-        together = wording.complete and matches.fraction.max(initial=0.0) >= _TOGETHER
-        relevant = not both or together or best >= _FLOOR + _BRIEF * wording.brevity
-        return Found(events, wording, relevant)
+        worded = wording.complete and matches.fraction.max(initial=0.0) >= _WORDED
+        relevant = not both or worded or best >= _FLOOR + _BRIEF * wording.brevity
+        return Found(events, wording, relevant, rest)
+
+    def _wording(self, concept: str, mode: Mode) -> Wording:
+        """What was typed, as the archive knows it; to vectors phrases are only words."""
+        wording = Wording.of(concept)
+        return wording.loose() if mode is Mode.VECTOR else self._snapshot.settled(wording)
 
     def newest(self, filters: Filters) -> Iterator[tuple[int, int]]:
         """All events that satisfy the filters as (instant, event), newest first, undated ones last; looked up as far as
@@ -116,15 +147,44 @@ class Engine:
         """
         found = [self.find(concept, mode, filters) for concept in concepts]
         places = [self._by_place(each.events) for each in found]
-        events = [
-            joined(concepts, [of_one[place] for of_one in places]) for place in set(places[0]).intersection(*places[1:])
-        ]
+        rarest = min(range(len(found)), key=lambda number: (found[number].rest.present, len(places[number])))
+        found[rarest] = self._deeply(concepts[rarest], mode, filters, found[rarest])
+        within = places[rarest] = self._by_place(found[rarest].events) | places[rarest]
+        for number, each in enumerate(found):
+            if number != rarest and each.rest.present:
+                again = self._within(within, concepts[number], mode, filters)
+                found[number] = replace(each, rest=again.rest)
+                places[number] = self._by_place(again.events) | places[number]
+        events = [joined(concepts, [of_one[place] for of_one in places]) for place in set(within).intersection(*places)]
         respelled = tuple(term for each in found for term in each.wording.respelled)
         return Found(
             sorted(events, key=lambda event: (-event.score, event.key)),
             Wording(" ".join(each.wording.text for each in found), respelled=respelled),
             relevant=all(each.relevant for each in found),
+            rest=next((each.rest for each in found if each.rest.present), Rest()),
         )
+
+    def _deeply(self, concept: str, mode: Mode, filters: Filters, found: Found) -> Found:
+        """As much as it takes to know every place of a concept, and no more than `_DEEPEST`."""
+        depth = DEPTH
+        while found.rest.present and depth < _DEEPEST:
+            depth *= _FURTHER
+            found = self.find(concept, mode, filters, depth)
+        return found
+
+    def _within(self, places: Iterable[Place], concept: str, mode: Mode, filters: Filters) -> Found:
+        """What a concept finds in these places, which are looked at as a whole."""
+        wording = self._wording(concept, mode)
+        sessions, loose = {session for session, _ in places if session}, [key for _, key in places if key]
+        items = [*self._store.items.of_sessions(sorted(sessions)), *loose]
+        matches, nears = Matches.none(), Nears.none()
+        if mode is not Mode.VECTOR:
+            matches = _every(partial(self._snapshot.text, wording, filters, among=items), _DEEPEST)
+        if mode is not Mode.TEXT and self.unavailable is None:
+            events = matches.event if wording.phrases else np.array(items, dtype=np.int64)
+            nears = self._snapshot.of_events(self._vector(wording.text), distinct(events)[0])
+            nears = nears.of(self._snapshot.allowed(filters, items)) if filters else nears
+        return Found(gather(matches, nears), wording, rest=Rest(_last(matches.fraction, _DEEPEST)))
 
     def nearest(self, text: str, filters: Filters, limit: int, vector: Array | None = None) -> Nears:
         """The vectors nearest to a text, best first; none where the model is missing. What changed since the index was
@@ -143,46 +203,40 @@ class Engine:
         """The name of the model that made the vectors."""
         return self._snapshot.model
 
-    def _by_place(self, events: Sequence[Event]) -> dict[tuple[int, int], Event]:
-        """The best event of each conversation in which the concept is present, by its number; what was said in none is
-        a place of its own, by its key.
-        """
+    def _by_place(self, events: Sequence[Event]) -> dict[Place, Event]:
+        """The best event of each place in which the concept is present."""
         present = [event for event in events if event.words >= _PRESENT_WORDS or event.meaning >= _PRESENT_MEANING]
         items = self._store.items.load([event.key for event in present])
-        best: dict[tuple[int, int], Event] = {}
+        best: dict[Place, Event] = {}
         for event in present:
             session = items[event.key].session if event.key in items else 0
             best.setdefault((session, 0 if session else event.key), event)
         return best
 
-    def _found(self, wording: Wording, mode: Mode, filters: Filters) -> tuple[Matches, Nears]:
-        """What both engines find.
+    def _found(self, wording: Wording, mode: Mode, filters: Filters, depth: int) -> tuple[Matches, Nears, Rest]:
+        """What both engines find, and what they leave out.
 
         One after the other: with a thread for each the median stayed, and the slowest took twice as long.
         """
+        matches = Matches.none() if mode is Mode.VECTOR else self._snapshot.text(wording, filters, depth)
+        rest = Rest(_last(matches.fraction, depth))
         if mode is Mode.TEXT:
-            return self._snapshot.text(wording, filters, _DEPTH), Nears.none()
-        if mode is Mode.VECTOR:
-            return Matches.none(), self._compared(wording, filters, Matches.none().event)
-        matches = self._snapshot.text(wording, filters, _DEPTH)
-        return matches, self._compared(wording, filters, matches.event)
-
-    def _meant_by(self, wording: Wording, filters: Filters) -> tuple[Array, Nears]:
-        """The vector of what was typed, and those nearest to it; none of them where phrases are wanted: what has these
-        is compared and nothing else. Raises `ModelUnavailable`.
-        """
-        vector = self._vector(wording.text)
-        return vector, Nears.none() if wording.phrases else self._snapshot.nearest(vector, filters, _DEPTH)
-
-    def _compared(self, wording: Wording, filters: Filters, events: Numbers) -> Nears:
-        """The nearest vectors, and all others of their events and of these, so that every event is fully compared."""
+            return matches, Nears.none(), rest
         self.unavailable = None
         try:
-            vector, nearest = self._meant_by(wording, filters)
+            vector = self._vector(wording.text)
         except ModelUnavailable as problem:
             self.unavailable = problem
-            return Nears.none()
-        return self._snapshot.of_events(vector, distinct(np.concatenate([events, nearest.event]))[0])
+            return matches, Nears.none(), rest
+        # Where phrases are wanted, what has these is compared and nothing else.
+        nearest = Nears.none() if wording.phrases else self._snapshot.nearest(vector, filters, depth)
+        # All vectors of the events found, so that every event is fully compared.
+        events, _ = distinct(np.concatenate([matches.event, nearest.event]))
+        return (
+            matches,
+            self._snapshot.of_events(vector, events),
+            replace(rest, meaning=_last(nearest.similarity, depth)),
+        )
 
     def _vector(self, text: str) -> Array:
         """What a query means. Raises `ModelUnavailable`."""
@@ -193,13 +247,6 @@ class Engine:
             self._meant[model.name, text] = model.embed([text])[0, :]
         return self._meant[model.name, text]
 
-    def _worded(self, wording: Wording, filters: Filters, matches: Matches, nears: Nears) -> Matches:
-        """With the words of the events that meaning alone found, so that every event is fully compared."""
-        if len(matches) < _DEPTH or wording.phrases:
-            return matches
-        items, _ = distinct(nears.item[~np.isin(nears.event, matches.event)])
-        return matches.and_also(self._snapshot.text(wording, filters, _DEPTH, items.tolist()), 2 * _DEPTH)
-
     def _model(self) -> Embedder:
         """The model that made the vectors, be it another than the one that new ones are made with."""
         wanted = self._snapshot.model
@@ -208,3 +255,29 @@ class Engine:
         if self._embedder.name != wanted:
             raise ModelUnavailable(f"the vectors are of {wanted}, which this Palaver no longer has", hint=_EMBED_ANEW)
         return self._embedder
+
+
+def completed(
+    wording: Wording, matches: Matches, nears: Nears, words: Callable[[int, Sequence[int]], Matches]
+) -> Matches:
+    """With the words of the events that meaning alone found, so that every event is fully compared. `words` finds the
+    best entries of some items, as many as it is told.
+    """
+    if wording.phrases:
+        return matches
+    items, _ = distinct(nears.item[~np.isin(nears.event, matches.event)])
+    others = _every(lambda limit: words(limit, items.tolist()))
+    return matches.and_also(others, len(matches) + len(others))
+
+
+def _every(words: Callable[[int], Matches], most: int | None = None) -> Matches:
+    """Everything that is found, and no more than `most`: few entries at first, as that costs less."""
+    limit = DEPTH
+    while len(found := words(limit)) == limit and limit != most:
+        limit = limit * _FURTHER if most is None else min(most, limit * _FURTHER)
+    return found
+
+
+def _last(values: Fractions, depth: int) -> float | None:
+    """The last of what an engine brought, best first, where it brought as much as it may; else None."""
+    return float(values[-1]) if len(values) == depth else None

@@ -1,6 +1,7 @@
 """What the engines find, in columns: hundreds of rows a query are ranked without making an object of each."""
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
@@ -155,6 +156,11 @@ class Nears:
 
     def __iter__(self) -> Iterator[Near]:
         return map(self.__getitem__, range(len(self)))
+
+    def of(self, items: AbstractSet[int]) -> "Nears":
+        """Those of these items."""
+        wanted = np.isin(self.item, np.fromiter(items, dtype=np.int64))
+        return Nears(self.rows[:, wanted], self.similarity[wanted])
 
     def best(self, limit: int) -> "Nears":
         """The most similar, best first; equal ones in the order in which they stand."""

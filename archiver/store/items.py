@@ -1,5 +1,6 @@
 """Items: everything that can be found, of whatever kind, under one numbering."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -53,6 +54,14 @@ class Items:
             rows = self._db.rows(f"SELECT key, kind FROM item WHERE key IN ({marks})", part)
             found |= {cast(int, key): str(kind) for key, kind in rows}
         return found
+
+    def of_sessions(self, numbers: Sequence[int]) -> list[int]:
+        """The keys of everything in these sessions, ascending."""
+        rows = self._db.rows(
+            "SELECT key FROM item WHERE session IN (SELECT value FROM json_each(?)) ORDER BY key",
+            (json.dumps(list(numbers)),),
+        )
+        return [cast(int, row[0]) for row in rows]
 
     def all_keys(self) -> list[int]:
         """Every key, ascending."""

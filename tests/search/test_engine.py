@@ -1,15 +1,23 @@
 """Are the right engines asked, and what do they say together?"""
 
 from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from palaver.core.disclosure import Filters, Mode
 from palaver.core.errors import ModelUnavailable
 from palaver.search import engine
+from palaver.search.engine import completed
+from palaver.search.findings import Matches
 from palaver.search.fusion import Event
+from palaver.search.wording import Wording
 
 from .fake_embedder import FakeEmbedder
 from .history import NO_FILTERS, History, Said, keys
@@ -37,7 +45,7 @@ def test_words_alone(told: History) -> None:
 
 def test_what_meaning_found_has_its_words(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """An event that only meaning brought is compared by its words, too, and so the other way round."""
-    monkeypatch.setattr(engine, "_DEPTH", 1)
+    monkeypatch.setattr(engine, "DEPTH", 1)
     history.say("one", Said("water"), Said("kettle kettle kettle steam"), Said("kettle steam steam"))
     history.embed()
     history.publish()
@@ -46,6 +54,28 @@ def test_what_meaning_found_has_its_words(history: History, monkeypatch: pytest.
 
     assert len(found) > 3
     assert all(event.words > 0 and event.similarity is not None for event in found)
+
+
+def test_events_that_have_many_entries_leave_words_to_others(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every event that meaning brought is compared by its words, however many stretches another one has."""
+    monkeypatch.setattr(engine, "DEPTH", 3)
+    long = "\n\n".join(f"The kettle of stretch {n}. {'kettle and so on ' * 60}" for n in range(20))
+    [first] = history.say("one", Said("kettle kettle", long))
+    others = [history.say(f"other{number}", Said(f"kettle and {'more words ' * 60}"))[0] for number in range(6)]
+    history.embed()
+    view, wording = history.engine().snapshot, Wording.of("kettle")
+    nears = view.of_events(history.embedder.embed(["kettle"])[0, :], np.array([first, *others]))
+
+    found = completed(wording, Matches.none(), nears, partial(view.text, wording, NO_FILTERS))
+
+    assert np.count_nonzero(found.event == first) > 5
+    assert set(found.event.tolist()) == {first, *others}
+
+
+@pytest.mark.parametrize("words", ['"brass kettle"', "brass_kettle"])
+def test_meaning_takes_phrases_as_words(told: History, words: str) -> None:
+    """In mode `vector` what is quoted, and a name, is compared like any other words."""
+    assert len(told.engine().search(words, Mode.VECTOR, NO_FILTERS)) == 5
 
 
 def search(history: History, text: str) -> list[Event]:
@@ -139,6 +169,59 @@ def test_concepts_under_filters(told: History) -> None:
     """Filters hold for every concept."""
     assert keys(told.engine().find_all(["kettle", "copper"], Mode.TEXT, Filters(projects=("tea",))).events) == []
     assert keys(told.engine().find_all(["kettle", "copper"], Mode.TEXT, Filters(projects=("both",))).events) == [5]
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("concepts", [["deploy", "zebra"], ["deploy", "restart", "zebra"], ["deploy", "restart"]])
+def test_what_is_said_everywhere_is_found_beside_what_is_rare(
+    history: History, mode: Mode, concepts: list[str]
+) -> None:
+    """A conversation that has every concept is found, however often others have one of them."""
+    for number in range(20):
+        history.say(f"often{number}", *(Said(f"deploy deploy step {number} {n}") for n in range(12)))
+        history.say(f"again{number}", *(Said(f"restart restart step {number} {n}") for n in range(12)))
+    [zebra, *_] = history.say(
+        "both",
+        Said("that zebra in our yard"),
+        Said("then we deploy that later"),
+        Said("and we restart that"),
+    )
+    history.embed()
+    history.publish()
+
+    for filters in (NO_FILTERS, Filters(projects=("both",))):
+        [event] = history.engine().find_all(concepts, mode, filters).events
+        assert event.key - zebra in range(3)
+
+
+@given(
+    told=st.lists(
+        st.lists(st.lists(st.sampled_from(["kettle", "pan", "steam"]), min_size=1, max_size=4), min_size=1, max_size=6),
+        min_size=1,
+        max_size=6,
+    ),
+    concepts=st.lists(st.sampled_from(["kettle", "pan", "steam"]), min_size=2, max_size=3, unique=True),
+    mode=st.sampled_from(Mode),
+    depth=st.integers(1, 4),
+)
+@settings(max_examples=25, deadline=None)
+def test_a_filter_only_removes_conversations(
+    told: list[list[list[str]]], concepts: list[str], mode: Mode, depth: int
+) -> None:
+    """Whatever an engine brings at once, several concepts find with a filter what they find without it there."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "DEPTH", depth)
+        history = History(Path(folder))
+        for number, session in enumerate(told):
+            history.say(f"s{number}", *(Said(" ".join(words)) for words in session), project=f"p{number % 2}")
+        history.embed()
+
+        def sessions(filters: Filters) -> set[int]:
+            found = keys(history.engine().find_all(concepts, mode, filters).events)
+            return {item.session for item in history.store.items.load(found).values()}
+
+        every = sessions(NO_FILTERS)
+        assert sessions(Filters(projects=("p0",))) | sessions(Filters(projects=("p1",))) == every
 
 
 @pytest.mark.parametrize("query", HOSTILE.values(), ids=HOSTILE)

@@ -137,7 +137,7 @@ def test_several_concepts_have_the_floor_of_each(history: History, monkeypatch: 
     history.say("one", Said("brass kettle", LONG))
     history.embed()
     monkeypatch.setattr(engine, "_FLOOR", 0.9)
-    monkeypatch.setattr(engine, "_TOGETHER", 1.1)
+    monkeypatch.setattr(engine, "_WORDED", 1.1)
 
     found = history.search("kettle", "valve")
 
