@@ -16,7 +16,7 @@ from ..archiver.intake.ingest import Ingest
 from ..archiver.intake.transcripts import Transcript
 from ..archiver.privacy.exclusion import Exclusion
 from ..archiver.store import ARCHIVER, LEARNER, Store
-from ..core.errors import LeaseHeld, ModelUnavailable, PalaverError
+from ..core.errors import LeaseHeld, ModelUnavailable, PalaverError, SourceUnreadable
 from ..core.home import Home
 from ..core.progress import Reporter, silent
 from ..core.report import Report
@@ -57,8 +57,9 @@ class Pipeline:
         start, result = time.monotonic(), Report()
         with self._indexer.draft() as draft:
             with self._store.leases.hold(ARCHIVER, patience):
-                self._finish_erasing(report)
+                problems = self._finish_erasing(report)
                 result.ingested = self._ingest.run(transcripts, partial(report, "Archiving"), stored=draft.follow)
+                result.ingested.problems[:0] = problems
                 self._note("archive", result.ingested.problems)
             self._publish(draft)
         result.searchable = time.monotonic() - start
@@ -70,14 +71,25 @@ class Pipeline:
         result.complete = time.monotonic() - start
         return result
 
-    def _finish_erasing(self, report: Reporter) -> None:
-        """What is being erased since a pass was killed, or since it can no longer be had back."""
-        if self._store.tombstones.exist():
-            from .forget.erasure import erase_expired, finish, is_unfinished
+    def _finish_erasing(self, report: Reporter) -> list[SourceUnreadable]:
+        """What is being erased since a pass was killed, or since it can no longer be had back.
 
+        Where that fails it is told, and tried again by the next pass: what is new is archived all the same.
+        """
+        if not self._store.tombstones.exist():
+            return []
+        from .forget.erasure import erase_expired, finish, is_unfinished
+
+        problems: list[SourceUnreadable] = []
+        try:
             erase_expired(self._home, self._store)
             if is_unfinished(self._store):
                 finish(self._home, self._store, self._exclusion, self._model, report)
+        except (PalaverError, OSError) as error:
+            hint = "The next pass tries again; `palaver fsck` tells what is damaged."
+            reason = f"what was forgotten could not be erased: {error}"
+            problems.append(SourceUnreadable(self._home.archive, reason, hint=hint))
+        return problems
 
     def _learn(self, result: Report, report: Reporter) -> None:
         # The rules, and what reads documents, are loaded when they are needed: text is searchable that much sooner.

@@ -124,12 +124,16 @@ class Erasing:
     def leave(self, source: Source) -> bool:
         """Whether a new file that says nothing but what was forgotten is left alone: another copy of what is gone.
 
-        What can be had back is not: where the database was lost, nothing else may tell of it.
+        What can be had back is not: where the database was lost, nothing else may tell of it. Raises
+        `SourceUnreadable`.
         """
-        with self._raw.open(source.archived) as file:
-            if len(self.known.lines(source.path, split(file))) < source.lines:
-                return False
-        remove(Copy(self._raw.root, source.archived))
+        try:
+            with self._raw.open(source.archived) as file:
+                if len(self.known.lines(source.path, split(file))) < source.lines:
+                    return False
+            remove(Copy(self._raw.root, source.archived))
+        except OSError as error:
+            raise unreadable(source.path, error) from None
         with self._store.transaction():
             self.arrived(source.archived)
             self._store.tombstones.keep_emptied(self.known.file(source.path), source.mtime, source.size)

@@ -13,7 +13,7 @@ from typing import Final
 
 from ...core.clock import now
 from ...core.conversation import UNINDEXED, Milliseconds
-from ...core.errors import InvalidInput
+from ...core.errors import CopyDamaged, InvalidInput
 from ...core.forgetting import UNTOLD, About
 from ...core.home import Home
 from ...core.progress import Progress, silent
@@ -173,13 +173,19 @@ class Forgetting:
             return bool(records) and self.erasing.known.records(records) == set(records.values())
         if source.coverage.keys() != {FORGOTTEN}:
             return False
-        with self._raw.open(source.archived) as file:
-            return len(self.erasing.known.lines(source.path, split(file))) == source.lines
+        try:
+            with self._raw.open(source.archived) as file:
+                return len(self.erasing.known.lines(source.path, split(file))) == source.lines
+        except (CopyDamaged, OSError):
+            return False  # `finish` tells of it; all other copies are looked at
 
     def _is_kept(self, source: Source, forgotten: Forgotten) -> bool:
         """Whether something of a source was forgotten at another time, and can still be had back."""
         others = [each for each in self._store.tombstones.all() if each.state is State.KEPT and each.id != forgotten.id]
-        marks = {mark for _, mark in self._marked(source)}
+        try:
+            marks = {mark for _, mark in self._marked(source)}
+        except (CopyDamaged, OSError):
+            return True  # what cannot be told is not deleted
         return any(self._store.tombstones.known(marks, of=each.id) for each in others)
 
     def undo(self, number: int, also: Callable[[], None] = _nothing) -> None:

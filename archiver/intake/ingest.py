@@ -273,11 +273,11 @@ class Ingest:
     def _take_up(self, job: _Job, copied: Callable[[], Copied], answer: Answer | None, tally: Pass) -> None:
         try:
             taken = self._read(job, _source(job, copied()), answer, tally)
+            is_new = taken.source.id is None and job.replaced is None
+            if taken.reading.says_nothing and is_new and self._erasing.leave(taken.source):
+                return
         except SourceUnreadable as problem:
             self._report(problem, tally)
-            return
-        is_new = taken.source.id is None and job.replaced is None
-        if taken.reading.says_nothing and is_new and self._erasing.leave(taken.source):
             return
         self._waiting.append(taken)
         if len(self._waiting) >= _TOGETHER or time.monotonic() - self._stored > _LONGEST:

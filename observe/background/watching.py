@@ -98,13 +98,17 @@ class Watcher:
     def _erase(self, store: Store, patience: float = 0.0) -> None:
         """What can no longer be had back, and what was being erased when a process was killed.
 
-        It waits for the next time while another process archives or builds an index.
+        It waits for the next time while another process archives or builds an index, and where it fails, which is told.
         """
-        if store.tombstones.exist():
+        if not store.tombstones.exist():
+            return
+        try:
             with suppress(LeaseHeld), store.leases.hold(ARCHIVER, patience):
                 erase_expired(self._home, store)
                 if is_unfinished(store):
                     finish(self._home, store, self._exclusion, self._model())
+        except (PalaverError, OSError) as problem:
+            self._tell("failed", {"problem": f"erasing: {problem}", "again_in": round(_SEAL)})
 
     def _round(self, store: Store, watch: Watch, learning: Learning) -> None:
         if not self._home.database.exists():

@@ -76,9 +76,9 @@ def finish(home: Home, store: Store, exclusion: Exclusion, model: str | None = N
     """
     raw = RawArchive(home.archive)
     Erasing(store, raw).finish(lambda done, total: report("Erasing", done, total))
-    left = store.tombstones.unfinished()
     Ingest(store, raw, exclusion).run((), lambda done, total: report("Reading", done, total), budget=float("inf"))
     Forgetting(store, raw).drop_empty()
+    left = store.tombstones.unfinished()
     renew_index(home, store, model)
     for log in home.root.glob(f"{home.log.name}*"):
         _empty(log)
