@@ -80,7 +80,9 @@ class _Served:
     async def _list(
         self, _context: ServerRequestContext[Any, Any], _params: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        return ListToolsResult(tools=[_listed(name, tool) for name, (_, tool) in self._surface.tools.items()])
+        online = self._place.judging is not None
+        listed = [_listed(name, tool, online=online) for name, (_, tool) in self._surface.tools.items()]
+        return ListToolsResult(tools=listed)
 
     async def _call(self, context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
         if params.name not in self._surface.tools:
@@ -99,14 +101,17 @@ class _Served:
         return tool.call(self._desks[toolset.name], arguments)
 
 
-def _listed(name: str, tool: Tool) -> ListedTool:
+def _listed(name: str, tool: Tool, *, online: bool) -> ListedTool:
+    """A tool as clients see it. `online` is whether memories may be judged by a language model elsewhere."""
     reads, destroys = tool.effect is Effect.READS, tool.effect is Effect.DESTROYS
     return ListedTool(
         name=name,
         description=tool.description,
         input_schema=tool.schema,
         annotations=ToolAnnotations(
-            read_only_hint=reads, destructive_hint=None if reads else destroys, open_world_hint=False
+            read_only_hint=reads,
+            destructive_hint=None if reads else destroys,
+            open_world_hint=online and tool.judges,
         ),
     )
 

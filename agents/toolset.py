@@ -84,7 +84,8 @@ class Tool:
     """One tool: the name, the prompt, the arguments and what to do, all taken from one function.
 
     The function's first parameter is the desk; the others are the tool's. Their types are checked here; limits that
-    only stand in the schema are checked by the layers, which have the words for them.
+    only stand in the schema are checked by the layers, which have the words for them. `judges` says whether a call may
+    have memories compared, for which a language model may be asked where a person chose so.
     """
 
     name: str
@@ -92,9 +93,10 @@ class Tool:
     arguments: type[BaseModel]
     function: Callable[..., Reply]
     effect: Effect = Effect.READS
+    judges: bool = False
 
     @classmethod
-    def of(cls, function: Callable[..., Reply], effect: Effect = Effect.READS) -> "Tool":
+    def of(cls, function: Callable[..., Reply], effect: Effect = Effect.READS, *, judges: bool = False) -> "Tool":
         """The tool that `function` describes."""
         parameters = [*inspect.signature(function, eval_str=True).parameters.values()][1:]
         fields: dict[str, Any] = {
@@ -102,7 +104,7 @@ class Tool:
         }
         closed = ConfigDict(extra="forbid", strict=True)
         arguments: type[BaseModel] = create_model(function.__name__, __config__=closed, **fields)
-        return cls(function.__name__, inspect.cleandoc(function.__doc__ or ""), arguments, function, effect)
+        return cls(function.__name__, inspect.cleandoc(function.__doc__ or ""), arguments, function, effect, judges)
 
     @property
     def schema(self) -> dict[str, Any]:

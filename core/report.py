@@ -77,11 +77,15 @@ class Exported:
 
 @dataclass(slots=True)
 class Report:
-    """What all stages did. Times are seconds from the start; `model` is why meaning cannot be searched, if so."""
+    """What all stages did. Times are seconds from the start; `model` is why meaning cannot be searched, if so.
+
+    With `elsewhere` another process observes and embeds at this moment, and this pass left that to it.
+    """
 
     ingested: Pass = field(default_factory=Pass)
     observed: int = 0
     embedded: int = 0
+    elsewhere: bool = False
     sealing: Sealing = field(default_factory=Sealing)
     searchable: float = 0.0
     complete: float = 0.0
@@ -121,6 +125,7 @@ class Status:
     not be read at the last attempt, and why. `refused` facts were not kept, because no line bears them out. `watcher`
     is the background archiver where one runs; `stages` tell when each part of the work last succeeded. `compared`
     copies were held against what was archived, each at `compared_since` or later; the `damaged` ones with why.
+    `given_up` requests to a language model will not be tried again by themselves.
     """
 
     home: Path
@@ -146,6 +151,7 @@ class Status:
     compared: int = 0
     compared_since: Milliseconds | None = None
     damaged: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    given_up: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,10 +88,10 @@ def rows_that_fit(text: str, budget: int, closing: str, hint: str = "") -> str:
     """
     if count(text) <= budget:
         return text
-    rows = text.rstrip("\n").split("\n")
+    rows, opening = text.rstrip("\n").split("\n"), closing.replace("/", "")
 
     def first(many: int) -> str:
-        open_still = closing in rows and closing not in rows[:many] and closing.replace("/", "") in rows[:many]
+        open_still = rows[:many].count(opening) > rows[:many].count(closing)
         note = f"[{len(rows) - many} more rows do not fit into {budget} tokens{hint}.]"
         return "\n".join([*rows[:many], *([closing] if open_still else []), note]) + "\n"
 

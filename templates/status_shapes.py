@@ -57,6 +57,7 @@ class StatusJson(TypedDict):
     compared: int
     compared_since: int | None
     damaged: list[ProblemJson]
+    given_up: int
 
 
 def status_json(status: Status) -> StatusJson:
@@ -90,4 +91,5 @@ def status_json(status: Status) -> StatusJson:
         compared=status.compared,
         compared_since=status.compared_since,
         damaged=[ProblemJson(path=clean(name), reason=clean(fault)) for name, fault in status.damaged],
+        given_up=status.given_up,
     )

@@ -98,6 +98,7 @@ def test_every_error_of_ours_has_a_kind_of_its_own() -> None:
     [
         (OSError(28, "No space left on device", "/x"), 1, "system", "/x: No space left on device"),
         (KeyboardInterrupt(), 130, "interrupted", "stopped"),
+        (click.Abort(), 130, "interrupted", "stopped"),
         (click.ClickException("the editor failed"), 1, "failed", "the editor failed"),
         (errors.StoreMissing(Path("/x")), 1, "store_missing", "no archive at /x"),
     ],
@@ -116,6 +117,26 @@ def test_whatever_ends_a_command_is_told_in_json(
     assert result.exit_code == code
     found = failure(result)
     assert (found["kind"], found["message"]) == (kind, message)
+
+
+def test_no_answer_at_a_prompt_stops_as_ctrl_c_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C and the end of input mean the same wherever they come; nothing was done."""
+
+    def ask() -> Home:
+        click.confirm("Go on?", abort=True)
+        raise AssertionError
+
+    def interrupted() -> Home:
+        raise KeyboardInterrupt
+
+    told: list[tuple[int, str]] = []
+    for find in (ask, interrupted):
+        monkeypatch.setattr(Home, "find", find)
+        result = CliRunner().invoke(main, ["status"], input="")
+        told.append((result.exit_code, result.stderr))
+
+    stopped = (130, "\npalaver: stopped. Nothing is lost; run the same command to go on.\n")
+    assert told == [stopped, stopped]
 
 
 def test_json_is_asked_for_by_the_option_alone() -> None:

@@ -16,6 +16,8 @@ from click.testing import CliRunner, Result
 from palaver.cli import main, observe
 from palaver.core.home import Home
 from palaver.core.progress import silent
+from palaver.core.spending import Extraction
+from palaver.templates.render import Renderer
 
 from . import demo
 from .observe.llm.server import FakeProvider, Sent, failing, honest, learned, message, serving
@@ -113,6 +115,10 @@ def test_dead_letters_are_shown_and_revived(provider: FakeProvider) -> None:
     assert answer("stats")["requests"] == {"dead": given_up}
     assert "for good; see `palaver observe --dead-letters`." in collected
 
+    assert answer("status")["given_up"] == given_up
+    many = "1 request was" if given_up == 1 else f"{given_up} requests were"
+    assert f"Language model: {many} given up. `palaver observe --dead-letters` says why" in palaver("status").stdout
+
     shown = palaver("observe", "--dead-letters").stdout
     assert f"{given_up} requests given up" in shown
     assert "the provider does not take this request" in shown
@@ -122,6 +128,7 @@ def test_dead_letters_are_shown_and_revived(provider: FakeProvider) -> None:
     revived = answer("observe", "--revive")["learned"] + answer("observe")["learned"]
     assert revived == given_up
     assert palaver("observe", "--dead-letters").stdout == "No request was given up.\n"
+    assert (answer("status")["given_up"], "given up" in palaver("status").stdout) == (0, False)
 
 
 @pytest.mark.usefixtures("home")
@@ -178,3 +185,9 @@ def test_it_can_be_stopped_at_any_time(home: Home, provider: FakeProvider) -> No
 def test_options_that_exclude_each_other() -> None:
     """An estimate does nothing else."""
     assert palaver("observe", "--estimate", "--revive").exit_code == 2
+
+
+@pytest.mark.parametrize(("waiting", "words"), [(1, "1 exchange waits"), (2, "2 exchanges wait")])
+def test_one_exchange_waits_and_several_wait(waiting: int, words: str) -> None:
+    """What is left to be asked about is said in words that fit its number."""
+    assert f"\n{words} to be asked about.\n" in Renderer().extraction(Extraction(waiting=waiting), 0, "")

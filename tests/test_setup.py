@@ -74,7 +74,7 @@ def test_installing(unit: Path, calls: Path) -> None:
     wanted = ["--user daemon-reload", "--user enable palaver.service", "--user restart palaver.service"]
     assert calls.read_text().splitlines() == wanted
     told = json.loads(service("--json").stdout)
-    assert told == {"path": str(unit), "started": True, "problem": None}
+    assert told == {"path": str(unit), "started": True}
 
 
 def test_what_cannot_be_started(unit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,10 +83,14 @@ def test_what_cannot_be_started(unit: Path, tmp_path: Path, monkeypatch: pytest.
     shown = service()
 
     assert shown.exit_code == 1
-    assert "written, but not started: systemctl --user daemon-reload ended with 1" in shown.stderr
+    assert f"{unit} is written, but not started: systemctl --user daemon-reload ended with 1" in shown.stderr
     assert "systemctl --user enable palaver.service" in shown.stderr
     assert unit.exists()
-    assert json.loads(service("--json").stdout)["started"] is False
+    told = service("--json")
+    assert told.exit_code == 1
+    failed = json.loads(told.stdout)["error"]
+    assert (failed["kind"], "written, but not started" in failed["message"]) == ("failed", True)
+    assert "systemctl --user enable palaver.service" in failed["hint"]
 
 
 def test_removing(unit: Path, calls: Path) -> None:

@@ -96,6 +96,8 @@ class Mnemonics:
         core = MemoryCore(store, Generations(home.index), load(model or DEFAULT_MODEL), redactor, judge=judge)
         mnemonics = cls(store, core, redactor, Folder(project_of(start)))
         mnemonics._close.callback(store.close)
+        if judge is not None:
+            mnemonics._close.callback(judge.close)
         return mnemonics
 
     def close(self) -> None:

@@ -46,6 +46,7 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
         compared=compared,
         compared_since=since,
         damaged=store.sources.faulty(),
+        given_up=store.jobs.states().get("dead", 0),
     )
 
 

@@ -8,13 +8,16 @@ from click.testing import CliRunner
 from mcp.client.client import Client
 
 from palaver.agents.conversation import CONVERSATION
+from palaver.agents.historian import HISTORIAN
 from palaver.agents.server import build
 from palaver.agents.surface import TOOLSETS, Surface, toolset_of
 from palaver.agents.theo import THEO
 from palaver.agents.toolset import Place
+from palaver.archiver.store import Store
 from palaver.cli import main
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
+from palaver.observe.memory import Judge, Judging, OfflineJudge
 from palaver.templates.render import Renderer
 
 from .theo.talking import envelope
@@ -44,6 +47,29 @@ def test_two_tools_of_one_name_need_a_prefix() -> None:
     assert len(both.tools) == 31
     assert both.instructions == f"{CONVERSATION.instructions}\n\n{THEO.instructions}"
     assert list(Surface.of([THEO]).tools) == [tool.name for tool in THEO.tools]
+
+
+def judging(_: Store) -> Judge:
+    """What a person chose beside the rules; it is not asked here."""
+    return OfflineJudge()
+
+
+@pytest.mark.parametrize("chosen", [None, judging], ids=["rules", "model"])
+def test_tools_say_whether_they_may_ask_a_model_elsewhere(tmp_path: Path, chosen: Judging | None) -> None:
+    """Those that compare memories, as soon as a person chose that a model is asked; no others, and never before."""
+
+    async def run() -> None:
+        place = Place(Home(tmp_path), None, Renderer(), judging=chosen)
+        server = build(Surface.of([CONVERSATION, THEO, HISTORIAN], prefix=True), place)
+        async with Client(server, mode="2026-07-28") as client:
+            listed = (await client.list_tools()).tools
+        hints = {tool.name: tool.annotations.open_world_hint for tool in listed if tool.annotations}
+        comparing = {f"theo_memory_{name}" for name in ("store", "detect_contradictions", "check_supersedes")}
+        comparing |= {f"historian_{tool.name}" for tool in HISTORIAN.tools}
+        assert set(hints.values()) <= {True, False}
+        assert {name for name, online in hints.items() if online} == (comparing if chosen else set())
+
+    anyio.run(run)
 
 
 def test_each_toolset_keeps_its_own_words(tmp_path: Path) -> None:

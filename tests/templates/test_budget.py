@@ -24,7 +24,7 @@ from palaver.core.memory import HeldMemory, Memory, MemoryState, Standing
 from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.core.spending import DeadLetter
 from palaver.core.tokens import count
-from palaver.templates.budget import LEAST
+from palaver.templates.budget import LEAST, rows_that_fit
 from palaver.templates.render import Renderer
 from palaver.templates.shapes import details_json, results_json, timeline_json, transcript_json
 
@@ -182,6 +182,16 @@ def test_every_page_keeps_to_the_budget() -> None:
     assert (count(letters) <= 1_000, count(memory) <= 1_000) == (True, True)
     assert letters.endswith("more rows do not fit into 1000 tokens.]\n")
     assert memory.rpartition("</recalled>\n")[2].endswith("more rows do not fit into 1000 tokens; --json has all.]\n")
+
+
+@pytest.mark.parametrize("budget", range(40, 130, 5))
+def test_a_page_with_two_quotes_closes_the_one_that_is_cut(budget: int) -> None:
+    """However much of it fits, each quotation that is begun is ended."""
+    quote = "<recalled>\n" + "a row of words\n" * 10 + "</recalled>\n"
+    rows = rows_that_fit(f"First\n{quote}Second\n{quote}", budget, "</recalled>").split("\n")
+
+    assert rows.count("<recalled>") == rows.count("</recalled>")
+    assert not ("Second" in rows and rows.index("</recalled>") > rows.index("Second"))
 
 
 def test_what_is_cut_says_how_to_go_on() -> None:

@@ -118,8 +118,9 @@ def main() -> None:
     quotes. `palaver COMMAND --help` says more.
 
     Everything lies in the folder PALAVER_HOME and nothing leaves this machine. Nothing uses the network but
-    `palaver model use`, which may download the model it is given, and `palaver observe` once you gave it a key and a
-    budget.
+    `palaver model use`, which may download the model it is given, and once you gave it a key and a budget what asks a
+    language model: `palaver observe`, and with `llm_judge = true` in config.toml also `palaver remember` and those
+    tools of `palaver mcp` that compare memories.
 
     With --json a command prints JSON, when it fails, too: {"error": {"kind", "message", "hint"}}. It ends with 0 when
     all went well, with 1 when something did not, and with 2 when it was typed wrongly.

@@ -14,7 +14,7 @@ from .output import complain, print_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-FAILURES: Final = (PalaverError, click.ClickException, OSError, KeyboardInterrupt)
+FAILURES: Final = (PalaverError, click.ClickException, click.Abort, OSError, KeyboardInterrupt)
 """What a command may end with. Anything else is a fault of ours and shows where."""
 
 _STOPPED: Final = "Nothing is lost; run the same command to go on."
@@ -45,7 +45,7 @@ def tell(error: BaseException, typed: Sequence[str]) -> int:
         print_json({"error": told})
     elif isinstance(error, click.ClickException):
         error.show()
-    elif isinstance(error, KeyboardInterrupt):
+    elif isinstance(error, (KeyboardInterrupt, click.Abort)):
         click.echo(f"\npalaver: stopped. {failure.hint}", err=True)
     else:
         complain(f"palaver: {failure.message}", failure.hint)
@@ -63,7 +63,7 @@ def failure_of(error: BaseException) -> Failure:
             return Failure("usage", error.format_message(), f"`{asked}` says how to call it.", error.exit_code)
         case click.ClickException():
             return Failure("failed", error.format_message(), "", error.exit_code)
-        case KeyboardInterrupt():
+        case KeyboardInterrupt() | click.Abort():  # click makes the latter of Ctrl-C or no more input at a prompt
             return Failure("interrupted", "stopped", _STOPPED, 130)
         case OSError():
             # A full disk, a folder whose rights were taken away: the person can help, a stack dump cannot.

@@ -79,15 +79,13 @@ def _install(known: _Service, *, as_json: bool) -> None:
     beside.write_text(known.text, encoding="utf-8")
     beside.replace(known.path)
     problem = _run(known.start)
-    if as_json:
-        print_json({"path": str(known.path), "started": not problem, "problem": problem or None})
-    elif problem:
+    if problem:
         commands = "\n".join(map(shlex.join, known.start))
-        raise PalaverError(f"the file is written, but not started: {problem}", hint=f"Start it with:\n{commands}")
+        raise PalaverError(f"{known.path} is written, but not started: {problem}", hint=f"Start it with:\n{commands}")
+    if as_json:
+        print_json({"path": str(known.path), "started": True})
     else:
         click.echo("Started; it starts again whenever you log in. `palaver status` shows what it does.")
-    if problem:
-        sys.exit(1)
 
 
 def _remove(known: _Service, *, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,11 +13,15 @@ from hypothesis import strategies as st
 
 from palaver.archiver.store import Planned, Store
 from palaver.core.config import Config
+from palaver.core.conversation import Kind, Speaker, Turn
 from palaver.core.errors import BudgetExhausted, ConfigInvalid
 from palaver.core.money import DOLLAR, dollars
 from palaver.core.spending import Usage
+from palaver.core.tokens import count
 from palaver.observe.llm.ledger import Budget, Ledger
 from palaver.observe.llm.prices import Price, price_of
+
+from ...archiver.store.said import begun, exchange, learned
 
 HOUR = 3_600_000
 NOON = round(datetime(2026, 5, 31, 12, tzinfo=UTC).timestamp() * 1000)
@@ -155,3 +160,19 @@ def test_an_unknown_price_is_asked_for() -> None:
 def test_amounts_are_shown_as_people_write_them() -> None:
     """Cents, or enough digits to see something."""
     assert [dollars(amount) for amount in (0, DOLLAR, 15_000_000, 79_963)] == ["$0.00", "$1.00", "$0.01", "$0.000080"]
+
+
+def test_what_was_said_is_counted_as_what_was_learned_is(tmp_path: Path) -> None:
+    """Both sides of the comparison are measured alike, in any language."""
+    said, done = "배포는 항상 자정에 한다. " * 20, '{"path": "/code/shop/till.py"}' * 20
+    with Store.create(tmp_path / "x.db") as store, store.transaction():
+        session, source = begun(store)
+        told = exchange(0, said, said)
+        call = Turn(3, Speaker.ASSISTANT, Kind.CALL, done)
+        store.exchanges.replace(session, source, 0, [replace(told, turns=(*told.turns, call))])
+        [key] = store.items.all_keys()
+        store.observations.replace(key, session, [learned("Deploys are at midnight")], "1")
+        found = store.ledger.disclosure(10)
+
+    assert (found.exchanges, found.observations) == (1, 1)
+    assert (found.said, found.kept) == (2 * count(said), 2 * count(said) + count(done))
