@@ -126,7 +126,7 @@ class Copy:
         self.sealed.unlink()
 
     def set_aside(self) -> None:
-        """Give a damaged sealed form another name, so that the agent's file can be copied again. No byte is deleted."""
+        """Give a damaged sealed form another name, so that what it says can be copied again. No byte is deleted."""
         self._set_aside(self.sealed)
         sync_folder(self.sealed.parent)
 

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,10 +76,7 @@ class Inspection:
         """
         if self._may_lack(source) or not self._is_still_there(source):
             return False
-        unfinished = self._raw.root / UNFINISHED
-        unfinished.mkdir(mode=0o700, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=unfinished) as folder:
-            beside = RawArchive(Path(folder))
+        with self._raw.beside() as beside:
             if source.masked:
                 beside.copy_masked(source.path, source.archived, self._masker, anew=True)
             else:

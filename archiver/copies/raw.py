@@ -5,7 +5,9 @@ import hashlib
 import logging
 import os
 import shutil
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -15,7 +17,7 @@ from ...core.errors import CopyDamaged, PathOutsideArchive, SourceUnreadable
 from ..privacy.masker import Masker, is_masked_from
 from ..store import Source
 from .compression import DOCUMENT, SUFFIX, opened, shown
-from .forms import SEALED, Copy, sync_folder
+from .forms import SEALED, UNFINISHED, Copy, sync_folder
 from .masking import append, write
 from .seekable import Seekable
 
@@ -112,40 +114,53 @@ class RawArchive:
         A sealed copy that goes on is plain again. Raises `SourceUnreadable` when the file vanished, may not be read, or
         there is no room for it.
         """
-        copy = Copy(self.root, archived)
-        try:
-            with path.open("rb") as source:
-                copy.plain.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                return self._sealed(source, copy) or self._grown(source, copy)
-        except OSError as error:
-            raise unreadable(path, error) from None
+        return self._made(path, archived, lambda source, copy: self._sealed(source, copy) or self._grown(source, copy))
 
     def copy_masked(self, path: Path, archived: str, masker: Masker, *, anew: bool) -> Copied:
         """`copy`, with secrets masked before they are written; with `anew` the whole copy, whatever is there.
 
         What a document or a compressed file says stands nowhere in particular: its copy is always written as a whole.
         """
+        return self._made(path, archived, lambda source, copy: self._masked(source, copy, masker, anew=anew))
+
+    @contextmanager
+    def beside(self) -> Generator["RawArchive"]:
+        """An empty archive in which copies are made that get their place here when they are whole. Raises `OSError`."""
+        unfinished = self.root / UNFINISHED
+        unfinished.mkdir(mode=0o700, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=unfinished) as folder:
+            yield RawArchive(Path(folder))
+
+    def _made(self, path: Path, archived: str, make: Callable[[BinaryIO, Copy], Copied]) -> Copied:
         copy = Copy(self.root, archived)
         try:
             with path.open("rb") as source:
                 copy.plain.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                return self._masked(source, copy, masker, anew=anew)
+                try:
+                    return make(source, copy)
+                except CopyDamaged as damage:
+                    _log.warning("%s; it is kept beside, and the agent's file copied again", damage)
+                    with self.beside() as archive:
+                        beside = Copy(archive.root, archived)
+                        beside.plain.parent.mkdir(parents=True)
+                        copied = make(source, beside)
+                        copy.give_way(beside.plain)
+                    return copied
         except OSError as error:
             raise unreadable(path, error) from None
 
     def _sealed(self, source: BinaryIO, copy: Copy) -> Copied | None:
-        """What a copy is that stays sealed, because the file holds no more; None when it has to be plain."""
+        """What a copy is that stays sealed, because the file holds no more; None when it has to be plain.
+
+        Raises `CopyDamaged`.
+        """
         if copy.plain.exists() or not copy.sealed.exists():
             return None
         state = os.fstat(source.fileno())
-        try:
-            with Seekable(copy.sealed) as file:
-                if file.table.digest and state.st_size <= file.table.size:
-                    return _copied(state, file, file.table.size)
-            copy.unseal()
-        except CopyDamaged as damage:
-            _log.warning("%s; it is kept beside, and the agent's file copied again", damage)
-            copy.set_aside()
+        with Seekable(copy.sealed) as file:
+            if file.table.digest and state.st_size <= file.table.size:
+                return _copied(state, file, file.table.size)
+        copy.unseal()
         return None
 
     def _grown(self, source: BinaryIO, copy: Copy) -> Copied:

@@ -1,16 +1,19 @@
 """The raw archive: copies are exact, only ever grow, and are the only files a caller's path can reach."""
 
+import errno
 import os
 import stat
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import BinaryIO
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from palaver.archiver.copies import raw as raw_copies
 from palaver.archiver.copies.forms import SEALED, Copy
 from palaver.archiver.copies.raw import Copied, RawArchive, Stat
 from palaver.archiver.store import Source
@@ -224,6 +227,31 @@ def test_a_damaged_copy_is_made_again_while_its_file_is_there(
     assert content(raw) == b"one\n" + more
     assert path.with_name(f"{path.name}.damaged").read_bytes() == broken
     assert "kept beside" in caplog.text
+
+
+def test_a_damaged_copy_stays_where_there_is_no_room_for_another(
+    raw: RawArchive, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until the agent's file is copied again, and whole, what can be read of the damaged copy has its place."""
+    sealed(raw, file)
+    path = raw.root / (NAME + SEALED)
+    path.write_bytes(path.read_bytes()[:-20])
+    before = {each: each.read_bytes() for each in raw.root.rglob("*") if each.is_file()}
+    with file.open("ab") as grown:
+        grown.write(b"two\n")
+
+    def full(source: BinaryIO, target: Path) -> Copied:
+        target.write_bytes(source.read(1))
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(raw_copies, "_append", full)
+        with pytest.raises(SourceUnreadable):
+            raw.copy(file, NAME)
+
+    assert {each: each.read_bytes() for each in raw.root.rglob("*") if each.is_file()} == before
+    raw.copy(file, NAME)
+    assert content(raw) == b"one\ntwo\n"
 
 
 def test_a_damaged_copy_is_never_taken_up(raw: RawArchive, file: Path) -> None:
