@@ -1,9 +1,10 @@
-"""A search taken apart: how long each part takes by itself. In a search both engines run at the same time."""
+"""A search taken apart: how long each part takes by itself. In a search they follow each other as here."""
 
 import time
 from collections import defaultdict
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 
@@ -12,16 +13,14 @@ from palaver.core.disclosure import Query
 from palaver.core.home import Home
 from palaver.search.choices import Choices
 from palaver.search.embedder import Embedder
-from palaver.search.engine import Engine
-from palaver.search.findings import distinct
+from palaver.search.engine import DEPTH, Engine, completed
+from palaver.search.findings import Nears, distinct
 from palaver.search.fusion import gather
 from palaver.search.generation import Generations
 from palaver.search.hits import Hits
 from palaver.search.wording import Wording
 from palaver.templates.render import Renderer
 
-_DEPTH = 400
-"""As many as the engine takes of both engines."""
 _WARM_UP = 5
 
 
@@ -42,11 +41,14 @@ def phases(store: Store, home: Home, embedder: Embedder, queries: Sequence[Query
         with _clock(took, "query embedding"):
             [vector] = embedder.embed([wording.text])
         with _clock(took, "word engine"):
-            matches = view.text(wording, filters, _DEPTH)
+            matches = view.text(wording, filters, DEPTH)
         with _clock(took, "vector engine"):
-            nears = view.nearest(vector, filters, _DEPTH)
+            nears = Nears.none() if wording.phrases else view.nearest(vector, filters, DEPTH)
         with _clock(took, "comparing events"):
             compared = view.of_events(vector, distinct(np.concatenate([matches.event, nears.event]))[0])
+        with _clock(took, "completing words"):
+            if len(matches) == DEPTH:
+                matches = completed(wording, matches, compared, partial(view.text, wording, filters))
         with _clock(took, "fusion"):
             events = gather(matches, compared)
         with _clock(took, "choosing among the found"):

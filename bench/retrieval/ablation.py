@@ -13,6 +13,8 @@ from palaver.core.disclosure import Filters
 from palaver.core.home import Home
 from palaver.search import documents
 from palaver.search.embedder import Embedder
+from palaver.search.engine import DEPTH as BROUGHT
+from palaver.search.engine import completed
 from palaver.search.findings import Matches, Nears, Numbers
 from palaver.search.fusion import Weights, gather
 from palaver.search.generation import Generations
@@ -24,8 +26,6 @@ from palaver.search.wording import Wording
 from ..table import table
 from .corpus import DEPTH, Corpus, Question
 
-_DEPTH = 200
-"""Entries and vectors that each engine brings, as in the product."""
 _SHOWN = ("paraphrase", "question", "queries", "all")
 """The kinds of questions that are shown, of those that a set has."""
 _HALVES = ("tune", "held")
@@ -59,6 +59,14 @@ class Findings:
     alone: Found
 
 
+class Words(Protocol):
+    """Finds the best entries by words, of some items alone where they are given."""
+
+    def __call__(self, limit: int, among: Sequence[int] | None = None, /) -> Matches:
+        """No more than `limit` of them."""
+        ...
+
+
 Ranking: TypeAlias = Callable[[Findings], tuple[Found, Weights]]
 
 
@@ -81,7 +89,7 @@ def ablation(corpus: Corpus, housed: Housed, embedder: Embedder) -> str:
     kinds = [kind for kind in _SHOWN if any(kind in question.kinds for question in corpus.questions)]
     asked = [question for question in corpus.questions if question.gains]
     with Store.open(housed.home.database) as store:
-        found = list(_findings(store, housed.home, asked, embedder))
+        found = list(findings(store, housed.home, asked, embedder))
         items = {key: housed.item_of(store, key) for key in _events(found)}
     rows: list[list[str]] = []
     for name, ranking in rankings().items():
@@ -94,7 +102,8 @@ def ablation(corpus: Corpus, housed: Housed, embedder: Embedder) -> str:
     return f"### {corpus.name}\n\nCells: {' / '.join(corpus.metrics)}.\n\n{table(header, rows)}"
 
 
-def _findings(store: Store, home: Home, asked: Sequence[Question], embedder: Embedder) -> Iterator[Findings]:
+def findings(store: Store, home: Home, asked: Sequence[Question], embedder: Embedder) -> Iterator[Findings]:
+    """What is found for each question."""
     view = Snapshot(store, Generations(home.index), embedder)
     alone = TextIndex.make()
     alone.apply([], _first(documents.entries(store, store.items.all_keys())))
@@ -102,10 +111,10 @@ def _findings(store: Store, home: Home, asked: Sequence[Question], embedder: Emb
         filters = Filters(projects=(question.project,)) if question.project else Filters()
         wording = view.settled(Wording.of(question.text))
         vector = embedder.embed([wording.text])[0, :]
-        nearest = view.nearest(vector, filters, _DEPTH)
+        nearest = Nears.none() if wording.phrases else view.nearest(vector, filters, BROUGHT)
         meaning = partial(_meant, view, vector, nearest)
-        unworded, every = _both(partial(view.text, wording, filters, _DEPTH), meaning)
-        _, plain = _both(partial(alone.search, wording, filters, _DEPTH, ()), meaning)
+        unworded, every = _both(wording, partial(view.text, wording, filters), meaning)
+        _, plain = _both(wording, partial(_searched, alone, wording, filters), meaning)
         yield Findings(every, unworded, plain)
 
 
@@ -113,12 +122,17 @@ def _meant(view: Snapshot, vector: Array, nearest: Nears, events: Numbers) -> Ne
     return view.of_events(vector, np.unique(np.concatenate([events, nearest.event])))
 
 
-def _both(words: Callable[[Sequence[int] | None], Matches], meaning: Callable[[Numbers], Nears]) -> tuple[Found, Found]:
+def _searched(
+    index: TextIndex, wording: Wording, filters: Filters, limit: int, among: Sequence[int] | None = None
+) -> Matches:
+    return index.search(wording, filters, limit, among=among)
+
+
+def _both(wording: Wording, words: Words, meaning: Callable[[Numbers], Nears]) -> tuple[Found, Found]:
     """What both engines find, before and after the words of what meaning alone found are added."""
-    matches = words(None)
+    matches = words(BROUGHT)
     nears = meaning(matches.event)
-    items: Numbers = np.unique(nears.item[~np.isin(nears.event, matches.event)])
-    worded = matches if len(matches) < _DEPTH else matches.and_also(words(items.tolist()), 2 * _DEPTH)
+    worded = matches if len(matches) < BROUGHT else completed(wording, matches, nears, words)
     return Found(matches, nears), Found(worded, nears)
 
 

@@ -16,7 +16,7 @@ from palaver.archiver.store import Store
 from palaver.core.disclosure import Filters, Query, Results
 from palaver.core.home import Home
 from palaver.search.embedder import Embedder
-from palaver.search.engine import Engine
+from palaver.search.engine import DEPTH, Engine
 from palaver.search.generation import Generation, Generations
 from palaver.search.hits import Hits
 from palaver.search.indexer import Indexer
@@ -29,8 +29,6 @@ from .archive import DAY, DAYS, Asked, Maker
 from .material import Material
 
 _WARM_UP = 5
-_DEPTH = 400
-"""As many as the engine takes of both engines."""
 _COMPARED = 20
 """Questions that are compared with an exact scan."""
 _NONE = Filters()
@@ -118,9 +116,9 @@ def _recall(home: Home, view: Snapshot, embedder: Embedder, questions: Sequence[
             keys = text.keys(filters)
             flags = np.zeros(1 + keys.max(initial=0), dtype=bool)
             flags[keys] = True
-            found, exact = view.nearest(vector, filters, _DEPTH), every.nearest(vector, _DEPTH, flags)
+            found, exact = view.nearest(vector, filters, DEPTH), every.nearest(vector, DEPTH, flags)
             shares.append(float(np.isin(exact.item, found.item).mean()) if len(exact) else 1.0)
-        yield Row(f"  recall@{_DEPTH} of vectors, filter that keeps {name}", sum(shares) / len(shares), unit="")
+        yield Row(f"  recall@{DEPTH} of vectors, filter that keeps {name}", sum(shares) / len(shares), unit="")
 
 
 def _alike(queries: Sequence[Query]) -> list[Query]:

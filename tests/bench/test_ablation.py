@@ -1,10 +1,20 @@
 """Is a part of the ranking taken away, and nothing else?"""
 
-import numpy as np
-from bench.retrieval.ablation import Findings, Found, rankings
+from pathlib import Path
 
+import numpy as np
+import pytest
+from bench.retrieval import ablation
+from bench.retrieval.ablation import Findings, Found, findings, rankings
+from bench.retrieval.corpus import Question
+
+from palaver.core.disclosure import Filters, Mode
+from palaver.core.home import Home
+from palaver.search import engine
 from palaver.search.findings import Matches, Nears
 from palaver.search.fusion import Weights, gather
+
+from ..search.history import History, Said
 
 EVERY = Found(
     Matches(
@@ -49,3 +59,21 @@ def test_what_was_learned_can_be_left_out() -> None:
 def test_other_findings_are_ranked_where_they_are_meant() -> None:
     """Without context entries, or before words are completed, what was found so is ranked."""
     assert scores("no context entries") == scores("words not completed") == {}
+
+
+@pytest.mark.parametrize("text", ["kettle", "kettle pan steam", '"brass kettle"'])
+def test_with_nothing_taken_away_it_finds_what_the_product_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """Events and scores are those of the engine, also where an engine is full and where phrases are wanted."""
+    monkeypatch.setattr(engine, "DEPTH", 2)
+    monkeypatch.setattr(ablation, "BROUGHT", 2)
+    history = History(tmp_path)
+    history.say("one", *(Said(f"brass kettle {'pan ' * n} steam") for n in range(5)), Said("pan"), Said("a kettle"))
+    history.embed()
+    history.publish()
+
+    [found] = findings(history.store, Home(tmp_path), [Question("q", text, (), {})], history.embedder)
+
+    asked = history.engine().find(text, Mode.BOTH, Filters()).events
+    assert [(event.key, event.score) for event in gather(*found.every)] == [(one.key, one.score) for one in asked]

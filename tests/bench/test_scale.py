@@ -16,5 +16,5 @@ def test_growth_is_measured_over_any_number_of_items(tmp_path: Path) -> None:
     rows = list(measures(tmp_path / "home", 200, 12, seen.append, Material.invented(embedder), embedder))
 
     assert seen == [100, 200]
-    assert len({row.name for row in rows}) == len(rows) == 30
+    assert len({row.name for row in rows}) == len(rows) == 32
     assert all(row.value > 0 for row in rows)

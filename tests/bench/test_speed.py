@@ -20,5 +20,5 @@ def test_speed_is_measured_over_any_history(tmp_path: Path) -> None:
     assert [row.name for row in rows if row.aim] == (
         ["palaver up, to searchable by text", "search, warm, median", "search over MCP, warm, median"]
     )
-    assert len(rows) == 9 + 2 * 8
+    assert len(rows) == 9 + 2 * 9
     assert all(row.ours > 0 and (row.bare is None or row.bare > 0) for row in rows)
