@@ -1,9 +1,10 @@
 """Reasons: why nothing was found, and what would find something."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from difflib import get_close_matches
-from itertools import islice
+from heapq import nlargest
+from itertools import chain, islice
 
 from ..archiver.store import Store
 from ..core.disclosure import Absence, Filters, Hit, Query, Spelling, Unknown
@@ -15,6 +16,8 @@ _CLEAR = 0.5
 """From which share of the best score on something is counted as found."""
 _NEAR, _NAMES = 0.75, 3
 """How alike a name must be to be meant, and how many are named."""
+_COMPARED, _CLOSE = 500, 20
+"""How many names are compared letter by letter, and of how many of these it is asked whether anything has them yet."""
 _LOOKED_AT = 5
 _MOST, _WORDS = 5, 50
 """Names and words that are told about, and words of a query that are looked at."""
@@ -94,15 +97,30 @@ class Reasons:
 
     def _unknown(self, filters: Filters) -> Iterator[Unknown]:
         """Names that nothing has, with the nearest that something has."""
+        view = self._engine.snapshot
         for field, indexed in _NAMED.items():
             wanted: tuple[str, ...] = getattr(filters, field)
-            known = sorted(self._engine.snapshot.names(indexed)) if wanted else []
+            known = sorted(view.names(indexed)) if wanted else []
             for name in wanted:
-                if not any(_fits(field, name, one) for one in known):
-                    files = field == "files"
-                    names = {one.partition("/")[0] for one in known} if files else known
-                    asked = path_label(name).partition("/")[0] if files else label(name)
-                    yield Unknown(field, name, _nearest(asked, sorted(names)))
+                if not any(_fits(field, name, one) and view.has(indexed, one) for one in known):
+                    yield Unknown(field, name, self._nearest(field, name, known))
+
+    def _nearest(self, field: str, name: str, known: Sequence[str]) -> tuple[str, ...]:
+        """Names that have this one in them or are spelled much like it; all of them where there are no more."""
+        files, view = field == "files", self._engine.snapshot
+        asked = path_label(name).partition("/")[0] if files else label(name)
+        called: dict[str, list[str]] = {}
+        for one in known:
+            called.setdefault(one.partition("/")[0] if files else one, []).append(one)
+        alike = [one for one in called if "/" not in one or "/" in asked]
+
+        def living(names: Iterable[str]) -> Iterator[str]:
+            return (name for name in names if any(view.has(_NAMED[field], one) for one in called[name]))
+
+        if len(few := tuple(islice(living(alike), _NAMES + 1))) <= _NAMES:
+            return few
+        holding = (one for one in alike if asked in one)
+        return tuple(islice(living(dict.fromkeys(chain(holding, _spelled_like(asked, alike)))), _NAMES))
 
 
 def _fits(field: str, name: str, known: str) -> bool:
@@ -124,13 +142,23 @@ def _forwards(path: str) -> str:
     return "/".join(reversed(path.split("/")))
 
 
-def _nearest(name: str, known: Sequence[str]) -> tuple[str, ...]:
-    """Names that have this one in them or are spelled much like it; all of them where there are no more."""
-    alike = [one for one in known if "/" not in one or "/" in name]
-    if len(alike) <= _NAMES:
-        return tuple(alike)
-    holding = [one for one in alike if name in one]
-    return tuple(dict.fromkeys([*holding, *get_close_matches(name, alike, _NAMES, _NEAR)]))[:_NAMES]
+def _spelled_like(name: str, known: Iterable[str]) -> list[str]:
+    """Names that are spelled much like one, best first. Comparing takes long, so only the likeliest are compared: of
+    about its length, and with the same beginning.
+    """
+    # Of other lengths not even all letters together would make them alike enough.
+    shortest, longest = len(name) * _NEAR / (2 - _NEAR), len(name) * (2 - _NEAR) / _NEAR
+    alike = [one for one in known if shortest <= len(one) <= longest and one[:1] == name[:1]]
+    likely = nlargest(_COMPARED, alike, key=lambda one: _begun_alike(one, name))
+    return get_close_matches(name, likely, _CLOSE, _NEAR)
+
+
+def _begun_alike(one: str, other: str) -> int:
+    """How many letters two names have in common until the first that differs."""
+    return next(
+        (place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
+        min(len(one), len(other)),
+    )
 
 
 def _dropped(filters: Filters, names: Sequence[str]) -> Filters:

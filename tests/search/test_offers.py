@@ -1,6 +1,7 @@
 """What does search offer beyond a ranked list?"""
 
 import random
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -142,6 +143,45 @@ def test_names_that_nothing_has_are_told(told: History, filters: dict[str, Any],
 
     assert why is not None
     assert list(why.unknown) == unknown
+
+
+@pytest.mark.parametrize("published", [True, False])
+def test_names_that_were_deleted_are_not_told(history: History, published: bool) -> None:
+    """What nothing has any more is as unknown as what nothing ever had, and is never named as the nearest."""
+    for name in ("tea", "tee", "teapot", "soup", "ship"):
+        history.say(name, Said("kettle", reads=(f"/w/src/{name}.py",)))
+    if published:
+        history.publish()
+    history.engine().search("kettle", Mode.TEXT, NO_FILTERS)
+    reader = Hits(history.store, history.engine())
+    with history.store.transaction():
+        history.store.exchanges.delete([1, 2])
+
+    def unknown(**filters: Any) -> list[object]:
+        why = reader.search(Query(("nowhere",), Mode.TEXT, filters=replace(NO_FILTERS, **filters))).why
+        assert why is not None
+        return list(why.unknown)
+
+    assert unknown(projects=("tea",)) == [("projects", "tea", ("ship", "soup", "teapot"))]
+    assert unknown(files=("tea.py",)) == [("files", "tea.py", ("ship.py", "soup.py", "teapot.py"))]
+    assert unknown(sessions=("tee",), files=("tee.p*",))[0] == ("sessions", "tee", ("ship", "soup", "teapot"))
+    assert unknown(sessions=("tea",), projects=("soup",)) == []
+
+
+def test_names_are_told_soon(history: History) -> None:
+    """Among very many names that are much alike the nearest is found without comparing each."""
+    names = [f"module_{number:05}.py" for number in range(20_000)]
+    history.say("one", Said("kettle", reads=tuple(f"/w/{name}" for name in names)))
+    reader = Hits(history.store, history.engine())
+    asked = Query(("nowhere",), Mode.TEXT, filters=Filters(files=("module_12345.pu",)))
+    reader.search(asked)
+
+    started = time.process_time()
+    why = reader.search(asked).why
+
+    assert time.process_time() - started < 0.5
+    assert why is not None
+    assert "module_12345.py" in why.unknown[0].nearest
 
 
 @pytest.mark.parametrize(
