@@ -63,8 +63,11 @@ class Pipeline:
                 self._note("archive", result.ingested.problems)
             self._publish(draft)
         result.searchable = time.monotonic() - start
-        with suppress(LeaseHeld), self._store.leases.hold(LEARNER):
-            self._learn(result, report)
+        try:
+            with self._store.leases.hold(LEARNER):
+                self._learn(result, report)
+        except LeaseHeld:
+            result.elsewhere = True
         with suppress(LeaseHeld), self._store.leases.hold(ARCHIVER, patience):
             result.sealing = self._sealer.run(lambda done, total: report("Sealing", done, total))
             self._note("seal", result.sealing.problems)

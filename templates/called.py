@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from ..core.amount import many
 from ..core.disclosure import Detail, Hit, HitKind
 from .quote import line
 
@@ -19,7 +20,7 @@ _MANY: Final = {
 def counted(items: Sequence[Hit] | Sequence[Detail]) -> str:
     """How many there are of each kind, as in `2 observations, 1 exchange`."""
     found = Counter(HitKind(item.kind) for item in items) or Counter({HitKind.OBSERVATION: 0})
-    return ", ".join(f"{found[kind]} {_MANY[kind][found[kind] != 1]}" for kind in HitKind if kind in found)
+    return ", ".join(many(found[kind], *_MANY[kind]) for kind in HitKind if kind in found)
 
 
 def called(item: Hit | Detail) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, TypedDict
 
+from ..core.amount import many
 from .quote import brief, clean
 
 _NAMED: Final = 3
@@ -27,6 +28,4 @@ def also_in(sessions: Sequence[str]) -> str:
     if not sessions:
         return ""
     named = ", ".join(brief(name, _NAME) for name in sessions[:_NAMED])
-    return (
-        f"{len(sessions)} session{'s' if len(sessions) > 1 else ''}: {named}{', …' if len(sessions) > _NAMED else ''}"
-    )
+    return f"{many(len(sessions), 'session')}: {named}{', …' if len(sessions) > _NAMED else ''}"

@@ -33,7 +33,10 @@ class ExportedJson(TypedDict):
 
 
 class ReportJson(TypedDict):
-    """What a pass did. Times are seconds from its start; `model` is why meaning cannot be searched, if it cannot."""
+    """What a pass did. Times are seconds from its start; `model` is why meaning cannot be searched, if it cannot.
+
+    `elsewhere` is whether another process observes and embeds at this moment.
+    """
 
     seen: int
     foreign: int
@@ -46,6 +49,7 @@ class ReportJson(TypedDict):
     outdated: int
     observed: int
     embedded: int
+    elsewhere: bool
     sealed: int
     searchable: float
     complete: float
@@ -68,6 +72,7 @@ def report_json(report: Report) -> ReportJson:
         outdated=done.outdated,
         observed=report.observed,
         embedded=report.embedded,
+        elsewhere=report.elsewhere,
         sealed=report.sealing.sealed,
         searchable=round(report.searchable, 3),
         complete=round(report.complete, 3),

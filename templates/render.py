@@ -23,6 +23,7 @@ from jinja2 import (
 )
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from ..core.amount import grouped, many
 from ..core.clock import show_day, show_minute
 from ..core.conversation import SessionKind
 from ..core.disclosure import BUDGET, Absence, Detail, Filters, Grouping, Hit, Mode, Results, Timeline, Transcript
@@ -97,7 +98,7 @@ class Renderer:
             missing=_missing(results),
             respelled=results.respelled,
             scored=bool(results.query.concepts),
-            by_session=_sessions(len(hits)) if results.query.by is Grouping.SESSION else "",
+            by_session=many(len(hits), "session") if results.query.by is Grouping.SESSION else "",
             several_projects=len({hit.project for hit in hits}) > 1,
             title_room=_WHOLE if self._roomy else title_room(hits, FURTHER if further and self._at_shell else 0),
             project_room=_WHOLE if self._roomy else PROJECT,
@@ -345,10 +346,6 @@ def _price(items: Sequence[Hit] | Sequence[Detail]) -> dict[str, int]:
     return {"cheapest": min(tokens), "dearest": max(tokens)}
 
 
-def _sessions(number: int) -> str:
-    return f"{number} session{'' if number == 1 else 's'}"
-
-
 def _removable(filters: Filters) -> str:
     """What could be taken away to find more; empty where nothing narrows the search."""
     others = replace(filters, after=None, before=None)
@@ -375,7 +372,7 @@ def _beside(part: Excerpt) -> str:
 
 def _files(paths: Sequence[str], verb: str) -> str:
     shown = ", ".join(f"{quote.code(path)} ({verb})" for path in paths[:_FILES_SHOWN])
-    return f"{shown} and {len(paths) - _FILES_SHOWN} more" if len(paths) > _FILES_SHOWN else shown
+    return f"{shown} and {len(paths) - _FILES_SHOWN:,} more" if len(paths) > _FILES_SHOWN else shown
 
 
 _FILTERS: Mapping[str, Any] = {
@@ -390,7 +387,9 @@ _FILTERS: Mapping[str, Any] = {
     "dollars": dollars,
     "excerpt": _excerpt,
     "files": _files,
+    "grouped": grouped,
     "line": quote.line,
+    "many": many,
     "marked": quote.marked,
     "minute": show_minute,
 }

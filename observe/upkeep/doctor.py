@@ -23,6 +23,7 @@ from ...archiver.privacy.exclusion import Exclusion
 from ...archiver.redaction import VERSION as SECRETS
 from ...archiver.store import State, Store, is_wal_safe, sqlite_version
 from ...archiver.watch.mounts import is_silent
+from ...core.amount import many
 from ...core.checkup import Diagnosis, Finding
 from ...core.clock import now, show_minute
 from ...core.config import Config
@@ -153,10 +154,12 @@ def _permissions(patient: Patient) -> Answer:
     if not open_to_others and not foreign and patient.home.root.is_dir():
         yield Fact("rights", "nobody else may read what is archived")
     if open_to_others:
-        problem = f"others may read {len(open_to_others)} files or folders, such as {open_to_others[0]}"
+        open_ones = many(len(open_to_others), "file or folder", "files or folders")
+        problem = f"others may read {open_ones}, such as {open_to_others[0]}"
         yield Finding("rights", problem, f"Run `chmod -R go= {patient.home.root}`.")
     if foreign:
-        problem = f"{len(foreign)} files or folders belong to another user, such as {foreign[0]}"
+        belong = many(len(foreign), "file or folder belongs", "files or folders belong")
+        problem = f"{belong} to another user, such as {foreign[0]}"
         yield Finding("rights", problem, f"Have them given to you: `sudo chown -R {os.geteuid()} {patient.home.root}`.")
 
 
@@ -192,16 +195,17 @@ def _lines(patient: Patient) -> Answer:
     status = patient.status
     if status is None:
         return
-    skipped = ", ".join(f"{count} {reason}" for reason, count in list(status.skipped.items())[:3])
-    told = f"{status.files} files, {_size(status.size)}, {status.lines} lines, {status.exchanges} exchanges"
+    skipped = ", ".join(f"{count:,} {reason}" for reason, count in list(status.skipped.items())[:3])
+    files, lines, exchanges = many(status.files, "file"), many(status.lines, "line"), many(status.exchanges, "exchange")
+    told = f"{files}, {_size(status.size)}, {lines}, {exchanges}"
     yield Fact("archive", f"{told}; skipped: {skipped or 'none'}")
-    for name, lines, known in status.unaccounted:
-        problem = f"{name} has {lines} lines, and {known} of them an outcome"
+    for name, held, known in status.unaccounted:
+        problem = f"{name} has {many(held, 'line')}, and {known:,} of them an outcome"
         yield Finding("archive", problem, "Run `palaver fsck --repair`.")
     for path, reason in status.problems[:3]:
         yield Finding("archive", f"{path} was not read: {reason}", f"Make it readable, then: {_ARCHIVE}")
     if len(status.problems) > 3:
-        problem = f"{len(status.problems) - 3} more files were not read"
+        problem = f"{many(len(status.problems) - 3, 'more file was', 'more files were')} not read"
         yield Finding("archive", problem, "`palaver status` names them.")
 
 
@@ -211,32 +215,32 @@ def _copies(patient: Patient) -> Answer:
     if status is None or not (status.compared and status.compared_since):
         return
     since = show_minute(status.compared_since)
-    yield Fact("copies", f"{status.compared} of {status.files} compared with what was archived since {since} UTC")
+    yield Fact("copies", f"{status.compared:,} of {status.files:,} compared with what was archived since {since} UTC")
     for name, fault in status.damaged[:3]:
         yield Finding("copies", f"{patient.home.archive / name}: {fault}", _MEND)
     if len(status.damaged) > 3:
-        yield Finding("copies", f"{len(status.damaged) - 3} more copies are damaged", _MEND)
+        yield Finding("copies", f"{many(len(status.damaged) - 3, 'more copy is', 'more copies are')} damaged", _MEND)
 
 
 def _index(patient: Patient) -> Answer:
     status = patient.status
     if status is None:
         return
-    behind = f", {status.index_lag} changes behind (searched all the same)" if status.index_lag else ""
+    behind = f", {many(status.index_lag, 'change')} behind (searched all the same)" if status.index_lag else ""
     yield Fact("index", status.index + behind)
     if status.index_lag and "searched" in status.index:
         yield Finding("index", f"it is {status.index}", "Run `palaver rebuild`.")
     elif status.index_lag > _BEHIND:
-        yield Finding("index", f"it is {status.index_lag} changes behind", _ARCHIVE)
+        yield Finding("index", f"it is {many(status.index_lag, 'change')} behind", _ARCHIVE)
 
 
 def _learning(patient: Patient) -> Answer:
     status = patient.status
     if status is None:
         return
-    waiting = f"; {status.unobserved} exchanges and {status.unembedded} vectors wait"
+    waiting = f"; {many(status.unobserved, 'exchange')} and {many(status.unembedded, 'vector')} wait"
     late = status.unobserved or status.unembedded
-    yield Fact("learned", f"{sum(status.observations.values())} observations{waiting if late else ''}")
+    yield Fact("learned", f"{many(sum(status.observations.values()), 'observation')}{waiting if late else ''}")
     if late and not status.watcher:
         yield Finding("learned", f"{waiting.removeprefix('; ')} and nothing works on them", _ARCHIVE)
 
@@ -247,15 +251,17 @@ def _forgotten(patient: Patient) -> Answer:
     if not past:
         return
     undoable = sum(each.state is State.KEPT for each in past)
-    yield Fact("forgotten", f"{len(past)} times; {undoable} can be undone")
+    yield Fact("forgotten", f"{many(len(past), 'time')}; {undoable:,} can be undone")
     unfinished = sum(each.state is State.ERASING for each in past)
     if unfinished and patient.store:
         waiting = list(patient.store.tombstones.intended())
-        where = f"; {len(waiting)} copies may still hold it, such as {waiting[0]}" if waiting else ""
-        yield Finding("forgotten", f"{unfinished} erasures are not finished{where}", _ARCHIVE)
+        where = f"; {many(len(waiting), 'copy', 'copies')} may still hold it, such as {waiting[0]}" if waiting else ""
+        yield Finding("forgotten", f"{many(unfinished, 'erasure is', 'erasures are')} not finished{where}", _ARCHIVE)
     overdue = sum(each.state is State.KEPT and each.at < now() - KEPT - _OVERDUE for each in past)
     if overdue:
-        problem = f"{overdue} times something was forgotten that can no longer be undone, and it is not erased yet"
+        problem = (
+            f"{many(overdue, 'time')} something was forgotten that can no longer be undone, and it is not erased yet"
+        )
         yield Finding("forgotten", problem, _ARCHIVE)
 
 
@@ -295,10 +301,12 @@ def _agents(patient: Patient) -> Answer:
         late = source is None or not raw.is_unchanged(source, state)
         if late and each.path not in refused and time.time() - state.mtime / 1e9 > _SETTLED:
             behind[each.format.agent] += 1
-    yield Fact("agents", ", ".join(f"{agent} {count} files" for agent, count in found.items()) or "none found")
+    yield Fact("agents", ", ".join(f"{agent} {many(count, 'file')}" for agent, count in found.items()) or "none found")
     for agent, count in behind.items():
         remedy = f"{_ARCHIVE} `palaver setup service` does so by itself from then on."
-        yield Finding("agents", f"{count} of {found[agent]} files of {agent} are not archived as they are", remedy)
+        files = many(found[agent], "file")
+        left = "is not archived as it is" if count == 1 else "are not archived as they are"
+        yield Finding("agents", f"{count:,} of {files} of {agent} {left}", remedy)
 
 
 def _model(patient: Patient) -> Answer:
@@ -314,7 +322,9 @@ def _model(patient: Patient) -> Answer:
 def _dead(patient: Patient) -> Answer:
     dead = len(patient.store.jobs.dead()) if patient.store else 0
     if dead:
-        yield Finding("language", f"{dead} requests to a language model were given up", _DEAD)
+        yield Finding(
+            "language", f"{many(dead, 'request')} to a language model {'was' if dead == 1 else 'were'} given up", _DEAD
+        )
 
 
 _DEAD: Final = "See them with `palaver observe --dead-letters`, and try again with `--revive`."

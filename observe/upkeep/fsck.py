@@ -15,8 +15,9 @@ from ...archiver.parse.reading import Boundaries
 from ...archiver.privacy.exclusion import Exclusion
 from ...archiver.redaction import Redactor
 from ...archiver.store import ARCHIVER, Source, Store
+from ...core.amount import many
 from ...core.checkup import Checkup, Finding
-from ...core.errors import SourceUnreadable, StoreCorrupt, StoreMissing
+from ...core.errors import KeyLost, SourceUnreadable, StoreCorrupt, StoreMissing
 from ...core.home import Home
 from ...core.progress import Reporter, silent
 from ...core.report import Pass
@@ -97,10 +98,24 @@ class _Fsck:
         """Whether rows can be read, so that copies and index can be held against them."""
 
     def run(self) -> None:
-        for check in (self._references, self._parsed, self._learned, self._memories):
+        for check in (self._forgotten, self._references, self._parsed, self._learned, self._memories):
             self._checkup.findings.extend(check())
         for check in (self._copies, self._index) if self._comparable else ():
             self._checkup.findings.extend(check())
+
+    def _forgotten(self) -> Iterator[Finding]:
+        """Whether what was forgotten can be known again, and would be without the database."""
+        tombstones = self._store.tombstones
+        try:
+            tombstones.check(self._home.key())
+        except KeyLost as lost:
+            self._comparable = False
+            yield Finding("forgotten", str(lost), lost.hint)
+        if tombstones.loss:
+            yield self._mended("forgotten", tombstones.loss, tombstones.loss_told)
+        if tombstones.unregistered():
+            problem = "the list of what was forgotten, beside the copies, is damaged"
+            yield self._mended("forgotten", problem, tombstones.register_anew)
 
     def _references(self) -> Iterator[Finding]:
         integrity = self._store.integrity
@@ -109,7 +124,9 @@ class _Fsck:
             yield Finding("database", problem, "Please report this; search and read still work.")
         bodiless = integrity.bodiless()
         if bodiless:
-            yield self._mended("database", f"{len(bodiless)} items are empty", lambda: integrity.remove(bodiless))
+            yield self._mended(
+                "database", f"{many(len(bodiless), 'item is', 'items are')} empty", lambda: integrity.remove(bodiless)
+            )
 
     def _parsed(self) -> Iterator[Finding]:
         """What was read of copies; it is read again where it is not what it should be."""
@@ -117,7 +134,7 @@ class _Fsck:
         self._checkup.compared["sources"] = len(self._store.sources.all()) if not wrong else 0
         if not wrong:
             return
-        problem = f"what was read of {len(wrong)} copies does not add up"
+        problem = f"what was read of {many(len(wrong), 'copy', 'copies')} does not add up"
         if not self._repair:
             self._comparable = False
             yield Finding("database", problem, REPAIR)
@@ -168,10 +185,10 @@ class _Fsck:
             yield Finding("copies", f"{place}: {fault.reason}", remedy, repaired=repaired)
         strays, unfinished = inspection.strays(), inspection.unfinished()
         if strays:
-            problem = f"{len(strays)} copies are not in the database, such as {strays[0]}"
+            problem = f"{many(len(strays), 'copy is', 'copies are')} not in the database, such as {strays[0]}"
             yield Finding("copies", problem, "Run `palaver rebuild --from-archive` to take them up.")
         if unfinished:
-            problem = f"{unfinished} files were left unfinished by a process that was killed"
+            problem = f"{many(unfinished, 'file was', 'files were')} left unfinished by a process that was killed"
             yield self._mended("copies", problem, inspection.clear)
 
     def _index(self) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.intake.transcripts import Transcript, in_paths
-from palaver.archiver.store import ARCHIVER, Store
+from palaver.archiver.store import ARCHIVER, LEARNER, Store
 from palaver.core.disclosure import Query
 from palaver.core.errors import LeaseHeld
 from palaver.core.home import Home
@@ -141,6 +141,18 @@ def test_without_a_model_the_rest_is_done(place: Home, transcript: Path, model: 
     model(FakeEmbedder())
     assert run(place, []).embedded > 0
     assert status_of(place).unembedded == 0
+
+
+def test_what_another_process_learns_is_left_to_it(place: Home, transcript: Path) -> None:
+    """And said: a pass that finds nothing new has not seen everything done."""
+    with Pipeline(place) as one, Store.open(place.database) as other, other.leases.hold(LEARNER):
+        left = one.run(in_paths([transcript]))
+        again = one.run(in_paths([transcript]))
+    with Pipeline(place) as one:
+        done = one.run(in_paths([transcript]))
+
+    assert [each.elsewhere for each in (left, again, done)] == [True, True, False]
+    assert (left.observed, done.observed) == (0, 1)
 
 
 def test_one_pass_at_a_time(place: Home, transcript: Path) -> None:

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from palaver.core.checkup import Rebuilt
 from palaver.core.disclosure import Filters, Query, Results, Transcript
 from palaver.core.errors import CopyDamaged, TemplateInvalid
-from palaver.core.report import Exported, Original, Report, Sealing, Status
+from palaver.core.report import Exported, Original, Pass, Report, Sealing, Status
 from palaver.core.tokens import count
 from palaver.templates.render import Renderer
 
@@ -407,3 +408,33 @@ def test_an_export_says_what_was_given_back_and_what_was_not() -> None:
     assert said.startswith("1 file, 2.0 MB, below /out: read back and compared")
     assert "1 of them was there already." in said
     assert "Not exported: /archive/pi/b.jsonl: lines 3-9 are damaged. All other lines can be read" in said
+
+
+def test_a_pass_counts_in_words() -> None:
+    """One of a thing is singular, and thousands are set apart."""
+    one = RENDERER.report(Report(Pass(seen=1, changed=1, lines=1, exchanges=1), observed=1, embedded=1))
+    more = RENDERER.report(Report(Pass(seen=2, changed=2, lines=12_345, exchanges=1_234), observed=1_234, embedded=2))
+
+    assert one.startswith("Archived 1 of 1 transcript: 1 line, 1 exchange; ")
+    assert "Observed 1 exchange and embedded 1 entry; " in one
+    assert more.startswith("Archived 2 of 2 transcripts: 12,345 lines, 1,234 exchanges; ")
+    assert "Observed 1,234 exchanges and embedded 2 entries; " in more
+
+
+@pytest.mark.parametrize("changed", [0, 3])
+def test_work_that_another_process_does_is_not_told_as_done(changed: int) -> None:
+    """A pass that left observing and embedding to another says so, and where to see how far that is."""
+    told = RENDERER.report(Report(Pass(seen=124, changed=changed), elsewhere=True))
+
+    assert "Another Palaver is still observing and embedding what is archived; `palaver status`" in told
+    assert "complete after" not in told
+    assert "Another" not in RENDERER.report(Report(Pass(seen=124, changed=changed)))
+
+
+def test_a_rebuilt_index_says_what_is_left() -> None:
+    """Where entries have no vectors, the command that makes them."""
+    told = RENDERER.rebuilt(Rebuilt("gen-2", 2689, 0, reread=98))
+
+    assert "gen-2, 2,689 entries, 0 vectors." in told
+    assert "`palaver archive` does the rest: 2,689 entries are found by words only until then." in told
+    assert "palaver archive" not in RENDERER.rebuilt(Rebuilt("gen-2", 5, 5))

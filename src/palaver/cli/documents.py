@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from palaver.core.amount import many
 from palaver.core.config import Config
 from palaver.core.document import DEFAULT_NAMESPACE
 from palaver.core.errors import (
@@ -110,7 +111,7 @@ def forget(paths: Sequence[str], *, namespace: str | None, as_json: bool) -> Non
     if as_json:
         print_json({"deleted_chunks": gone})
     elif gone:
-        click.echo(f"Removed {gone} chunk{'' if gone == 1 else 's'}; the files themselves were not touched.")
+        click.echo(f"Removed {many(gone, 'chunk')}; the files themselves were not touched.")
     else:
         click.echo("Nothing of that was indexed. See `palaver documents list`.")
     if not gone:

@@ -63,7 +63,7 @@ def _print(originals: Originals, wanted: str) -> None:
     sources = originals.find(wanted)
     if len(sources) > 1:
         names = ", ".join(source.archived for source in sources[:3])
-        raise InvalidInput(f"{wanted} is {len(sources)} files: {names}", hint="Give a FOLDER, or one of their paths.")
+        raise InvalidInput(f"{wanted} is {len(sources):,} files: {names}", hint="Give a FOLDER, or one of their paths.")
     originals.write(sources[0], sys.stdout.buffer)
     if sources[0].masked:
         complain(MASKED)

@@ -1,0 +1,11 @@
+"""Amounts: numbers and what they count, as a person writes them."""
+
+
+def many(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun, as in `1 entry` and `2,689 entries`; the plural has an s where none is given."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def grouped(number: int) -> str:
+    """A number alone, its thousands set apart."""
+    return f"{number:,}"

@@ -1,0 +1,39 @@
+"""Amounts as a person writes them."""
+
+import re
+from importlib.resources import files
+
+import pytest
+
+from palaver.core.amount import grouped, many
+
+
+@pytest.mark.parametrize(
+    ("number", "words", "told"),
+    [
+        (0, ("file",), "0 files"),
+        (1, ("file",), "1 file"),
+        (2689, ("entry", "entries"), "2,689 entries"),
+        (1, ("file waits", "files wait"), "1 file waits"),
+    ],
+)
+def test_a_noun_agrees_with_its_number(number: int, words: tuple[str, ...], told: str) -> None:
+    """One is singular, thousands are set apart."""
+    assert many(number, *words) == told
+
+
+def test_a_number_alone_is_grouped() -> None:
+    """Its thousands are set apart."""
+    assert grouped(604_940) == "604,940"
+
+
+def test_templates_leave_plurals_to_the_filter() -> None:
+    """None has a bare number before a plural, and none makes a plural of its own."""
+    nouns = "exchanges|entries|files|lines|copies|sessions|memories|observations|chunks|transcripts|calls|facts|times"
+    wrong = re.compile(
+        rf'\{{\{{ [\w.]+(?: \| length)? \}}\}} (?:{nouns})\b|\{{\{{ "" if [^}}]+ else "(?:s|ies)" \}}\}}'
+    )
+    templates = [each for each in files("palaver.templates").iterdir() if each.name.endswith(".md.j2")]
+
+    assert len(templates) > 20
+    assert {each.name: found for each in templates if (found := wrong.findall(each.read_text("utf-8")))} == {}
