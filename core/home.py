@@ -61,12 +61,19 @@ class Home:
         """The user's own templates, each replacing the packaged one of the same name."""
         return self.root / "templates"
 
-    def key(self) -> bytes:
-        """32 random bytes by which placeholders of secrets are told apart, made once for the whole archive.
+    @property
+    def key_file(self) -> Path:
+        """What no backup may lack: without it, what was forgotten is not known again."""
+        return self.root / "redaction.key"
 
-        Who has them can try guesses on a placeholder. Losing them only gives the same secrets other placeholders.
+    def key(self) -> bytes:
+        """32 random bytes, made once for the whole archive: they tell placeholders of secrets apart, and what was
+        forgotten is known by them.
+
+        Who has them can try guesses on a placeholder. Losing them gives the same secrets other placeholders, and where
+        something was forgotten nothing is archived until they are restored: `KeyLost`.
         """
-        path = self.root / "redaction.key"
+        path = self.key_file
         try:
             key = path.read_bytes()
         except FileNotFoundError:

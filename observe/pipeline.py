@@ -57,7 +57,7 @@ class Pipeline:
         start, result = time.monotonic(), Report()
         with self._indexer.draft() as draft:
             with self._store.leases.hold(ARCHIVER, patience):
-                problems = self._finish_erasing(report)
+                problems = [*self._lost(), *self._finish_erasing(report)]
                 result.ingested = self._ingest.run(transcripts, partial(report, "Archiving"), stored=draft.follow)
                 result.ingested.problems[:0] = problems
                 self._note("archive", result.ingested.problems)
@@ -73,6 +73,13 @@ class Pipeline:
             self._note("seal", result.sealing.problems)
         result.complete = time.monotonic() - start
         return result
+
+    def _lost(self) -> list[SourceUnreadable]:
+        """What a damaged register did not tell to a database that was new, or older."""
+        if not self._store.tombstones.lost:
+            return []
+        hint = "Then run `palaver fsck --repair`: until then `palaver doctor` tells of it."
+        return [SourceUnreadable(self._home.archive, self._store.tombstones.loss, hint=hint)]
 
     def _finish_erasing(self, report: Reporter) -> list[SourceUnreadable]:
         """What is being erased since a pass was killed, or since it can no longer be had back.

@@ -32,6 +32,8 @@ class Oblivion:
     """Knows what was forgotten in one archive; with `erased` only what may not even be in the copies."""
 
     def __init__(self, store: Store, key: bytes, *, erased: bool = False) -> None:
+        """Raises `KeyLost` where something was forgotten under another key."""
+        store.tombstones.check(key)
         self._store, self._key, self._erased = store, key, erased
         self._archive = store.home.archive
         self._masker = Masker(Redactor(key))

@@ -199,19 +199,32 @@ class Store:
         return Home(self._database.path.parent)
 
     def _forgets(self) -> bool:
-        forgot = self._database.number("SELECT EXISTS (SELECT 1 FROM forgetting)")
-        return bool(forgot) or (self.home.archive / REGISTER).exists()
+        if self._database.number("SELECT EXISTS (SELECT 1 FROM forgetting)"):
+            return True
+        try:
+            (self.home.archive / REGISTER).stat()
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True  # whoever reads it says what is wrong
+        return True
 
     def bring_together(self) -> None:
         """Let the tables and the register say the same of what was forgotten; most archives have neither."""
         try:
             if self._forgets() and not self.tombstones.agree:
-                with self.transaction():
-                    self.tombstones.take_over()
+                self._take_over()
+        except StoreError:
+            self.close()
+            raise
+
+    def _take_over(self) -> None:
+        try:
+            with self.transaction():
+                self.tombstones.take_over()
         except StoreError:
             # A register that cannot be written keeps nobody from reading, as long as nothing forgotten is only in it.
             if not self.tombstones.know_all:
-                self.close()
                 raise
 
     @contextmanager

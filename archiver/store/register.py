@@ -1,10 +1,12 @@
 """The register: what was forgotten, in a small file beside the copies, so that forgetting outlives the database.
 
 It says by keyed marks alone what the tables say, and is written whole and at once before a transaction commits. A
-database that is new, or was restored from a backup, takes over what stands in it.
+database that is new, or was restored from a backup, takes over what stands in it. Its first line tells the number of
+the write, how many lines follow, and by which key the marks were made.
 """
 
 import base64
+import hashlib
 import os
 import struct
 import zlib
@@ -34,11 +36,28 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """What a register says. `seq` is higher with each write; `damaged` lines could not be read."""
+    """What a register says; `damaged` lines could not be read."""
 
-    seq: int = 0
     entries: tuple[Entry, ...] = ()
     damaged: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The first line: the number of the last write, how many entries it wrote, and the sign of their key."""
+
+    seq: int
+    count: int
+    sign: bytes
+
+
+NEVER: Final = Head(0, 0, b"")
+"""What is told where nothing was ever written."""
+
+
+def sign(key: bytes) -> bytes:
+    """What tells a key from another, and nothing of either."""
+    return hashlib.blake2b(key=key, person=b"register", digest_size=8).hexdigest().encode()
 
 
 class Register:
@@ -47,32 +66,39 @@ class Register:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def seq(self) -> int:
-        """The number of the last write; 0 where nothing was ever written, 1 where that cannot be told."""
+    def head(self) -> Head | None:
+        """The first line, `NEVER` where there is no file, None where it is damaged. Raises `StoreError`."""
         try:
             with self._path.open("rb") as file:
-                return _seq(file.readline())
-        except OSError:
-            return 0
+                return _head(file.readline())
+        except FileNotFoundError:
+            return NEVER
+        except OSError as error:
+            raise self._unreadable(error) from None
 
     def read(self) -> Registered:
-        """All that can be read."""
+        """All that can be read; raises `StoreError`."""
         try:
-            rows = self._path.read_bytes().split(b"\n")[:-1]
-        except OSError:
+            first, *rows = self._path.read_bytes().split(b"\n")
+        except FileNotFoundError:
             return Registered()
-        told = [_entry(row) for row in rows[1:]]
+        except OSError as error:
+            raise self._unreadable(error) from None
+        told = [_entry(row) for row in rows if row]
         entries = tuple(each for each in told if each is not None)
-        return Registered(_seq(rows[0]) if rows else 0, entries, len(told) - len(entries))
+        head = _head(first)
+        # A register is only written when there is something to tell: an empty one lost it.
+        count = head.count if head is not None else max(len(told), 1)
+        return Registered(entries, max(count, len(told)) - len(entries))
 
-    def write(self, seq: int, entries: Iterable[Entry]) -> None:
+    def write(self, head: Head, entries: Iterable[Entry]) -> None:
         """Replace what stands there, durably; raises `StoreError`, and what stood there stays."""
         beside = self._path.with_name(f"{self._path.name}.new")
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             with os.fdopen(descriptor, "wb") as file:
-                file.write(b"%s %d\n" % (_TITLE, seq))
+                file.write(b"%s %d %d %s\n" % (_TITLE, head.seq, head.count, head.sign))
                 file.writelines(map(_row, entries))
                 file.flush()
                 os.fsync(file.fileno())
@@ -83,6 +109,10 @@ class Register:
                 beside.unlink(missing_ok=True)
             reason = f"{self._path} cannot be written: {error.strerror or error}"
             raise StoreError(reason, hint="Nothing was changed. Check free space and rights, then try again.") from None
+
+    def _unreadable(self, error: OSError) -> StoreError:
+        reason = f"{self._path} cannot be read: {error.strerror or error}"
+        return StoreError(reason, hint="It says what was forgotten. Check its rights and the disk, then try again.")
 
 
 def _row(entry: Entry) -> bytes:
@@ -106,6 +136,8 @@ def _entry(row: bytes) -> Entry | None:
     return entry if entry.state in _STATES else None
 
 
-def _seq(row: bytes) -> int:
-    title, _, number = row.strip().partition(b" ")
-    return int(number) if title == _TITLE and number.isdigit() else 1
+def _head(row: bytes) -> Head | None:
+    title, *fields = row.strip().split(b" ")
+    if title != _TITLE or len(fields) != 3 or not (fields[0].isdigit() and fields[1].isdigit()):
+        return None
+    return Head(int(fields[0]), int(fields[1]), fields[2])

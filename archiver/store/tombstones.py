@@ -10,13 +10,17 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from ...core.conversation import Milliseconds
+from ...core.errors import KeyLost, StoreError
 from ...core.forgetting import UNTOLD, About
 from ...core.home import Home
 from .database import REGISTER, Database, Value
-from .register import Entry, Register, Registered
+from .register import NEVER, Entry, Head, Register, Registered, sign
+from .stages import Stages
+
+_STAGE: Final = "forget"
 
 
 class State(StrEnum):
@@ -42,28 +46,38 @@ class Tombstones:
     """Reads and writes forgettings. The caller opens the transaction."""
 
     def __init__(self, database: Database) -> None:
-        self._db, self._register = database, Register(Home(database.path.parent).archive / REGISTER)
+        self._db, self._home = database, Home(database.path.parent)
+        self._path = self._home.archive / REGISTER
+        self._register = Register(self._path)
         self._changed = False
         self.lost = 0
-        """How many forgettings could not be read when they were taken over from the register."""
+        """How many forgettings could not be read when they were taken over from the register just now."""
 
     def take_over(self) -> None:
-        """Bring tables and register together, after a lost database, a restored one, or a lost register."""
+        """Bring tables and register together, after a lost database, a restored one, or a lost register.
+
+        A register that cannot tell which write it is of is taken over, whatever it holds. Raises `StoreError`.
+        """
         if self.agree:
             return
-        seq, told = self._seq(), self._register.seq()
+        seq, head = self._seq(), self._register.head()
         self._changed = True
-        if told > seq:
+        if head is None or head.seq > seq:
             self._adopt(self._register.read())
+        if self.lost:
+            told = f"the marks of what was forgotten are damaged, {self.lost} of them: it may be back. Forget it again."
+            Stages(self._db).note(_STAGE, [StoreError(told)])
         self._db.run("DELETE FROM register")
-        self._db.run("INSERT INTO register VALUES (?)", (max(told, seq),))
+        self._db.run("INSERT INTO register VALUES (?)", (max(head.seq if head else 0, seq),))
 
     def write_down(self) -> None:
         """Write into the register what changed; before each commit, so that nothing forgotten is only in the tables."""
         if not self._changed:
             return
-        seq = max(self._seq(), self._register.seq()) + 1
-        self._register.write(seq, self._entries())
+        head = self._register.head() or NEVER
+        seq, entries = max(self._seq(), head.seq) + 1, self._entries()
+        # Marks that were made by a key that is lost are not those of the key that was made since.
+        self._register.write(Head(seq, len(entries), head.sign or self._sign()), entries)
         self._db.run("DELETE FROM register")
         self._db.run("INSERT INTO register VALUES (?)", (seq,))
         self._changed = False
@@ -71,13 +85,47 @@ class Tombstones:
     @property
     def agree(self) -> bool:
         """Whether tables and register say the same."""
-        seq = self._register.seq()
-        return seq == self._seq() and (bool(seq) or not self.exist())
+        head = self._register.head()
+        return head is not None and head.seq == self._seq() and (bool(head.seq) or not self.exist())
 
     @property
     def know_all(self) -> bool:
         """Whether the register tells of nothing that the tables do not hold."""
-        return self._register.seq() <= self._seq()
+        head = self._register.head()
+        return head is not None and head.seq <= self._seq()
+
+    def check(self, key: bytes) -> None:
+        """Raises `KeyLost` where what was forgotten cannot be known by this key."""
+        if not self.exist():
+            return
+        head = self._register.head()
+        if head is not None and head.sign and head.sign != sign(key):
+            raise KeyLost(self._home.key_file, self._path)
+
+    @property
+    def loss(self) -> str:
+        """What was lost of the register, until somebody was told; empty where nothing was."""
+        return next((each.problem for each in Stages(self._db).all() if each.name == _STAGE and each.fails), "")
+
+    def loss_told(self) -> None:
+        """Somebody was told of the loss."""
+        Stages(self._db).note(_STAGE)
+
+    def unregistered(self) -> bool:
+        """Whether the register does not say all that the tables say, or says something else."""
+        found = self._register.read()
+        return bool(found.damaged) or found.entries != tuple(self._entries())
+
+    def register_anew(self) -> None:
+        """Write what the tables say, with the next commit."""
+        self._changed = True
+
+    def _sign(self) -> bytes:
+        try:
+            return sign(self._home.key())
+        except OSError as error:
+            reason = f"{self._home.key_file} cannot be read: {error.strerror or error}"
+            raise StoreError(reason, hint="Nothing was changed. Check its rights, then try again.") from None
 
     def _seq(self) -> int:
         return self._db.number("SELECT seq FROM register")
@@ -90,8 +138,8 @@ class Tombstones:
 
     def _adopt(self, found: Registered) -> None:
         """Hold what the register tells. What rows tell of it goes when their copies are read again."""
-        self.lost = found.damaged
         known = {each.id: each for each in self.all()}
+        self.lost = max(found.damaged - len(known.keys() - {entry.number for entry in found.entries}), 0)
         places = [str(name) for (name,) in self._db.rows("SELECT archived FROM source")]
         for entry in found.entries:
             state = State(entry.state)

@@ -3,6 +3,8 @@
 # pyright: reportPrivateUsage=false
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import orjson
@@ -13,8 +15,8 @@ from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import State, Store
 from palaver.archiver.store.database import REGISTER
-from palaver.archiver.store.register import Entry, Register
-from palaver.core.errors import StoreError
+from palaver.archiver.store.register import NEVER, Entry, Head, Register, sign
+from palaver.core.errors import KeyLost, StoreError
 from palaver.core.forgetting import Wanted
 from palaver.core.home import Home
 from palaver.observe import pipeline
@@ -241,16 +243,17 @@ def test_the_register_says_nothing(history: History) -> None:
 def test_a_damaged_line_costs_one_forgetting(tmp_path: Path) -> None:
     """What cannot be read is counted; everything else is taken over."""
     register = Register(tmp_path / "archive" / REGISTER)
-    register.write(7, [Entry(1, 5, "kept", (1, -2)), Entry(2, 6, "erased", (2**63 - 1, -(2**63)))])
+    head = Head(7, 2, sign(Home(tmp_path).key()))
+    register.write(head, [Entry(1, 5, "kept", (1, -2)), Entry(2, 6, "erased", (2**63 - 1, -(2**63)))])
     path = tmp_path / "archive" / REGISTER
-    assert register.seq() == 7
+    assert register.head() == head
     data = bytearray(path.read_bytes())
     data[data.index(b" 1 5 kept") + 1] ^= 2
     path.write_bytes(data)
 
     found = register.read()
 
-    assert (found.seq, found.damaged) == (7, 1)
+    assert found.damaged == 1
     assert found.entries == (Entry(2, 6, "erased", (2**63 - 1, -(2**63))),)
     with Store.create(tmp_path / "palaver.db") as store:
         assert [each.id for each in store.tombstones.all()] == [2]
@@ -266,3 +269,192 @@ def test_nothing_is_forgotten_that_cannot_be_registered(history: History) -> Non
         forget(history.home, mentions="secret")
 
     assert "secret?" in asked(history.home)
+
+
+@pytest.mark.parametrize("damage", ["gone", "short", "other"])
+def test_without_its_key_nothing_comes_back(history: History, damage: str) -> None:
+    """Where the key is lost, cut short or another one, nothing is archived or read until it is restored."""
+    archive(history)
+    forget(history.home, mentions="secret", erase=True)
+    key = history.home.key_file.read_bytes()
+    if damage == "gone":
+        history.home.key_file.unlink()
+    else:
+        history.home.key_file.write_bytes(b"short" if damage == "short" else bytes(32))
+    history.touch(history.path(ORIGINAL), 50)
+
+    for lost in (False, True):
+        if lost:
+            lose(history.home)
+        with pytest.raises(KeyLost, match=r"redaction\.key") as raised:
+            archive(history)
+        assert "backup" in raised.value.hint
+        with pytest.raises(KeyLost):
+            forget(history.home, OTHER)
+    assert "forgotten" in {finding.part for finding in fsck(history.home).findings}
+
+    history.home.key_file.write_bytes(key)
+    archive(history)
+    assert sorted(asked(history.home)) == ["branched?", "one?", "three?", "whole?"]
+    assert fsck(history.home).findings == []
+
+
+def test_without_a_backup_of_the_key_there_is_a_way_on(history: History) -> None:
+    """Who deletes the register, as the hint says, has what was forgotten back, and can forget it again."""
+    archive(history)
+    forget(history.home, mentions="secret")
+    history.home.key_file.unlink()
+    register = history.home.archive / REGISTER
+    with pytest.raises(KeyLost) as raised:
+        archive(history)
+    assert str(register) in raised.value.hint
+
+    register.unlink()
+    history.write(talk("one", "secret", "three", "four"), at=60)
+    archive(history)
+    assert "four?" in asked(history.home)
+    forget(history.home, mentions="secret")
+    assert "secret?" not in asked(history.home)
+
+
+def test_a_register_that_cannot_be_read_is_told(history: History) -> None:
+    """Nothing is opened as if nothing had been forgotten, with the database or without it."""
+    archive(history)
+    forget(history.home, mentions="secret")
+    register = history.home.archive / REGISTER
+    data = register.read_bytes()
+    register.unlink()
+    register.mkdir()
+
+    for lost in (False, True):
+        if lost:
+            lose(history.home)
+        with pytest.raises(StoreError, match="cannot be read") as raised:
+            archive(history)
+        assert raised.value.hint
+
+    register.rmdir()
+    register.write_bytes(data)
+    archive(history)
+    assert "secret?" not in asked(history.home)
+
+
+@pytest.mark.parametrize("header", [b"", b"palaver-forgotten-1 1", b"\xff" * 40], ids=["empty", "cut", "other"])
+def test_a_damaged_header_hides_nothing(history: History, header: bytes) -> None:
+    """A restored database takes over what follows a first line that tells nothing."""
+    archive(history)
+    forget(history.home, OTHER)
+    with Store.open(history.home.database) as store, store.transaction():
+        store.tombstones.register_anew()  # so that the backup knows of several writes
+    backup = history.home.root.with_name("backup.db")
+    shutil.copy(history.home.database, backup)
+    forget(history.home, mentions="secret")
+    register = history.home.archive / REGISTER
+    register.write_bytes(header + b"\n" + register.read_bytes().partition(b"\n")[2])
+    assert Register(register).head() is None
+    lose(history.home)
+    shutil.copy(backup, history.home.database)
+
+    archive(history)
+
+    assert sorted(asked(history.home)) == ["branched?", "one?", "three?"]
+    assert Register(register).head() not in {None, NEVER}
+    assert fsck(history.home).findings == []
+
+
+@pytest.mark.parametrize("kept", [0, 1], ids=["in a line", "between lines"])
+def test_a_register_that_was_cut_short_is_counted(tmp_path: Path, kept: int) -> None:
+    """The first line says how many follow: what is missing at the end is missed."""
+    path = tmp_path / "archive" / REGISTER
+    entries = [Entry(number, 5, "kept", (number,)) for number in (1, 2, 3)]
+    Register(path).write(Head(7, 3, sign(Home(tmp_path).key())), entries)
+    rows = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(rows[:3]) if kept else b"".join(rows)[:-9])
+
+    found = Register(path).read()
+
+    assert (found.entries, found.damaged) == (tuple(entries[:2]), 1)
+
+
+def test_a_register_that_was_emptied_is_told(tmp_path: Path) -> None:
+    """There is none that has nothing to tell."""
+    path = tmp_path / "archive" / REGISTER
+    path.parent.mkdir()
+    path.touch()
+
+    with Store.create(tmp_path / "palaver.db") as store:
+        assert store.tombstones.lost == 1
+
+
+def test_a_damaged_line_is_told_until_somebody_answers(history: History) -> None:
+    """A plain pass into a new database says what it could not take over; so do later looks, until it is answered."""
+    archive(history)
+    forget(history.home, mentions="secret")
+    forget(history.home, OTHER)
+    register = history.home.archive / REGISTER
+    data = bytearray(register.read_bytes())
+    data[data.index(b" 1 ", data.index(b"\n")) + 1] ^= 2
+    register.write_bytes(data)
+    lose(history.home)
+
+    with Pipeline(history.home) as pipeline:
+        [problem] = pipeline.run(in_paths([history.folder])).ingested.problems
+    assert "damaged, 1 of them" in problem.reason
+    assert "whole?" not in asked(history.home)
+    for repair in (False, True):
+        [finding] = fsck(history.home, repair=repair).findings
+        assert (finding.part, finding.repaired) == ("forgotten", repair)
+        assert "Forget it again" in finding.problem
+    assert fsck(history.home).findings == []
+
+
+def test_a_damaged_register_is_written_anew_from_the_tables(history: History) -> None:
+    """Fsck reads it while the database is whole, and with the repair nothing is lost."""
+    archive(history)
+    forget(history.home, mentions="secret")
+    register = history.home.archive / REGISTER
+    before = Register(register).read()
+    register.write_bytes(register.read_bytes()[:-9])
+
+    [finding] = fsck(history.home).findings
+    assert finding.part == "forgotten"
+    assert "--repair" in finding.remedy
+    fsck(history.home, repair=True)
+
+    assert Register(register).read() == before
+    assert fsck(history.home).findings == []
+
+
+KILLED = """
+import os, sys; from pathlib import Path
+from palaver.archiver.store import database
+from palaver.core.forgetting import Wanted
+from palaver.core.home import Home
+from palaver.archiver.store.tombstones import Tombstones
+from palaver.observe.forget.forgetting import Forgetter
+write_down = Tombstones.write_down
+def killed(tombstones):
+    changed = tombstones._changed
+    write_down(tombstones)
+    if changed:
+        os._exit(9)
+Tombstones.write_down = killed
+with Forgetter(Home(Path(sys.argv[1]))) as forgetter:
+    wanted = Wanted(mentions="secret")
+    forgetter.forget(wanted, forgetter.preview(wanted).token)
+"""
+
+
+def test_who_is_killed_between_register_and_commit_has_forgotten(history: History) -> None:
+    """What stands in the register is forgotten: tables that were not committed take it over."""
+    archive(history)
+    ran = subprocess.run([sys.executable, "-c", KILLED, str(history.home.root)], check=False)
+    assert ran.returncode == 9
+    assert len(Register(history.home.archive / REGISTER).read().entries) == 1
+
+    archive(history)
+
+    assert "secret?" not in asked(history.home)
+    assert fsck(history.home).findings == []
+    with Store.open(history.home.database) as store:
+        assert [each.state for each in store.tombstones.all()] == [State.KEPT]
