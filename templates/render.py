@@ -26,7 +26,19 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from ..core.amount import grouped, many
 from ..core.clock import show_day, show_minute
 from ..core.conversation import SessionKind
-from ..core.disclosure import BUDGET, Absence, Detail, Filters, Grouping, Hit, Mode, Results, Timeline, Transcript
+from ..core.disclosure import (
+    BUDGET,
+    Absence,
+    Detail,
+    Filters,
+    Grouping,
+    Hit,
+    HitKind,
+    Mode,
+    Results,
+    Timeline,
+    Transcript,
+)
 from ..core.errors import TemplateInvalid
 from ..core.money import dollars
 from ..core.tokens import count
@@ -52,6 +64,8 @@ _NAME = 40
 """Tokens of a session's id or a project's name where it stands outside the envelope: a UUID has about 25."""
 _WHOLE = 100
 """Tokens that hardly a name or title has."""
+_SAID = (HitKind.OBSERVATION, HitKind.EXCHANGE)
+"""What a transcript proves; a memory and a passage of a document have none that could be read."""
 _LISTED = 20
 """Lines of a list of what would be forgotten; its totals are exact."""
 _FAULTS = (TemplateError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, OSError)
@@ -107,6 +121,7 @@ class Renderer:
             explain=explain,
             cut=len(results.hits) if cut else 0,
             further=further,
+            beyond=results.beyond and not cut,
             **_price(hits),
         )
 
@@ -138,7 +153,8 @@ class Renderer:
 
         def shown(some: tuple[Detail, ...]) -> str:
             rest = [detail.id for detail in every[len(some) :]]
-            return self._fill("observations", details=some, rest=rest, **_price(some))
+            said = [detail for detail in some if detail.kind in _SAID]
+            return self._fill("observations", details=some, rest=rest, **_price(said))
 
         return self._within(shown(fitting_details(every, lambda some: count(shown(some)), self._budget)))
 

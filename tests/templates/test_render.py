@@ -102,6 +102,25 @@ def test_in_a_shell_replies_name_commands() -> None:
     assert "in full: palaver read PATH LINE." in shell.read(transcript(output="x" * 20_000))
 
 
+@pytest.mark.parametrize(
+    ("kinds", "said", "held"),
+    [
+        (["memory"], 0, 1),
+        (["document"], 0, 0),
+        (["code"], 0, 0),
+        (["exchange"], 1, 0),
+        (["memory", "observation"], 1, 1),
+    ],
+)
+def test_the_next_step_is_one_that_there_is(kinds: list[str], said: int, held: int) -> None:
+    """Only what was said has a transcript; a memory has its own command, a document no further step."""
+    details = [replace(detail(), kind=kind) for kind in kinds]
+    shell, tools = Renderer(at_shell=True).observations(details), RENDERER.observations(details)
+
+    assert [shell.count("Transcript: palaver read"), tools.count("Transcript: read(path")] == [said, said]
+    assert [shell.count("Memories: palaver memories show ID."), tools.count("palaver")] == [held, 0]
+
+
 def test_a_terminal_has_room_for_whole_titles() -> None:
     """With room, neither titles nor projects are cut."""
     long = "Moved the retry logic out of the client and into the queue after a restart"
