@@ -93,6 +93,25 @@ def test_what_cannot_be_started(unit: Path, tmp_path: Path, monkeypatch: pytest.
     assert "systemctl --user enable palaver.service" in failed["hint"]
 
 
+def at_a_terminal(_: object) -> bool:
+    """What a stream says that leads to one."""
+    return True
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "told"), [("n\n", 0, "Nothing was written or started."), ("", 130, "stopped")]
+)
+def test_at_a_terminal_it_asks_first(
+    typed: str, code: int, told: str, unit: Path, calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A no is an answer as good as any; no answer at all ends as Ctrl-C does. Neither writes a thing."""
+    monkeypatch.setattr(f"{CliRunner.__module__}._NamedTextIOWrapper.isatty", at_a_terminal)
+    result = CliRunner().invoke(main, ["setup", "service"], input=typed)
+
+    assert (result.exit_code, told in result.output) == (code, True)
+    assert (unit.exists(), calls.exists()) == (False, False)
+
+
 def test_removing(unit: Path, calls: Path) -> None:
     """`--remove` stops the service and takes its file away; where there is none it says so."""
     service()

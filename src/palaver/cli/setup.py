@@ -68,9 +68,11 @@ def service(*, only_print: bool, remove: bool, yes: bool, as_json: bool) -> None
     else:
         if not as_json:
             click.echo(f"{known.path}:\n\n{known.text}")
-        if not yes and not as_json and sys.stdin.isatty():
-            click.confirm("Write this file and start the service?", default=True, abort=True)
-        _install(known, as_json=as_json)
+        asks = not yes and not as_json and sys.stdin.isatty()
+        if asks and not click.confirm("Write this file and start the service?", default=True):
+            click.echo("Nothing was written or started.")
+        else:
+            _install(known, as_json=as_json)
 
 
 def _install(known: _Service, *, as_json: bool) -> None:

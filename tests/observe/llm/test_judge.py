@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from palaver.core.recursion import OWN_PROMPT_MARK
 from palaver.observe.llm.judge import ModelJudge
 from palaver.observe.llm.provider import Anthropic
 from palaver.observe.memory import MemoryCore, Verdict
+from palaver.observe.mnemonics import Mnemonics
 from palaver.search.generation import Generations
 from palaver.templates.prompts import JudgingPrompts
 from palaver.templates.render import Renderer
@@ -292,7 +293,8 @@ def test_a_session_that_comes_later_counts_as_well(bench: Bench) -> None:
     assert len(bench.provider.calls) == 1
 
 
-def test_the_core_closes_its_judge_and_the_judge_its_provider(bench: Bench, tmp_path: Path) -> None:
+@pytest.mark.parametrize("files", [False, True], ids=["core", "files"])
+def test_the_core_closes_its_judge_and_the_judge_its_provider(bench: Bench, tmp_path: Path, files: bool) -> None:
     """No connection outlives the core that needed it; a judge that asked nobody has nothing to close."""
     closed: list[str] = []
     made: list[ModelJudge] = []
@@ -309,7 +311,9 @@ def test_the_core_closes_its_judge_and_the_judge_its_provider(bench: Bench, tmp_
 
     bench.provider.usually = lambda _: saying(judged("contradicts"))
     for asked in ((), (pair(*OPEN),)):
-        with MemoryCore.open(Home(tmp_path / "another"), judging=judging):
+        home = Home(tmp_path / "another")
+        opened = Mnemonics.open(home, tmp_path, None, judging) if files else MemoryCore.open(home, None, judging)
+        with closing(opened):
             made[-1].judge_all(asked)
             assert closed == []
 
