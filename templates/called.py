@@ -1,4 +1,4 @@
-"""Called: the names of what a hit can be, so that each thing is called what it is."""
+"""Called: what a hit can be, so that each thing is called what it is."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -21,6 +21,11 @@ def counted(items: Sequence[Hit] | Sequence[Detail]) -> str:
     """How many there are of each kind, as in `2 observations, 1 exchange`."""
     found = Counter(HitKind(item.kind) for item in items) or Counter({HitKind.OBSERVATION: 0})
     return ", ".join(many(found[kind], *_MANY[kind]) for kind in HitKind if kind in found)
+
+
+def was_said(item: Hit | Detail) -> bool:
+    """Whether a transcript proves it; a memory and a passage of a document have none that could be read."""
+    return item.kind in (HitKind.OBSERVATION, HitKind.EXCHANGE)
 
 
 def called(item: Hit | Detail) -> str:

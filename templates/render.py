@@ -26,25 +26,13 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from ..core.amount import grouped, many
 from ..core.clock import show_day, show_minute
 from ..core.conversation import SessionKind
-from ..core.disclosure import (
-    BUDGET,
-    Absence,
-    Detail,
-    Filters,
-    Grouping,
-    Hit,
-    HitKind,
-    Mode,
-    Results,
-    Timeline,
-    Transcript,
-)
+from ..core.disclosure import BUDGET, Absence, Detail, Filters, Grouping, Hit, Mode, Results, Timeline, Transcript
 from ..core.errors import TemplateInvalid
 from ..core.money import dollars
 from ..core.tokens import count
 from . import quote
 from .budget import fitting_details, fitting_hits, fitting_timeline, fitting_transcript, rows_that_fit
-from .called import called, counted
+from .called import called, counted, was_said
 from .dialogue import Excerpt, share, steps
 from .elsewhere import also_in
 from .room import FURTHER, PROJECT, title_room
@@ -64,8 +52,6 @@ _NAME = 40
 """Tokens of a session's id or a project's name where it stands outside the envelope: a UUID has about 25."""
 _WHOLE = 100
 """Tokens that hardly a name or title has."""
-_SAID = (HitKind.OBSERVATION, HitKind.EXCHANGE)
-"""What a transcript proves; a memory and a passage of a document have none that could be read."""
 _LISTED = 20
 """Lines of a list of what would be forgotten; its totals are exact."""
 _FAULTS = (TemplateError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, OSError)
@@ -153,8 +139,7 @@ class Renderer:
 
         def shown(some: tuple[Detail, ...]) -> str:
             rest = [detail.id for detail in every[len(some) :]]
-            said = [detail for detail in some if detail.kind in _SAID]
-            return self._fill("observations", details=some, rest=rest, **_price(said))
+            return self._fill("observations", details=some, rest=rest, **_price([*filter(was_said, some)]))
 
         return self._within(shown(fitting_details(every, lambda some: count(shown(some)), self._budget)))
 

@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.store import Store
 from palaver.cli import main
 from palaver.cli.commands import COMMANDS, SECTIONS
 from palaver.core.home import Home
@@ -452,6 +453,21 @@ def test_three_layers_lead_from_a_question_to_the_words() -> None:
 
 
 @pytest.mark.usefixtures("archived")
+def test_an_archive_that_holds_nothing_says_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a first pass on a full disk leaves it: another query would not help, archiving does."""
+    found = palaver("search", "zzyzx quux").stdout
+    monkeypatch.setenv("PALAVER_HOME", str(home / "empty"))
+    Home(home / "empty").make()
+    with Store.create(Home(home / "empty").database):
+        pass
+    told = palaver("search", "sqlite")
+
+    assert (told.exit_code, told.stdout) == (0, "Nothing is archived yet: run `palaver up`, then search again.\n")
+    assert answer("search", "sqlite")["total"] == 0
+    assert found.startswith("No observations found. ")
+
+
+@pytest.mark.usefixtures("archived")
 def test_answers_name_commands_not_tools() -> None:
     """A person at a shell is told what to type."""
     found = palaver("search", "sqlite").stdout
@@ -637,6 +653,17 @@ def test_export_gives_the_agents_files_back(archived: Home, tmp_path: Path) -> N
     assert (tmp_path / "out" / PATH).read_bytes() == data
     found = json.loads(palaver("export", PATH, str(tmp_path / "out"), "--json").stdout)
     assert (found["present"], len(found["files"]), found["problems"]) == (1, 1, [])
+
+
+@pytest.mark.usefixtures("archived")
+def test_a_session_may_be_named_by_how_its_id_begins(tmp_path: Path) -> None:
+    """As for `search --session` and `forget`: six characters, or as many as only one id begins with."""
+    short, whole = palaver("export", "0b6f21c4"), palaver("export", "0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01")
+
+    assert (short.exit_code, short.stdout_bytes) == (0, whole.stdout_bytes)
+    assert palaver("export", "0b6f21c4", str(tmp_path / "out")).stdout.startswith("1 file, ")
+    assert "Nothing archived is called 0b6f2" in palaver("export", "0b6f2").stderr
+    assert "Nothing archived is called 0b6f21c5" in palaver("export", "0b6f21c5").stderr
 
 
 @pytest.mark.usefixtures("archived")

@@ -48,6 +48,15 @@ class Sessions:
             )
         return {(str(project), str(cwd)) for project, cwd in rows}
 
+    def beginning(self, start: str) -> list[str]:
+        """The ids, as their agents gave them, that begin so, of sessions that have a source."""
+        rows = self._db.rows(
+            """SELECT DISTINCT native_id FROM session WHERE substr(native_id, 1, length(?)) = ?
+               AND id IN (SELECT session FROM source) ORDER BY native_id""",
+            (start, start),
+        )
+        return [str(row[0]) for row in rows]
+
     def is_unindexed(self, agent: str, native_id: str) -> bool:
         """Whether a session is known, and its person wants it in the copies alone."""
         number = self.find(agent, native_id) if native_id else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.archiver.copies.originals import Originals
+    from palaver.archiver.store import Source, Store
+
+_SHORTEST: Final = 6
+"""Characters of a session's id that name it, when no other begins so."""
 
 
 @click.command()
@@ -27,9 +31,9 @@ if TYPE_CHECKING:
 def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
     """Get the agents' own files back, byte for byte, whether the agents still have them or not.
 
-    WHAT is a path that `show` printed, the path that the agent had, or the id of a session, which stands for all its
-    files. Without FOLDER a single file goes to standard output. In FOLDER each file lies as it lay below its agent's
-    own folder. Every file is read back and compared; none that is there already is replaced.
+    WHAT is a path that `show` printed, the path that the agent had, or the id of a session or its first characters,
+    which stands for all its files. Without FOLDER a single file goes to standard output. In FOLDER each file lies as it
+    lay below its agent's own folder. Every file is read back and compared; none that is there already is replaced.
     """
     from palaver.archiver.copies.originals import Originals
     from palaver.archiver.copies.raw import RawArchive
@@ -44,9 +48,9 @@ def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
     with Store.open(home.database) as store:
         originals = Originals(store, RawArchive(home.archive))
         if to_output:
-            _print(originals, what[0])
+            _print(_found(store, originals, what[0]), originals)
             return
-        sources = store.sources.all() if everything else originals.find(what[0])
+        sources = store.sources.all() if everything else _found(store, originals, what[0])
         with progress_bars() as reporter:
             exported = originals.export(sources, Path(what[-1]), lambda done, total: reporter("Exporting", done, total))
     if as_json:
@@ -59,11 +63,23 @@ def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
         sys.exit(1)
 
 
-def _print(originals: Originals, wanted: str) -> None:
-    sources = originals.find(wanted)
+def _found(store: Store, originals: Originals, wanted: str) -> list[Source]:
+    """The files of this name, which may be the beginning of a session's id; raises `InvalidInput` where none is."""
+    try:
+        return originals.find(wanted)
+    except InvalidInput:
+        begun = store.sessions.beginning(wanted) if len(wanted) >= _SHORTEST else []
+        if not begun:
+            raise
+    if len(begun) > 1:
+        raise InvalidInput(f"{len(begun):,} sessions begin with {wanted}", hint="Give more characters of the id.")
+    return originals.find(begun[0])
+
+
+def _print(sources: Sequence[Source], originals: Originals) -> None:
     if len(sources) > 1:
         names = ", ".join(source.archived for source in sources[:3])
-        raise InvalidInput(f"{wanted} is {len(sources):,} files: {names}", hint="Give a FOLDER, or one of their paths.")
+        raise InvalidInput(f"It is {len(sources):,} files: {names}", hint="Give a FOLDER, or one of their paths.")
     originals.write(sources[0], sys.stdout.buffer)
     if sources[0].masked:
         complain(MASKED)

@@ -100,9 +100,19 @@ def search(
         from palaver.templates.shapes import results_json
 
         print_json(results_json(results, explain=explain, budget=budget))
+    elif not results.hits and _holds_nothing():
+        click.echo("Nothing is archived yet: run `palaver up`, then search again.")
     else:
         click.echo(page.search(results, facts=facts, snippets=snippets, explain=explain), nl=False)
     gc.freeze()
+
+
+def _holds_nothing() -> bool:
+    """Whether the archive is one into which nothing ever came, as after a first pass on a full disk."""
+    from palaver.archiver.store import Store
+
+    with Store.open(Home.find().database) as store:
+        return not store.changes.last()
 
 
 def _typed(words: Sequence[str]) -> str:
