@@ -21,7 +21,7 @@ from ...core.errors import CopyDamaged, SourceUnreadable
 from ..copies.blanking import remove
 from ..copies.forms import Copy, sync_folder
 from ..copies.masking import Masking
-from ..copies.raw import Copied, Stat
+from ..copies.raw import Copied, RawArchive, Stat
 from ..copies.renewal import loses_nothing, rewritten
 from ..forget.oblivion import Oblivion
 from ..formats import Container, Format
@@ -132,6 +132,18 @@ def unroll(conversation: Conversation, known: Format, copy: Copy) -> tuple[int, 
 
     Raises `SourceUnreadable`, or `OSError` where there is no room.
     """
+    try:
+        return _unroll(conversation, known, copy)
+    except CopyDamaged as damage:
+        _log.warning("%s; it is kept beside, and the conversation archived again", damage)
+        with RawArchive(copy.root).beside() as archive:
+            beside = Copy(archive.root, copy.archived)
+            made = _unroll(conversation, known, beside)
+            copy.give_way(beside.plain)
+        return made
+
+
+def _unroll(conversation: Conversation, known: Format, copy: Copy) -> tuple[int, bool]:
     held = _held(copy)
     said, fresh = set[bytes](), list[bytes]()
     for line in conversation.rows():
@@ -160,11 +172,7 @@ def _held(copy: Copy) -> _Held:
                     held.places[_name(line)] = (held.end, held.end + len(line)), digest
                     held.end += len(line)
     except FileNotFoundError:
-        return held
-    except CopyDamaged as damage:
-        _log.warning("%s; it is kept beside, and the conversation archived again", damage)
-        copy.set_aside()
-        return _Held()
+        pass
     return held
 
 

@@ -264,6 +264,21 @@ def test_an_erasure_hides_no_damage_of_other_copies(history: History) -> None:
     assert b"one?" not in said(history)
 
 
+def test_the_last_of_a_copy_is_not_deleted_unasked(history: History) -> None:
+    """Where nothing but a damaged form is left, an erasure says so and waits."""
+    path = history.write(talk("one", "two"))
+    history.ingest()
+    copy = decided(history, exchange(history, "one?"))
+    path.unlink()
+    copy.set_aside()
+    history.write(talk("new", session=FORK), FORK, at=5)
+
+    told = {problem.path: problem.reason for problem in history.ingest().problems}
+    assert "all that is left" in told[copy.set_asides()[0]]
+    assert len(copy.set_asides()) == 1
+    assert history.store.tombstones.intended() == {copy.archived: False}
+
+
 @pytest.mark.parametrize("lost", [slice(None, -10), slice(None, -200)])
 def test_a_copy_without_its_table_loses_what_was_erased(history: History, lost: slice) -> None:
     """Of a sealed copy whose table is lost the lines go all the same, or the erasure is not over."""

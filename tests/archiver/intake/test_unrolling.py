@@ -1,6 +1,7 @@
 """Conversations of containers, in copies that follow them."""
 
-from collections.abc import Sequence
+import errno
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import orjson
@@ -83,6 +84,27 @@ def test_a_line_that_a_killed_pass_left_is_cut_off(copy: Copy) -> None:
     follow(copy, [("a", "Hi"), ("b", "Hello")])
 
     assert held(copy) == [("a", "Hi"), ("b", "Hello")]
+
+
+def test_a_damaged_copy_stays_until_there_is_another(copy: Copy) -> None:
+    """Where the conversation cannot be read, or there is no room, a damaged copy keeps its place; then it gives way."""
+    follow(copy, [("a", "Hi")])
+    copy.seal()
+    broken = copy.sealed.read_bytes()[:-20]
+    copy.sealed.write_bytes(broken)
+    rows = [message("a", "Hi"), message("b", "Hello")]
+
+    def full() -> Iterator[bytes]:
+        yield rows[0]
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        unroll(Conversation(Path("x"), "x", 1, 0, full), KNOWN, copy)
+    assert copy.sealed.read_bytes() == broken
+
+    assert follow(copy, [("a", "Hi"), ("b", "Hello")])
+    assert held(copy) == [("a", "Hi"), ("b", "Hello")]
+    assert [path.read_bytes() for path in copy.set_asides()] == [broken]
 
 
 @pytest.mark.parametrize("later", [[("a", "Hi"), ("b", "!")], [("a", "Hi there")]], ids=["appended", "grown"])
