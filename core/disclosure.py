@@ -289,7 +289,8 @@ class Results:
     `index_lag` is how many changes the published index is behind the archive (they are searched too);
     `searched` names the engines that answered, so that a missing one is seen. `cursor` asks for the next page; empty
     where there is none. `why` is given where there are no hits. `respelled` are the words that were looked for in
-    another spelling, because they stand nowhere.
+    another spelling, because they stand nowhere. `beyond` is whether this is the last page although more may match than
+    a search ranks.
     """
 
     query: Query
@@ -300,6 +301,7 @@ class Results:
     cursor: str = ""
     why: Absence | None = None
     respelled: tuple[str, ...] = ()
+    beyond: bool = False
 
 
 @dataclass(frozen=True, slots=True)

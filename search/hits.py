@@ -14,7 +14,7 @@ from ..core.errors import InvalidInput, UnknownIds
 from . import cursor
 from .choices import Choice, Choices
 from .details import of_chunk, of_exchange, of_memory
-from .engine import Engine, Found
+from .engine import Engine, Found, Rest
 from .fusion import Event
 from .reasons import Reasons
 from .snippets import LENGTH, Sought
@@ -53,6 +53,7 @@ class Hits:
             self._engine.searched(query.mode),
             cursor=cursor.after(page[-1].event.key, query) if relevant and further else "",
             respelled=self._respelled(found.wording),
+            beyond=bool(page and relevant and not further and found.rest != Rest()),
         )
         if answer.hits or query.cursor:
             return answer

@@ -8,7 +8,7 @@ from itertools import chain, islice
 
 from ..archiver.store import Store
 from ..core.disclosure import Absence, Filters, Hit, Query, Spelling, Unknown
-from . import documents, glob
+from . import documents
 from .analysis import label, path_label
 from .engine import Engine
 
@@ -102,20 +102,18 @@ class Reasons:
             wanted: tuple[str, ...] = getattr(filters, field)
             known = sorted(view.names(indexed)) if wanted else []
             for name in wanted:
-                if not any(_fits(field, name, one) and view.has(indexed, one) for one in known):
+                if not view.has(_only(field, name)):
                     yield Unknown(field, name, self._nearest(field, name, known))
 
     def _nearest(self, field: str, name: str, known: Sequence[str]) -> tuple[str, ...]:
         """Names that have this one in them or are spelled much like it; all of them where there are no more."""
         files, view = field == "files", self._engine.snapshot
         asked = path_label(name).partition("/")[0] if files else label(name)
-        called: dict[str, list[str]] = {}
-        for one in known:
-            called.setdefault(one.partition("/")[0] if files else one, []).append(one)
+        called = sorted({one.partition("/")[0] for one in known}) if files else known
         alike = [one for one in called if "/" not in one or "/" in asked]
 
         def living(names: Iterable[str]) -> Iterator[str]:
-            return (name for name in names if any(view.has(_NAMED[field], one) for one in called[name]))
+            return (one for one in names if view.has(_only(field, one)))
 
         if len(few := tuple(islice(living(alike), _NAMES + 1))) <= _NAMES:
             return few
@@ -123,23 +121,9 @@ class Reasons:
         return tuple(islice(living(dict.fromkeys(chain(holding, _spelled_like(asked, alike)))), _NAMES))
 
 
-def _fits(field: str, name: str, known: str) -> bool:
-    """Whether a filter with this name lets through what has the known one."""
-    match field:
-        case "sessions":
-            return known.startswith(label(name))
-        case "files" if glob.is_pattern(name):
-            pattern = _forwards(path_label(name)) + "/" * name.endswith("/")
-            return glob.fits(pattern, _forwards(known))
-        case "files":
-            return f"{known}/".startswith(f"{path_label(name)}/")
-        case _:
-            return known == label(name)
-
-
-def _forwards(path: str) -> str:
-    """A path as it is written; the index has its parts backwards."""
-    return "/".join(reversed(path.split("/")))
+def _only(field: str, name: str) -> Filters:
+    """The filter that lets through what has one name."""
+    return replace(Filters(), **{field: (name,)})
 
 
 def _spelled_like(name: str, known: Iterable[str]) -> list[str]:

@@ -97,10 +97,10 @@ class Snapshot:
         """Every value of a field that is filtered by, and some that nothing has any more; `has` knows which."""
         return {*self._read_tail().names(field), *(self._text.names(field) if self._text is not None else ())}
 
-    def has(self, field: str, name: str) -> bool:
-        """Whether anything has this value of a field that is filtered by."""
-        published = self._text is not None and self._text.has(field, name, sorted(self._hidden))
-        return published or self._read_tail().has(field, name)
+    def has(self, filters: Filters) -> bool:
+        """Whether anything satisfies the filters."""
+        published = self._text is not None and self._text.newest(filters, 1, sorted(self._hidden))
+        return bool(published or self._read_tail().newest(filters, 1))
 
     def spelled_like(self, term: str, limit: int) -> list[int]:
         """Items with words that are spelled much like a term."""

@@ -183,15 +183,8 @@ class TextIndex:
         return self._column("key", self._hits(self._fuzzy(term), limit)) if len(self) else []
 
     def names(self, field: str) -> list[str]:
-        """Every value of a field that is filtered by, such as `project`; those of deleted entries until they are merged
-        away.
-        """
+        """Every value of a field that is filtered by, such as `project`; deleted ones too, until merged."""
         return [term for term, _ in self._searcher.terms_with_prefix(field, "")]
-
-    def has(self, field: str, name: str, hidden: Sequence[int] = ()) -> bool:
-        """Whether any entry of no hidden item has this value."""
-        query = self._restricted([tantivy.Query.term_query(self._schema, field, name)], Filters(), hidden)
-        return bool(len(self) and self._hits(query, 1))
 
     def _sought(self, wording: Wording) -> list[tuple[tantivy.Query, float]]:
         """A query for each term, and the most it can score."""

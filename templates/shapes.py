@@ -67,7 +67,8 @@ class FurtherHitJson(HitJson, total=False):
 class ResultsJson(TypedDict):
     """Layer 1. `total` is the number of results, as on the page; `tokens` is what this object costs. `next` is the
     cursor of the next page. Where nothing is clearly relevant, `results` is empty, `weak` has the nearest, and `why`
-    says so. `cut` is how many results the budget left out. `respelled` words were searched in other spellings.
+    says so. `cut` is how many results the budget left out. `respelled` words were searched in other spellings. `beyond`
+    is true on the last page where more may match than a search ranks.
     """
 
     results: list[HitJson]
@@ -77,6 +78,7 @@ class ResultsJson(TypedDict):
     index_lag: int
     searched: list[str]
     next: str | None
+    beyond: bool
     cut: int
     respelled: list[str]
     weak: list[HitJson]
@@ -224,6 +226,7 @@ def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool) -> Resu
         index_lag=results.index_lag,
         searched=list(results.searched),
         next=further or None,
+        beyond=results.beyond and not cut,
         cut=cut,
         respelled=_all(results.respelled[:_NAMED]),
         weak=[] if results.hits else hits,

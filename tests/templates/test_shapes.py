@@ -7,6 +7,7 @@ import pytest
 
 from palaver.core.disclosure import Query
 from palaver.core.tokens import count
+from palaver.templates.render import Renderer
 from palaver.templates.shapes import details_json, results_json, transcript_json
 
 from .samples import detail, hit, results, transcript
@@ -41,6 +42,18 @@ def test_a_result_has_every_promised_key() -> None:
         2,
         ["text", "vector"],
     )
+
+
+def test_a_list_that_ends_before_the_archive_does_says_so() -> None:
+    """That more may match than was ranked is told, unless the budget leaves out some of what was."""
+    ended = replace(results(*(hit(n) for n in range(1, 9))), beyond=True)
+
+    assert results_json(ended)["beyond"]
+    assert "more may match" in Renderer().search(ended)
+    assert not results_json(ended, budget=600)["beyond"]
+    assert "more may match" not in Renderer(budget=150).search(ended)
+    assert not results_json(results(hit(1)))["beyond"]
+    assert "more may match" not in Renderer().search(results(hit(1)))
 
 
 def test_a_similarity_that_was_not_measured_is_null() -> None:
