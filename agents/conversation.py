@@ -41,7 +41,7 @@ def search(
     ] = "both",
     limit: Annotated[WholeNumber, Field(json_schema_extra={"minimum": 1, "maximum": LIMIT_MAX})] = 10,
     after: Annotated[str | None, Field(description="YYYY-MM-DD, or words: yesterday, 3 weeks ago, last march")] = None,
-    before: Annotated[str | None, Field(description="Included")] = None,
+    before: Annotated[str | None, Field(description="YYYY-MM-DD, or words; included")] = None,
     projects: list[str] | None = None,
     types: Annotated[
         list[str] | None,

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
@@ -735,3 +736,19 @@ runpy.run_module("palaver", run_name="__main__", alter_sys=True)
 
     assert done.returncode == 130
     assert done.stderr == "\npalaver: stopped. Nothing is lost; run the same command to go on.\n"
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_watch_says_what_its_numbers_count(as_json: bool, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In words where a person reads them; the names in JSON stay what they are."""
+    teller = import_module("palaver.cli.watch")._teller(Home(home), as_json=as_json)
+    teller("archived", {"files": 1, "lines": 9, "exchanges": 3})
+    teller("learned", {"observed": 3, "embedded": 4, "behind": 94})
+    told, complained = capsys.readouterr()
+
+    if as_json:
+        rows = [json.loads(row) for row in told.splitlines()]
+        assert (rows[0]["exchanges"], rows[1]["behind"]) == (3, 94)
+    else:
+        assert "archived files=1 lines=9 changed_exchanges=3" in complained
+        assert "learned observed=3 embedded=4 index_behind_changes=94" in complained

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LOG_BYTES: Final = 500_000
+_PLAIN: Final = {"behind": "index_behind_changes", "exchanges": "changed_exchanges"}
+"""Numbers that need a longer name where nobody can look up what they count."""
 _log = logging.getLogger(__name__)
 
 
@@ -76,7 +78,7 @@ def _open_log(home: Home) -> None:
 
 def _teller(home: Home, *, as_json: bool) -> Callable[[str, Mapping[str, object]], None]:
     def tell(event: str, numbers: Mapping[str, object]) -> None:
-        row = " ".join((event, *(f"{name}={value}" for name, value in numbers.items())))
+        row = " ".join((event, *(f"{_PLAIN.get(name, name)}={value}" for name, value in numbers.items())))
         _log.info("%s", row)
         if as_json:
             click.echo(json.dumps({"event": event, "at": now(), **numbers}))
