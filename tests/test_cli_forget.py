@@ -11,6 +11,8 @@ from palaver.cli import main
 from palaver.core.home import Home
 from palaver.observe.pipeline import Pipeline
 
+from .archiver.formats.claude import said, written
+
 
 @pytest.fixture(autouse=True)
 def _archived(home: Path) -> None:  # pyright: ignore[reportUnusedFunction]
@@ -88,3 +90,16 @@ def test_the_preview_says_which_lines_go_and_why() -> None:
     hits = json.loads(palaver("search", "tide", "--json").stdout)["results"]
     learned = next(hit["id"] for hit in hits if hit["id"].startswith("obs-"))
     assert [each["target"] for each in json.loads(palaver("forget", learned, "--json").stdout)["widened"]] == [learned]
+
+
+def test_not_every_project_is_named_as_if_these_were_all(home: Path) -> None:
+    """Who names an unknown project hears of some, and how many others there are."""
+    for number in range(7):
+        path = home / "more" / f"-code-p{number}" / f"{number}2222222-0000-4000-8000-000000000002.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(written([said("Is it late?", uuid=f"{number}", cwd=f"/code/p{number}")]))
+    assert palaver("forget", "--project", "nosuch", code=1).stderr.count(" other") == 0
+    with Pipeline(Home(home / "palaver")) as pipeline:
+        pipeline.run(in_paths([home / "more"]))
+
+    assert " and 4 others. Give the name" in palaver("forget", "--project", "nosuch", code=1).stderr

@@ -14,6 +14,7 @@ from ...archiver.intake.ingest import Ingest
 from ...archiver.privacy.exclusion import Exclusion
 from ...archiver.store import ARCHIVER, Source, State, Store
 from ...core import ids
+from ...core.amount import many
 from ...core.clock import now
 from ...core.errors import InvalidInput
 from ...core.forgetting import About, DoomedCopy, DoomedSession, Outcome, Past, Preview, Wanted
@@ -138,8 +139,9 @@ class Forgetter:
         held = [(each.memory.namespace.partition(":")[2], each.memory.project) for each in self._store.memories.all()]
         for name in names:
             if not any(in_project([name], *place) for place in (*sessions, *held)):
-                most = Counter(project for project, _ in sessions if project).most_common(_SOME)
-                known = ", ".join(project for project, _ in most)
+                projects = Counter(project for project, _ in sessions if project)
+                known = ", ".join(project for project, _ in projects.most_common(_SOME))
+                known += f" and {many(len(projects) - _SOME, 'other')}" if len(projects) > _SOME else ""
                 hint = f"Archived are: {known}. Give the name, or the folder it lies in." if known else ""
                 raise InvalidInput(f"Nothing of a project called {name} is archived or held", hint=hint)
 

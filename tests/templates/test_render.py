@@ -455,5 +455,5 @@ def test_a_rebuilt_index_says_what_is_left() -> None:
     told = RENDERER.rebuilt(Rebuilt("gen-2", 2689, 0, reread=98))
 
     assert "gen-2, 2,689 entries, 0 vectors." in told
-    assert "`palaver archive` does the rest: 2,689 entries are found by words only until then." in told
+    assert "Run `palaver archive` next: it makes the vectors that are missing" in told
     assert "palaver archive" not in RENDERER.rebuilt(Rebuilt("gen-2", 5, 5))
