@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 from difflib import get_close_matches
 from heapq import nlargest
 from itertools import chain, islice
+from typing import Any
 
 from ..archiver.store import Store
 from ..core.disclosure import Absence, Filters, Hit, Query, Spelling, Unknown
@@ -123,7 +124,8 @@ class Reasons:
 
 def _only(field: str, name: str) -> Filters:
     """The filter that lets through what has one name."""
-    return replace(Filters(), **{field: (name,)})
+    given: dict[str, Any] = {field: (name,)}
+    return replace(Filters(), **given)
 
 
 def _spelled_like(name: str, known: Iterable[str]) -> list[str]:
