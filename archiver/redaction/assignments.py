@@ -16,11 +16,15 @@ _NUMBER = r"(?:[_-]?\d{1,2})?"
 # password = "…", "password": "…", 'password' => '…', ["password"] = "…", password: str = "…"
 _EQUALS = r"\\?[\"'`]?\]?[ \t]*(?::[ \t]*[\w.]+[ \t]*=|={1,3}|:=|=>|:)[ \t]*"
 _QUOTED = r"[a-z]{0,2}\\?[\"'`]([^\s\"'`\\\x00]{6,})\\?[\"'`]"
-_BARE = r"([^\s\"'`$<>{}()\[\];,|&\\\x00-][^\s\"'`<>{}()\[\];,|&\\\x00]{5,})"
+_BARE_BEGIN = r"[^\s\"'`$<>{}()\[\];,|&\\\x00-]"
+_BARE_REST = r"[^\s\"'`<>{}()\[\];,|&\\\x00]"
+_BARE = rf"({_BARE_BEGIN}{_BARE_REST}{{5,}})"
 
 # Broader than the patterns, and without counting: counting makes a set of patterns slow.
-_ENDING = r"(?:passwo?r?d|passphrase|passwort|pwd|pass|key|base|secret|token|auth)"
-_SIGN = rf"{_ENDING}[\"'`\\\] \t0-9_-]*[:=]"
+ENDING = r"(?:passwo?r?d|passphrase|passwort|pwd|pass|key|base|secret|token|auth)"
+_NAMED = rf"{ENDING}[\"'`\\\] \t0-9_-]*"
+_SIGN = rf"{_NAMED}(?::[ \t]*[\w.]+[ \t]*)?[:=>]+[ \t]*[a-z\\]*[\"'`]"
+_BARE_SIGN = rf"{_NAMED}[:=][ \t]*{_BARE_BEGIN}{_BARE_REST}+[ \t]*(?:$|[\n\r#])"
 
 # What stands behind such names in programs and prose.
 _NO_PASSWORD = (
@@ -36,7 +40,7 @@ _NO_PASSWORD = (
         )
     ),
 )
-_NO_KEY = (
+NO_KEY = (
     *_NO_PASSWORD,
     NAMED_ONLY,
     Allowed(patterns=(r"^[a-z]+\d?(?:[.:/_-][a-z]+\d?)+$", r"^(?:[A-Z][a-z]*){2,}\d?[A-Za-z]*$")),
@@ -44,7 +48,7 @@ _NO_KEY = (
         target="match", patterns=(r"(?i)^\W?(?:page|next|prev|start|end|cursor|continu|sync|[be]os|pad|unk|sep|cls)",)
     ),
 )
-_NOT_BARE = Allowed(
+NOT_BARE = Allowed(
     patterns=(
         r"^(?:[\w$]+\.)+[A-Za-z_$][\w$]*$",  # an attribute, the name of a file
         r"^(?:~|\.{1,2})?/|^[\w.-]+/[\w./-]+$",  # a path
@@ -65,21 +69,21 @@ ASSIGNMENTS: tuple[Rule, ...] = (
         rf"(?i){_KEY}{_NUMBER}{_EQUALS}{_QUOTED}",
         (_SIGN,),
         entropy=2.5,
-        allowed=_NO_KEY,
+        allowed=NO_KEY,
     ),
     Rule(
         "assignment",  # NAME=value, as in environments
         rf"\b{_UPPER}{_NUMBER}={_BARE}",
-        (rf"{_ENDING}[0-9_-]*=",),
-        allowed=(*_NO_PASSWORD, _NOT_BARE),
+        (rf"{ENDING}[0-9_-]*=",),
+        allowed=(*_NO_PASSWORD, NOT_BARE),
     ),
     Rule(
         "assignment",  # name: value or name = value on a line of its own, as in YAML and INI
         r"(?im)^[ \t>+|-]*(?:\d{1,6}(?:→|:|\t)[ \t]*)?[\w./:@-]*?"
         rf"(?:{_LOGIN}|{_KEY}){_NUMBER}[ \t]*[:=][ \t]*{_BARE}[ \t]*(?:$|\r|#)",
-        (_SIGN,),
+        (_BARE_SIGN,),
         entropy=2.0,
-        allowed=(*_NO_KEY, _NOT_BARE),
+        allowed=(*NO_KEY, NOT_BARE),
     ),
     Rule(
         "assignment",  # <Password …>value</Password>
@@ -92,7 +96,7 @@ ASSIGNMENTS: tuple[Rule, ...] = (
         rf"(?i)(?:^|[\s\"'`])--?(?:[a-z]+-)*{_WORD}[ \t=][ \t]*{_BARE}",
         (rf"-{_WORD}[ \t=]",),
         entropy=2.0,
-        allowed=(*_NO_KEY, _NOT_BARE),
+        allowed=(*NO_KEY, NOT_BARE),
     ),
     Rule(
         "assignment",  # .netrc

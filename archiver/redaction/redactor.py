@@ -2,6 +2,7 @@
 
 import hmac
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 
 from .scanner import Found, scan, signs
@@ -11,6 +12,12 @@ PASSES = 8
 KEY_BYTES = 16
 _NAMES = 10_000
 """Names that are remembered with what is left of them."""
+
+_TELLING = 8
+"""Characters of a secret that is taken out wherever it stands, name or not."""
+_REPEATED = 32
+"""At most so many different ones for each text."""
+_MIXED = re.compile(rb"[A-Za-z].*[0-9]|[0-9].*[A-Za-z]", re.DOTALL)
 
 _PLACEHOLDER = re.compile(rb"\[secret:([a-z0-9-]{1,64}):([0-9a-f]{6})\]")
 
@@ -106,9 +113,26 @@ class Redactor:
 
 
 def _secrets(data: bytes) -> list[Found]:
-    """What `scan` finds outside placeholders."""
+    """What `scan` finds outside placeholders, and wherever else the same values stand."""
     if b"[secret:" not in data:
-        return scan(data)
+        return _everywhere(data, scan(data))
     # NUL, because no rule takes it for part of a name or a secret.
     masked = _PLACEHOLDER.sub(lambda match: b"\0" * len(match[0]), data)
-    return [found for found in scan(masked) if data[found[0] : found[1]] == masked[found[0] : found[1]]]
+    outside = [found for found in scan(masked) if data[found[0] : found[1]] == masked[found[0] : found[1]]]
+    return _everywhere(masked, outside)
+
+
+def _everywhere(data: bytes, found: list[Found]) -> list[Found]:
+    """The finds, and the same values where no name tells of them: `password=…` first, the bare value later."""
+    told = {data[start:end]: kind for start, end, kind in found}
+    # A short one could be a part of anything, and each one is another walk through the text.
+    values = [value for value in told if len(value) >= _TELLING and _MIXED.search(value)][:_REPEATED]
+    if not values:
+        return found
+    taken = sorted((start, end) for start, end, _ in found)
+    again = re.compile(b"|".join(map(re.escape, sorted(values, key=len, reverse=True))))
+    for match in again.finditer(data):
+        at = bisect_left(taken, (match.end(),))
+        if at == 0 or taken[at - 1][1] <= match.start():
+            found.append((*match.span(), told[match[0]]))
+    return sorted(found)

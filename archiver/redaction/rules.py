@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-VERSION = "2"
+VERSION = "3"
 """Changes whenever any rule does, so that what was redacted by older rules can be told and redacted again."""
 
 GITLEAKS = Path(__file__).with_name("gitleaks.json")
@@ -45,8 +45,9 @@ def rules() -> tuple[Rule, ...]:
     """Every rule; where findings overlap, the earlier rule names the kind."""
     from .assignments import ASSIGNMENTS
     from .credentials import CREDENTIALS
+    from .mentions import MENTIONS
 
-    return (*CREDENTIALS, *_gitleaks(), *ASSIGNMENTS)
+    return (*CREDENTIALS, *_gitleaks(), *ASSIGNMENTS, *MENTIONS)
 
 
 def _gitleaks() -> Iterator[Rule]:

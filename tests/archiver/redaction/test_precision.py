@@ -63,6 +63,17 @@ curl -s http://localhost:8080/health | sort -u | cut -d: -f1
 docker run -u 1000:1000 curlimages/curl -s https://api.internal
 Use `secret_key` as primary key: it is unique.
 Das Passwort: siehe Handbuch
+The password in commit a1b2c3d4e5f6 is wrong, the token at step 12 is v2.
+self.password = self.password2 or other.password3
+login(password=get_pass2(user), token=token1, secret=secret_2)
+token=token, password=password, password: str, token: Int32, key: Uint8Array
+The secret is Ed25519PrivateKey, the token is gpt-4o-mini-2024, max token: 128k now
+password = ${PASSWORD1} or <your password1> or *** or password1
+if (password == input2) return
+The password is important! The passphrase is never/stored1, pass: 14/14 and 12.5s.
+| password: 2024-11-22T10:00:00Z | token = 0x1f | secret = 1.2.3 |
+mysql -u root -p shop, mysql -p3306 -h db, mysql -u root -p$MYSQL_PWD shop
+sshpass -p "$PASS1" ssh bob@staging.internal; cp -p Kq7vRr29 there
 """
 
 

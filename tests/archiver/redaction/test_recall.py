@@ -6,7 +6,19 @@ import pytest
 
 from palaver.archiver.redaction import Redactor
 
-from .planted import AROUND_KEYS, AROUND_PASSWORDS, AROUND_TOKENS, MIXED, TOKENS, jwt, key, password, pem, some
+from .planted import (
+    AROUND_KEYS,
+    AROUND_MENTIONS,
+    AROUND_PASSWORDS,
+    AROUND_TOKENS,
+    MIXED,
+    TOKENS,
+    jwt,
+    key,
+    password,
+    pem,
+    some,
+)
 
 REDACTOR = Redactor(b"0123456789abcdef")
 ROUNDS = range(5)
@@ -31,6 +43,32 @@ def test_password_is_named(around: str) -> None:
         secret = password(random.Random(seed))
 
         assert secret not in REDACTOR.redact(around.format(secret)).text
+
+
+@pytest.mark.parametrize("around", AROUND_MENTIONS)
+def test_password_is_mentioned(around: str) -> None:
+    """A password is found behind its name in the middle of a sentence, of a command, of code, in several languages."""
+    for seed in ROUNDS:
+        for secret in (password(random.Random(seed)), some(random.Random(seed), MIXED, 11)):
+            assert secret not in REDACTOR.redact(around.format(secret)).text
+
+
+@pytest.mark.parametrize("around", ["the api key is {} for now", "secret: {} (staging)", "use token={} and go on"])
+def test_key_is_mentioned(around: str) -> None:
+    """So is a random key."""
+    for seed in ROUNDS:
+        secret = key(random.Random(seed))
+
+        assert secret not in REDACTOR.redact(around.format(secret)).text
+
+
+def test_password_beside_a_token() -> None:
+    """A secret that shows itself does not hide another one in the same sentence."""
+    token, secret = TOKENS["github-pat"](random.Random(1)), password(random.Random(1))
+    done = REDACTOR.redact(f"token {token} and password={secret} for the staging box")
+
+    assert token not in done.text
+    assert secret not in done.text
 
 
 @pytest.mark.parametrize("sign", "!#$%&()*+,-./:;<=>?@[]^_{|}~é密")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from palaver.archiver.redaction import Redacted, Redactor, redactor
 
-from .planted import AROUND_KEYS, AROUND_PASSWORDS, AROUND_TOKENS, TOKENS, key, password
+from .planted import AROUND_KEYS, AROUND_MENTIONS, AROUND_PASSWORDS, AROUND_TOKENS, TOKENS, key, password
 
 REDACTOR = Redactor(b"0123456789abcdef")
 OTHER = Redactor(b"fedcba9876543210")
@@ -25,6 +25,7 @@ def planted(seed: int) -> str:
         [
             (AROUND_TOKENS, TOKENS[source.choice(list(TOKENS))](source)),
             (AROUND_PASSWORDS, password(source)),
+            (AROUND_MENTIONS, password(source)),
             (AROUND_KEYS, key(source)),
         ]
     )
@@ -225,3 +226,20 @@ def test_work_grows_with_length(name: str) -> None:
     text = HOSTILE[name] * (40_000 // len(HOSTILE[name]))
 
     assert work(text * 4) < 9 * max(work(text), 0.005)
+
+
+def test_a_secret_is_taken_out_wherever_it_stands() -> None:
+    """A value that its name gave away is taken out where the same text repeats it without one, as the same secret."""
+    done = REDACTOR.redact(f"I typed {PASSWORD} there. Use password={PASSWORD} here, and\n{PASSWORD} as well.")
+
+    assert PASSWORD not in done.text
+    assert len(done.findings) == 3
+    assert len(set(done.findings)) == 1
+
+
+def test_a_short_secret_is_taken_out_behind_its_name_only() -> None:
+    """What could be a part of any word stays where no name tells of it."""
+    done = REDACTOR.redact('password = "ab12cd" in lab12cde')
+
+    assert done.text.endswith("in lab12cde")
+    assert len(done.findings) == 1
