@@ -2,6 +2,7 @@
 
 from ...archiver.parse.parsing import PARSED, REPEATED
 from ...archiver.store import WATCHER, Store
+from ...core.amount import many
 from ...core.errors import IndexDamaged
 from ...core.home import Home
 from ...core.report import Status
@@ -60,6 +61,5 @@ def _index(store: Store, generations: Generations) -> tuple[str, int]:
         return "not built yet, searched from the archive", last
     if not current.manifest.is_of(store):
         return "of another archive, searched from this one until it is rebuilt", last
-    return f"{current.folder.name}, {current.manifest.entries} entries, {current.manifest.vectors} vectors", (
-        last - current.manifest.watermark
-    )
+    entries, vectors = many(current.manifest.entries, "entry", "entries"), many(current.manifest.vectors, "vector")
+    return f"{current.folder.name}, {entries}, {vectors}", last - current.manifest.watermark
