@@ -31,7 +31,6 @@
     │   ├── StoreMissing
     │   ├── StoreBusy
     │   ├── StoreCorrupt
-    │   ├── KeyLost             what was forgotten can be known by another key alone
     │   ├── ValueRefused        what was read holds something that the database cannot
     │   └── StoreFromFuture
     ├── IndexDamaged            a derived index failed its checks; it can be rebuilt
@@ -303,18 +302,6 @@ class StoreBusy(StoreError):
 
 class StoreCorrupt(StoreError):
     """SQLite's own integrity check failed. Nothing is moved or deleted on our side."""
-
-
-class KeyLost(StoreError):
-    """Something was forgotten, and the key by which it is known again is not the one that is there."""
-
-    def __init__(self, key: Path, register: Path) -> None:
-        self.path = key
-        super().__init__(
-            f"{key} is not the key by which is known what was forgotten: it would all come back",
-            hint=f"Restore {key} from a backup. Without one, delete {register}: what was forgotten comes back where an "
-            "agent's file or the archive still holds it, and can be forgotten again.",
-        )
 
 
 class ValueRefused(StoreError):

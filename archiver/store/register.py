@@ -55,6 +55,18 @@ NEVER: Final = Head(0, 0, b"")
 """What is told where nothing was ever written."""
 
 
+class KeyLost(StoreError):
+    """Something was forgotten, and the key by which it is known again is not the one that is there."""
+
+    def __init__(self, key: Path, register: Path) -> None:
+        self.path = key
+        super().__init__(
+            f"{key} is not the key by which is known what was forgotten: it would all come back",
+            hint=f"Restore {key} from a backup. Without one, delete {register}: what was forgotten comes back where an "
+            "agent's file or the archive still holds it, and can be forgotten again.",
+        )
+
+
 def sign(key: bytes) -> bytes:
     """What tells a key from another, and nothing of either."""
     return hashlib.blake2b(key=key, person=b"register", digest_size=8).hexdigest().encode()

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from ...core.conversation import Milliseconds
-from ...core.errors import KeyLost, StoreError
+from ...core.errors import StoreError
 from ...core.forgetting import UNTOLD, About
 from ...core.home import Home
 from .database import REGISTER, Database, Value
-from .register import NEVER, Entry, Head, Register, Registered, sign
+from .register import NEVER, Entry, Head, KeyLost, Register, Registered, sign
 from .stages import Stages
 
 _STAGE: Final = "forget"

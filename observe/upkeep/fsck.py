@@ -15,9 +15,10 @@ from ...archiver.parse.reading import Boundaries
 from ...archiver.privacy.exclusion import Exclusion
 from ...archiver.redaction import Redactor
 from ...archiver.store import ARCHIVER, Source, Store
+from ...archiver.store.register import KeyLost
 from ...core.amount import many
 from ...core.checkup import Checkup, Finding
-from ...core.errors import KeyLost, SourceUnreadable, StoreCorrupt, StoreMissing
+from ...core.errors import SourceUnreadable, StoreCorrupt, StoreMissing
 from ...core.home import Home
 from ...core.progress import Reporter, silent
 from ...core.report import Pass

@@ -15,8 +15,8 @@ from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import State, Store
 from palaver.archiver.store.database import REGISTER
-from palaver.archiver.store.register import NEVER, Entry, Head, Register, sign
-from palaver.core.errors import KeyLost, StoreError
+from palaver.archiver.store.register import NEVER, Entry, Head, KeyLost, Register, sign
+from palaver.core.errors import StoreError
 from palaver.core.forgetting import Wanted
 from palaver.core.home import Home
 from palaver.observe import pipeline
