@@ -287,8 +287,7 @@ class StoreMissing(StoreError):
     """There is no archive in this home yet, or its database is gone while the copies are there."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.lost = any((path / "archive").glob("[!.]*"))
+        self.path, self.lost = path, any((path / "archive").glob("[!.]*"))
         if self.lost:
             hint = "Run `palaver rebuild --from-archive`: it reads every copy again."
             super().__init__(f"the database in {path} is gone, but the archived copies are there", hint=hint)
