@@ -64,8 +64,8 @@ def test_where_data_lies_is_carried_along(home: Path, monkeypatch: pytest.Monkey
 
 
 def test_installing(unit: Path, calls: Path) -> None:
-    """Without a terminal nothing is asked: the unit is shown, written, and started; doing it twice is fine."""
-    shown = service()
+    """With `--yes` nothing is asked: the unit is shown, written, and started; doing it twice is fine."""
+    shown = service("--yes")
 
     assert shown.exit_code == 0
     assert unit.read_text() == service("--print").stdout
@@ -73,20 +73,30 @@ def test_installing(unit: Path, calls: Path) -> None:
     assert "Started" in shown.stdout
     wanted = ["--user daemon-reload", "--user enable palaver.service", "--user restart palaver.service"]
     assert calls.read_text().splitlines() == wanted
-    told = json.loads(service("--json").stdout)
+    told = json.loads(service("--yes", "--json").stdout)
     assert told == {"path": str(unit), "started": True}
+
+
+def test_without_a_terminal_it_only_shows(unit: Path, calls: Path) -> None:
+    """A script or an agent that looks changes nothing, and learns what would."""
+    shown, told = service(), json.loads(service("--json").stdout)
+
+    assert shown.exit_code == 0
+    assert "palaver setup service --yes" in shown.stdout
+    assert told == {"path": str(unit), "text": service("--print").stdout, "started": False}
+    assert (unit.exists(), calls.exists()) == (False, False)
 
 
 def test_what_cannot_be_started(unit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where systemd refuses, the unit stays written and the person learns what to type."""
     recorded(tmp_path, monkeypatch, 1)
-    shown = service()
+    shown = service("--yes")
 
     assert shown.exit_code == 1
     assert f"{unit} is written, but not started: systemctl --user daemon-reload ended with 1" in shown.stderr
     assert "systemctl --user enable palaver.service" in shown.stderr
     assert unit.exists()
-    told = service("--json")
+    told = service("--yes", "--json")
     assert told.exit_code == 1
     failed = json.loads(told.stdout)["error"]
     assert (failed["kind"], "written, but not started" in failed["message"]) == ("failed", True)
@@ -114,7 +124,7 @@ def test_at_a_terminal_it_asks_first(
 
 def test_removing(unit: Path, calls: Path) -> None:
     """`--remove` stops the service and takes its file away; where there is none it says so."""
-    service()
+    service("--yes")
     calls.unlink()
 
     removed, again = service("--remove"), service("--remove")

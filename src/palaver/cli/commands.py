@@ -123,5 +123,5 @@ def main() -> None:
     tools of `palaver mcp` that compare memories.
 
     With --json a command prints JSON, when it fails, too: {"error": {"kind", "message", "hint"}}. It ends with 0 when
-    all went well, with 1 when something did not, and with 2 when it was typed wrongly.
+    all went well, with 1 when something did not, and with 2 when its words or options cannot be understood.
     """

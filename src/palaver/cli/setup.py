@@ -53,8 +53,8 @@ def setup() -> None:
 def service(*, only_print: bool, remove: bool, yes: bool, as_json: bool) -> None:
     """Run `palaver watch` in the background from now on, as a service of this user.
 
-    Shows the systemd unit or the launchd agent first, and asks at a terminal before it is written and started. Your
-    archive stays where it is when the service is removed.
+    Shows the systemd unit or the launchd agent, and asks at a terminal before it is written and started; elsewhere it
+    takes --yes. Your archive stays where it is when the service is removed.
     """
     if remove and only_print:
         raise click.UsageError("--print and --remove exclude each other.")
@@ -68,11 +68,17 @@ def service(*, only_print: bool, remove: bool, yes: bool, as_json: bool) -> None
     else:
         if not as_json:
             click.echo(f"{known.path}:\n\n{known.text}")
-        asks = not yes and not as_json and sys.stdin.isatty()
-        if asks and not click.confirm("Write this file and start the service?", default=True):
-            click.echo("Nothing was written or started.")
-        else:
+        if yes or _agreed():
             _install(known, as_json=as_json)
+        elif as_json:
+            print_json({"path": str(known.path), "text": known.text, "started": False})
+        else:
+            click.echo("Nothing was written or started. `palaver setup service --yes` does it without asking.")
+
+
+def _agreed() -> bool:
+    """Whether somebody at a terminal says yes: whoever only looks, from a script or an agent, changes nothing."""
+    return sys.stdin.isatty() and click.confirm("Write this file and start the service?", default=True, err=True)
 
 
 def _install(known: _Service, *, as_json: bool) -> None:
@@ -82,8 +88,8 @@ def _install(known: _Service, *, as_json: bool) -> None:
     beside.replace(known.path)
     problem = _run(known.start)
     if problem:
-        commands = "\n".join(map(shlex.join, known.start))
-        raise PalaverError(f"{known.path} is written, but not started: {problem}", hint=f"Start it with:\n{commands}")
+        commands = " && ".join(map(shlex.join, known.start))
+        raise PalaverError(f"{known.path} is written, but not started: {problem}", hint=f"Start it with: {commands}")
     if as_json:
         print_json({"path": str(known.path), "started": True})
     else:
