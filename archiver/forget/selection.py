@@ -72,11 +72,9 @@ class Selector:
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
         self._oblivion = Oblivion(store, Home(raw.root.parent).key())
-        self.sources = {
-            source.id: source
-            for source in store.sources.all()
-            if source.id is not None and source.coverage.keys() != {FORGOTTEN}
-        }
+        every = {source.id: source for source in store.sources.all() if source.id is not None}
+        self._forgotten = {number: each for number, each in every.items() if each.coverage.keys() == {FORGOTTEN}}
+        self.sources = {number: each for number, each in every.items() if number not in self._forgotten}
         told = {source.session for source in self.sources.values()}
         self.sessions = {number: each for number, each in store.sessions.all().items() if number in told}
         self.outlines = store.exchanges.outlines()
@@ -102,6 +100,8 @@ class Selector:
             for source, spans in named.spans.items():
                 result.lines[source] = {line for span in spans for line in span}
         self.complete(result)
+        if wanted.erase:
+            self._uncover(result)
         if wanted.only_learned:
             return Selected(exchanges=result.exchanges, sessions=result.sessions, memories=named.memories)
         result.widened = list(self._widened(named, result))
@@ -128,6 +128,12 @@ class Selector:
             selected.lines.setdefault(each.source, set()).update(range(each.start_line, each.end_line + 1))
         for number in selected.sources:
             selected.lines.pop(number, None)
+
+    def _uncover(self, selected: Selected) -> None:
+        """With a session that is erased as a whole go its copies of which everything was forgotten before."""
+        uncovered = {number: each for number, each in self._forgotten.items() if each.session in selected.sessions}
+        self.sources |= uncovered
+        selected.sources |= uncovered.keys()
 
     def _widened(self, named: _Named, selected: Selected) -> Iterator[Widened]:
         for target, part in named.parts.items():

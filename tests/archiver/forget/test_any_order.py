@@ -44,6 +44,12 @@ class World:
         self.said: set[str] = set()
         self.erased: set[str] = set()
         self.forgotten: dict[int, set[str]] = {}
+        self.kept_elsewhere: set[str] = set()
+        """What was forgotten where it was said first, and then erased with a fork that says it again. Whether the other
+        copy keeps it, to be undone, depends on how the fork repeats it: nothing is held of these words.
+        """
+        self._wrote: dict[str, set[str]] = {}
+        """All words that a session's file ever held."""
         self._words = self._at = self._sessions = 0
 
     def step(self, name: str) -> None:
@@ -59,14 +65,17 @@ class World:
 
     def check(self) -> None:
         history = self.history
-        gone = self.erased.union(*self.forgotten.values())
-        assert sorted(each.exchange.prompt for each in history.stored()) == sorted(f"{w}?" for w in self.said - gone)
+        known, erased = self.said - self.kept_elsewhere, self.erased - self.kept_elsewhere
+        gone = erased.union(*self.forgotten.values())
+        stored = {each.exchange.prompt for each in history.stored()}
+        assert len(stored) == len(history.stored())
+        assert stored - {f"{word}?" for word in self.kept_elsewhere} == {f"{word}?" for word in known - gone}
         held = b""
         for name in names(history.home.archive):
             with history.raw.open(name) as file:
                 held += file.read()
-        assert [word for word in sorted(self.erased) if f"{word}?".encode() in held] == []
-        assert [word for word in sorted(self.said - self.erased) if f"{word}?".encode() not in held] == []
+        assert [word for word in sorted(erased) if f"{word}?".encode() in held] == []
+        assert [word for word in sorted(known - erased) if f"{word}?".encode() not in held] == []
         assert history.store.sources.unaccounted() == []
 
     def _session(self) -> None:
@@ -111,13 +120,18 @@ class World:
         # With a whole session goes what was forgotten of it before.
         for number in plan.selected.sources:
             copy = self.history.copy(self.history.store.sources.load(number))
-            gone |= {word for each in self.forgotten.values() for word in each if f"{word}?".encode() in copy}
+            before = {word for each in self.forgotten.values() for word in each if f"{word}?".encode() in copy}
+            gone |= before
+            self.kept_elsewhere |= {word for word in before if erase and self._files_with(word) > 1}
         note(f"{target}: {gone}")
         number = forgetting.forget(plan, erase=erase, also=lambda _: None)
         if erase:
             self.erased |= gone
         else:
             self.forgotten[number] = gone
+
+    def _files_with(self, word: str) -> int:
+        return sum(word in words for words in self._wrote.values())
 
     def _erase(self) -> None:
         self._forget(erase=True)
@@ -163,6 +177,7 @@ class World:
 
     def _write(self, session: str, words: list[str]) -> None:
         self.files[session] = words
+        self._wrote.setdefault(session, set()).update(word.partition(":")[0] for word in words)
         self.history.write(self._lines(session), session, at=self._now())
 
     def _lines(self, session: str) -> bytes:

@@ -105,6 +105,18 @@ def test_a_forgotten_exchange_is_gone_and_its_neighbours_stay(history: History, 
     assert (b"two" in said(history)) is not erase
 
 
+def test_what_was_forgotten_before_is_erased_with_its_session(history: History) -> None:
+    """Even where a copy of it, made before its file was rewritten, held nothing else."""
+    history.write(talk("one"), at=1)
+    history.ingest()
+    forget(history, ORIGINAL)
+    history.write([*talk("two"), *talk("one")], at=2)
+    history.ingest()
+    forget(history, ORIGINAL, erase=True)
+
+    assert b"one?" not in said(history)
+
+
 @pytest.mark.parametrize("erase", [False, True])
 def test_new_lines_after_forgotten_ones_are_archived(history: History, erase: bool) -> None:
     """A session that goes on is taken up from there, whether its last exchange or all of it was forgotten."""
