@@ -71,7 +71,8 @@ class Contexts:
 
         What holds everywhere joins a project's memories where it is a golden rule, pinned, a decision, an important
         preference, or near to the query. What is pinned is told whatever its type. With a query facts and known issues
-        that answer it join too. What is little trusted, and what belongs to a session, stays out. Empty where nothing is relevant. Raises `InvalidInput`.
+        that answer it join too. What is little trusted, and what belongs to a session, stays out. Empty where nothing
+        is relevant. Raises `InvalidInput`.
         """
         if budget < 1:
             raise InvalidInput(f"Invalid token budget: {budget}", hint="Give 1 or more tokens.")
