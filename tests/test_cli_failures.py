@@ -159,4 +159,4 @@ def test_the_help_describes_the_shape_of_errors() -> None:
     shown = " ".join(palaver("--help").stdout.split())
 
     assert '{"error": {"kind", "message", "hint"}}' in shown
-    assert "0 when all went well, with 1 when something did not, and with 2 when it was typed wrongly" in shown
+    assert "0 when all went well, with 1 when something did not, and with 2 when its words or options cannot be understood" in shown

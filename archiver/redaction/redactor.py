@@ -13,11 +13,11 @@ KEY_BYTES = 16
 _NAMES = 10_000
 """Names that are remembered with what is left of them."""
 
-_TELLING = 8
+_TELLING, _LONGEST = 8, 512
 """Characters of a secret that is taken out wherever it stands, name or not."""
 _REPEATED = 32
 """At most so many different ones for each text."""
-_MIXED = re.compile(rb"[A-Za-z].*[0-9]|[0-9].*[A-Za-z]", re.DOTALL)
+_LETTER, _DIGIT = re.compile(rb"[A-Za-z]"), re.compile(rb"[0-9]")
 
 _PLACEHOLDER = re.compile(rb"\[secret:([a-z0-9-]{1,64}):([0-9a-f]{6})\]")
 
@@ -126,7 +126,7 @@ def _everywhere(data: bytes, found: list[Found]) -> list[Found]:
     """The finds, and the same values where no name tells of them: `password=…` first, the bare value later."""
     told = {data[start:end]: kind for start, end, kind in found}
     # A short one could be a part of anything, and each one is another walk through the text.
-    values = [value for value in told if len(value) >= _TELLING and _MIXED.search(value)][:_REPEATED]
+    values = [value for value in told if _TELLING <= len(value) <= _LONGEST and _is_mixed(value)][:_REPEATED]
     if not values:
         return found
     taken = sorted((start, end) for start, end, _ in found)
@@ -136,3 +136,7 @@ def _everywhere(data: bytes, found: list[Found]) -> list[Found]:
         if at == 0 or taken[at - 1][1] <= match.start():
             found.append((*match.span(), told[match[0]]))
     return sorted(found)
+
+
+def _is_mixed(value: bytes) -> bool:
+    return bool(_LETTER.search(value) and _DIGIT.search(value))
