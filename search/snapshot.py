@@ -151,8 +151,12 @@ class Snapshot:
         """Those of these items that satisfy the filters."""
         if (flags := self._flagged.get(filters)) is not None:
             return {key for key in among if key < len(flags) and flags[key]}
-        published = self._text.allowed(filters, among) - self._hidden if self._text is not None else set[int]()
-        return published | self._read_tail().allowed(filters, among)
+        return self._allowed_published(filters, among) - self._hidden | self._read_tail().allowed(filters, among)
+
+    def _allowed_published(self, filters: Filters, among: Sequence[int]) -> set[int]:
+        if (flags := self._flagged_published.get(filters)) is not None:
+            return {key for key in among if key < len(flags) and flags[key]}
+        return self._text.allowed(filters, among) if self._text is not None else set()
 
     @property
     def model(self) -> str:
