@@ -150,12 +150,12 @@ class Snapshot:
     def allowed(self, filters: Filters, among: Sequence[int]) -> AbstractSet[int]:
         """Those of these items that satisfy the filters."""
         if (flags := self._flagged.get(filters)) is not None:
-            return {key for key in among if key < len(flags) and flags[key]}
+            return _flagged(flags, among)
         return self._allowed_published(filters, among) - self._hidden | self._read_tail().allowed(filters, among)
 
     def _allowed_published(self, filters: Filters, among: Sequence[int]) -> set[int]:
         if (flags := self._flagged_published.get(filters)) is not None:
-            return {key for key in among if key < len(flags) and flags[key]}
+            return _flagged(flags, among)
         return self._text.allowed(filters, among) if self._text is not None else set()
 
     @property
@@ -248,3 +248,7 @@ class Snapshot:
         self._vectors = self._vectors.changed(gone, added)
         self._flagged.clear()
         self._seq = last
+
+
+def _flagged(flags: Flags, keys: Sequence[int]) -> set[int]:
+    return {key for key in keys if key < len(flags) and flags[key]}

@@ -9,9 +9,10 @@ import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from ...core.errors import CopyDamaged, PathOutsideArchive, SourceUnreadable
 from ..privacy.masker import Masker, is_masked_from
@@ -23,6 +24,7 @@ from .seekable import Seekable
 
 _PROBE = 4096
 _PIECE = 1 << 16
+Made = TypeVar("Made")
 _NO_COPY = {errno.ENOENT, errno.ENAMETOOLONG, errno.ENOTDIR}
 _log = logging.getLogger(__name__)
 
@@ -52,6 +54,21 @@ class Copied:
     stat: Stat
     head: bytes
     tail: bytes
+
+    def source(self, agent: str, path: Path, archived: str) -> Source:
+        """A source that is of this agent, was found here, and has this copy."""
+        stat = self.stat
+        return Source(
+            agent=agent,
+            path=path,
+            archived=archived,
+            device=stat.device,
+            inode=stat.inode,
+            mtime=stat.mtime,
+            size=stat.size,
+            head=self.head,
+            tail=self.tail,
+        )
 
 
 class RawArchive:
@@ -131,21 +148,25 @@ class RawArchive:
         with tempfile.TemporaryDirectory(dir=unfinished) as folder:
             yield RawArchive(Path(folder))
 
-    def _made(self, path: Path, archived: str, make: Callable[[BinaryIO, Copy], Copied]) -> Copied:
+    def replaced(self, archived: str, make: Callable[[Copy], Made]) -> Made:
+        """What comes of bringing a copy up to date. One that is damaged is made anew first, and is kept beside then."""
         copy = Copy(self.root, archived)
+        copy.plain.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            return make(copy)
+        except CopyDamaged as damage:
+            _log.warning("%s; it is kept beside, and made anew", damage)
+            with self.beside() as archive:
+                beside = Copy(archive.root, archived)
+                beside.plain.parent.mkdir(parents=True)
+                made = make(beside)
+                copy.give_way(beside.plain)
+            return made
+
+    def _made(self, path: Path, archived: str, make: Callable[[BinaryIO, Copy], Copied]) -> Copied:
         try:
             with path.open("rb") as source:
-                copy.plain.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                try:
-                    return make(source, copy)
-                except CopyDamaged as damage:
-                    _log.warning("%s; it is kept beside, and the agent's file copied again", damage)
-                    with self.beside() as archive:
-                        beside = Copy(archive.root, archived)
-                        beside.plain.parent.mkdir(parents=True)
-                        copied = make(source, beside)
-                        copy.give_way(beside.plain)
-                    return copied
+                return self.replaced(archived, partial(make, source))
         except OSError as error:
             raise unreadable(path, error) from None
 

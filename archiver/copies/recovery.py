@@ -64,19 +64,7 @@ class Recovery:
         return known
 
     def _source(self, archived: str, known: Format) -> Source:
-        copied = self._raw.known(archived)
-        stat = copied.stat
-        return Source(
-            agent=known.agent,
-            path=self._raw.root / archived,
-            archived=archived,
-            device=stat.device,
-            inode=stat.inode,
-            mtime=stat.mtime,
-            size=stat.size,
-            head=copied.head,
-            tail=copied.tail,
-        )
+        return self._raw.known(archived).source(known.agent, self._raw.root / archived, archived)
 
     def _session(self, source: Source, known: Format, head: bytes) -> Session:
         told = Discretion(self._boundaries.redactor).session(known.identify(source.path, head))

@@ -356,7 +356,8 @@ class Ingest:
 
 
 def _portions(copying: Sequence[_Copying]) -> Iterator[list[_Copying]]:
-    portion, size = list[_Copying](), 0
+    portion: list[_Copying] = []
+    size = 0
     for job, copy in copying:
         if portion and size + job.size > _PORTION:
             yield portion
@@ -379,20 +380,9 @@ def _is_gone(path: Path) -> bool:
 
 def _source(job: _Job, copied: Copied) -> Source:
     """The source as it is after copying."""
-    before, stat = job.continued, copied.stat
-    masked = VERSION if job.masker is not None else ""
-    source = Source(
-        agent=job.format.agent,
-        path=job.path,
-        archived=job.archived,
-        device=stat.device,
-        inode=stat.inode,
-        mtime=stat.mtime,
-        size=stat.size,
-        head=copied.head,
-        tail=copied.tail,
-        masked=masked,
-    )
+    before, masked = job.continued, VERSION if job.masker is not None else ""
+    source = copied.source(job.format.agent, job.path, job.archived)
+    source.masked = masked
     if before is not None:
         source.id, source.session = before.id, before.session
         source.masked = masked if job.renewed else before.masked

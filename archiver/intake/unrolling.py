@@ -12,12 +12,13 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from ...core.clock import now
 from ...core.conversation import Session
-from ...core.errors import CopyDamaged, SourceUnreadable
+from ...core.errors import SourceUnreadable
 from ..copies.blanking import remove
 from ..copies.forms import Copy, sync_folder
 from ..copies.masking import Masking
@@ -132,15 +133,7 @@ def unroll(conversation: Conversation, known: Format, copy: Copy) -> tuple[int, 
 
     Raises `SourceUnreadable`, or `OSError` where there is no room.
     """
-    try:
-        return _unroll(conversation, known, copy)
-    except CopyDamaged as damage:
-        _log.warning("%s; it is kept beside, and the conversation archived again", damage)
-        with RawArchive(copy.root).beside() as archive:
-            beside = Copy(archive.root, copy.archived)
-            made = _unroll(conversation, known, beside)
-            copy.give_way(beside.plain)
-        return made
+    return RawArchive(copy.root).replaced(copy.archived, partial(_unroll, conversation, known))
 
 
 def _unroll(conversation: Conversation, known: Format, copy: Copy) -> tuple[int, bool]:
