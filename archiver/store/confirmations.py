@@ -7,7 +7,7 @@ from typing import cast
 
 from ...core.conversation import Milliseconds
 from ...core.observation import Evidence
-from .database import Database
+from .database import AMONG, Database, listed
 from .observations import COLUMNS, FROM, StoredObservation, stored_of
 
 CANDIDATES = 100
@@ -48,8 +48,7 @@ class Confirmations:
         the exchange a changed one.
         """
         self._db.run(
-            "DELETE FROM confirmation WHERE exchange = ? AND observation NOT IN (SELECT value FROM json_each(?))",
-            (exchange, json.dumps(list(confirmed))),
+            f"DELETE FROM confirmation WHERE exchange = ? AND observation NOT {AMONG}", (exchange, listed(confirmed))
         )
         self._db.run_many(
             """INSERT INTO confirmation (observation, exchange, evidence) VALUES (?, ?, ?)
@@ -61,8 +60,8 @@ class Confirmations:
         """The observations that these exchanges confirm, by exchange; those that confirm none are left out."""
         rows = self._db.rows(
             f"""SELECT {COLUMNS}, c.exchange {FROM} JOIN confirmation c ON c.observation = o.item
-                WHERE c.exchange IN (SELECT value FROM json_each(?)) ORDER BY i.key""",
-            (json.dumps(list(exchanges)),),
+                WHERE c.exchange {AMONG} ORDER BY i.key""",
+            (listed(exchanges),),
         )
         found: dict[int, list[StoredObservation]] = {}
         for *row, exchange in rows:
@@ -72,10 +71,10 @@ class Confirmations:
     def of_observations(self, keys: Sequence[int]) -> dict[int, list[Confirmation]]:
         """Where these observations were said again, by observation; those that were not are left out."""
         rows = self._db.rows(
-            """SELECT c.observation, c.exchange, i.at, r.archived, c.evidence FROM confirmation c
+            f"""SELECT c.observation, c.exchange, i.at, r.archived, c.evidence FROM confirmation c
                JOIN item i ON i.key = c.exchange JOIN exchange e ON e.item = c.exchange JOIN source r ON r.id = e.source
-               WHERE c.observation IN (SELECT value FROM json_each(?)) ORDER BY c.observation, c.exchange""",
-            (json.dumps(list(keys)),),
+               WHERE c.observation {AMONG} ORDER BY c.observation, c.exchange""",
+            (listed(keys),),
         )
         found: dict[int, list[Confirmation]] = {}
         for key, exchange, at, archived, proofs in rows:

@@ -1,9 +1,10 @@
 """The connection: pragmas, transactions, and SQLite's errors put into ours."""
 
-from collections.abc import Generator
+import json
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self, cast
+from typing import Final, Self, cast
 
 import apsw
 
@@ -13,6 +14,8 @@ from .migrations import MIGRATIONS
 Value = str | bytes | int | float | None
 Row = tuple[Value, ...]
 
+AMONG: Final = "IN (SELECT value FROM json_each(?))"
+"""How a statement asks for however many keys: `listed` makes one value of them."""
 REGISTER = ".forgotten"
 """What the register of what was forgotten is called; files whose names go on are of a write that was broken off."""
 _BUSY_MS = 30_000
@@ -150,6 +153,11 @@ class Database:
     def close(self) -> None:
         """Close the connection; calling it twice is fine."""
         self._connection.close()
+
+
+def listed(keys: Iterable[int] | Iterable[str]) -> str:
+    """The keys as the one value that `AMONG` takes."""
+    return json.dumps(list(keys))
 
 
 def sqlite_version() -> str:

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-import orjson
-
 from ...core.conversation import Milliseconds
 from ...core.document import Chunk, ChunkKind, DocumentFilter, FailedFile, HeldChunk, HeldFile
 from .changes import Changes, Entity
-from .database import Database, Row, Value
+from .database import AMONG, Database, Row, Value, listed
 
 _CHUNK = "text, kind, start_line, end_line, page, header_path, unit, name, signature"
 
@@ -75,8 +73,7 @@ class Documents:
 
     def load(self, keys: Sequence[int]) -> dict[int, HeldChunk]:
         """The chunks with these keys; unknown keys are left out."""
-        marks = orjson.dumps(list(keys)).decode()
-        held = self._select("c.item IN (SELECT value FROM json_each(?))", (marks,))
+        held = self._select(f"c.item {AMONG}", (listed(keys),))
         return {one.key: one for one in held}
 
     def select(self, wanted: DocumentFilter, limit: int = -1, offset: int = 0) -> list[HeldChunk]:
@@ -124,11 +121,9 @@ class Documents:
     def delete_chunks(self, keys: Sequence[int]) -> list[int]:
         """Delete those of these that are chunks; their keys. Their files are read anew when they are indexed again."""
         found = sorted(self.load(keys))
-        marks = orjson.dumps(found).decode()
         self._db.run(
-            """UPDATE document SET digest = x'' WHERE id IN
-               (SELECT document FROM chunk WHERE item IN (SELECT value FROM json_each(?)))""",
-            (marks,),
+            f"UPDATE document SET digest = x'' WHERE id IN (SELECT document FROM chunk WHERE item {AMONG})",
+            (listed(found),),
         )
         self._delete(found)
         self._db.run("DELETE FROM document WHERE digest = x'' AND id NOT IN (SELECT document FROM chunk)")
@@ -207,7 +202,7 @@ class Documents:
 
     def _delete(self, keys: Iterable[int]) -> None:
         gone = list(keys)
-        self._db.run("DELETE FROM item WHERE key IN (SELECT value FROM json_each(?))", (orjson.dumps(gone).decode(),))
+        self._db.run(f"DELETE FROM item WHERE key {AMONG}", (listed(gone),))
         self._changes.log(Entity.ITEM, gone)
 
     def _select(self, where: str, values: tuple[Value, ...], limit: int = -1, offset: int = 0) -> list[HeldChunk]:

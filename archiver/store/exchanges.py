@@ -1,6 +1,5 @@
 """Exchanges: what was said, parsed once and kept, so that rules and indexes never need the raw lines again."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
@@ -9,7 +8,7 @@ import orjson
 
 from ...core.conversation import Exchange, Kind, Span, Speaker, Turn
 from .changes import Changes, Entity
-from .database import Database, Row
+from .database import AMONG, Database, Row, listed
 from .edits import Edits
 from .observations import MODEL_PREFIX
 from .summaries import Summaries
@@ -93,17 +92,15 @@ class Exchanges:
 
     def load(self, keys: Sequence[int]) -> dict[int, StoredExchange]:
         """The exchanges with these keys; unknown keys are left out."""
-        marks = ",".join("?" * len(keys))
-        rows = self._db.rows(f"SELECT {_COLUMNS} {_FROM} WHERE i.key IN ({marks})", tuple(keys))
+        rows = self._db.rows(f"SELECT {_COLUMNS} {_FROM} WHERE i.key {AMONG}", (listed(keys),))
         return {stored.key: stored for stored in map(_stored, rows)}
 
     def heads(self, keys: Sequence[int]) -> dict[int, Head]:
         """Where the exchanges with these keys stand; unknown keys are left out."""
-        marks = ",".join("?" * len(keys))
         rows = self._db.rows(
             f"""SELECT e.item, e.start_line, e.end_line, s.project, s.native_id, r.archived {_FROM}
-                JOIN session s ON s.id = i.session JOIN source r ON r.id = e.source WHERE e.item IN ({marks})""",
-            tuple(keys),
+                JOIN session s ON s.id = i.session JOIN source r ON r.id = e.source WHERE e.item {AMONG}""",
+            (listed(keys),),
         )
         return {cast(int, key): Head(*cast("tuple[int, int, str, str, str]", tuple(row))) for key, *row in rows}
 
@@ -186,19 +183,16 @@ class Exchanges:
         return self._db.number("SELECT count(*) FROM exchange")
 
     def _sessions_of(self, keys: Sequence[int]) -> list[int]:
-        rows = self._db.rows(
-            "SELECT DISTINCT session FROM item WHERE key IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(keys)),),
-        )
+        rows = self._db.rows(f"SELECT DISTINCT session FROM item WHERE key {AMONG}", (listed(keys),))
         return [cast(int, row[0]) for row in rows]
 
     def _after(self, keys: Sequence[int]) -> list[int]:
         """The exchanges that can be found by what these say."""
         rows = self._db.rows(
-            """SELECT DISTINCT later.item FROM exchange this JOIN exchange later ON later.source = this.source
+            f"""SELECT DISTINCT later.item FROM exchange this JOIN exchange later ON later.source = this.source
                    AND later.ordinal BETWEEN this.ordinal + 1 AND this.ordinal + ?
-               WHERE this.item IN (SELECT value FROM json_each(?))""",
-            (CONTEXT, json.dumps(list(keys))),
+               WHERE this.item {AMONG}""",
+            (CONTEXT, listed(keys)),
         )
         return [cast(int, row[0]) for row in rows]
 

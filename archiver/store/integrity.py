@@ -1,11 +1,10 @@
 """Integrity: what the rows say, held against each other, and the repairs that need nothing but rows."""
 
-import json
 from collections.abc import Collection, Iterable
 from typing import Final, cast
 
 from .changes import Changes, Entity
-from .database import Database
+from .database import AMONG, Database, listed
 from .observations import MODEL_PREFIX
 
 _TOLD: Final = 20
@@ -82,9 +81,9 @@ class Integrity:
         """Which parts have vectors, of those of these items that this model has embedded."""
         found: dict[int, set[int]] = {}
         for key, part in self._db.rows(
-            """SELECT i.key, v.part FROM item i LEFT JOIN vector v ON v.item = i.key AND v.model = i.embedded
-               WHERE i.embedded = ? AND i.key IN (SELECT value FROM json_each(?))""",
-            (model, json.dumps(list(keys))),
+            f"""SELECT i.key, v.part FROM item i LEFT JOIN vector v ON v.item = i.key AND v.model = i.embedded
+               WHERE i.embedded = ? AND i.key {AMONG}""",
+            (model, listed(keys)),
         ):
             found.setdefault(cast(int, key), set()).update([] if part is None else [cast(int, part)])
         return found

@@ -1,11 +1,10 @@
 """Items: everything that can be found, of whatever kind, under one numbering."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from .database import Database
+from .database import AMONG, Database, listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,37 +29,21 @@ class Items:
 
     def load(self, keys: Sequence[int]) -> dict[int, StoredItem]:
         """The items with these keys; unknown keys are left out."""
-        found: dict[int, StoredItem] = {}
-        for start in range(0, len(keys), 500):
-            part = tuple(keys[start : start + 500])
-            marks = ",".join("?" * len(part))
-            rows = self._db.rows(
-                f"""SELECT i.key, i.kind, coalesce(i.session, 0), i.at, coalesce(o.exchange, i.key)
-                    FROM item i LEFT JOIN observation o ON o.item = i.key WHERE i.key IN ({marks})""",
-                part,
-            )
-            for key, kind, session, at, exchange in rows:
-                found[cast(int, key)] = StoredItem(
-                    cast(int, key), str(kind), cast(int, session), cast("int | None", at), cast(int, exchange)
-                )
-        return found
+        rows = self._db.rows(
+            f"""SELECT i.key, i.kind, coalesce(i.session, 0), i.at, coalesce(o.exchange, i.key)
+                FROM item i LEFT JOIN observation o ON o.item = i.key WHERE i.key {AMONG}""",
+            (listed(keys),),
+        )
+        return {cast(int, row[0]): StoredItem(*cast("tuple[int, str, int, int | None, int]", row)) for row in rows}
 
     def kinds(self, keys: Sequence[int]) -> dict[int, str]:
         """The kind of each of these items; unknown keys are left out."""
-        found: dict[int, str] = {}
-        for start in range(0, len(keys), 500):
-            part = tuple(keys[start : start + 500])
-            marks = ",".join("?" * len(part))
-            rows = self._db.rows(f"SELECT key, kind FROM item WHERE key IN ({marks})", part)
-            found |= {cast(int, key): str(kind) for key, kind in rows}
-        return found
+        rows = self._db.rows(f"SELECT key, kind FROM item WHERE key {AMONG}", (listed(keys),))
+        return {cast(int, key): str(kind) for key, kind in rows}
 
     def of_sessions(self, numbers: Sequence[int]) -> list[int]:
         """The keys of everything in these sessions, ascending."""
-        rows = self._db.rows(
-            "SELECT key FROM item WHERE session IN (SELECT value FROM json_each(?)) ORDER BY key",
-            (json.dumps(list(numbers)),),
-        )
+        rows = self._db.rows(f"SELECT key FROM item WHERE session {AMONG} ORDER BY key", (listed(numbers),))
         return [cast(int, row[0]) for row in rows]
 
     def all_keys(self) -> list[int]:

@@ -1,12 +1,11 @@
 """Jobs: which exchanges a language model shall look at, how far each is, and the batches they were sent in."""
 
-import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from ...core.conversation import Milliseconds
-from .database import Database, Row
+from .database import AMONG, Database, Row, listed
 from .observations import MODEL_PREFIX
 
 
@@ -86,8 +85,8 @@ class Jobs:
 
         A job whose lease ran out is due too: whoever held it is gone.
         """
-        chosen = "" if sessions is None else "AND i.session IN (SELECT value FROM json_each(?))"
-        values = () if sessions is None else (json.dumps(sorted(sessions)),)
+        chosen = "" if sessions is None else f"AND i.session {AMONG}"
+        values = () if sessions is None else (listed(sessions),)
         rows = self._db.rows(
             f"""UPDATE job SET state = 'leased', attempts = attempts + 1, due = ? WHERE exchange IN (
                     SELECT j.exchange FROM job j JOIN item i ON i.key = j.exchange

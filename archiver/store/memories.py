@@ -12,7 +12,7 @@ from ...core.memory_filter import MemoryFilter, MemoryOrder
 from ...core.memory_types import GOLDEN_RULE, Family, family_of
 from ...core.origin import Origin
 from .changes import Changes, Entity
-from .database import Database, Row, Value
+from .database import AMONG, Database, Row, Value, listed
 
 _SAID = (
     "content, type, title, namespace, project, level, importance, tags, metadata, source, origin, session_id, path, "
@@ -73,10 +73,7 @@ class Memories:
 
     def load(self, keys: Sequence[int]) -> dict[int, HeldMemory]:
         """The memories with these keys, whatever their state; unknown keys are left out."""
-        rows = self._db.rows(
-            f"SELECT {_COLUMNS} FROM memory WHERE item IN (SELECT value FROM json_each(?))",
-            (orjson.dumps(list(keys)).decode(),),
-        )
+        rows = self._db.rows(f"SELECT {_COLUMNS} FROM memory WHERE item {AMONG}", (listed(keys),))
         return {held.key: held for held in map(_held, rows)}
 
     def all(self) -> list[HeldMemory]:
@@ -101,8 +98,7 @@ class Memories:
     def previews(self, keys: Sequence[int], length: int) -> dict[int, tuple[str, str]]:
         """Type and the first characters of each memory's content."""
         rows = self._db.rows(
-            "SELECT item, type, substr(content, 1, ?) FROM memory WHERE item IN (SELECT value FROM json_each(?))",
-            (length, orjson.dumps(list(keys)).decode()),
+            f"SELECT item, type, substr(content, 1, ?) FROM memory WHERE item {AMONG}", (length, listed(keys))
         )
         return {cast(int, key): (str(name), str(text)) for key, name, text in rows}
 

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from typing import cast
 
-import orjson
-
 from ...core.memory import Edge, Relation
-from .database import Database, Row
+from .database import AMONG, Database, Row, listed
 
 _COLUMNS = "source, target, relation, weight, reason, inferred, id"
 
@@ -75,10 +73,7 @@ class MemoryEdges:
         return self._db.number(f"SELECT count(*) FROM memory {_ORPHANED}", (namespace, namespace))
 
     def _at(self, end: str, memories: Sequence[int]) -> list[Edge]:
-        rows = self._db.rows(
-            f"SELECT {_COLUMNS} FROM memory_edge WHERE {end} IN (SELECT value FROM json_each(?)) ORDER BY id",
-            (orjson.dumps(list(memories)).decode(),),
-        )
+        rows = self._db.rows(f"SELECT {_COLUMNS} FROM memory_edge WHERE {end} {AMONG} ORDER BY id", (listed(memories),))
         return [_edge(row) for row in rows]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from ...core.memory import EventKind, MemoryEvent
-from .database import Database, Row
+from .database import AMONG, Database, Row, listed
 
 _COLUMNS = "memory, kind, at, context, session_id, before, id"
 
@@ -59,11 +59,10 @@ class MemoryEvents:
 
     def last_validated(self, memories: Iterable[int]) -> dict[int, int]:
         """When each of these memories was last applied or had an outcome; those never validated are left out."""
-        keys = tuple(memories)
         rows = self._db.rows(
-            f"""SELECT memory, max(at) FROM memory_event WHERE memory IN ({",".join("?" * len(keys))})
+            f"""SELECT memory, max(at) FROM memory_event WHERE memory {AMONG}
                 AND kind IN ('applied', 'succeeded', 'failed') GROUP BY memory""",
-            keys,
+            (listed(memories),),
         )
         return {cast(int, memory): cast(int, at) for memory, at in rows}
 

@@ -9,7 +9,7 @@ import orjson
 
 from ...core.observation import Evidence, Observation, ObservationType
 from .changes import Changes, Entity
-from .database import Database, Row, Value
+from .database import AMONG, Database, Row, Value, listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,7 @@ class Observations:
 
     def of_exchanges(self, exchanges: Sequence[int]) -> dict[int, list[StoredObservation]]:
         """The observations of several exchanges, by exchange; those without any are left out."""
-        marks = ",".join("?" * len(exchanges))
-        rows = self._db.rows(f"SELECT {COLUMNS} {FROM} WHERE o.exchange IN ({marks}) ORDER BY i.key", tuple(exchanges))
+        rows = self._db.rows(f"SELECT {COLUMNS} {FROM} WHERE o.exchange {AMONG} ORDER BY i.key", (listed(exchanges),))
         found: dict[int, list[StoredObservation]] = {}
         for stored in map(stored_of, rows):
             found.setdefault(stored.exchange, []).append(stored)
@@ -93,16 +92,15 @@ class Observations:
 
     def load(self, keys: Sequence[int]) -> dict[int, StoredObservation]:
         """The observations with these keys; unknown keys are left out."""
-        marks = ",".join("?" * len(keys))
-        rows = self._db.rows(f"SELECT {COLUMNS} {FROM} WHERE i.key IN ({marks})", tuple(keys))
+        rows = self._db.rows(f"SELECT {COLUMNS} {FROM} WHERE i.key {AMONG}", (listed(keys),))
         return {stored.key: stored for stored in map(stored_of, rows)}
 
     def of_origins(self, exchanges: Sequence[int], origins: Sequence[str]) -> dict[int, list[int]]:
         """The observations of these exchanges, by exchange; only those of these origins where some are named."""
         chosen = f"AND origin IN ({','.join('?' * len(origins))})" if origins else ""
         rows = self._db.rows(
-            f"SELECT exchange, item FROM observation WHERE exchange IN (SELECT value FROM json_each(?)) {chosen}",
-            (json.dumps(list(exchanges)), *origins),
+            f"SELECT exchange, item FROM observation WHERE exchange {AMONG} {chosen}",
+            (listed(exchanges), *origins),
         )
         found: dict[int, list[int]] = {}
         for exchange, item in rows:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, cast
 
-from .database import Database
+from .database import AMONG, Database, listed
 
 
 class Repetition(NamedTuple):
@@ -40,12 +40,12 @@ class Repetitions:
     def of_exchanges(self, keys: Sequence[int]) -> dict[int, tuple[str, ...]]:
         """The ids of the other sessions that repeat these exchanges; those that none repeats are left out."""
         rows = self._db.rows(
-            """SELECT DISTINCT e.item, t.session, s.native_id FROM exchange e JOIN item i ON i.key = e.item
+            f"""SELECT DISTINCT e.item, t.session, s.native_id FROM exchange e JOIN item i ON i.key = e.item
                    JOIN repetition r ON (r.source, r.ordinal) = (e.source, e.ordinal)
                    JOIN source t ON t.id = r.elsewhere JOIN session s ON s.id = t.session
-               WHERE e.item IN (SELECT value FROM json_each(?)) AND t.session <> i.session
+               WHERE e.item {AMONG} AND t.session <> i.session
                ORDER BY e.item, t.session""",
-            (json.dumps(list(keys)),),
+            (listed(keys),),
         )
         found: dict[int, tuple[str, ...]] = {}
         for key, _, session in rows:

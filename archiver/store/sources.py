@@ -12,7 +12,7 @@ from ...core.clock import now
 from ...core.conversation import UNINDEXED, Milliseconds, SessionKind
 from ..parse.resume import Resume
 from ..redaction import VERSION
-from .database import Database, Row
+from .database import AMONG, Database, Row, listed
 
 Place = tuple[int, int]
 """A source's id and a line in its copy."""
@@ -201,10 +201,7 @@ class Sources:
 
     def places(self, records: Collection[str]) -> dict[str, Place]:
         """Where these record ids were first seen; unknown ones are left out."""
-        rows = self._db.rows(
-            "SELECT id, source, line FROM record WHERE id IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(records)),),
-        )
+        rows = self._db.rows(f"SELECT id, source, line FROM record WHERE id {AMONG}", (listed(records),))
         return {str(record): (cast(int, source), cast(int, line)) for record, source, line in rows}
 
     def records_of(self, source: int) -> dict[str, int]:

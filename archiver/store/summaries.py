@@ -1,13 +1,12 @@
 """Summaries: one observation for each session that sums up what the others of it say, and keeps its key as it grows."""
 
-import json
 from collections.abc import Collection
 from dataclasses import replace
 from typing import cast
 
 from ...core.observation import Observation
 from .changes import Changes, Entity
-from .database import Database
+from .database import AMONG, Database, listed
 from .observations import COLUMNS, FROM, Observations, StoredObservation, stored_of
 
 
@@ -44,9 +43,9 @@ class Summaries:
     def drop(self, sessions: Collection[int]) -> None:
         """Leave these sessions without a summary: it quotes what is no longer so."""
         rows = self._db.rows(
-            """SELECT s.item, o.exchange FROM summary s JOIN observation o ON o.item = s.item
-               WHERE s.session IN (SELECT value FROM json_each(?))""",
-            (json.dumps(list(sessions)),),
+            f"""SELECT s.item, o.exchange FROM summary s JOIN observation o ON o.item = s.item
+               WHERE s.session {AMONG}""",
+            (listed(sessions),),
         )
         for item, exchange in rows:
             self._db.run("DELETE FROM item WHERE key = ?", (item,))

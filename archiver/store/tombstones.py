@@ -16,7 +16,7 @@ from ...core.conversation import Milliseconds
 from ...core.errors import StoreError
 from ...core.forgetting import UNTOLD, About
 from ...core.home import Home
-from .database import REGISTER, Database, Value
+from .database import AMONG, REGISTER, Database, Value, listed
 from .register import NEVER, Entry, Head, KeyLost, Register, Registered, sign
 from .stages import Stages
 
@@ -178,10 +178,7 @@ class Tombstones:
         """Those of these marks that were forgotten, or erased; by one forgetting alone where it is given."""
         wanted = "AND forgetting IN (SELECT id FROM forgetting WHERE state <> 'kept')" if erased else ""
         wanted += f" AND forgetting = {of:d}" if of is not None else ""
-        rows = self._db.rows(
-            f"SELECT DISTINCT mark FROM tombstone WHERE mark IN (SELECT value FROM json_each(?)) {wanted}",
-            (json.dumps(list(marks)),),
-        )
+        rows = self._db.rows(f"SELECT DISTINCT mark FROM tombstone WHERE mark {AMONG} {wanted}", (listed(marks),))
         return {cast(int, row[0]) for row in rows}
 
     def join(self, mark: int, others: Collection[int]) -> None:
@@ -274,14 +271,14 @@ class Tombstones:
 
     def erase_records(self, records: Collection[str]) -> None:
         """Remove the ids of these records."""
-        self._db.run("DELETE FROM record WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(records)),))
+        self._db.run(f"DELETE FROM record WHERE id {AMONG}", (listed(records),))
 
     def sent(self, exchanges: Collection[int]) -> int:
         """How many of these exchanges were sent to a language model."""
         return self._db.number(
-            """SELECT count(DISTINCT exchange) FROM call
-               WHERE state <> 'released' AND exchange IN (SELECT value FROM json_each(?))""",
-            (json.dumps(list(exchanges)),),
+            f"""SELECT count(DISTINCT exchange) FROM call
+               WHERE state <> 'released' AND exchange {AMONG}""",
+            (listed(exchanges),),
         )
 
     def reread(self, sources: Collection[int]) -> None:

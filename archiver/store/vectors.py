@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from .changes import Changes, Entity
-from .database import Database, Row
+from .database import AMONG, Database, Row, listed
 
 PARTS_MAX = 256
 """An item has at most this many vectors."""
@@ -54,15 +54,10 @@ class Vectors:
 
     def of_items(self, model: str, items: Sequence[int]) -> list[StoredVector]:
         """All vectors of these items, by item and part."""
-        found: list[StoredVector] = []
-        for start in range(0, len(items), 500):
-            part = tuple(items[start : start + 500])
-            marks = ",".join("?" * len(part))
-            rows = self._db.rows(
-                f"{_SELECT} WHERE v.model = ? AND v.item IN ({marks}) ORDER BY v.item, v.part", (model, *part)
-            )
-            found.extend(map(_stored, rows))
-        return found
+        rows = self._db.rows(
+            f"{_SELECT} WHERE v.model = ? AND v.item {AMONG} ORDER BY v.item, v.part", (model, listed(items))
+        )
+        return [_stored(row) for row in rows]
 
     def all(self, model: str) -> list[StoredVector]:
         """Every vector of a model, by item and part."""
