@@ -2,9 +2,7 @@
 
 import random
 import shutil
-import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,21 +10,17 @@ import pytest
 
 from palaver.archiver.store import Lease
 
+from .. import fuse
 from .formats.claude import written
 from .history import FORK, History, talk
 
-WORKER = Path(__file__).with_name("worker.py")
+WORKER = "tests.archiver.worker"
 OTHER = "33333333-0000-4000-8000-000000000003"
 KILLS = 12
 
 
-def command(mode: str, history: Path, home: str, *rest: int) -> list[str]:
-    return [sys.executable, str(WORKER), mode, str(history / "projects"), str(history / home), *map(str, rest)]
-
-
-def run(mode: str, history: Path, home: str, *rest: int) -> int:
-    """What the worker printed."""
-    return int(subprocess.run(command(mode, history, home, *rest), check=True, capture_output=True).stdout)
+def run(mode: str, history: Path, home: str, *rest: int) -> subprocess.CompletedProcess[str]:
+    return fuse.run(WORKER, mode, history / "projects", history / home, *rest)
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +42,7 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def started(root: Path, home: str) -> str:
     """A home as it was before the history grew."""
+    shutil.rmtree(root / home, ignore_errors=True)
     shutil.copytree(root / "before", root / home)
     return home
 
@@ -55,16 +50,13 @@ def started(root: Path, home: str) -> str:
 @pytest.mark.timeout(240)
 def test_a_killed_pass_leaves_nothing_to_repair(grown: Path) -> None:
     """Killed anywhere, even inside a write, a pass is completed by the next one to exactly what it would have been."""
-    calls = run("fused", grown, started(grown, "calm"), 0)
+    steps = fuse.steps(run("fused", grown, started(grown, "calm"), 0))
     with History(grown, "calm") as calm:
         rows, copies = calm.dump(), calm.archive_files()
-    points = random.Random(2026).sample(range(calls), KILLS)
 
-    for point in points:
-        home = started(grown, f"killed-{point}")
-        killed = subprocess.run(command("fused", grown, home, point + 1), check=False, capture_output=True)
-        assert killed.returncode == -signal.SIGKILL
-        with History(grown, home) as history:
+    for point in random.Random(2026).sample(range(1, steps + 1), KILLS):
+        fuse.kill(lambda at: run("fused", grown, started(grown, "killed"), at), point)
+        with History(grown, "killed") as history:
             sources = history.store.sources.by_path().values()
             assert all(len(history.copy(source)) >= source.size for source in sources)
             history.ingest()
@@ -75,14 +67,12 @@ def test_a_killed_pass_leaves_nothing_to_repair(grown: Path) -> None:
 def test_two_processes_take_turns(grown: Path) -> None:
     """Of two processes that begin at once one waits for the other, and together they do the work once."""
     home = started(grown, "contested")
-    both = [
-        subprocess.Popen(command("queued", grown, home), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        for _ in range(2)
-    ]
+    queued = fuse.command(WORKER, "queued", grown / "projects", grown / home)
+    both = [subprocess.Popen(queued, cwd=fuse.ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
     ends = [worker.communicate() for worker in both]
 
     assert [worker.returncode for worker in both] == [0, 0], ends
-    run("plain", grown, started(grown, "alone"))
+    assert run("plain", grown, started(grown, "alone")).returncode == 0
     with History(grown, home) as contested, History(grown, "alone") as alone:
         assert contested.dump() == alone.dump()
         assert contested.archive_files() == alone.archive_files()
@@ -99,7 +89,7 @@ def test_a_line_of_200_megabytes_needs_little_memory(tmp_path: Path) -> None:
             file.truncate(size)
             file.seek(0, 2)
             file.write(b'"}}\n' + after)
-        grew = run("plain", tmp_path, "home")
+        grew = int(run("plain", tmp_path, "home").stdout)
 
         assert history.prompts() == ["one?", "two?"]
         assert history.source().coverage == {"parsed": 4, "oversized": 1}

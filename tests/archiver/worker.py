@@ -1,20 +1,16 @@
 """A process that takes transcripts up, for tests that kill it, measure it, or let two of them compete.
 
 worker.py plain FOLDER HOME        one pass; prints the peak of its memory in bytes above what it began with
-worker.py fused FOLDER HOME N      one pass, killed by itself at its N-th call; prints the number of its calls
+worker.py fused FOLDER HOME N      one pass, killed by itself at its step N; prints the number of its steps
 worker.py masked FOLDER HOME N     the same, with secrets masked in the copies
 worker.py queued FOLDER HOME       one pass as soon as the lease is free; prints how often it was not
 """
 
-import os
 import resource
-import signal
 import sys
-import threading
 import time
 from itertools import count
 from pathlib import Path
-from types import FrameType
 
 from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.intake.ingest import Ingest
@@ -22,6 +18,8 @@ from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.core.errors import LeaseHeld
 from palaver.core.home import Home
+
+from .. import fuse
 
 
 def take_up(store: Store, folder: Path, home: Home, *, mask: bool = False) -> None:
@@ -40,23 +38,16 @@ def plain(folder: Path, home: Home) -> int:
         return peak() - before
 
 
-def fused(folder: Path, home: Home, fuse: int, *, mask: bool = False) -> int:
-    calls = count(1)
+def fused(folder: Path, home: Home, at: int, *, mask: bool = False) -> int:
+    def work() -> None:
+        with Store.create(home.database) as store:
+            take_up(store, folder, home, mask=mask)
 
-    def burn(_frame: FrameType, _event: str, _argument: object) -> None:
-        if next(calls) == fuse:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    threading.setprofile(burn)
-    sys.setprofile(burn)
-    with Store.create(home.database) as store:
-        take_up(store, folder, home, mask=mask)
-    sys.setprofile(None)
-    return next(calls) - 1
+    return fuse.fused(work, at)
 
 
-def masked(folder: Path, home: Home, fuse: int) -> int:
-    return fused(folder, home, fuse, mask=True)
+def masked(folder: Path, home: Home, at: int) -> int:
+    return fused(folder, home, at, mask=True)
 
 
 def queued(folder: Path, home: Home) -> int:

@@ -6,32 +6,20 @@ sealing_worker.py pass FOLDER HOME N           a pass that takes transcripts up 
 Each is killed before its N-th change of the disk, and prints how many there were when it is not.
 """
 
-import os
-import signal
 import sys
-import threading
-from collections.abc import Callable
-from itertools import count
 from pathlib import Path
-from types import FrameType
 
 from palaver.archiver.copies.forms import Copy
+
+from ...fuse import fused
 
 CHANGES = {"fsync", "link", "mkdir", "open", "remove", "rename", "replace", "rmdir", "unlink", "write"}
 
 
-def fused(work: Callable[[], object], fuse: int) -> int:
-    changes = count(1)
-
-    def burn(_frame: FrameType, event: str, called: object) -> None:
-        if event == "c_call" and getattr(called, "__name__", "") in CHANGES and next(changes) == fuse:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    threading.setprofile(burn)
-    sys.setprofile(burn)
-    work()
-    sys.setprofile(None)
-    return next(changes) - 1
+def change(event: str, called: object) -> bool:
+    """Whether this is a call that changes the disk, and not the namesake of one that a text has."""
+    name = getattr(called, "__name__", "")
+    return event == "c_call" and name in CHANGES and not isinstance(getattr(called, "__self__", None), str)
 
 
 def take_up_and_seal(folder: Path, root: Path) -> None:
@@ -50,9 +38,9 @@ def take_up_and_seal(folder: Path, root: Path) -> None:
 
 
 if __name__ == "__main__":
-    work, first, second, fuse = sys.argv[1:]
+    work, first, second, at = sys.argv[1:]
     if work == "pass":
-        print(fused(lambda: take_up_and_seal(Path(first), Path(second)), int(fuse)))
+        print(fused(lambda: take_up_and_seal(Path(first), Path(second)), int(at), change))
     else:
         copy = Copy(Path(first), second)
-        print(fused(copy.seal if work == "seal" else copy.unseal, int(fuse)))
+        print(fused(copy.seal if work == "seal" else copy.unseal, int(at), change))

@@ -1,9 +1,9 @@
 """Copies: two forms of one file, and no moment at which a byte of it is nowhere."""
 
 import os
-import signal
+import shutil
 import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,9 @@ from palaver.archiver.copies.forms import SEALED, UNFINISHED, Copy
 from palaver.archiver.copies.seekable import FRAME, Seekable
 from palaver.core.errors import CopyDamaged
 
-WORKER = Path(__file__).with_name("sealing_worker.py")
+from ... import fuse
+
+WORKER = "tests.archiver.copies.sealing_worker"
 NAME = "agent/shop/one.jsonl"
 DATA = b"".join(b'{"line": %d, "text": "%d"}\n' % (line, line * line) for line in range(30_000))
 
@@ -127,11 +129,11 @@ def test_a_damaged_form_is_not_unsealed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("work", ["seal", "unseal"])
 def test_killed_at_any_moment_the_copy_is_whole(tmp_path: Path, work: str) -> None:
     """Killed before any of the things it does to the disk, a process leaves every byte; the next completes the work."""
-    changes = int(run(work, tmp_path / "calm", 0).stdout)
+    changes = fuse.steps(run(work, tmp_path / "calm", 0))
     assert changes >= 6
-    for point in range(changes):
-        root = tmp_path / str(point)
-        assert run(work, root, point + 1).returncode == -signal.SIGKILL
+    root = tmp_path / "killed"
+    for point in range(1, changes + 1):
+        fuse.kill(partial(run, work, root), point)
         copy = Copy(root, NAME)
         assert content(copy) == DATA
         assert copy.size() == len(DATA)
@@ -144,9 +146,10 @@ def test_killed_at_any_moment_the_copy_is_whole(tmp_path: Path, work: str) -> No
         assert content(copy) == DATA
 
 
-def run(work: str, root: Path, fuse: int) -> subprocess.CompletedProcess[bytes]:
+def run(work: str, root: Path, at: int) -> subprocess.CompletedProcess[str]:
     """A worker that seals a copy, or unseals one that is sealed already."""
+    shutil.rmtree(root, ignore_errors=True)
     copy = written(root)
     if work == "unseal":
         copy.seal()
-    return subprocess.run([sys.executable, WORKER, work, root, NAME, str(fuse)], check=False, capture_output=True)
+    return fuse.run(WORKER, work, root, NAME, at)

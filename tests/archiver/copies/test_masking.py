@@ -5,7 +5,6 @@
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -27,12 +26,13 @@ from palaver.archiver.store import Store
 from palaver.core.home import Home
 from palaver.core.report import Pass
 
+from ... import fuse
 from ..formats.examples import records
 from ..formats.test_opencode import SCHEMA, put
 from ..formats.unrolled import database
 from ..history import History, talk
 from ..test_canaries import CANARY, planted, within, write
-from ..test_crash import command, run, started
+from ..test_crash import run, started
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -253,18 +253,16 @@ def test_a_killed_pass_leaves_no_secret(tmp_path: Path) -> None:
         before.ingest()
         before.append(talk("b", f"use {CANARY} once more"), "s1", at=8)
         before.write(talk("c", f"use {CANARY}", session="s2"), "s2", at=9)
-    calls = run("masked", tmp_path, started(tmp_path, "calm"), 0)
+    steps = fuse.steps(run("masked", tmp_path, started(tmp_path, "calm"), 0))
     with Masked(tmp_path, "calm") as calm:
         rows, copies = calm.dump(), calm.archive_files()
     assert holding(tmp_path / "calm", CANARY, HALF) == []
 
-    for point in random.Random(2027).sample(range(calls), KILLS):
-        home = started(tmp_path, f"killed-{point}")
-        killed = subprocess.run(command("masked", tmp_path, home, point + 1), check=False, capture_output=True)
-        assert killed.returncode == -signal.SIGKILL
-        left = holding(tmp_path / home / "archive", CANARY, HALF)
+    for point in random.Random(2027).sample(range(1, steps + 1), KILLS):
+        fuse.kill(lambda at: run("masked", tmp_path, started(tmp_path, "killed"), at), point)
+        left = holding(tmp_path / "killed" / "archive", CANARY, HALF)
         assert {Path(name).stem for name in left} <= {"s1"}
-        with Masked(tmp_path, home) as history:
+        with Masked(tmp_path, "killed") as history:
             history.ingest()
             assert history.dump() == rows, point
             assert history.archive_files() == copies, point

@@ -2,9 +2,7 @@
 
 import random
 import shutil
-import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,9 +14,10 @@ from palaver.archiver.copies.sealing import QUIET, Sealer
 from palaver.core import clock
 from palaver.core.report import Sealing
 
+from ... import fuse
 from ..history import FORK, ORIGINAL, History, talk
 
-WORKER = Path(__file__).with_name("sealing_worker.py")
+WORKER = "tests.archiver.copies.sealing_worker"
 KILLS = 6
 
 
@@ -177,14 +176,13 @@ def test_a_pass_that_is_killed_is_completed_by_the_next(tmp_path: Path) -> None:
             history.append(talk(f"more{number}", session=f"s{number}"), f"s{number}", at=5 + number)
         history.write(talk("new", session=FORK), FORK, at=9)
         files = {path.name: path.read_bytes() for path in history.folder.rglob("*.jsonl")}
-    changes = int(a_pass(tmp_path, "calm", 0).stdout)
+    changes = fuse.steps(a_pass(tmp_path, "calm", 0))
     with History(tmp_path, "calm") as calm:
         rows = calm.dump()
 
-    for point in random.Random(2026).sample(range(changes), KILLS):
-        killed = a_pass(tmp_path, f"killed-{point}", point + 1)
-        assert killed.returncode == -signal.SIGKILL
-        with History(tmp_path, f"killed-{point}") as history:
+    for point in random.Random(2026).sample(range(1, changes + 1), KILLS):
+        fuse.kill(lambda at: a_pass(tmp_path, "killed", at), point)
+        with History(tmp_path, "killed") as history:
             for source in history.store.sources.all():
                 assert files[source.path.name].startswith(history.copy(source))
                 assert len(history.copy(source)) >= source.size
@@ -196,8 +194,8 @@ def test_a_pass_that_is_killed_is_completed_by_the_next(tmp_path: Path) -> None:
             assert set(history.archive_files()) == {f"claude-code/shop/{name}{SEALED}" for name in files}, point
 
 
-def a_pass(root: Path, home: str, fuse: int) -> subprocess.CompletedProcess[bytes]:
-    """A pass over the history in a home that is as `before` was, killed at a call unless that is 0."""
+def a_pass(root: Path, home: str, at: int) -> subprocess.CompletedProcess[str]:
+    """A pass over the history in a home that is as `before` was, killed at a change unless that is 0."""
+    shutil.rmtree(root / home, ignore_errors=True)
     shutil.copytree(root / "before", root / home)
-    command = [sys.executable, str(WORKER), "pass", str(root / "projects"), str(root / home), str(fuse)]
-    return subprocess.run(command, check=False, capture_output=True)
+    return fuse.run(WORKER, "pass", root / "projects", root / home, at)

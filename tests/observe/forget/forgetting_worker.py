@@ -1,15 +1,13 @@
 """A process that erases a session and may kill itself, or that searches for it all the while.
 
-forgetting_worker.py fused ROOT SESSION N [HOME]   erase, killed at the N-th call; prints the number of calls
+forgetting_worker.py fused ROOT SESSION N [HOME]   erase, killed at its step N; prints the number of its steps
 forgetting_worker.py search ROOT SESSION           prints `seen` when it finds the session, `gone` when it does no more
 """
 
 import os
 import signal
 import sys
-import threading
 import time
-from itertools import count
 from pathlib import Path
 from types import FrameType
 
@@ -19,21 +17,14 @@ from palaver.core.home import Home
 from palaver.observe.forget.forgetting import Forgetter
 from palaver.search.layers import Layers
 
+from ... import fuse
 
-def fused(home: Home, session: str, fuse: int) -> None:
-    wanted, calls = Wanted((session,), erase=True), count(1)
 
-    def burn(_frame: FrameType, _event: str, _argument: object) -> None:
-        if next(calls) == fuse:
-            os.kill(os.getpid(), signal.SIGKILL)
-
+def fused(home: Home, session: str, at: int) -> None:
+    wanted = Wanted((session,), erase=True)
     with Forgetter(home) as forgetter:
         token = forgetter.preview(wanted).token
-        threading.setprofile(burn)
-        sys.setprofile(burn)
-        forgetter.forget(wanted, token)
-        sys.setprofile(None)
-    print(next(calls) - 1)
+        print(fuse.fused(lambda: forgetter.forget(wanted, token), at))
 
 
 def search(home: Home, session: str) -> None:

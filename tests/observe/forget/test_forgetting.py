@@ -4,12 +4,11 @@
 
 import random
 import shutil
-import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -34,9 +33,10 @@ from palaver.observe.pipeline import Pipeline
 from palaver.search.embedder import DEFAULT_MODEL, load
 from palaver.search.layers import Layers
 
+from ... import fuse
 from ...archiver.formats.claude import replied, result, said, text, tool, written
 
-WORKER = Path(__file__).with_name("forgetting_worker.py")
+WORKER = "tests.observe.forget.forgetting_worker"
 KEPT, GONE = "11111111-0000-4000-8000-00000000000a", "cafe0000-0000-4000-8000-00000000000b"
 CANARIES = [
     f"{place}Canary"
@@ -290,29 +290,21 @@ def test_only_what_was_learned_goes(root: Path) -> None:
         assert store.jobs.candidates("llm:other", outdated=True) == []
 
 
-def run(mode: str, root: Path, *rest: int) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(WORKER), mode, str(root), GONE, *map(str, rest)]
-    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+def erased(root: Path, home: Home, at: int) -> subprocess.CompletedProcess[str]:
+    """The session is erased from a home of its own, by a process that is killed at a step unless that is 0."""
+    shutil.rmtree(home.root, ignore_errors=True)
+    shutil.copytree((root / "projects").resolve().parent / "before", home.root)
+    return fuse.run(WORKER, "fused", root, GONE, at, home.root.name)
 
 
 @pytest.mark.timeout(240)
 def test_a_killed_erasure_is_nothing_or_finished_by_the_next_pass(root: Path) -> None:
     """Killed anywhere, an erasure has either not begun, or shows nothing any more and is finished by the next pass."""
-    calm = run("fused", root, 0)
-    assert calm.returncode == 0, calm.stderr
-    before = Home(root.parent / "unused")
-    calls = int(calm.stdout)
-    points = sorted(random.Random(2026).sample(range(calls // 10, calls), KILLS))
+    home = Home(root / "killed")
+    steps = fuse.steps(erased(root, home, 0))
     began: list[bool] = []
-    for point in points:
-        home = Home(root / f"killed-{point}")
-        shutil.copytree((root / "projects").resolve().parent / "before", home.root)
-        killed = subprocess.run(
-            [sys.executable, str(WORKER), "fused", str(root), GONE, str(point), home.root.name],
-            check=False,
-            capture_output=True,
-        )
-        assert killed.returncode == -signal.SIGKILL, killed.stderr
+    for point in random.Random(2026).sample(range(steps // 10, steps), KILLS):
+        fuse.kill(partial(erased, root, home), point)
         with Store.open(home.database) as store:
             began.append(store.tombstones.exist())
         with Layers(home) as layers:
@@ -320,8 +312,6 @@ def test_a_killed_erasure_is_nothing_or_finished_by_the_next_pass(root: Path) ->
         assert bool(seen) is not began[-1]
         archive(root, home)
         assert bool(scour(home.root, CANARIES).found) is not began[-1], point
-        shutil.rmtree(home.root)
-    assert not before.root.exists()
     assert any(began)
 
 
@@ -330,7 +320,8 @@ def test_a_searching_process_never_fails_and_stops_seeing_it(root: Path) -> None
     """While one process erases, another that searches all the while gets answers, and soon none of what was erased."""
     home = Home(root / "home")
     watcher = subprocess.Popen(
-        [sys.executable, str(WORKER), "search", str(root), GONE],
+        fuse.command(WORKER, "search", root, GONE),
+        cwd=fuse.ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
