@@ -16,7 +16,7 @@ from ..archiver.intake.ingest import Ingest
 from ..archiver.intake.transcripts import Transcript
 from ..archiver.privacy.exclusion import Exclusion
 from ..archiver.store import ARCHIVER, LEARNER, Store
-from ..core.errors import LeaseHeld, ModelUnavailable, PalaverError, SourceUnreadable
+from ..core.errors import LeaseHeld, PalaverError, SourceUnreadable
 from ..core.home import Home
 from ..core.progress import Reporter, silent
 from ..core.report import Report
@@ -60,7 +60,7 @@ class Pipeline:
                 problems = [*self._lost(), *self._finish_erasing(report)]
                 result.ingested = self._ingest.run(transcripts, partial(report, "Archiving"), stored=draft.follow)
                 result.ingested.problems[:0] = problems
-                self._note("archive", result.ingested.problems)
+                self._store.stages.note("archive", result.ingested.problems)
             self._publish(draft)
         result.searchable = time.monotonic() - start
         try:
@@ -69,8 +69,8 @@ class Pipeline:
         except LeaseHeld:
             result.elsewhere = True
         with suppress(LeaseHeld), self._store.leases.hold(ARCHIVER, patience):
-            result.sealing = self._sealer.run(lambda done, total: report("Sealing", done, total))
-            self._note("seal", result.sealing.problems)
+            result.sealing = self._sealer.run(partial(report, "Sealing"))
+            self._store.stages.note("seal", result.sealing.problems)
         result.complete = time.monotonic() - start
         return result
 
@@ -103,31 +103,15 @@ class Pipeline:
 
     def _learn(self, result: Report, report: Reporter) -> None:
         # The rules, and what reads documents, are loaded when they are needed: text is searchable that much sooner.
-        from ..archiver.documents import Intake
-        from ..archiver.redaction import VERSION, Redactor
-        from .stage import observe_pending
+        from .round import learn
 
-        Intake(self._store, Redactor(self._home.key())).work_off(lambda done, total: report("Reading", done, total))
-        if self._store.memories.outdated(VERSION, 1):
-            from .memory.renewal import renew
-
-            renew(self._store, Redactor(self._home.key()), lambda done, total: report("Redacting", done, total))
-        result.observed = observe_pending(self._store, lambda done, total: report("Observing", done, total))
-        self._note("observe")
-        try:
-            result.embedded = self._indexer.embed(lambda done, total: report("Embedding", done, total))
-        except ModelUnavailable as problem:
-            result.model = problem
-        self._note("embed", [result.model] if result.model else [])
+        done = learn(self._home, self._store, self._indexer, report)
+        result.observed, result.embedded, result.model = done.observed, done.embedded, done.model
         self._publish()
 
     def _publish(self, draft: Draft | None = None) -> None:
         self._indexer.publish(draft)
-        self._note("publish")
-
-    def _note(self, stage: str, problems: Sequence[PalaverError] = ()) -> None:
-        with self._store.transaction():
-            self._store.stages.note(stage, problems)
+        self._store.stages.note("publish")
 
     def __enter__(self) -> Self:
         return self

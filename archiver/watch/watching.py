@@ -175,6 +175,5 @@ class Watch:
         self._scan.keep(seen)
         failed = {problem.path for problem in result.problems}
         self._failed += [each for each in seen if each.transcript.path in failed]
-        with self._store.transaction():
-            self._store.stages.note("archive", result.problems)
+        self._store.stages.note("archive", result.problems)
         return result

@@ -11,26 +11,23 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from ...archiver.copies.raw import RawArchive
 from ...archiver.copies.sweeping import Sweeper
-from ...archiver.documents import Intake
-from ...archiver.redaction import Redactor
 from ...archiver.store import LEARNER, Store
 from ...core.clock import now
-from ...core.errors import IndexDamaged, LeaseHeld, ModelUnavailable, PalaverError, StoreCorrupt
+from ...core.errors import IndexDamaged, LeaseHeld, PalaverError, StoreCorrupt
 from ...core.home import Home
-from ...core.progress import silent
+from ...core.progress import never
 from ...core.report import Swept
 from ...search.embedder import DEFAULT_MODEL, load
 from ...search.generation import Generations
 from ...search.indexer import Indexer
 from .. import rules
-from ..memory.renewal import renew
-from ..stage import observe_pending
+from ..round import learn
 
 _ROUND: Final = 60.0
 """Seconds after which a round ends with the batch in hand, so that what it made is published."""
@@ -54,8 +51,7 @@ _NICE: Final = 10
 class Caught:
     """What one round did. `seq` is the last change that it saw, `left` whether it broke off with work to do.
 
-    `lag` is how many changes the index is behind, `model` why nothing could be embedded. Of the copies that were
-    `compared`, and of the index, some were found damaged and `repaired`, others are left `damaged`.
+    `lag` is how many changes the index is behind, `swept` what came of the look for damage.
     """
 
     observed: int = 0
@@ -63,13 +59,21 @@ class Caught:
     seq: int = 0
     lag: int = 0
     left: bool = False
-    model: str = ""
-    compared: int = 0
-    repaired: int = 0
-    damaged: int = 0
+    swept: Swept = field(default_factory=Swept)
+
+    @classmethod
+    def read(cls, told: bytes) -> Self:
+        """What a process wrote that caught up."""
+        fields = json.loads(told)
+        swept = Swept(**fields.pop("swept"))
+        return cls(**fields, swept=swept)
+
+    def write(self) -> str:
+        """In one line, for the process that began the round."""
+        return json.dumps(asdict(self))
 
 
-def catch_up(home: Home, model: str | None, *, settle: bool, enough: Callable[[], bool] = lambda: False) -> Caught:
+def catch_up(home: Home, model: str | None, *, settle: bool, enough: Callable[[], bool] = never) -> Caught:
     """One round. With `settle` even the last few changes are published. Raises `LeaseHeld`.
 
     It breaks off, and publishes what it made, when there was `enough` of it.
@@ -81,26 +85,15 @@ def catch_up(home: Home, model: str | None, *, settle: bool, enough: Callable[[]
 
     with Store.open(home.database) as store, store.leases.hold(LEARNER):
         indexer = Indexer(store, Generations(home.index), load(model or DEFAULT_MODEL))
-        Intake(store, Redactor(home.key())).work_off(enough=late)
-        renew(store, Redactor(home.key()))
         _publish(store, indexer, _BEHIND)
-        observed = observe_pending(store, silent, late)
-        unobserved = store.exchanges.count_unobserved(rules.VERSION)
-        _note(store, "observe")
-        embedded, missing = 0, ""
-        try:
-            embedded = indexer.embed(silent, late)
-            _note(store, "embed")
-        except ModelUnavailable as problem:
-            missing = f"{problem} {problem.hint}".strip()
-            _note(store, "embed", problem)
+        done = learn(home, store, indexer, enough=late)
         _publish(store, indexer, 1 if settle else _BEHIND)
         # What came in meanwhile is not lost sight of, nor what comes in from here on, of which `seq` does not tell.
         # What cannot be observed does not keep it going for ever.
         seq, lag = store.changes.last(), indexer.lag
-        left = late() or store.exchanges.count_unobserved(rules.VERSION) > unobserved
+        left = late() or store.exchanges.count_unobserved(rules.VERSION) > done.unobserved
         swept = sweep(home, store, indexer) if settle and not left else Swept()
-        return Caught(observed, embedded, seq, lag, left, missing, **asdict(swept))
+        return Caught(done.observed, done.embedded, seq, lag, left, swept)
 
 
 def sweep(home: Home, store: Store, indexer: Indexer) -> Swept:
@@ -109,7 +102,7 @@ def sweep(home: Home, store: Store, indexer: Indexer) -> Swept:
     swept = Swept()
     if ran.get("sweep", 0) < now() - _SWEEP:
         swept = Sweeper(store, RawArchive(home.archive)).run()
-        _note(store, "sweep")
+        store.stages.note("sweep")
     if ran.get("verify", 0) < now() - _VERIFY:
         generations = Generations(home.index)
         try:
@@ -120,19 +113,14 @@ def sweep(home: Home, store: Store, indexer: Indexer) -> Swept:
             indexer.rebuild()
             swept.repaired += 1
         damage = store.integrity.damage()
-        _note(store, "verify", *(StoreCorrupt(each, hint="Run `palaver doctor`.") for each in damage[:1]))
+        store.stages.note("verify", [StoreCorrupt(each, hint="Run `palaver doctor`.") for each in damage[:1]])
     return swept
 
 
 def _publish(store: Store, indexer: Indexer, behind: int) -> None:
     if indexer.lag >= behind:
         indexer.publish()
-        _note(store, "publish")
-
-
-def _note(store: Store, stage: str, *problems: PalaverError) -> None:
-    with store.transaction():
-        store.stages.note(stage, problems)
+        store.stages.note("publish")
 
 
 class Helper:
@@ -160,7 +148,7 @@ class Helper:
         process, self._process = self._process, None
         told, _ = process.communicate()
         if process.returncode == 0:
-            return Caught(**json.loads(told))
+            return Caught.read(told)
         reason = told.decode("utf-8", "replace") or f"the process that learns ended with {process.returncode}"
         return PalaverError(reason, hint="See standard error of `palaver watch`.")
 
@@ -186,15 +174,15 @@ def serve(home: Home, model: str | None, *, settle: bool) -> None:
     alone = threading.Event()
     threading.Thread(target=_end_with, args=(sys.stdin.fileno(), alone), daemon=True).start()
     try:
-        told = json.dumps(asdict(catch_up(home, model, settle=settle, enough=alone.is_set)))
+        caught = catch_up(home, model, settle=settle, enough=alone.is_set)
     except LeaseHeld:
-        told = json.dumps(asdict(Caught(left=True)))
+        caught = Caught(left=True)
     except PalaverError as problem:
         sys.stdout.write(str(problem))
         sys.exit(1)
     if alone.is_set():
         os._exit(0)  # nobody is there to be told
-    sys.stdout.write(told)
+    sys.stdout.write(caught.write())
 
 
 if __name__ == "__main__":

@@ -123,8 +123,7 @@ class Watcher:
         now = self._clock.monotonic()
         if now >= self._heartbeat:
             self._heartbeat = now + _HEARTBEAT
-            with store.transaction():
-                store.stages.note("watch")
+            store.stages.note("watch")
         if now >= self._seal and learning.quiet:
             self._seal_some(store, watch, now)
 
@@ -145,8 +144,7 @@ class Watcher:
             self._erase(store)
         if done.sealed or done.problems:
             self._tell("sealed", {"files": done.sealed, "problems": len(done.problems)})
-        with store.transaction():
-            store.stages.note("seal", done.problems)
+        store.stages.note("seal", done.problems)
 
     def _tell_of_pass(self, done: Pass) -> None:
         if done.changed or done.problems:
@@ -155,11 +153,11 @@ class Watcher:
 
     def _tell_of_round(self, store: Store, ended: Caught | PalaverError, again_in: float) -> None:
         problems = [ended] if isinstance(ended, PalaverError) else []
-        with store.transaction():
-            store.stages.note("learn", problems)
+        store.stages.note("learn", problems)
         if isinstance(ended, PalaverError):
             self._tell("failed", {"problem": str(ended), "again_in": round(again_in)})
         elif ended.observed or ended.embedded:
             self._tell("learned", {"observed": ended.observed, "embedded": ended.embedded, "behind": ended.lag})
-        if isinstance(ended, Caught) and (ended.repaired or ended.damaged):
-            self._tell("swept", {"copies": ended.compared, "repaired": ended.repaired, "damaged": ended.damaged})
+        if isinstance(ended, Caught) and (ended.swept.repaired or ended.swept.damaged):
+            swept = ended.swept
+            self._tell("swept", {"copies": swept.compared, "repaired": swept.repaired, "damaged": swept.damaged})

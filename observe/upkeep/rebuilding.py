@@ -96,8 +96,7 @@ def _read_all(
 def _index(home: Home, store: Store, model: str | None, report: Reporter) -> Rebuilt:
     indexer = Indexer(store, Generations(home.index), load(model or DEFAULT_MODEL))
     made = indexer.rebuild(_stage(report, "Rebuilding"), _PATIENCE)
-    with store.transaction():
-        store.stages.note("publish")
+    store.stages.note("publish")
     return Rebuilt(made.folder.name, made.manifest.entries, made.manifest.vectors)
 
 

@@ -42,7 +42,7 @@ def test_what_comes_in_during_the_sweep(history: History, monkeypatch: pytest.Mo
     caught = catch_up(history.home, None, settle=True)
 
     assert history.store.changes.last() > seen[0]
-    assert (caught.seq, caught.lag, caught.left, caught.compared) == (seen[0], 0, False, 1)
+    assert (caught.seq, caught.lag, caught.left, caught.swept.compared) == (seen[0], 0, False, 1)
 
 
 def test_each_hourly_round_sweeps(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
