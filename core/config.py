@@ -1,7 +1,6 @@
 """Settings: `config.toml` in the home. Reading it creates nothing."""
 
 import json
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final, cast
 
+from .durability import sync
 from .errors import ConfigInvalid
 
 _MODEL = re.compile(r"""\s*(?:model|"model"|'model')\s*=""")
@@ -76,8 +76,7 @@ class Config:
         beside = path.with_name(f"{path.name}.new")
         with beside.open("w", encoding="utf-8") as file:
             file.writelines(f"{line}\n" for line in kept)
-            file.flush()
-            os.fsync(file.fileno())
+            sync(file)
         beside.replace(path)
 
 

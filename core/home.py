@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from .durability import sync
 from .errors import ConfigInvalid
 
+REGISTER: Final = ".forgotten"
+"""What the register of what was forgotten is called; files whose names go on are of a write that was broken off."""
 _KEY_BYTES: Final = 32
 
 
@@ -40,6 +43,11 @@ class Home:
     def archive(self) -> Path:
         """Byte-exact copies of what the agents wrote."""
         return self.root / "archive"
+
+    @property
+    def register(self) -> Path:
+        """What was forgotten, by keyed marks; it stands beside the copies, so that it outlives the database."""
+        return self.archive / REGISTER
 
     @property
     def index(self) -> Path:
@@ -102,8 +110,7 @@ def _write_key(path: Path) -> None:
     descriptor, beside = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(descriptor, "wb") as file:
         file.write(secrets.token_bytes(_KEY_BYTES))
-        file.flush()
-        os.fsync(file.fileno())
+        sync(file)
     try:
         if path.exists() and path.stat().st_size != _KEY_BYTES:
             path.unlink()

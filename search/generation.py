@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..archiver.store import Store
+from ..core.durability import sync_path
 from ..core.errors import IndexDamaged, IndexUnwritable
 from . import analysis
 
@@ -122,14 +123,14 @@ class Generations:
             text = json.dumps(asdict(manifest)).encode()
             (beside / _MANIFEST).write_bytes(text)
             for path in sorted(beside.rglob("*"), reverse=True):
-                _sync(path)
-            _sync(beside)
+                sync_path(path)
+            sync_path(beside)
             check()
             folder = beside.rename(self.root / f"gen-{number}")
         except BaseException:
             shutil.rmtree(beside, ignore_errors=True)
             raise
-        _sync(self.root)
+        sync_path(self.root)
         self._point_to(f"{folder.name} {hashlib.sha256(text).hexdigest()}")
         self._sweep(number)
         return Generation(folder, manifest)
@@ -171,9 +172,9 @@ class Generations:
     def _point_to(self, name: str) -> None:
         beside = self.root / f"{_CURRENT}.new"
         beside.write_text(name)
-        _sync(beside)
+        sync_path(beside)
         beside.replace(self.root / _CURRENT)
-        _sync(self.root)
+        sync_path(self.root)
 
     def _sweep(self, newest: int) -> None:
         """Remove what was replaced, bar the last, once nobody can still read it, and what was left unfinished."""
@@ -280,11 +281,3 @@ def _read_manifest(path: Path, digest: str) -> Manifest:
 def _number(path: Path) -> int:
     digits = path.name.rpartition("-")[2]
     return int(digits) if digits.isdecimal() else 0
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

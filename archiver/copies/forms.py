@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from ...core.durability import sync, sync_path
 from ...core.errors import CopyDamaged
 from .seekable import Seekable, pack
 
@@ -85,13 +86,13 @@ class Copy:
             with self.plain.open("rb") as source, beside.open("wb") as target:
                 table = pack(source, target)
                 packed = target.tell()
-                _sync(target)
+                sync(target)
             with Seekable(beside) as made:
                 if made.table != table or _digest(made) != table.digest:
                     raise CopyDamaged(beside, "it reads back differently", hint="Check the disk, then try again.")
             self._become(beside, self.sealed)
         self.plain.unlink()
-        sync_folder(self.plain.parent)
+        sync_path(self.plain.parent)
         return table.size, packed
 
     def unseal(self) -> None:
@@ -102,7 +103,7 @@ class Copy:
         with self._made() as beside, Seekable(self.sealed) as source:
             with beside.open("wb") as target:
                 shutil.copyfileobj(source, target, _PIECE)
-                _sync(target)
+                sync(target)
             with beside.open("rb") as made:
                 if _digest(made) != source.table.digest:
                     raise CopyDamaged(self.sealed, "its content is not what was sealed")
@@ -121,14 +122,14 @@ class Copy:
                 return
             with beside.open("wb") as target:
                 shutil.copyfileobj(source, target, _PIECE)
-                _sync(target)
+                sync(target)
             self._become(beside, self.plain)
         self.sealed.unlink()
 
     def set_aside(self) -> None:
         """Give a damaged sealed form another name, so that what it says can be copied again. No byte is deleted."""
         self._set_aside(self.sealed)
-        sync_folder(self.sealed.parent)
+        sync_path(self.sealed.parent)
 
     def give_way(self, beside: Path) -> None:
         """Let a whole and synced file of the same file system be the plain form; what was there is set aside."""
@@ -168,21 +169,7 @@ class Copy:
 
     def _become(self, beside: Path, form: Path) -> None:
         beside.replace(form)
-        sync_folder(form.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder as durable as the files they name."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _sync(file: io.BufferedWriter) -> None:
-    file.flush()
-    os.fsync(file.fileno())
+        sync_path(form.parent)
 
 
 def _digest(file: io.BufferedReader) -> bytes:

@@ -10,14 +10,13 @@ from typing import BinaryIO, Final
 
 from ...core.clock import now
 from ...core.errors import CopyDamaged
-from ...core.home import Home
+from ...core.home import REGISTER, Home
 from ...core.progress import Progress, silent
 from ..forget.oblivion import FORGOTTEN
 from ..parse.parsing import REPEATED
 from ..privacy.masker import Masker
 from ..redaction import VERSION, Redactor
 from ..store import Source, Store
-from ..store.database import REGISTER
 from .forms import ASIDE, SEALED, UNFINISHED, Copy
 from .raw import RawArchive, Stat, matches
 from .seekable import Seekable

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from ...core.durability import sync
 from ...core.errors import CopyDamaged, SourceUnreadable
+from ...core.home import REGISTER
 from ...core.progress import Progress, silent
 from ...core.report import Pass
 from ..forget.oblivion import Oblivion
@@ -20,7 +22,6 @@ from ..parse.lines import split
 from ..privacy.masker import Masker
 from ..redaction import VERSION
 from ..store import Source, Store
-from ..store.database import REGISTER
 from .compression import DOCUMENT, SUFFIX, repack, shown
 from .forms import ASIDE, SEALED, UNFINISHED, Copy
 from .renewal import rewritten
@@ -135,8 +136,7 @@ def append(source: BinaryIO, copy: Copy, masker: Masker) -> int:
         target.seek(start)
         target.writelines(masker.lines(source))
         size = target.tell()
-        target.flush()
-        os.fsync(target.fileno())
+        sync(target)
     return size
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
+from ...core.durability import sync
 from ...core.errors import CopyDamaged, InvalidInput, PathOutsideArchive, SourceUnreadable
 from ...core.progress import Progress, silent
 from ...core.report import Exported, Original
@@ -93,8 +94,7 @@ class Originals:
         try:
             with os.fdopen(descriptor, "w+b") as file:
                 given = self.write(source, file)
-                file.flush()
-                os.fsync(file.fileno())
+                sync(file)
             if target.exists():
                 if _digest(target) != given.sha256:
                     raise SourceUnreadable(target, "another file is there, and was left alone")

@@ -14,11 +14,12 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, TypeVar
 
+from ...core.durability import sync, sync_path
 from ...core.errors import CopyDamaged, PathOutsideArchive, SourceUnreadable
 from ..privacy.masker import Masker, is_masked_from
 from ..store import Source
 from .compression import DOCUMENT, SUFFIX, opened, shown
-from .forms import SEALED, UNFINISHED, Copy, sync_folder
+from .forms import SEALED, UNFINISHED, Copy
 from .masking import append, write
 from .seekable import Seekable
 
@@ -202,7 +203,7 @@ class RawArchive:
     def _sync_folders(self, copy: Path) -> None:
         """Make the name of a copy as durable as its bytes."""
         for folder in copy.parents:
-            sync_folder(folder)
+            sync_path(folder)
             if folder == self.root:
                 break
 
@@ -330,8 +331,7 @@ def _append(source: BinaryIO, target: Path) -> Copied:
         source.seek(copy.seek(0, os.SEEK_END))
         shutil.copyfileobj(source, copy, 1 << 20)
         size = copy.tell()
-        copy.flush()
-        os.fsync(copy.fileno())
+        sync(copy)
         return _copied(state, copy, size)
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ...core.conversation import Session, Turn
+from ...core.durability import sync, sync_path
 from ..formats import Format
 from ..parse.lines import split
-from .forms import UNFINISHED, Copy, sync_folder
+from .forms import UNFINISHED, Copy
 
 
 def loses_nothing(known: Format, session: Session, before: BinaryIO, after: BinaryIO) -> bool:
@@ -36,13 +37,12 @@ def rewritten(copy: Copy) -> Generator[BinaryIO]:
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
+            sync(file)
         beside.replace(copy.plain)
     finally:
         beside.unlink(missing_ok=True)
     copy.sealed.unlink(missing_ok=True)
-    sync_folder(copy.plain.parent)
+    sync_path(copy.plain.parent)
 
 
 def _turns(known: Format, session: Session, file: BinaryIO) -> Iterator[Turn]:

@@ -18,9 +18,10 @@ from typing import BinaryIO
 
 from ...core.clock import now
 from ...core.conversation import Session
+from ...core.durability import sync, sync_path
 from ...core.errors import SourceUnreadable
 from ..copies.blanking import remove
-from ..copies.forms import Copy, sync_folder
+from ..copies.forms import Copy
 from ..copies.masking import Masking
 from ..copies.raw import Copied, RawArchive, Stat
 from ..copies.renewal import loses_nothing, rewritten
@@ -190,10 +191,9 @@ def _append(copy: Copy, held: _Held, added: Iterable[bytes]) -> int:
         file.seek(held.end)
         file.writelines(added)
         size = file.tell()
-        file.flush()
-        os.fsync(file.fileno())
+        sync(file)
     for folder in copy.plain.parents:
-        sync_folder(folder)
+        sync_path(folder)
         if folder == copy.root:
             break
     return size

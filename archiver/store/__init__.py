@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ...core.errors import StoreError
 from ...core.home import Home
-from .database import REGISTER, Database, is_wal_safe, sqlite_version
+from .database import Database, is_wal_safe, sqlite_version
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -202,7 +202,7 @@ class Store:
         if self._database.number("SELECT EXISTS (SELECT 1 FROM forgetting)"):
             return True
         try:
-            (self.home.archive / REGISTER).stat()
+            self.home.register.stat()
         except FileNotFoundError:
             return False
         except OSError:

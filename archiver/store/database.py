@@ -16,8 +16,6 @@ Row = tuple[Value, ...]
 
 AMONG: Final = "IN (SELECT value FROM json_each(?))"
 """How a statement asks for however many keys: `listed` makes one value of them."""
-REGISTER = ".forgotten"
-"""What the register of what was forgotten is called; files whose names go on are of a write that was broken off."""
 _BUSY_MS = 30_000
 _WAL_SAFE = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
 """First releases of each branch without the WAL-reset race (SQLite WAL documentation, "the WAL-reset bug")."""

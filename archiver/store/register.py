@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from ...core.conversation import Milliseconds
+from ...core.durability import sync, sync_path
 from ...core.errors import StoreError
-from ..copies.forms import sync_folder
 
 _TITLE: Final = b"palaver-forgotten-1"
 _STATES: Final = ("kept", "erasing", "erased")
@@ -112,10 +112,9 @@ class Register:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(b"%s %d %d %s\n" % (_TITLE, head.seq, head.count, head.sign))
                 file.writelines(map(_row, entries))
-                file.flush()
-                os.fsync(file.fileno())
+                sync(file)
             beside.replace(self._path)
-            sync_folder(self._path.parent)
+            sync_path(self._path.parent)
         except OSError as error:
             with suppress(OSError):
                 beside.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from ...core.conversation import Milliseconds
 from ...core.errors import StoreError
 from ...core.forgetting import UNTOLD, About
 from ...core.home import Home
-from .database import AMONG, REGISTER, Database, Value, listed
+from .database import AMONG, Database, Value, listed
 from .register import NEVER, Entry, Head, KeyLost, Register, Registered, sign
 from .stages import Stages
 
@@ -47,7 +47,7 @@ class Tombstones:
 
     def __init__(self, database: Database) -> None:
         self._db, self._home = database, Home(database.path.parent)
-        self._path = self._home.archive / REGISTER
+        self._path = self._home.register
         self._register = Register(self._path)
         self._changed = False
         self.lost = 0

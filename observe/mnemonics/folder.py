@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from ...core.durability import sync
 from ...core.errors import MnemonicsUnusable
 
 NAME: Final = ".mnemonics"
@@ -233,8 +234,7 @@ def _write(folder: int, name: str, data: bytes, mode: int) -> None:
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            sync(file)
     except BaseException:
         os.unlink(name, dir_fd=folder)
         raise

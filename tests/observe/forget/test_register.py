@@ -14,11 +14,10 @@ from palaver.archiver.copies.inspection import names
 from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import State, Store
-from palaver.archiver.store.database import REGISTER
 from palaver.archiver.store.register import NEVER, Entry, Head, KeyLost, Register, sign
 from palaver.core.errors import StoreError
 from palaver.core.forgetting import Wanted
-from palaver.core.home import Home
+from palaver.core.home import REGISTER, Home
 from palaver.observe import pipeline
 from palaver.observe.forget import erasure
 from palaver.observe.forget.forgetting import Forgetter
@@ -220,7 +219,7 @@ def test_a_lost_register_is_written_again(history: History) -> None:
     """Whoever opens the database next writes what it knows."""
     archive(history)
     forget(history.home, mentions="secret")
-    register = history.home.archive / REGISTER
+    register = history.home.register
     before = Register(register).read().entries
     register.unlink()
     Store.open(history.home.database).close()
@@ -233,7 +232,7 @@ def test_the_register_says_nothing(history: History) -> None:
     """It holds numbers, times, states and keyed marks, and only its owner may read it."""
     archive(history)
     forget(history.home, mentions="secret")
-    register = history.home.archive / REGISTER
+    register = history.home.register
 
     data = register.read_bytes()
     assert not any(word in data for word in (b"secret", b"one", ORIGINAL[:8].encode(), b"claude", b"shop"))
@@ -304,7 +303,7 @@ def test_without_a_backup_of_the_key_there_is_a_way_on(history: History) -> None
     archive(history)
     forget(history.home, mentions="secret")
     history.home.key_file.unlink()
-    register = history.home.archive / REGISTER
+    register = history.home.register
     with pytest.raises(KeyLost) as raised:
         archive(history)
     assert str(register) in raised.value.hint
@@ -321,7 +320,7 @@ def test_a_register_that_cannot_be_read_is_told(history: History) -> None:
     """Nothing is opened as if nothing had been forgotten, with the database or without it."""
     archive(history)
     forget(history.home, mentions="secret")
-    register = history.home.archive / REGISTER
+    register = history.home.register
     data = register.read_bytes()
     register.unlink()
     register.mkdir()
@@ -349,7 +348,7 @@ def test_a_damaged_header_hides_nothing(history: History, header: bytes) -> None
     backup = history.home.root.with_name("backup.db")
     shutil.copy(history.home.database, backup)
     forget(history.home, mentions="secret")
-    register = history.home.archive / REGISTER
+    register = history.home.register
     register.write_bytes(header + b"\n" + register.read_bytes().partition(b"\n")[2])
     assert Register(register).head() is None
     lose(history.home)
@@ -391,7 +390,7 @@ def test_a_damaged_line_is_told_until_somebody_answers(history: History) -> None
     archive(history)
     forget(history.home, mentions="secret")
     forget(history.home, OTHER)
-    register = history.home.archive / REGISTER
+    register = history.home.register
     data = bytearray(register.read_bytes())
     data[data.index(b" 1 ", data.index(b"\n")) + 1] ^= 2
     register.write_bytes(data)
@@ -412,7 +411,7 @@ def test_a_damaged_register_is_written_anew_from_the_tables(history: History) ->
     """Fsck reads it while the database is whole, and with the repair nothing is lost."""
     archive(history)
     forget(history.home, mentions="secret")
-    register = history.home.archive / REGISTER
+    register = history.home.register
     before = Register(register).read()
     register.write_bytes(register.read_bytes()[:-9])
 
@@ -450,7 +449,7 @@ def test_who_is_killed_between_register_and_commit_has_forgotten(history: Histor
     archive(history)
     ran = subprocess.run([sys.executable, "-c", KILLED, str(history.home.root)], check=False)
     assert ran.returncode == 9
-    assert len(Register(history.home.archive / REGISTER).read().entries) == 1
+    assert len(Register(history.home.register).read().entries) == 1
 
     archive(history)
 

@@ -1,0 +1,41 @@
+"""Durability: what was written is on the disk before anybody relies on it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from palaver.core.durability import sync, sync_path
+
+
+def test_buffered_bytes_are_synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """When a file is synced, all that was written to it is in it, and not in a buffer of ours."""
+    path, synced = tmp_path / "copy", list[bytes]()
+
+    def record(descriptor: int) -> None:
+        synced.append(path.read_bytes())
+        assert os.path.samestat(os.fstat(descriptor), path.stat())
+
+    monkeypatch.setattr(os, "fsync", record)
+    with path.open("wb") as file:
+        file.write(b"said")
+        sync(file)
+
+    assert synced == [b"said"]
+
+
+@pytest.mark.parametrize("name", ["", "copy"])
+def test_a_path_is_synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
+    """A folder is synced like a file, so that the names in it last, and nothing stays open."""
+    (tmp_path / "copy").write_bytes(b"said")
+    path, synced = tmp_path / name, list[int]()
+
+    def record(descriptor: int) -> None:
+        synced.append(descriptor)
+        assert os.path.samestat(os.fstat(descriptor), path.stat())
+
+    monkeypatch.setattr(os, "fsync", record)
+    sync_path(path)
+
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(synced[0])
