@@ -24,7 +24,7 @@ class DocumentFinder(Finder):
 
     def find(self, query: str, wanted: DocumentFilter, mode: Mode = Mode.BOTH) -> Iterator[FoundChunk]:
         """Chunks that match and satisfy the filter, best first; what has nothing to do with the query is left out."""
-        found = self._found(query, mode, _filters(wanted), self._store.documents.load, wanted.admits)
+        found = self._found(query, mode, _filters(wanted), self._store.documents.load, wanted.admits, weak=True)
         return (FoundChunk(held, event.score, event.similarity) for held, event in found)
 
 

@@ -40,10 +40,16 @@ class Finder:
         filters: Filters,
         load: Callable[[Sequence[int]], Mapping[int, Held]],
         admits: Callable[[Held], bool],
+        *,
+        weak: bool,
     ) -> Iterator[tuple[Held, "Event"]]:
-        """What matches and is admitted, best first; what has nothing to do with the query is left out."""
-        events = self._engine.search(query, mode, filters)
-        near = (event for event in events if event.words >= _LEAST_WORDS or event.meaning >= _LEAST_MEANING)
+        """What matches and is admitted, best first; what has nothing to do with the query is left out. Nothing at all
+        where nothing is clearly relevant, unless the `weak` are wanted.
+        """
+        found = self._engine.find(query, mode, filters)
+        if not (found.relevant or weak):
+            return
+        near = (event for event in found.events if event.words >= _LEAST_WORDS or event.meaning >= _LEAST_MEANING)
         while part := list(islice(near, _AT_A_TIME)):
             known = load([event.key for event in part])
             for event in part:

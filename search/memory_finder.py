@@ -49,9 +49,13 @@ class NearMemory(NamedTuple):
 class MemoryFinder(Finder):
     """Finds memories by words and meaning."""
 
-    def find(self, query: str, wanted: MemoryFilter, mode: Mode = Mode.BOTH) -> Iterator[FoundMemory]:
-        """Memories that match and satisfy the filter, best first; what has nothing to do with the query is left out."""
-        found = self._found(query, mode, _filters(wanted), self._store.memories.load, wanted.admits)
+    def find(
+        self, query: str, wanted: MemoryFilter, mode: Mode = Mode.BOTH, *, weak: bool = False
+    ) -> Iterator[FoundMemory]:
+        """Memories that match and satisfy the filter, best first; none where nothing is clearly relevant, unless the
+        `weak` are wanted.
+        """
+        found = self._found(query, mode, _filters(wanted), self._store.memories.load, wanted.admits, weak=weak)
         return (FoundMemory(held, event.score, event.similarity) for held, event in found)
 
     def near(

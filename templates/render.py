@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
-from textwrap import indent
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from jinja2 import (
-    BaseLoader,
-    ChoiceLoader,
-    Environment,
-    FileSystemLoader,
-    FunctionLoader,
-    StrictUndefined,
-    TemplateError,
-    TemplateSyntaxError,
-)
-from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-from ..core.amount import grouped, many
-from ..core.clock import show_day, show_minute
+from ..core.amount import many
 from ..core.conversation import SessionKind
 from ..core.disclosure import BUDGET, Absence, Detail, Filters, Grouping, Hit, Mode, Results, Timeline, Transcript
-from ..core.errors import TemplateInvalid
-from ..core.money import dollars
 from ..core.tokens import count
-from . import quote
 from .budget import fitting_details, fitting_hits, fitting_timeline, fitting_transcript, rows_that_fit
-from .called import called, counted, was_said
-from .dialogue import Excerpt, share, steps
+from .called import was_said
+from .dialogue import share, steps
 from .elsewhere import also_in
+from .filling import Filling
 from .room import FURTHER, PROJECT, title_room
 
 if TYPE_CHECKING:
@@ -45,35 +26,31 @@ if TYPE_CHECKING:
     from ..core.report import Exported, Report, Secrets, Status
     from ..core.spending import DeadLetter, Estimate, Extraction, Stats
 
+    Scored = tuple[HeldMemory, float]
+
 _SLOT = "\0"
 """Stands for the reply's own tokens until they can be counted. Shown text never holds a NUL: `quote` removes it."""
-_FILES_SHOWN = 12
 _NAME = 40
 """Tokens of a session's id or a project's name where it stands outside the envelope: a UUID has about 25."""
 _WHOLE = 100
 """Tokens that hardly a name or title has."""
 _LISTED = 20
 """Lines of a list of what would be forgotten; its totals are exact."""
-_FAULTS = (TemplateError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, OSError)
-"""What a template of the user can raise while it is compiled or rendered."""
 
 
 class Renderer:
     """Turns the layers' values into what an agent or a person reads.
 
-    A file in `user_folder` replaces the packaged template of the same name. It runs in a sandbox, and when it is
-    broken `TemplateInvalid` names the file and the line. Stored text is only ever a value, never a template.
-    With `at_shell` a reply names the next layer by its command instead of its tool; with `roomy` titles are whole and
-    what was found stands in bold. No reply has more tokens than the `budget`, but for
-    `memory_context`, which is chosen within one, and prompts.
+    `user_folder` is where the user's own templates are; a broken one raises `TemplateInvalid`. With `at_shell` a reply
+    names the next layer by its command instead of its tool; with `roomy` titles are whole and what was found stands in
+    bold. No reply has more tokens than the `budget`, but for `memory_context`, which is chosen within one, and prompts.
     """
 
     def __init__(
         self, user_folder: Path | None = None, *, at_shell: bool = False, roomy: bool = False, budget: int = BUDGET
     ) -> None:
         self._at_shell, self._roomy, self._budget = at_shell, roomy, budget
-        self._packaged = _prepared(Environment(**_settings(FunctionLoader(_packaged))))  # noqa: S701 - markdown, not HTML
-        self._override = None if user_folder is None else _Override(user_folder)
+        self._filling = Filling(user_folder)
 
     def search(self, results: Results, *, facts: bool = False, snippets: bool = False, explain: bool = False) -> str:
         """Layer 1: one line per hit; with `facts` a block per hit; several concepts are shown as conversations. With
@@ -171,9 +148,13 @@ class Renderer:
             "read", transcript=transcript, about=about, dialogue=dialogue, shortened=shortened, name_room=_NAME
         )
 
-    def memories(self, memories: Sequence[HeldMemory], total: int, scores: Sequence[float] = ()) -> str:
-        """Memories, one line each; `scores` stand beside them where they answer a query."""
-        return self._render("memories", memories=memories, total=total, scores=scores)
+    def memories(self, memories: Sequence[HeldMemory], total: int, held: int) -> str:
+        """A page of the `total` memories that were asked for, one line each, of `held` in all."""
+        return self._render("memories", memories=memories, total=total, held_in_all=held)
+
+    def recalled(self, found: Sequence[Scored], weak: Sequence[Scored], held: int) -> str:
+        """Memories that answer, with their scores; the `weak` ones where none clearly does of all that are held."""
+        return self._render("recalled", found=found, weak=weak, held_in_all=held)
 
     def memory(self, held: HeldMemory, edges: Sequence[Edge] = ()) -> str:
         """One memory whole, with what it has earned and its edges."""
@@ -265,8 +246,7 @@ class Renderer:
 
     def source(self, name: str) -> str:
         """The template of this name as it would be used now."""
-        own = self._override and self._override.source(f"{name}.md.j2")
-        return own or _packaged(f"{name}.md.j2") or ""
+        return self._filling.source(f"{name}.md.j2")
 
     def _render(self, name: str, **values: object) -> str:
         return self._within(self._fill(name, **values))
@@ -275,70 +255,8 @@ class Renderer:
         return rows_that_fit(text, self._budget, "</recalled>", "; --json has all" if self._at_shell else "")
 
     def _fill(self, name: str, **values: object) -> str:
-        values |= {"tokens": _SLOT, "at_shell": self._at_shell}
-        if self._override is None or not self._override.used():
-            text = self._packaged.get_template(f"{name}.md.j2").render(values)
-        else:
-            text = self._override.render(f"{name}.md.j2", values)
+        text = self._filling.fill(f"{name}.md.j2", values | {"tokens": _SLOT, "at_shell": self._at_shell})
         return text.replace(_SLOT, str(count(text))).strip() + "\n"
-
-
-class _Override:
-    """The user's templates, which may include packaged ones and be included by them."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        loader = ChoiceLoader([FileSystemLoader(folder), FunctionLoader(_packaged)])
-        self._environment = _prepared(ImmutableSandboxedEnvironment(**_settings(loader)))
-
-    def used(self) -> bool:
-        """Looked up each time, so that a template can be written while a server runs."""
-        return any(self._folder.glob("*.md.j2"))
-
-    def source(self, name: str) -> str:
-        """The person's own template, empty where there is none."""
-        path = self._folder / name
-        return path.read_text("utf-8", "replace") if path.is_file() else ""
-
-    def render(self, name: str, values: dict[str, object]) -> str:
-        try:
-            return self._environment.get_template(name).render(values)
-        except _FAULTS as error:
-            raise TemplateInvalid(
-                f"{self._place(error, name)}: {error}",
-                hint="Correct this template, or delete it to get the packaged one back.",
-            ) from error
-
-    def _place(self, error: Exception, name: str) -> str:
-        """`file, line n` of what failed; Jinja puts its templates into the traceback."""
-        if isinstance(error, TemplateSyntaxError):
-            return f"{error.filename or self._folder / name}, line {error.lineno}"
-        frames = traceback.extract_tb(error.__traceback__)
-        ours = [frame for frame in frames if Path(frame.filename).parent == self._folder]
-        return f"{ours[-1].filename}, line {ours[-1].lineno}" if ours else str(self._folder / name)
-
-
-@cache
-def _packaged(name: str) -> str | None:
-    source = files("palaver.templates") / name
-    return source.read_text("utf-8") if source.is_file() else None
-
-
-def _settings(loader: BaseLoader) -> dict[str, Any]:
-    # Autoescape is for HTML; markdown is made safe by the filters of `quote`.
-    return {
-        "loader": loader,
-        "autoescape": False,
-        "undefined": StrictUndefined,
-        "trim_blocks": True,
-        "keep_trailing_newline": False,
-    }
-
-
-def _prepared(environment: Environment) -> Environment:
-    for name, function in _FILTERS.items():
-        environment.filters[name] = function
-    return environment
 
 
 def _price(items: Sequence[Hit] | Sequence[Detail]) -> dict[str, int]:
@@ -358,39 +276,3 @@ def _missing(results: Results) -> tuple[str, ...]:
     mode = results.query.mode
     wanted = (Mode.TEXT.value, Mode.VECTOR.value) if mode is Mode.BOTH else (mode.value,)
     return tuple(engine for engine in wanted if engine not in results.searched)
-
-
-def _excerpt(part: Excerpt) -> str:
-    text = quote.block(part.text)
-    return f"{text}\n[{part.hidden:,} more characters: line {part.line}]" if part.hidden else text
-
-
-def _beside(part: Excerpt) -> str:
-    """After a label: beside it, or below it where there are several lines, since a fence must begin its line."""
-    text = _excerpt(part)
-    return "\n" + indent(text, "  ") if "\n" in text else f" {text}"
-
-
-def _files(paths: Sequence[str], verb: str) -> str:
-    shown = ", ".join(f"{quote.code(path)} ({verb})" for path in paths[:_FILES_SHOWN])
-    return f"{shown} and {len(paths) - _FILES_SHOWN:,} more" if len(paths) > _FILES_SHOWN else shown
-
-
-_FILTERS: Mapping[str, Any] = {
-    "also_in": also_in,
-    "beside": _beside,
-    "block": quote.block,
-    "brief": quote.brief,
-    "called": called,
-    "code": quote.code,
-    "counted": counted,
-    "day": show_day,
-    "dollars": dollars,
-    "excerpt": _excerpt,
-    "files": _files,
-    "grouped": grouped,
-    "line": quote.line,
-    "many": many,
-    "marked": quote.marked,
-    "minute": show_minute,
-}

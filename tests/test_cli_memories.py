@@ -145,3 +145,18 @@ def test_a_model_judges_only_where_a_person_wants_it(
         in palaver("remember", "Sort the imports of the parser by length in Python").stdout
     )
     assert "claude-haiku-5-5, judging: " in palaver("stats").stdout
+
+
+@pytest.mark.usefixtures("core")
+def test_a_question_that_nothing_answers_is_told_so() -> None:
+    """Whoever recalls hears whether anything is held at all, and what to do next."""
+    assert "None is held yet. Store one with `palaver remember TEXT`." in palaver("recall", "kettles").stdout
+    palaver("remember", "Use tabs in Go", "--type", "decision")
+
+    said = palaver("recall", "quantum", "llamas").stdout
+    assert said.startswith("## Memories (0)\n")
+    assert said.endswith("Try other words, or see what is held: `palaver memories list`.\n")
+    asked = told("recall", "quantum", "llamas")
+    assert (asked["memories"], asked["total"]) == ([], 0)
+    narrowed = palaver("memories", "list", "--type", "fact").stdout
+    assert "None of the 1 memory that is held is meant by these options: leave one out." in narrowed

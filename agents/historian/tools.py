@@ -1,5 +1,6 @@
 """Historian's five tools."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
@@ -66,11 +67,14 @@ def memory_recall(
         raise InvalidInput(f"Invalid limit: {limit}", hint=f"Ask for 1 to {_RESULTS_MAX}.")
     try:
         found = desk.mnemonics.recall(query, memoryType, limit)
+        weak = [] if found else desk.mnemonics.nearest(query, memoryType)
     except PalaverError as error:
         return answered({"memories": [], **wrong(error)})
     fields: dict[str, Any] = {"memories": [{**_shown(match), "content": _content(match)} for match in found]}
     if not found:
-        fields["message"] = "No memories found. Try other words, or leave memoryType out."
+        fields["message"] = f"No memories found. {_elsewhere(weak, memoryType)}"
+    if weak:
+        fields["weak"] = [_shown(match) for match in weak]
     return answered(fields, desk.mnemonics.problems)
 
 
@@ -113,6 +117,12 @@ def memory_forget(
     if confirm:
         fields["message"] = "Nothing was deleted: these were not shown yet. Confirm again to delete exactly them."
     return answered(fields, desk.mnemonics.problems)
+
+
+def _elsewhere(weak: Sequence[Match], kind: str | None) -> str:
+    """What to do where nothing was found."""
+    near = "`weak` has the nearest, which may not be what was asked for. " if weak else ""
+    return f"{near}Try other words{', or leave memoryType out' if kind else ''}."
 
 
 def _offered(shown: Forgettable) -> dict[str, Any]:

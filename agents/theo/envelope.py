@@ -40,6 +40,11 @@ def instant(at: Milliseconds | None) -> str | None:
     return None if at is None else show_instant(at)
 
 
+def cosine(similarity: float | None) -> float | None:
+    """A true cosine as it is told; None where none was compared."""
+    return None if similarity is None else round(similarity, 4)
+
+
 def memory_fields(held: HeldMemory) -> dict[str, Any]:
     """What every list of memories tells of one."""
     return {

@@ -8,7 +8,7 @@ from ...core.errors import InvalidInput
 from ...templates.quote import clean
 from ..toolset import Reply, WholeNumber
 from .desk import TheoDesk
-from .envelope import done, instant
+from .envelope import cosine, done, instant
 
 
 def memory_detect_contradictions(
@@ -24,7 +24,7 @@ def memory_detect_contradictions(
         {
             "memory_id": each.held.id,
             "content": clean(each.held.memory.content),
-            "similarity": round(each.similarity, 4),
+            "similarity": cosine(each.similarity),
             "contradiction_reason": clean(each.reason),
             "judged_by": each.judge,
         }

@@ -13,7 +13,7 @@ from ...templates.quote import clean
 from ..toolset import Reply, WholeNumber
 from .arguments import TYPES, MemoryKind, Object, checked_count, wanted
 from .desk import TheoDesk
-from .envelope import budgeted, done, memory_fields
+from .envelope import budgeted, cosine, done, memory_fields
 
 _RELATED = 0.5
 """What a query forgets is at least half as near as the best match: deleting takes less in than finding."""
@@ -49,12 +49,16 @@ def memory_recall(
     min_importance: float | None = None,
     min_confidence: float | None = None,
 ) -> Reply:
-    """Find what is held about something, best first. `expanded` are memories that edges lead to from those found."""
+    """Find what is held about something, best first. `expanded` are memories that edges lead to from those found.
+
+    Where nothing is clearly relevant, `weak` are the nearest.
+    """
     core, count = desk.core, checked_count(n_results, 1_000)
     chosen = wanted(core, namespace, memory_type, min_importance, min_confidence)
     found = core.recalling.recall(query, chosen, limit=count)
     expanded = core.expanding.expand(found, chosen, limit=count)
     filters = {"namespace": namespace, "memory_type": memory_type}
+    weak = {} if found else {"weak": [_recalled(each) for each in core.recalling.nearest(query, chosen)]}
     return done(
         {
             "memories": [_recalled(each) for each in found],
@@ -62,6 +66,7 @@ def memory_recall(
             "total": len(found),
             "query": query,
             "filters": filters | {"min_importance": min_importance, "min_confidence": min_confidence},
+            **weak,
         }
     )
 
@@ -85,7 +90,10 @@ def memory_forget(
     else:
         found = _meant(core, given[0], namespace, count, by_id=query is None)
     if namespace and any(held.memory.namespace != namespace for held in found):
-        raise InvalidInput(f"{found[0].id} is in {found[0].memory.namespace}, not in {namespace}")
+        raise InvalidInput(
+            f"{found[0].id} is in {found[0].memory.namespace}, not in {namespace}",
+            hint="Name that namespace, or leave it out.",
+        )
     gone = core.memories.forget([held.id for held in found], force=force, reason="memory_forget")
     deleted = [held.id for held in gone.forgotten]
     undo = {"undo": f"palaver memories undo {deleted[0]}"} if deleted else {}
@@ -152,7 +160,7 @@ def _stored(remembered: Remembered) -> dict[str, Any]:
 
 
 def _recalled(found: Recalled) -> dict[str, Any]:
-    return {**memory_fields(found.held), "score": round(found.score, 4), "similarity": found.similarity}
+    return {**memory_fields(found.held), "score": round(found.score, 4), "similarity": cosine(found.similarity)}
 
 
 def _expanded(found: Expanded) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from ...templates.quote import clean
 from ..toolset import Reply, WholeNumber
 from .arguments import RESULTS_MAX, Count, Object, checked_count
 from .desk import TheoDesk
-from .envelope import budgeted, done
+from .envelope import budgeted, cosine, done
 
 _FILTERS = ("namespace", "doc_type", "source_file")
 _DOC_TYPES = ("document", "memory")
@@ -140,7 +140,7 @@ def _result(found: _Found) -> dict[str, Any]:
         "id": held.id,
         "content": found.content,
         "score": round(found.score, 4),
-        "similarity": found.similarity,
+        "similarity": cosine(found.similarity),
         "namespace": held.memory.namespace if isinstance(held, HeldMemory) else held.namespace,
         "doc_type": "memory" if memory else "document",
         "metadata": _of_memory(held) if isinstance(held, HeldMemory) else _of_chunk(held),

@@ -14,6 +14,8 @@ from ...search.memory_finder import FoundMemory, MemoryFinder
 
 _CANDIDATES = 4
 """Candidates looked at for each memory asked for: what a memory has earned may move it up by so much."""
+_WEAK = 3
+"""How many of the nearest are told where nothing is clearly relevant, as in a search of everything."""
 _EARNED = 0.2
 """The share of a score that importance and confidence decide; the rest is what the engines say."""
 
@@ -44,22 +46,30 @@ class Recalling:
         mode: Mode = Mode.BOTH,
         count_access: bool = True,
     ) -> list[Recalled]:
-        """The memories that answer a query, best first; none where nothing has to do with it. Raises `InvalidInput`.
+        """The memories that answer a query, best first; none where nothing is clearly relevant. Raises `InvalidInput`.
 
         Only active and valid ones. Each one handed back counts as accessed, unless nothing may be written.
         """
+        ranked = self._ranked(query, wanted, limit, mode, weak=False)
+        if count_access and ranked:
+            with self._store.transaction():
+                self._store.memories.touch([found.held.key for found in ranked], self._clock())
+        return ranked
+
+    def nearest(self, query: str, wanted: MemoryFilter | None = None) -> list[Recalled]:
+        """The three nearest, also where nothing is clearly relevant, best first; what has nothing at all to do with the
+        query is left out. Counts no access. Raises `InvalidInput`.
+        """
+        return self._ranked(query, wanted, _WEAK, Mode.BOTH, weak=True)
+
+    def _ranked(self, query: str, wanted: MemoryFilter | None, limit: int, mode: Mode, *, weak: bool) -> list[Recalled]:
         if not query.strip():
             raise InvalidInput("Query cannot be empty", hint="Say what to recall.")
         if limit < 1:
             raise InvalidInput(f"Invalid limit: {limit}", hint="Ask for 1 or more.")
-        at = self._clock()
-        wanted = replace(wanted or MemoryFilter(), valid_at=at)
-        candidates = islice(self._finder.find(query, wanted, mode), limit * _CANDIDATES)
-        ranked = sorted(map(_scored, candidates), key=lambda found: (-found.score, found.held.key))[:limit]
-        if count_access and ranked:
-            with self._store.transaction():
-                self._store.memories.touch([found.held.key for found in ranked], at)
-        return ranked
+        wanted = replace(wanted or MemoryFilter(), valid_at=self._clock())
+        candidates = islice(self._finder.find(query, wanted, mode, weak=weak), limit * _CANDIDATES)
+        return sorted(map(_scored, candidates), key=lambda found: (-found.score, found.held.key))[:limit]
 
 
 def _scored(found: FoundMemory) -> Recalled:

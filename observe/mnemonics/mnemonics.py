@@ -1,5 +1,6 @@
 """Mnemonics: memories as files of a project, found through the memory core beside all that other surfaces stored."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -128,6 +129,11 @@ class Mnemonics:
         self._mirror.sync()
         return self._matches(query, kind, limit, (self._mirror.namespace, *_EVERYWHERE))
 
+    def nearest(self, query: str, kind: str | None = None) -> list[Match]:
+        """The nearest, also where nothing is clearly relevant to a query, as the files were at the last call."""
+        wanted = self._wanted(kind, (self._mirror.namespace, *_EVERYWHERE))
+        return self._here(self._core.recalling.nearest(query, wanted))
+
     def compound(self, query: str, content: str, kind: str | None = None) -> Compounded:
         """Replace what the memory says that answers best, and its type where one is given, which moves the file.
 
@@ -166,19 +172,22 @@ class Mnemonics:
         return deleted
 
     def _matches(self, query: str, kind: str | None, limit: int, namespaces: tuple[str, ...]) -> list[Match]:
-        kinds = (self._mirror.kinds.named(kind),) if kind is not None else ()
-        wanted, asked = MemoryFilter(namespaces=namespaces, types=kinds), limit
+        wanted, asked = self._wanted(kind, namespaces), limit
         while True:
             found = self._core.recalling.recall(query, wanted, limit=asked)
-            # Another checkout of a project has the same namespace and files of its own.
-            here = [Match(each.held, each.score, each.similarity) for each in found if self._is_here(each)]
+            here = self._here(found)
             if len(here) >= limit or len(found) < asked:
                 return here[:limit]
             asked *= 2
 
-    def _is_here(self, found: Recalled) -> bool:
-        path = found.held.memory.path
-        return not path or path in self._mirror.files
+    def _wanted(self, kind: str | None, namespaces: tuple[str, ...]) -> MemoryFilter:
+        kinds = (self._mirror.kinds.named(kind),) if kind is not None else ()
+        return MemoryFilter(namespaces=namespaces, types=kinds)
+
+    def _here(self, found: Sequence[Recalled]) -> list[Match]:
+        """Without those of another checkout of the project, which has the same namespace and files of its own."""
+        paths = {"", *self._mirror.files}
+        return [Match(each.held, each.score, each.similarity) for each in found if each.held.memory.path in paths]
 
     def _told(self, content: str) -> str:
         """Content as it is written; raises `InvalidInput` where it cannot be held."""

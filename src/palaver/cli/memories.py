@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.core.memory import HeldMemory
-    from palaver.observe.memory import MemoryCore, Remembered
+    from palaver.observe.memory import MemoryCore, Recalled, Remembered
 
 in_project = click.option("--project", metavar="NAME", help="A project's name or folder; `.` is the one you are in.")
 
@@ -95,16 +95,16 @@ def recall(
 
     where = (_namespace(project),) if project else ()
     wanted = MemoryFilter(namespaces=where, types=tuple(types), tags=tuple(tags))
+    words = " ".join(query)
     with _core() as core:
-        found = core.recalling.recall(" ".join(query), wanted, limit=limit)
-    held = [each.held for each in found]
+        found = core.recalling.recall(words, wanted, limit=limit)
+        weak = [] if found else core.recalling.nearest(words, wanted)
+        held = core.memories.count()
     if as_json:
-        from palaver.templates.memory_shapes import memory_json
-
-        rows = [{**memory_json(each.held), "score": each.score, "similarity": each.similarity} for each in found]
-        print_json({"memories": rows, "total": len(rows), "query": " ".join(query)})
+        print_json({"memories": _rows(found), "total": len(found), "query": words, "weak": _rows(weak)})
     else:
-        click.echo(renderer().memories(held, len(held), [each.score for each in found]), nl=False)
+        answers, near = ([(each.held, each.score) for each in some] for some in (found, weak))
+        click.echo(renderer().recalled(answers, near, held), nl=False)
 
 
 @click.group()
@@ -146,13 +146,13 @@ def list_memories(
     )
     with _core() as core:
         found = core.memories.page(wanted, order=order_of(order), limit=limit, offset=offset)
-        total = core.memories.count(wanted)
+        total, held = core.memories.count(wanted), core.memories.count()
     if as_json:
         from palaver.templates.memory_shapes import memory_json
 
         print_json({"memories": list(map(memory_json, found)), "total": total, "limit": limit, "offset": offset})
     else:
-        click.echo(renderer().memories(found, total), nl=False)
+        click.echo(renderer().memories(found, total, held), nl=False)
 
 
 @memories.command("show")
@@ -276,6 +276,12 @@ def _core(*, make: bool = False) -> MemoryCore:
 
     config = Config.read(home.config)
     return MemoryCore.open(home, config.model, judging(home, config))
+
+
+def _rows(found: Sequence[Recalled]) -> list[dict[str, Any]]:
+    from palaver.templates.memory_shapes import memory_json
+
+    return [{**memory_json(each.held), "score": each.score, "similarity": each.similarity} for each in found]
 
 
 def _folder(project: str | None) -> str:

@@ -103,3 +103,13 @@ def test_forgetting_shows_first_and_deletes_then(historian: Talk) -> None:
     assert (gone["success"], gone["deletedFiles"], gone["files"]) == (True, 1, [str(file)])
     assert not file.exists()
     assert historian.recall("PostgreSQL") == {}
+
+
+def test_what_is_not_clearly_relevant_is_told_apart(historian: Talk) -> None:
+    """A question about something else recalls nothing; what comes nearest is named as weak, with its file."""
+    historian.remember("Video", "The video codec is AV1", "context")
+    found = historian("memory_recall", query="zxqv gnarl")
+
+    assert found["memories"] == []
+    assert [Path(each["path"]).name for each in found["weak"]] == ["video.md"]
+    assert found["message"].startswith("No memories found. `weak` has the nearest")

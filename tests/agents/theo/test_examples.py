@@ -257,3 +257,14 @@ def test_a_secret_is_taken_out_and_its_kind_told(theo: Talk) -> None:
 
     assert stored["secrets_removed"] == ["github-pat"]
     assert token not in str(theo.data("memory_recall", query="deploy key"))
+
+
+def test_what_is_not_clearly_relevant_is_told_apart(theo: Talk) -> None:
+    """A question about something else recalls nothing; what comes nearest is named as weak."""
+    theo.data("memory_store", content="I prefer blanks over spaces in Go code")
+    found = theo.data("memory_recall", query="zxqv gnarl")
+
+    assert (found["memories"], found["total"]) == ([], 0)
+    assert [each["content"] for each in found["weak"]] == ["I prefer blanks over spaces in Go code"]
+    assert "weak" not in theo.data("memory_recall", query="blanks over spaces")
+    assert theo.data("search", query="zxqv gnarl")["results"] == []

@@ -1,0 +1,79 @@
+"""Recalling: what answers, and nothing where nothing does.
+
+The memories are the statements of the pairs by which judges are measured; the questions are our own and choose nothing.
+"""
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from palaver.core.memory import Memory
+from palaver.search.embedder import load
+
+from .holding import Holding
+from .test_judging import pairs
+
+QUESTIONS = orjson.loads(Path(__file__).with_name("recalls.json").read_bytes())
+FOUND: dict[str, list[str]] = QUESTIONS["answered"]
+NOT_FOUND: list[str] = QUESTIONS["unanswered"]
+
+
+@pytest.fixture(scope="module")
+def stated(tmp_path_factory: pytest.TempPathFactory) -> Holding:
+    """A core that holds every statement of the pairs, as the packaged model embeds them."""
+    holding = Holding(tmp_path_factory.mktemp("stated"), load())
+    texts = list(dict.fromkeys(text for pair in pairs() for text in (pair["older"], pair["newer"])))
+    rows = holding.embedder.embed(texts).astype("<f2")
+    with holding.store.transaction():
+        keys = [holding.store.memories.insert(Memory(text, "fact"), holding.at) for text in texts]
+        vectors = {key: {0: row.tobytes()} for key, row in zip(keys, rows, strict=True)}
+        holding.store.vectors.replace(holding.embedder.name, vectors)
+    return holding
+
+
+def found(holding: Holding, query: str) -> list[str]:
+    """The five best."""
+    return [each.held.memory.content for each in holding.core.recalling.recall(query, count_access=False)]
+
+
+def near(holding: Holding, query: str) -> list[str]:
+    """The nearest."""
+    return [each.held.memory.content for each in holding.core.recalling.nearest(query)]
+
+
+def test_what_nothing_held_is_about_recalls_nothing(stated: Holding) -> None:
+    """Of questions about other things, at most one in ten is answered."""
+    answered = [query for query in NOT_FOUND if found(stated, query)]
+
+    assert len(answered) <= len(NOT_FOUND) / 10
+
+
+def test_what_is_held_is_recalled_in_other_words(stated: Holding) -> None:
+    """Of brief paraphrases, at least nine in ten recall what they mean."""
+    recalled = [query for query, meant in FOUND.items() if set(meant) & set(found(stated, query))]
+
+    assert len(recalled) >= 0.9 * len(FOUND)
+
+
+def test_what_is_too_weak_to_recall_is_among_the_nearest(stated: Holding) -> None:
+    """Who is told of nothing relevant still sees the memory that was meant."""
+    weak = [query for query in FOUND if not found(stated, query)]
+
+    assert [query for query in weak if not set(FOUND[query]) & set(near(stated, query))] == []
+
+
+def test_the_nearest_are_few_and_count_no_access(stated: Holding) -> None:
+    """At most three are named, and being named as weak is no use of a memory."""
+    assert 0 < len(near(stated, "cure for hiccups")) <= 3
+    assert {held.accesses for held in stated.core.memories.page(limit=1_000)} == {0}
+
+
+def test_recalling_counts_as_access_unless_nothing_may_be_written(holding: Holding) -> None:
+    """Each memory that is handed back was used once more."""
+    held = holding.hold("Kettles whistle in the morning")
+
+    holding.core.recalling.recall("kettles", count_access=False)
+    assert holding.core.memories.get(held.id).accesses == 0
+    holding.core.recalling.recall("kettles")
+    assert holding.core.memories.get(held.id).accesses == 1
