@@ -136,10 +136,11 @@ def wording(error: PalaverError) -> str:
             said = "No observation IDs given. Take 1-20 IDs from search results"
         case TooManyIds():
             said = "Maximum 20 observations per request. Split into multiple requests if needed"
-        case UnknownIds(ids=ids):
+        case UnknownIds(ids=ids, gone=gone):
             said = (
                 f"Invalid observation ID: {', '.join(brief(one, _NAME) for one in ids)}. Verify ID from search results"
             )
+            said += f". {error.hint}" if gone else ""
         case PathOutsideArchive(path=path):
             said = f"File not found: {brief(path, _PATH)}. Verify path from search"
         case InvalidLineRange(reason=reason):

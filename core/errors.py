@@ -136,13 +136,12 @@ class UnknownType(InvalidInput):
 
 
 class UnknownIds(InvalidInput):
-    """Ids that no stored item has. `found` tells how many of the others exist."""
+    """Ids that no stored item has. Those that are `gone` were given once: what had them was forgotten or made anew."""
 
-    hint = "Take IDs from search results."
-
-    def __init__(self, ids: Sequence[str]) -> None:
-        self.ids = tuple(ids)
-        super().__init__(f"Unknown ID: {', '.join(ids)}")
+    def __init__(self, ids: Sequence[str], gone: Sequence[str] = ()) -> None:
+        self.ids, self.gone = tuple(ids), tuple(gone)
+        anew = f"{', '.join(gone)} is no more: it was forgotten, or told anew under another ID. Search for it."
+        super().__init__(f"Unknown ID: {', '.join(ids)}", hint=anew if gone else "Take IDs from search results.")
 
 
 class TooManyIds(InvalidInput):

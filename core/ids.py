@@ -12,6 +12,11 @@ def show(kind: str, key: int) -> str:
     return f"{PREFIXES[kind]}{key}"
 
 
+def is_shown(public: str, key: int) -> bool:
+    """Whether an id is written as those of items are."""
+    return any(public == f"{prefix}{key}" for prefix in PREFIXES.values())
+
+
 def key(public: str) -> int | None:
     """The key inside a public id, or None where there cannot be one."""
     digits = public.replace("_", "-").rpartition("-")[2]

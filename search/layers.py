@@ -41,7 +41,10 @@ class Layers:
         key = ids.key(public)
         if key is None:
             raise UnknownIds([public])
-        return self._hits.around(public, key, around)
+        try:
+            return self._hits.around(public, key, around)
+        except UnknownIds as error:
+            raise self._unknown(error.ids) from None
 
     @cached_property
     def _hits(self) -> Hits:
@@ -73,8 +76,14 @@ class Layers:
         found = Details(self._store).load([key for key in keys.values() if key is not None])
         known = {detail.id for detail in found}
         if unknown := [public for public in keys if public not in known]:
-            raise UnknownIds(unknown)
+            raise self._unknown(unknown)
         return tuple(found)
+
+    def _unknown(self, wanted: Sequence[str]) -> UnknownIds:
+        """What to say of ids that nothing has, those apart that something had."""
+        keys = {public: key for public in wanted if (key := ids.key(public)) is not None and ids.is_shown(public, key)}
+        gone = self._store.items.given([*keys.values()]) - self._store.items.kinds([*keys.values()]).keys()
+        return UnknownIds(wanted, [public for public, key in keys.items() if key in gone])
 
     def read(self, path: str, start_line: int = 1, end_line: int | None = None) -> Transcript:
         """Layer 3: the conversation on these lines; raises `PathOutsideArchive` or `InvalidLineRange`."""

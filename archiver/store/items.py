@@ -41,6 +41,11 @@ class Items:
         rows = self._db.rows(f"SELECT key, kind FROM item WHERE key {AMONG}", (listed(keys),))
         return {cast(int, key): str(kind) for key, kind in rows}
 
+    def given(self, keys: Sequence[int]) -> set[int]:
+        """Those of these keys that an item has or once had: no key is given twice."""
+        last = self._db.number("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'item'")
+        return {key for key in keys if 0 < key <= last}
+
     def of_sessions(self, numbers: Sequence[int]) -> list[int]:
         """The keys of everything in these sessions, ascending."""
         rows = self._db.rows(f"SELECT key FROM item WHERE session {AMONG} ORDER BY key", (listed(numbers),))

@@ -9,7 +9,7 @@ import pytest
 from palaver.agents.conversation import CONVERSATION, wording
 from palaver.agents.toolset import Desk, Reply
 from palaver.core.disclosure import Mode
-from palaver.core.errors import IndexDamaged, InvalidInput, LeaseHeld, PalaverError, StoreMissing
+from palaver.core.errors import IndexDamaged, InvalidInput, LeaseHeld, PalaverError, StoreMissing, UnknownIds
 from palaver.core.home import Home
 from palaver.core.observation import ObservationType
 from palaver.templates.render import Renderer
@@ -171,6 +171,11 @@ def test_facts_are_shown_on_request() -> None:
         ("search", {"query": "ab", "limit": 0}, "Invalid limit: 0. Ask for 1 to 50 results."),
         ("search", {"query": "ab", "limit": 51}, "Invalid limit: 51. Ask for 1 to 50 results."),
         ("get_observations", {"ids": ["obs-9"]}, "Invalid observation ID: obs-9. Verify ID from search results"),
+        (
+            "get_observations",
+            {"ids": ["obs-8"]},
+            f"Invalid observation ID: obs-8. Verify ID from search results. {UnknownIds(['obs-8'], ['obs-8']).hint}",
+        ),
         (
             "get_observations",
             {"ids": ["obs-1"] * 21},

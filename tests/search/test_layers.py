@@ -126,6 +126,21 @@ def test_unknown_ids_are_all_named(layers: Layers, unknown: str) -> None:
     assert refused.value.ids == (unknown, "ex-777")
 
 
+def test_an_id_whose_item_is_gone_is_told_apart(store: Store, layers: Layers) -> None:
+    """What was learned anew has another id; whoever kept the old one hears so, and that a search finds it again."""
+    [old] = learn(store, 1, learned("The kettle leaks"))
+    [new] = learn(store, 1, learned("The kettle is mended"))
+
+    for ask in (lambda: layers.get_observations([new, old, "obs-999", "obs-1"]), lambda: layers.timeline(old)):
+        with pytest.raises(UnknownIds) as refused:
+            ask()
+        assert refused.value.gone == (old,)
+        assert refused.value.hint.startswith(f"{old} is no more: it was forgotten, or told anew")
+    with pytest.raises(UnknownIds) as refused:
+        layers.get_observations(["obs-999"])
+    assert (refused.value.gone, refused.value.hint) == ((), "Take IDs from search results.")
+
+
 @pytest.mark.parametrize("count", [0, IDS_MAX + 1])
 def test_the_number_of_ids_is_limited(layers: Layers, count: int) -> None:
     """None at all and more than twenty are refused."""
