@@ -21,6 +21,8 @@ from .wording import Wording
 
 DEPTH = 200
 """Entries and vectors that each engine brings to the fusion; what one brings the other completes."""
+_COMPLETED = 50
+"""Events that meaning alone found, the best of them, whose words are looked up."""
 _DEEPEST = 12_800
 """How many each engine brings at most to find the conversations that have every one of several concepts."""
 _PRESENT_WORDS, _PRESENT_MEANING = 0.25, 0.4
@@ -260,12 +262,14 @@ class Engine:
 def completed(
     wording: Wording, matches: Matches, nears: Nears, words: Callable[[int, Sequence[int]], Matches]
 ) -> Matches:
-    """With the words of the events that meaning alone found, so that every event is fully compared. `words` finds the
-    best entries of some items, as many as it is told.
+    """With the words of the events that meaning alone found, so that whatever can be among the first is fully compared.
+    `words` finds the best entries of some items, as many as it is told.
     """
     if wording.phrases:
         return matches
-    items, _ = distinct(nears.item[~np.isin(nears.event, matches.event)])
+    unread = nears.where(~np.isin(nears.event, matches.event))
+    best, _ = distinct(unread.best(_COMPLETED).event)
+    items, _ = distinct(unread.item[np.isin(unread.event, best)])
     others = _every(lambda limit: words(limit, items.tolist()))
     return matches.and_also(others, len(matches) + len(others))
 

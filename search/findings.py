@@ -159,7 +159,10 @@ class Nears:
 
     def of(self, items: AbstractSet[int]) -> "Nears":
         """Those of these items."""
-        wanted = np.isin(self.item, np.fromiter(items, dtype=np.int64))
+        return self.where(np.isin(self.item, np.fromiter(items, dtype=np.int64)))
+
+    def where(self, wanted: npt.NDArray[np.bool_]) -> "Nears":
+        """Those that are flagged, shape (n,)."""
         return Nears(self.rows[:, wanted], self.similarity[wanted])
 
     def best(self, limit: int) -> "Nears":

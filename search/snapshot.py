@@ -117,6 +117,9 @@ class Snapshot:
 
     def text(self, words: str | Wording, filters: Filters, limit: int, among: Sequence[int] | None = None) -> Matches:
         """Entries by words, best first; of these items alone, where some are given."""
+        if among is not None and (flags := self._flagged.get(filters)) is not None:
+            # Who said a word is known of each entry, all else that is filtered by of the item.
+            among, filters = sorted(_flagged(flags, among)), Filters(roles=filters.roles)
         found = self._read_tail().search(words, filters, limit, among=among)
         if self._text is None:
             return found

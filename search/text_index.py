@@ -38,6 +38,8 @@ _SHORTEST_RESPELLED, _TWO_MISTAKES = 4, 8
 """Letters of a word that may be misspelled, and from how many on two of them may be wrong."""
 _RESPELLED = 0.5
 """What a word in another spelling counts of what the word itself could have."""
+_SINGLY = 2_000
+"""Keys up to which a query for each is quicker than one for all of them."""
 _K1 = 1.2
 """Tantivy's BM25 parameter: a term weighs at most its inverse document frequency times 1 + k1."""
 
@@ -153,8 +155,7 @@ class TextIndex:
         wanted = tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query, _ in sought])
         needed = [wanted, *map(self._phrase, wording.phrases), *self._heard(wording.text, filters)]
         if among is not None:
-            within = tantivy.Query.term_set_query(self._schema, "key", list(among))
-            needed.append(tantivy.Query.const_score_query(within, 0.0))
+            needed.append(tantivy.Query.const_score_query(self._keyed(among), 0.0))
         query = self._restricted(needed, filters, hidden)
         return self._matches(self._hits(query, limit), sum(most for _, most in sought))
 
@@ -229,7 +230,7 @@ class TextIndex:
         filtered = [tantivy.Query.const_score_query(clause, 0.0) for clause in self._clauses(filters)]
         clauses = [(tantivy.Occur.Must, clause) for clause in [*needed, *filtered]]
         if hidden:
-            clauses.append((tantivy.Occur.MustNot, tantivy.Query.term_set_query(self._schema, "key", list(hidden))))
+            clauses.append((tantivy.Occur.MustNot, self._keyed(hidden)))
         # Words with nothing beside them are left bare: Tantivy passes over entries that cannot be among the best.
         return tantivy.Query.boolean_query(clauses) if len(clauses) > 1 else needed[0]
 
@@ -253,6 +254,13 @@ class TextIndex:
         if filters.after is not None or filters.before is not None:
             clauses.append(self._dates(filters.after, filters.before))
         return clauses
+
+    def _keyed(self, keys: Sequence[int]) -> tantivy.Query:
+        """The entries of these items."""
+        if len(keys) > _SINGLY:
+            return tantivy.Query.term_set_query(self._schema, "key", list(keys))
+        every = [tantivy.Query.term_query(self._schema, "key", key, "basic") for key in keys]
+        return tantivy.Query.boolean_query([(tantivy.Occur.Should, each) for each in every])
 
     def _any_of(self, name: str, values: Iterable[str]) -> tantivy.Query:
         return tantivy.Query.term_set_query(self._schema, name, list(values))
@@ -287,8 +295,8 @@ class TextIndex:
         """Those of these items that satisfy the filters."""
         if not among or not len(self):
             return set()
-        query = tantivy.Query.term_set_query(self._schema, "key", list(among))
-        return set(self._column("key", self._hits(self._restricted([query], filters, ()), len(self))))
+        query = self._restricted([self._keyed(among)], filters, ())
+        return set(self._column("key", self._hits(query, len(self))))
 
     def share(self, filters: Filters) -> float:
         """The share of entries that satisfy the filters, 0 to 1."""

@@ -56,6 +56,19 @@ def test_what_meaning_found_has_its_words(history: History, monkeypatch: pytest.
     assert all(event.words > 0 and event.similarity is not None for event in found)
 
 
+def test_only_what_meaning_found_best_has_its_words(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a thousand events that mean something alike, the words of those are looked up that can come first."""
+    monkeypatch.setattr(engine, "_COMPLETED", 1)
+    near, far = (history.say(name, Said(said))[0] for name, said in (("near", "kettle"), ("far", "kettle of a ship")))
+    history.embed()
+    view, wording = history.engine().snapshot, Wording.of("kettle")
+    nears = view.of_events(history.embedder.embed(["kettle"])[0, :], np.array([near, far]))
+
+    found = completed(wording, Matches.none(), nears, partial(view.text, wording, NO_FILTERS))
+
+    assert set(found.event.tolist()) == {near}
+
+
 def test_events_that_have_many_entries_leave_words_to_others(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every event that meaning brought is compared by its words, however many stretches another one has."""
     monkeypatch.setattr(engine, "DEPTH", 3)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.store import Store
-from palaver.core.disclosure import Filters, Mode
+from palaver.core.disclosure import Filters, Mode, Role
 from palaver.search import generation
 from palaver.search.engine import Engine
 from palaver.search.generation import Generation, Generations
@@ -83,6 +83,25 @@ def test_changes_replace_what_was_published(published: History) -> None:
     published.embed()
     assert similarity(engine, "brass kettle", first) < 0.9
     assert similarity(engine, "iron pot", first) == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize("roles", [(), (Role.HUMAN,)])
+def test_known_filters_answer_as_the_index_does(history: History, roles: tuple[Role, ...]) -> None:
+    """Words looked for among some items find the same, whether what satisfies the filters is known already or not."""
+    history.say("one", Said("brass kettle", at=5), Said("a spoon", "The answer is a kettle.", at=6), Said("kettle"))
+    history.embed()
+    history.publish()
+    history.say("later", Said("kettle again", "An answer without it.", at=7))
+    filters, keys = Filters(after=1, roles=roles), sorted(history.store.items.all_keys())
+    asked, known = history.engine().snapshot, history.engine().snapshot
+    [vector] = history.embedder.embed(["kettle"])
+    known.nearest(vector, filters, 50)
+
+    [first, second] = [view.text("kettle answer", filters, 50, among=keys) for view in (asked, known)]
+
+    assert first.key.tolist() == second.key.tolist()
+    assert len(set(first.key.tolist())) == (2 if roles else 3)
+    assert first.fraction.tolist() == second.fraction.tolist()
 
 
 def test_what_was_deleted_is_gone(published: History) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from palaver.core.disclosure import Filters
 from palaver.core.observation import ObservationType
+from palaver.search import text_index
 from palaver.search.analysis import path_label
 from palaver.search.text_index import TextEntry, TextIndex
 
@@ -227,6 +228,18 @@ def test_only_some_are_asked_about() -> None:
 
     assert made.allowed(Filters(concepts=("a",)), [2, 3, 9]) == {2}
     assert made.allowed(Filters(concepts=("a",)), []) == set()
+
+
+@pytest.mark.parametrize("singly", [0, 100])
+def test_many_keys_and_few_are_one_question(singly: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many items are meant, each counts: those asked about, those looked among, those hidden."""
+    monkeypatch.setattr(text_index, "_SINGLY", singly)
+    made = index(*(Told(concepts=["a"]).entry(key) for key in range(1, 7)), entry(7))
+
+    assert made.allowed(Filters(concepts=("a",)), [2, 5, 7, 9]) == {2, 5}
+    assert {match.key for match in made.search("word", NO_FILTERS, 9, among=[2, 5, 7, 9])} == {2, 5, 7}
+    assert {match.key for match in made.search("word", NO_FILTERS, 9, hidden=[2, 5, 9])} == {1, 3, 4, 6, 7}
+    assert not len(made.search("word", NO_FILTERS, 9, among=[]))
 
 
 def test_the_limit_keeps_the_best() -> None:
