@@ -283,11 +283,11 @@ class StoreError(PalaverError):
 
 
 class StoreMissing(StoreError):
-    """There is no archive in this home yet, or its database is gone while the copies are there."""
+    """There is no archive in this home yet, or its database is gone while the `copies` are there."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.lost = path, any((path / "archive").glob("[!.]*"))
-        if self.lost:
+    def __init__(self, path: Path, *, copies: bool = False) -> None:
+        self.path, self.copies = path, copies
+        if copies:
             hint = "Run `palaver rebuild --from-archive`: it reads every copy again."
             super().__init__(f"the database in {path} is gone, but the archived copies are there", hint=hint)
         else:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from .durability import sync
-from .errors import ConfigInvalid
+from .errors import ConfigInvalid, StoreMissing
 
 REGISTER: Final = ".forgotten"
 """What the register of what was forgotten is called; files whose names go on are of a write that was broken off."""
@@ -43,6 +43,11 @@ class Home:
     def archive(self) -> Path:
         """Byte-exact copies of what the agents wrote."""
         return self.root / "archive"
+
+    @property
+    def has_copies(self) -> bool:
+        """Whether anything was archived here, even if its database is gone."""
+        return any(path.is_file() for path in self.archive.glob("[!.]*/**/*"))
 
     @property
     def register(self) -> Path:
@@ -90,6 +95,11 @@ class Home:
             return key
         _write_key(path)
         return path.read_bytes()
+
+    def check(self) -> None:
+        """Raises `StoreMissing` where there is no database."""
+        if not self.database.exists():
+            raise StoreMissing(self.root, copies=self.has_copies)
 
     def make(self) -> None:
         """Create the folder, closed to everyone else; raises `ConfigInvalid` where that is impossible."""

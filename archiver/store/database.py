@@ -9,6 +9,7 @@ from typing import Final, Self, cast
 import apsw
 
 from ...core.errors import StoreBusy, StoreCorrupt, StoreError, StoreFromFuture, StoreMissing, ValueRefused
+from ...core.home import Home
 from .migrations import MIGRATIONS
 
 Value = str | bytes | int | float | None
@@ -36,15 +37,13 @@ class Database:
     @classmethod
     def open(cls, path: Path) -> Self:
         """Open an existing file; raises `StoreMissing`: a wrong path makes no empty archive."""
-        if not path.is_file():
-            raise StoreMissing(path.parent)
+        _check(path)
         return cls._open(path, apsw.SQLITE_OPEN_READWRITE)
 
     @classmethod
     def look(cls, path: Path) -> Self:
         """Open an existing file to be read only, and change nothing about it; raises `StoreMissing`."""
-        if not path.is_file():
-            raise StoreMissing(path.parent)
+        _check(path)
         with _translated(path):
             connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
             connection.set_busy_timeout(_BUSY_MS)
@@ -151,6 +150,11 @@ class Database:
     def close(self) -> None:
         """Close the connection; calling it twice is fine."""
         self._connection.close()
+
+
+def _check(path: Path) -> None:
+    if not path.is_file():
+        raise StoreMissing(path.parent, copies=Home(path.parent).has_copies)
 
 
 def listed(keys: Iterable[int] | Iterable[str]) -> str:

@@ -15,7 +15,7 @@ from ...archiver.store import ARCHIVER, WATCHER, Store
 from ...archiver.watch.events import Events
 from ...archiver.watch.scanning import Scan
 from ...archiver.watch.watching import Clock, SystemClock, Watch
-from ...core.errors import LeaseHeld, PalaverError, StoreMissing
+from ...core.errors import LeaseHeld, PalaverError
 from ...core.home import Home
 from ...core.report import Pass
 from ..forget.erasure import erase_expired, finish, is_unfinished
@@ -111,8 +111,7 @@ class Watcher:
             self._tell("failed", {"problem": f"erasing: {problem}", "again_in": round(_SEAL)})
 
     def _round(self, store: Store, watch: Watch, learning: Learning) -> None:
-        if not self._home.database.exists():
-            raise StoreMissing(self._home.root)
+        self._home.check()
         self._heed(watch)
         taken = watch.round()
         if taken is not None:

@@ -15,7 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ...archiver.copies.inspection import names
 from ...archiver.copies.raw import RawArchive, Stat
 from ...archiver.forget.forgetting import KEPT
 from ...archiver.intake.transcripts import Transcript
@@ -181,8 +180,8 @@ def _database(patient: Patient) -> Answer:
                 yield Fact("database", f"schema {seen} of {known}, brought up to date by the next `palaver archive`")
             else:
                 yield Fact("database", f"{_size(patient.home.database.stat().st_size)}, schema {seen}")
-    except StoreMissing:
-        if any(names(patient.home.archive)):
+    except StoreMissing as missing:
+        if missing.copies:
             remedy = f"Run `palaver rebuild --from-archive`: {FROM_COPIES}"
             yield Finding("database", f"{patient.home.database} is gone, and the copies are there", remedy)
         else:

@@ -7,7 +7,7 @@ ever deleted that was said.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from ...archiver.copies.inspection import Inspection, names
+from ...archiver.copies.inspection import Inspection
 from ...archiver.copies.raw import RawArchive
 from ...archiver.forget.oblivion import Oblivion
 from ...archiver.intake.rereading import Rereading
@@ -55,8 +55,8 @@ def fsck(
     checkup = Checkup(home.root)
     try:
         damage = damage_of(home)
-    except StoreMissing:
-        if not any(names(home.archive)):
+    except StoreMissing as missing:
+        if not missing.copies:
             raise
         remedy = f"Run `palaver rebuild --from-archive`: {FROM_COPIES}"
         checkup.findings.append(Finding("database", f"{home.database} is gone, and the copies are there", remedy))

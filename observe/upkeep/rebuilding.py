@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from ...archiver.copies.inspection import Inspection, names
+from ...archiver.copies.inspection import Inspection
 from ...archiver.copies.raw import RawArchive
 from ...archiver.copies.recovery import Recovery
 from ...archiver.forget.erasing import Erasing
@@ -16,7 +16,7 @@ from ...archiver.privacy.exclusion import Exclusion
 from ...archiver.redaction import Redactor
 from ...archiver.store import ARCHIVER, Store
 from ...core.checkup import Finding, Rebuilt
-from ...core.errors import SourceUnreadable, StoreCorrupt, StoreMissing
+from ...core.errors import SourceUnreadable, StoreCorrupt
 from ...core.home import Home
 from ...core.progress import Reporter, silent
 from ...core.report import Pass
@@ -52,8 +52,8 @@ def rebuild_from_archive(
     `StoreCorrupt`. Can be interrupted: the next pass goes on. `exclude` and `mask` are those of `Pipeline`.
     """
     exclusion = Exclusion(exclude)
-    if not home.database.exists() and not any(names(home.archive)):
-        raise StoreMissing(home.root)
+    if not home.has_copies:
+        home.check()
     damage = damage_of(home) if home.database.exists() else []
     if damage:
         raise StoreCorrupt(f"{home.database}: {damage[0]}", hint=RECOVER)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.core.errors import ConfigInvalid
+from palaver.core.errors import ConfigInvalid, StoreMissing
 from palaver.core.home import Home
 
 
@@ -142,3 +142,25 @@ def test_a_key_that_cannot_be_made_says_why(tmp_path: Path) -> None:
     """Without a folder to keep it in there is none, rather than another one each time."""
     with pytest.raises(OSError, match="absent"):
         Home(tmp_path / "absent").key()
+
+
+def test_copies_are_seen_without_a_database(tmp_path: Path) -> None:
+    """Any archived file counts; folders alone, what was left unfinished and the register are no copies."""
+    home = Home(tmp_path)
+    for name in (".unfinished/tmp1", ".forgotten"):
+        path = home.archive / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+    (home.archive / "claude-code" / "app").mkdir(parents=True)
+    assert not home.has_copies
+    with pytest.raises(StoreMissing, match="no archive at"):
+        home.check()
+
+    (home.archive / "claude-code" / "app" / "one.jsonl").write_bytes(b"x")
+    assert home.has_copies
+    with pytest.raises(StoreMissing, match=r"the database in .* is gone") as missing:
+        home.check()
+    assert "rebuild --from-archive" in missing.value.hint
+
+    home.database.write_bytes(b"")
+    home.check()

@@ -15,7 +15,6 @@ from palaver.core.errors import (
     DocumentNotFound,
     DocumentOutsideRoots,
     DocumentUnreadable,
-    StoreMissing,
     UnsupportedDocument,
 )
 from palaver.core.home import Home
@@ -144,6 +143,5 @@ def _documents(places: Sequence[Path]) -> Documents:
 
 def _held() -> Documents:
     home = Home.find()
-    if not home.database.exists():
-        raise StoreMissing(home.root)
+    home.check()
     return _documents([])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver.core.config import Config
-from palaver.core.errors import InvalidInput, StoreMissing
+from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
 
 from .output import as_json, print_json, renderer
@@ -204,8 +204,7 @@ def _put_away(what: Sequence[str], *, force: bool, as_json: bool) -> None:
     from palaver.templates.quote import line
 
     home = Home.find()
-    if not home.database.exists():
-        raise StoreMissing(home.root)
+    home.check()
     with MemoryCore.open(home, Config.read(home.config).model) as core:
         pinned = [] if force else [each for each in map(core.memories.get, what) if each.memory.pinned]
         kept = {held.id for held in pinned}

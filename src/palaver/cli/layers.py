@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from palaver.core.config import Config
-from palaver.core.errors import PalaverError, StoreMissing
+from palaver.core.errors import PalaverError
 from palaver.core.home import Home
 
 from .made_up import FOLDER
@@ -202,7 +202,7 @@ def open_layers() -> Layers:
 
     home = Home.find()
     demo = Home(home.root / FOLDER)
-    if demo.database.exists() and not home.database.exists() and not StoreMissing(home.root).lost:
+    if demo.database.exists() and not home.database.exists() and not home.has_copies:
         hint = f"Search it with: {command_of(demo)} search WORDS"
         raise PalaverError(f"only the made-up history is there, in {demo.root}", hint=hint)
     return Layers(home, Config.read(home.config).model)

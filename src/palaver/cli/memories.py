@@ -270,8 +270,8 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
 def _core(*, make: bool = False) -> MemoryCore:
     """The memory core of this home; raises `StoreMissing` where there is nothing to ask yet."""
     home = Home.find()
-    if not make and not home.database.exists():
-        raise StoreMissing(home.root)
+    if not make:
+        home.check()
     from palaver.observe.memory import MemoryCore
 
     config = Config.read(home.config)
