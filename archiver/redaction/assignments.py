@@ -3,16 +3,21 @@
 from .credentials import NAMED_ONLY, STAND_IN
 from .rules import Allowed, Rule
 
+OPENING = (
+    r"(?:api|app|access|account|auth|client|consumer|deploy|encryption|master|private|secret|session|shared|signing"
+    r"|storage|webhook)"
+)
+"""What stands before `key` where that is a secret, in a setting and in a sentence."""
+NUMBER = r"(?:[_-]?\d{1,2})?"
+
 # `pass` and `pwd` are words and commands too; `auth` ends other words.
 _LOGIN = r"(?:passw(?:or)?d|passphrase|passwort|[_\"'.-]pwd|[_\"'.-]pass)"
 _KEY = (
-    r"(?:(?:api|app|access|account|auth|client|consumer|deploy|encryption|master|private|secret|session|shared|signing"
-    r"|storage|webhook)[_-]?key|secret(?:[_-]?(?:access|api|app|client)?[_-]?key)?(?:[_-]?base)?"
+    rf"(?:{OPENING}[_-]?key|secret(?:[_-]?(?:access|api|app|client)?[_-]?key)?(?:[_-]?base)?"
     r"|[a-z_-]*token|(?:^|[^a-z])auth)"
 )
 _UPPER = r"(?:[A-Z0-9]+_)*(?:PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|(?:[A-Z0-9]+_)KEY|KEY_BASE|SECRET|TOKEN)"
 _WORD = "(?:password|passwd|pass|pwd|passphrase|secret|token|api-?key)"
-_NUMBER = r"(?:[_-]?\d{1,2})?"
 # password = "…", "password": "…", 'password' => '…', ["password"] = "…", password: str = "…"
 _EQUALS = r"\\?[\"'`]?\]?[ \t]*(?::[ \t]*[\w.]+[ \t]*=|={1,3}|:=|=>|:)[ \t]*"
 _QUOTED = r"[a-z]{0,2}\\?[\"'`]([^\s\"'`\\\x00]{6,})\\?[\"'`]"
@@ -60,27 +65,27 @@ NOT_BARE = Allowed(
 ASSIGNMENTS: tuple[Rule, ...] = (
     Rule(
         "assignment",
-        rf"(?i){_LOGIN}{_NUMBER}{_EQUALS}{_QUOTED}",
+        rf"(?i){_LOGIN}{NUMBER}{_EQUALS}{_QUOTED}",
         (_SIGN,),
         allowed=_NO_PASSWORD,
     ),
     Rule(
         "assignment",
-        rf"(?i){_KEY}{_NUMBER}{_EQUALS}{_QUOTED}",
+        rf"(?i){_KEY}{NUMBER}{_EQUALS}{_QUOTED}",
         (_SIGN,),
         entropy=2.5,
         allowed=NO_KEY,
     ),
     Rule(
         "assignment",  # NAME=value, as in environments
-        rf"\b{_UPPER}{_NUMBER}={_BARE}",
+        rf"\b{_UPPER}{NUMBER}={_BARE}",
         (rf"{ENDING}[0-9_-]*=",),
         allowed=(*_NO_PASSWORD, NOT_BARE),
     ),
     Rule(
         "assignment",  # name: value or name = value on a line of its own, as in YAML and INI
         r"(?im)^[ \t>+|-]*(?:\d{1,6}(?:→|:|\t)[ \t]*)?[\w./:@-]*?"
-        rf"(?:{_LOGIN}|{_KEY}){_NUMBER}[ \t]*[:=][ \t]*{_BARE}[ \t]*(?:$|\r|#)",
+        rf"(?:{_LOGIN}|{_KEY}){NUMBER}[ \t]*[:=][ \t]*{_BARE}[ \t]*(?:$|\r|#)",
         (_BARE_SIGN,),
         entropy=2.0,
         allowed=(*NO_KEY, NOT_BARE),

@@ -1,6 +1,6 @@
 """Secrets that a sentence, a command or a piece of code names in the middle of a line, as people type them."""
 
-from .assignments import ENDING, NO_KEY, NOT_BARE
+from .assignments import ENDING, NO_KEY, NOT_BARE, NUMBER, OPENING
 from .credentials import STAND_IN
 from .rules import Allowed, Rule
 
@@ -9,11 +9,7 @@ _FOREIGN = (
     "(?:kennwort|wachtwoord|l[öo]senord|contrase[ñn]a|senha|mot de passe|has[łl]o|пароль|密码|密碼|パスワード|비밀번호)"
 )
 _LOGIN = rf"(?:{_FOREIGN}|passw(?:or)?d|passphrase|passcode|passwort|(?:^|[^a-z])(?:pwd|pass|pw))"
-_KEY = (
-    r"(?:(?:api|app|access|account|auth|client|consumer|deploy|encryption|master|private|secret|session|shared|signing"
-    r"|storage|webhook)[ _-]?key|secret|credentials?|[a-z_-]*token)"
-)
-_NUMBER = r"(?:[_-]?\d{1,2})?"
+_KEY = rf"(?:{OPENING}[ _-]?key|secret|credentials?|[a-z_-]*token)"
 _CLOSED = r"[ \t\"'`*\\\]]*"
 _LINK = r"(?:=|:|：|->|=>|→|(?:is|was|ist|war|lautet|es|est|é|è|jest|är|to)[ \t:]|是|为|為|は)"
 _OPEN = r"[ \t\"'`*\\]*"
@@ -57,14 +53,14 @@ _NO_RANDOM = Allowed(
 MENTIONS: tuple[Rule, ...] = (
     Rule(
         "assignment",  # please use password=… for the staging box; the password is …
-        rf"(?i){_LOGIN}{_NUMBER}{_CLOSED}{_LINK}{_OPEN}{_VALUE}",
+        rf"(?i){_LOGIN}{NUMBER}{_CLOSED}{_LINK}{_OPEN}{_VALUE}",
         (_SIGN,),
         entropy=2.0,
         allowed=(*NO_KEY, NOT_BARE, _NO_SECRET),
     ),
     Rule(
         "assignment",
-        rf"(?i){_KEY}{_NUMBER}{_CLOSED}{_LINK}{_OPEN}{_VALUE}",
+        rf"(?i){_KEY}{NUMBER}{_CLOSED}{_LINK}{_OPEN}{_VALUE}",
         (_SIGN,),
         entropy=3.0,
         allowed=(*NO_KEY, NOT_BARE, _NO_SECRET, _NO_RANDOM),
