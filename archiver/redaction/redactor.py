@@ -5,6 +5,7 @@ import re
 from bisect import bisect_left
 from dataclasses import dataclass
 
+from ...core.memo import Memo
 from .scanner import Found, scan, signs
 
 PASSES = 8
@@ -56,7 +57,7 @@ class Redactor:
         if len(key) < KEY_BYTES:
             raise ValueError(f"a key of {len(key)} bytes, {KEY_BYTES} needed")
         self._key = key
-        self._names: dict[str, str] = {}
+        self._names = Memo[str, str](lambda text: self.redact(text).text, _NAMES)
 
     def redact(self, text: str) -> Redacted:
         """The text with a placeholder for each secret. Placeholders stay, so doing it again changes nothing."""
@@ -76,12 +77,7 @@ class Redactor:
 
     def redact_name(self, text: str) -> str:
         """What `redact` leaves of a short text that comes again and again."""
-        told = self._names.get(text)
-        if told is None:
-            if len(self._names) >= _NAMES:
-                self._names.clear()
-            told = self._names[text] = self.redact(text).text
-        return told
+        return self._names[text]
 
     def is_plain(self, text: str) -> bool:
         """Whether there is nothing in the text to look for, neither a secret nor a private span nor a mask.
