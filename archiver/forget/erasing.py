@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ...core.conversation import Session
 from ...core.errors import CopyDamaged, SourceUnreadable
 from ...core.home import Home
 from ...core.progress import Progress, silent
@@ -15,12 +14,11 @@ from ..copies.blanking import blank, remove, remove_leftovers
 from ..copies.compression import DOCUMENT, SUFFIX, opened, shown
 from ..copies.forms import Copy
 from ..copies.raw import Copied, RawArchive, unreadable
-from ..formats import FORMATS, by_agent
+from ..formats import FORMATS
 from ..parse.lines import split
-from ..parse.parsing import Parsed, parse
-from ..parse.resume import Resume
-from ..redaction import Redactor
+from ..parse.parsing import Parsed
 from ..store import Source, State, Store
+from .belonging import parsed
 from .oblivion import Oblivion
 
 
@@ -152,12 +150,6 @@ class Erasing:
 
     def _parse(self, archived: str, agent: str) -> Parsed:
         return parsed(self._raw, archived, agent, self._key)
-
-
-def parsed(raw: RawArchive, archived: str, agent: str, key: bytes) -> Parsed:
-    """What a copy says from its start, whatever was said before elsewhere."""
-    with raw.open(archived) as file:
-        return parse(by_agent(agent), Session(agent, ""), Resume(), file, Redactor(key))
 
 
 def _openings(found: Parsed) -> set[int]:

@@ -5,7 +5,8 @@ erased leaves the copies as well (`erasing.py`).
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -20,10 +21,10 @@ from ...core.progress import Progress, silent
 from ..copies.compression import opened
 from ..copies.forms import Copy
 from ..copies.raw import RawArchive
-from ..parse.lines import Line, split
-from ..parse.parsing import REPEATED
+from ..parse.lines import split
 from ..store import Forgotten, Source, State, Store
-from .erasing import Erasing, parsed
+from .belonging import TELLING, Belonging
+from .erasing import Erasing
 from .oblivion import FORGOTTEN, Oblivion
 from .selection import Selected, Selector
 
@@ -33,18 +34,28 @@ KEPT: Final = 30 * 24 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What goes, with the marks by which it will be known, and the last change that was seen when it was made."""
+    """What goes, with the marks by which it will be known, and the last change that was seen when it was made.
+
+    `shared` are lines of copies that stay, by source, which say the same again and go with it. `unread` are the names
+    of copies that are damaged: whether they do cannot be told.
+    """
 
     selector: Selector
     selected: Selected
     marks: frozenset[int]
-    shared: frozenset[int]
+    shared: Mapping[int, AbstractSet[int]]
+    unread: tuple[str, ...]
     seq: int
-    oblivion: Oblivion
 
-    def is_shared(self, source: Source, line: Line) -> bool:
-        """Whether a line of a copy that stays is one of those that go."""
-        return source.id in self.shared and not self.marks.isdisjoint(self.oblivion.line(source.path, line))
+    def goes(self, source: Source, line: int) -> bool:
+        """Whether a line of a copy goes."""
+        number = source.id or 0
+        return self.selected.holds(number, line) or line in self.shared.get(number, ())
+
+    @property
+    def erases(self) -> bool:
+        """Whether it leaves the copies, too."""
+        return self.selector.wanted.erase
 
     @property
     def sources(self) -> list[Source]:
@@ -68,32 +79,19 @@ class Forgetting:
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
         self._key = Home(raw.root.parent).key()
-        self._oblivion = Oblivion(store, self._key)
+        self._oblivion, self._belonging = Oblivion(store, self._key), Belonging(store, raw, self._key)
         self.erasing = Erasing(store, raw)
 
     def plan(self, selector: Selector, selected: Selected, progress: Progress = silent) -> Plan:
         """Everything that a selection means: the same lines in other copies, and what is known by them, too."""
         seq = self._store.changes.last()
         marks = self._marks(selector, selected)
-        shared = self._shared(selector, selected, marks, progress)
+        shared, unread = self._shared(selector, selected, marks, progress)
         if self._take_over(selector, selected, shared):
             selector.complete(selected)
             marks = self._marks(selector, selected)
-        repeating = {
-            number
-            for number, source in selector.sources.items()
-            if number not in selected.sources
-            and source.coverage.get(REPEATED)
-            and _same_agent(source, selector, selected)
-        }
-        return Plan(
-            selector,
-            selected,
-            frozenset(marks),
-            frozenset(shared.keys() | repeating) - selected.sources,
-            seq,
-            self._oblivion,
-        )
+            shared = {number: lines for number, lines in shared.items() if number not in selected.sources}
+        return Plan(selector, selected, frozenset(marks), shared, tuple(unread), seq)
 
     def token(self, plan: Plan, *rest: object) -> str:
         """What stands for this set and no other. `rest` is what else the set consists of."""
@@ -107,7 +105,7 @@ class Forgetting:
         )
         return hashlib.blake2b(repr(told).encode("utf-8", "replace"), key=self._key, digest_size=6).hexdigest()
 
-    def forget(self, plan: Plan, *, erase: bool, also: Callable[[int], None], besides: About = UNTOLD) -> int:
+    def forget(self, plan: Plan, also: Callable[[int], None], besides: About = UNTOLD) -> int:
         """Forget what was planned, together with what `also` does with the number of the forgetting, which is returned.
 
         `besides` counts what goes with it that was never said. Raises `InvalidInput`, and changes nothing, when some of
@@ -117,15 +115,23 @@ class Forgetting:
         with self._store.transaction():
             if selected.exchanges.keys() & set(self._store.changes.since(plan.seq)):
                 raise InvalidInput("Something of it changed just now", hint="Run the command again for a new preview.")
-            state = State.ERASING if erase else State.KEPT
-            number = tombstones.begin(now(), state, plan.marks, _about(plan, besides, erase=erase))
+            state = State.ERASING if plan.erases else State.KEPT
+            number = tombstones.begin(now(), state, plan.marks, _about(plan, besides))
             self._store.exchanges.delete(list(selected.exchanges))
             self._blank_sessions(plan)
-            if erase:
+            if plan.erases:
                 self._erase(plan, number)
             tombstones.reread([source.id for source in plan.sources if source.id is not None])
             also(number)
+            self._overtake()
         return number
+
+    def _overtake(self) -> None:
+        """What was forgotten before and is erased now cannot be undone, unless memories were put away with it."""
+        for number in self._store.tombstones.overtaken():
+            forgotten = self._store.tombstones.load(number)
+            if forgotten is not None and not forgotten.about.memories:
+                self._store.tombstones.become(number, State.ERASING)
 
     def expired(self, at: Milliseconds) -> list[Forgotten]:
         """What was forgotten longer ago than it is kept."""
@@ -138,7 +144,7 @@ class Forgetting:
         """
         forgotten = self._kept(number)
         sources = self._store.sources.all()
-        told = [source for source in sources if source.coverage.get(FORGOTTEN)]
+        told = [source for source in sources if not TELLING.isdisjoint(source.coverage)]
         gone = [
             source for source in told if source.coverage.keys() == {FORGOTTEN} and not self._is_kept(source, forgotten)
         ]
@@ -146,6 +152,8 @@ class Forgetting:
             self._store.tombstones.become(forgotten.id, State.ERASING)
             copies = {source.archived: source in gone for source in told}
             self._store.tombstones.intend(forgotten.id, copies)
+            for source in told:
+                self._erase_records(source, forgotten)
             self._drop(gone, sources)
             also()
 
@@ -183,10 +191,17 @@ class Forgetting:
         """Whether something of a source was forgotten at another time, and can still be had back."""
         others = [each for each in self._store.tombstones.all() if each.state is State.KEPT and each.id != forgotten.id]
         try:
-            marks = {mark for _, mark in self._marked(source)}
+            marks = {mark for _, mark in self._belonging.marked(source)}
+            marks |= set(map(self._oblivion.record, self._belonging.records(source)))
         except (CopyDamaged, OSError):
             return True  # what cannot be told is not deleted
         return any(self._store.tombstones.known(marks, of=each.id) for each in others)
+
+    def _erase_records(self, source: Source, forgotten: Forgotten) -> None:
+        """Remove the ids of the records of a source that were forgotten at one time."""
+        marks = {self._oblivion.record(each): each for each in self._store.sources.records_of(source.id or 0)}
+        known = self._store.tombstones.known(marks, of=forgotten.id)
+        self._store.tombstones.erase_records([marks[mark] for mark in known])
 
     def undo(self, number: int, also: Callable[[], None] = _nothing) -> None:
         """Have back what was forgotten, together with what `also` does.
@@ -219,7 +234,7 @@ class Forgetting:
 
     def _erase(self, plan: Plan, number: int) -> None:
         selected, sources = plan.selected, plan.selector.sources
-        partly = {number for number, lines in selected.lines.items() if lines} | plan.shared
+        partly = {number for number, lines in selected.lines.items() if lines} | plan.shared.keys()
         copies = {sources[each].archived: False for each in partly} | {
             sources[each].archived: True for each in selected.sources
         }
@@ -230,40 +245,30 @@ class Forgetting:
         self._store.tombstones.erase_rows(selected.sessions, selected.sources, list(selected.exchanges))
 
     def _marks(self, selector: Selector, selected: Selected) -> set[int]:
+        """By what the lines that go are known: those that are not repeated from what stays, nor forgotten before."""
         marks: set[int] = set()
         for number in selected.sources | selected.lines.keys():
             source, records = selector.sources[number], self._store.sources.records_of(number)
-            others = self._of_others(source, selected)
-            told = chain(self._marked(source, everywhere=True), self._unmasked(source) if source.masked else ())
+            others = self._belonging.repeated(source, lambda owner, line: not selected.holds(owner, line))
+            if not selector.wanted.erase:
+                others |= self._forgotten_in(source, records)
+            told = chain(
+                self._belonging.marked(source, everywhere=True), self._unmasked(source) if source.masked else ()
+            )
             marks |= {mark for line, mark in told if selected.holds(number, line) and line not in others}
-            marks |= {self._oblivion.record(each) for each, line in records.items() if selected.holds(number, line)}
+            marks |= {
+                self._oblivion.record(each)
+                for each, line in records.items()
+                if selected.holds(number, line) and line not in others
+            }
         return marks
 
-    def _of_others(self, source: Source, selected: Selected) -> set[int]:
-        """The lines of a copy that another session, which stays, said first."""
-        if not source.coverage.get(REPEATED):
+    def _forgotten_in(self, source: Source, records: Mapping[str, int]) -> set[int]:
+        """The lines of a copy that were forgotten before: what is undone is to bring back the same as it took away."""
+        if FORGOTTEN not in source.coverage:
             return set()
-        records = parsed(self._raw, source.archived, source.agent, self._key).records
-        places = self._store.sources.places(records)
-        first = {
-            record: owner
-            for record, (owner, line) in places.items()
-            if owner != source.id and not selected.holds(owner, line)
-        }
-        kept: set[int] = set()
-        for owner in set(first.values()):
-            kept |= {
-                mark for line, mark in self._marked(self._store.sources.load(owner)) if not selected.holds(owner, line)
-            }
-        return {records[record] for record in first} | {line for line, mark in self._marked(source) if mark in kept}
-
-    def _marked(self, source: Source, *, everywhere: bool = False) -> Iterator[tuple[int, int]]:
-        """Every line of a copy with each of its marks; `everywhere` with those of its place in the copy, too."""
         with self._raw.open(source.archived) as file:
-            for line in split(file):
-                told = self._oblivion.line_of(source, line) if everywhere else self._oblivion.line(source.path, line)
-                for mark in told:
-                    yield line.number, mark
+            return self._oblivion.lines(source.path, split(file)) | self._oblivion.records(records)
 
     def _unmasked(self, source: Source) -> Iterator[tuple[int, int]]:
         """The marks of the lines of an agent's file, where it still is what was masked: newer rules mask it anew."""
@@ -274,36 +279,49 @@ class Forgetting:
                     yield from ((ours.number, mark) for mark in marks)
 
     def _shared(
-        self, selector: Selector, selected: Selected, marks: set[int], progress: Progress
-    ) -> dict[int, set[int]]:
-        """The same lines in copies that stay, by source: those of other files of the same agents."""
-        found: dict[int, set[int]] = {}
-        others = [
-            source
+        self, selector: Selector, selected: Selected, marks: AbstractSet[int], progress: Progress
+    ) -> tuple[dict[int, set[int]], list[str]]:
+        """The same lines in copies of the same agents that stay, by source, and the copies that are damaged."""
+        found, unread = dict[int, set[int]](), list[str]()
+        agents = {selector.sources[number].agent for number in selected.sources | selected.lines.keys()}
+        others = {
+            number: source
             for number, source in selector.sources.items()
-            if number not in selected.sources and _same_agent(source, selector, selected)
-        ]
-        for done, source in enumerate(others):
+            if number not in selected.sources and source.agent in agents
+        }
+        for done, (number, source) in enumerate(others.items()):
             progress(done, len(others))
-            lines = {line for line, mark in self._marked(source) if mark in marks}
-            if lines - selected.lines.get(source.id or 0, set()):
-                found[source.id or 0] = lines
+            try:
+                if lines := self._with_marks(source, marks) - selected.lines.get(number, set()):
+                    found[number] = lines
+            except CopyDamaged:
+                unread.append(source.archived)
         progress(len(others), len(others))
-        return found
+        return found, unread
 
-    def _take_over(self, selector: Selector, selected: Selected, shared: dict[int, set[int]]) -> bool:
+    def _with_marks(self, source: Source, marks: AbstractSet[int]) -> set[int]:
+        """The lines of a copy that are known by these marks, or whose records are."""
+        lines = {line for line, mark in self._belonging.marked(source) if mark in marks}
+        records = self._belonging.records(source).items()
+        return lines | {line for record, line in records if self._oblivion.record(record) in marks}
+
+    def _take_over(self, selector: Selector, selected: Selected, shared: Mapping[int, AbstractSet[int]]) -> bool:
         """Select the exchanges that say the same elsewhere; whether there are any."""
-        again = [
+        near = [
             each
             for each in selector.outlines
             if each.key not in selected.exchanges
             and any(each.start_line <= line <= each.end_line for line in shared.get(each.source, ()))
         ]
-        selected.exchanges |= {each.key: each for each in again}
+        # Between the lines of an exchange may stand what it repeats, which is not its own.
+        said = self._store.exchanges.load([each.key for each in near])
+        lines = {key: {turn.line for turn in stored.exchange.turns} for key, stored in said.items()}
+        again = {each.key: each for each in near if not lines[each.key].isdisjoint(shared[each.source])}
+        selected.exchanges |= again
         return bool(again)
 
 
-def _about(plan: Plan, besides: About, *, erase: bool) -> About:
+def _about(plan: Plan, besides: About) -> About:
     """What is told of it later: while it can be undone, enough to know it again."""
     sessions = [plan.selector.sessions[number] for number in plan.sessions]
     counted = replace(
@@ -312,13 +330,8 @@ def _about(plan: Plan, besides: About, *, erase: bool) -> About:
         exchanges=len(plan.selected.exchanges),
         agents=tuple(sorted({each.agent for each in sessions})),
     )
-    if erase:
+    if plan.erases:
         return counted
     times = [each.at for each in plan.selected.exchanges.values() if each.at is not None]
     projects = tuple(sorted({each.project for each in sessions if each.project}))
     return replace(counted, projects=projects, first=min(times, default=None), last=max(times, default=None))
-
-
-def _same_agent(source: Source, selector: Selector, selected: Selected) -> bool:
-    touched: Sequence[int] = [*selected.sources, *selected.lines]
-    return any(selector.sources[number].agent == source.agent for number in touched)

@@ -76,10 +76,10 @@ class Oblivion:
             found |= {line.number for line in part if is_blanked(line.data)}
         return found
 
-    def records(self, records: Mapping[str, int]) -> set[int]:
-        """The lines of those records that were forgotten."""
+    def records(self, records: Mapping[str, int], *, erased: bool = False) -> set[int]:
+        """The lines of those records that were forgotten, or erased."""
         marks = {self.record(record): line for record, line in records.items()}
-        return {marks[mark] for mark in self._store.tombstones.known(marks, erased=self._erased)}
+        return {marks[mark] for mark in self._store.tombstones.known(marks, erased=self._erased or erased)}
 
     def without(self, path: Path, rows: Iterable[bytes]) -> Iterator[bytes]:
         """Lines with their ends, without those that were forgotten."""

@@ -17,6 +17,7 @@ from ..copies.raw import RawArchive
 from ..parse.lines import split
 from ..store import Source, State, Store
 from ..store.exchanges import Outline
+from .belonging import Belonging
 from .oblivion import FORGOTTEN, Oblivion
 
 _SHORTEST: Final = 6
@@ -67,20 +68,30 @@ class _Named:
 
 
 class Selector:
-    """Looks at one store as it is now. What was forgotten before is in none of it."""
+    """Looks at one store as it is now, for what somebody wants.
 
-    def __init__(self, store: Store, raw: RawArchive) -> None:
-        self._store, self._raw = store, raw
-        self._oblivion = Oblivion(store, Home(raw.root.parent).key())
+    What was forgotten before is in none of it, unless it is to be erased: then nothing of it may stay in the copies.
+    """
+
+    def __init__(self, store: Store, raw: RawArchive, wanted: Wanted) -> None:
+        self._store, self._raw, self.wanted = store, raw, wanted
+        key = Home(raw.root.parent).key()
+        self._oblivion, self._belonging = Oblivion(store, key), Belonging(store, raw, key)
         every = {source.id: source for source in store.sources.all() if source.id is not None}
-        self._forgotten = {number: each for number, each in every.items() if each.coverage.keys() == {FORGOTTEN}}
-        self.sources = {number: each for number, each in every.items() if number not in self._forgotten}
+        self.sources = {
+            number: each for number, each in every.items() if wanted.erase or each.coverage.keys() != {FORGOTTEN}
+        }
         told = {source.session for source in self.sources.values()}
         self.sessions = {number: each for number, each in store.sessions.all().items() if number in told}
         self.outlines = store.exchanges.outlines()
+        self._kept = {source.session for source in every.values() if FORGOTTEN in source.coverage}
+        """The sessions of which something was forgotten that can be had back."""
+        if all(each.state is not State.KEPT for each in store.tombstones.all()):
+            self._kept.clear()
 
-    def select(self, wanted: Wanted) -> Selected:
+    def select(self) -> Selected:
         """What is meant; raises `InvalidInput` for a name of nothing, or of several sessions."""
+        wanted = self.wanted
         if wanted.names_nothing:
             raise InvalidInput("Nothing is named", hint=_HINT)
         self._check_agents(wanted.agents)
@@ -100,8 +111,6 @@ class Selector:
             for source, spans in named.spans.items():
                 result.lines[source] = {line for span in spans for line in span}
         self.complete(result)
-        if wanted.erase:
-            self._uncover(result)
         if wanted.only_learned:
             return Selected(exchanges=result.exchanges, sessions=result.sessions, memories=named.memories)
         result.widened = list(self._widened(named, result))
@@ -112,9 +121,7 @@ class Selector:
 
         Where a part was forgotten before, something is left: it can be had back.
         """
-        left: set[int | None] = {each.session for each in self.outlines if each.key not in selected.exchanges}
-        if any(each.state is State.KEPT for each in self._store.tombstones.all()):
-            left |= {source.session for source in self.sources.values() if FORGOTTEN in source.coverage}
+        left = self._kept | {each.session for each in self.outlines if each.key not in selected.exchanges}
         selected.sessions |= {each.session for each in selected.exchanges.values()} - left
         while new := self._subagents(selected.sessions) - selected.sessions:
             selected.sessions |= new
@@ -128,12 +135,6 @@ class Selector:
             selected.lines.setdefault(each.source, set()).update(range(each.start_line, each.end_line + 1))
         for number in selected.sources:
             selected.lines.pop(number, None)
-
-    def _uncover(self, selected: Selected) -> None:
-        """With a session that is erased as a whole go its copies of which everything was forgotten before."""
-        uncovered = {number: each for number, each in self._forgotten.items() if each.session in selected.sessions}
-        self.sources |= uncovered
-        selected.sources |= uncovered.keys()
 
     def _widened(self, named: _Named, selected: Selected) -> Iterator[Widened]:
         for target, part in named.parts.items():
@@ -223,17 +224,27 @@ class Selector:
             if source.session not in fitting or not (inside or allowed & {e.key for e in by_source.get(number, ())}):
                 continue
             own = sorted(by_source.get(number, ()), key=lambda each: each.start_line)
-            lines = set(lines_with(self._raw, source, wanted.mentions))
-            if lines and FORGOTTEN in source.coverage:
-                with self._raw.open(source.archived) as file:
-                    lines -= self._oblivion.lines(source.path, split(file))
-            for line in lines:
+            for line in self._lines_with(source, wanted.mentions):
                 place = bisect_right(own, line, key=lambda each: each.start_line) - 1
                 if place >= 0 and line <= own[place].end_line:
                     found |= {own[place].key: own[place]} if own[place].key in allowed else {}
                 elif inside and not timed:
                     result.lines.setdefault(number, set()).add(line)
         return list(found.values())
+
+    def _lines_with(self, source: Source, text: str) -> set[int]:
+        """The lines on which a text stands that are the copy's own, and are still shown or to be erased."""
+        lines = set(lines_with(self._raw, source, text))
+        if lines:
+            lines -= self._belonging.repeated(source, _everything_stays)
+        if lines and FORGOTTEN in source.coverage and not self.wanted.erase:
+            with self._raw.open(source.archived) as file:
+                lines -= self._oblivion.lines(source.path, split(file))
+        return lines
+
+
+def _everything_stays(_source: int, _line: int) -> bool:
+    return True
 
 
 def lines_with(raw: RawArchive, source: Source, text: str) -> Iterator[int]:

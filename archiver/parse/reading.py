@@ -136,7 +136,9 @@ class Reading:
         found.exchanges = [each for each in kept if each.turns]
         found.notes = [note for note in found.notes if note.line not in gone]
         self.forgotten = {record: line for record, line in found.records.items() if line in gone}
-        found.records = {record: line for record, line in found.records.items() if line not in gone}
+        # Whose it is, is to be known while it can be had back.
+        erased = oblivion.records(self.forgotten, erased=True)
+        found.records = {record: line for record, line in found.records.items() if line not in erased}
 
     def _leave_out(self) -> None:
         """What nobody said, and what nobody else may know."""

@@ -204,6 +204,19 @@ class Tombstones:
         """The forgetting with this number."""
         return next((each for each in self.all() if each.id == number), None)
 
+    def overtaken(self) -> list[int]:
+        """The forgettings that could be undone, but all of which was erased since."""
+        rows = self._db.rows(
+            """SELECT f.id FROM forgetting f WHERE f.state = 'kept' AND EXISTS (
+                   SELECT 1 FROM tombstone WHERE forgetting = f.id
+               ) AND NOT EXISTS (
+                   SELECT 1 FROM tombstone t WHERE t.forgetting = f.id AND t.mark NOT IN (
+                       SELECT mark FROM tombstone JOIN forgetting g ON g.id = forgetting WHERE g.state <> 'kept'
+                   )
+               )"""
+        )
+        return [cast(int, number) for (number,) in rows]
+
     def become(self, number: int, state: State) -> None:
         """A forgetting is in another state now."""
         self._changed = True

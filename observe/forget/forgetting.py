@@ -120,9 +120,9 @@ class Forgetter:
         ]
 
     def _plan(self, wanted: Wanted, report: Reporter) -> _Planned:
-        selector = Selector(self._store, self._raw)
+        selector = Selector(self._store, self._raw, wanted)
         self._check_projects(wanted.projects, selector)
-        selected = selector.select(wanted)
+        selected = selector.select()
         learned: dict[int, list[int]] = {}
         if wanted.only_learned:
             origins = [str(origin) for origin in wanted.origins]
@@ -220,7 +220,7 @@ class Forgetter:
                     self._move(key, MemoryState.ARCHIVED, erasure.context(number))
 
         besides = About(observations=planned.preview.observations, memories=len(memories))
-        return self._forgetting.forget(planned.plan, erase=wanted.erase, also=also, besides=besides)
+        return self._forgetting.forget(planned.plan, also, besides)
 
     def _is_taken(self, held: HeldMemory) -> bool:
         """Whether an active memory claims what one that was put away says, or is kept in its file."""
@@ -256,6 +256,7 @@ class Forgetter:
             done = erasure.compact(self._store, whole=True)
             proof = erasure.prove(self._home, self._model, texts, gone)
         proof.uncleaned = sorted(self._store.tombstones.intended())
+        proof.unread += [name for name in planned.plan.unread if name not in proof.uncleaned]
         proof.compacted = done or bool(proof.uncleaned)
         return Outcome(planned.preview, number, None, proof, _outside(planned.preview), left)
 

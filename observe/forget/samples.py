@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import chain
 from typing import Final
 
@@ -10,6 +11,7 @@ from ...archiver.forget.forgetting import Plan
 from ...archiver.parse.lines import split
 from ...archiver.store import Source, Store
 from ...core.conversation import Kind
+from ...core.errors import CopyDamaged
 from ...core.memory import HeldMemory
 from .scouring import forms
 
@@ -63,7 +65,8 @@ def _kept(raw: RawArchive, plan: Plan) -> Iterator[bytes]:
     """All lines that stay, some megabytes at a time."""
     for number, source in plan.selector.sources.items():
         if number not in plan.selected.sources:
-            yield from _blobs(raw, source, plan)
+            with suppress(CopyDamaged):  # what nobody can read is not looked for either
+                yield from _blobs(raw, source, plan)
 
 
 def _blobs(raw: RawArchive, source: Source, plan: Plan) -> Iterator[bytes]:
@@ -71,7 +74,7 @@ def _blobs(raw: RawArchive, source: Source, plan: Plan) -> Iterator[bytes]:
     size = 0
     with raw.open(source.archived) as file:
         for line in split(file):
-            if plan.selected.holds(source.id or 0, line.number) or plan.is_shared(source, line):
+            if plan.goes(source, line.number):
                 continue
             held.append(line.data)
             size += len(line.data)

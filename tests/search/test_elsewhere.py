@@ -61,9 +61,8 @@ def also_in(history: History, word: str) -> Sequence[str]:
 
 def forget(history: History, session: str, *, erase: bool) -> None:
     forgetting = Forgetting(history.store, history.raw)
-    selector = Selector(history.store, history.raw)
-    plan = forgetting.plan(selector, selector.select(Wanted(targets=(session,), erase=erase)))
-    forgetting.forget(plan, erase=erase, also=lambda _: None)
+    selector = Selector(history.store, history.raw, Wanted(targets=(session,), erase=erase))
+    forgetting.forget(forgetting.plan(selector, selector.select()), lambda _: None)
     forgetting.erasing.finish()
     history.ingest()
 

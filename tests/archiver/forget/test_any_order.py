@@ -23,15 +23,15 @@ from palaver.archiver.intake import ingest, rereading
 from palaver.archiver.parse.reading import Boundaries
 from palaver.archiver.privacy.exclusion import Exclusion
 from palaver.archiver.redaction import VERSION, Redactor
-from palaver.archiver.store import Store, sources
+from palaver.archiver.store import State, Store, sources
 from palaver.core import ids
 from palaver.core.forgetting import Wanted
 
 from ..formats.claude import written
 from ..history import History, talk
 
-STEPS = ("session", "grow", "fork", "resume", "rewrite", "copy", "forget", "erase", "whole", "undo", "rules", "seal",
-         "vanish", "lose")  # fmt: skip
+STEPS = ("session", "grow", "fork", "resume", "rewrite", "copy", "forget", "erase", "whole", "undo", "expire", "rules",
+         "seal", "vanish", "lose")  # fmt: skip
 
 
 class World:
@@ -44,12 +44,6 @@ class World:
         self.said: set[str] = set()
         self.erased: set[str] = set()
         self.forgotten: dict[int, set[str]] = {}
-        self.kept_elsewhere: set[str] = set()
-        """What was forgotten where it was said first, and then erased with a fork that says it again. Whether the other
-        copy keeps it, to be undone, depends on how the fork repeats it: nothing is held of these words.
-        """
-        self._wrote: dict[str, set[str]] = {}
-        """All words that a session's file ever held."""
         self._words = self._at = self._sessions = 0
 
     def step(self, name: str) -> None:
@@ -65,17 +59,14 @@ class World:
 
     def check(self) -> None:
         history = self.history
-        known, erased = self.said - self.kept_elsewhere, self.erased - self.kept_elsewhere
-        gone = erased.union(*self.forgotten.values())
-        stored = {each.exchange.prompt for each in history.stored()}
-        assert len(stored) == len(history.stored())
-        assert stored - {f"{word}?" for word in self.kept_elsewhere} == {f"{word}?" for word in known - gone}
+        gone = self.erased.union(*self.forgotten.values())
+        assert sorted(each.exchange.prompt for each in history.stored()) == sorted(f"{w}?" for w in self.said - gone)
         held = b""
         for name in names(history.home.archive):
             with history.raw.open(name) as file:
                 held += file.read()
-        assert [word for word in sorted(erased) if f"{word}?".encode() in held] == []
-        assert [word for word in sorted(known - erased) if f"{word}?".encode() not in held] == []
+        assert [word for word in sorted(self.erased) if f"{word}?".encode() in held] == []
+        assert [word for word in sorted(self.said - self.erased) if f"{word}?".encode() not in held] == []
         assert history.store.sources.unaccounted() == []
 
     def _session(self) -> None:
@@ -110,28 +101,33 @@ class World:
         stored = self.history.stored()
         if not stored:
             return
-        places = {each.key: each.session for each in stored}
-        key = self._some(places)
-        target = self.history.store.sessions.load(places[key]).native_id if whole else ids.show("exchange", key)
-        selector = Selector(self.history.store, self.history.raw)
+        words = {each.key: each.exchange.prompt[:-1] for each in stored}
+        key = self._some(words)
+        target = ids.show("exchange", key)
+        gone = {words[key]}
+        if whole:
+            session = next(each.session for each in stored if each.key == key)
+            target = self.history.store.sessions.load(session).native_id
+            gone = self._first_said_in(session) - (set() if erase else set[str]().union(*self.forgotten.values()))
+        selector = Selector(self.history.store, self.history.raw, Wanted(targets=(target,), erase=erase))
         forgetting = Forgetting(self.history.store, self.history.raw)
-        plan = forgetting.plan(selector, selector.select(Wanted(targets=(target,), erase=erase)))
-        gone = {one.exchange.prompt[:-1] for one in stored if one.key in plan.selected.exchanges}
-        # With a whole session goes what was forgotten of it before.
-        for number in plan.selected.sources:
-            copy = self.history.copy(self.history.store.sources.load(number))
-            before = {word for each in self.forgotten.values() for word in each if f"{word}?".encode() in copy}
-            gone |= before
-            self.kept_elsewhere |= {word for word in before if erase and self._files_with(word) > 1}
         note(f"{target}: {gone}")
-        number = forgetting.forget(plan, erase=erase, also=lambda _: None)
+        number = forgetting.forget(forgetting.plan(selector, selector.select()), lambda _: None)
         if erase:
             self.erased |= gone
+            self.forgotten = {each: words for each, words in self.forgotten.items() if not words <= self.erased}
+            kept = {each.id for each in self.history.store.tombstones.all() if each.state is State.KEPT}
+            assert kept == self.forgotten.keys()
         else:
             self.forgotten[number] = gone
 
-    def _files_with(self, word: str) -> int:
-        return sum(word in words for words in self._wrote.values())
+    def _first_said_in(self, session: int) -> set[str]:
+        """The words that belong to a session, wherever else they are repeated; what was forgotten of it among them."""
+        sources = self.history.store.sources
+        places = sources.places([f"{word}-asked" for word in self.said])
+        return {
+            record.partition("-")[0] for record, (source, _) in places.items() if sources.session_of(source) == session
+        }
 
     def _erase(self) -> None:
         self._forget(erase=True)
@@ -143,6 +139,15 @@ class World:
         if number := self._some(self.forgotten):
             Forgetting(self.history.store, self.history.raw).undo(number)
             del self.forgotten[number]
+
+    def _expire(self) -> None:
+        """The time is over for which something could be had back."""
+        if number := self._some(self.forgotten):
+            forgetting = Forgetting(self.history.store, self.history.raw)
+            forgetting.expire(number)
+            self.ingest()
+            forgetting.drop_empty()
+            self.erased |= self.forgotten.pop(number)
 
     def _rules(self) -> None:
         self._versions.append(f"newer-{len(self._versions)}")
@@ -177,7 +182,6 @@ class World:
 
     def _write(self, session: str, words: list[str]) -> None:
         self.files[session] = words
-        self._wrote.setdefault(session, set()).update(word.partition(":")[0] for word in words)
         self.history.write(self._lines(session), session, at=self._now())
 
     def _lines(self, session: str) -> bytes:

@@ -19,7 +19,7 @@ from palaver.archiver.intake import ingest, rereading
 from palaver.archiver.intake.ingest import Ingest
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.redaction import rules, scanner
-from palaver.archiver.store import State, sources
+from palaver.archiver.store import State, Store, sources
 from palaver.core import ids
 from palaver.core.clock import now
 from palaver.core.errors import InvalidInput, SourceUnreadable
@@ -58,15 +58,15 @@ def _forget_rules() -> None:
 
 
 def plan(history: History, wanted: Wanted) -> Plan:
-    selector = Selector(history.store, history.raw)
-    return Forgetting(history.store, history.raw).plan(selector, selector.select(wanted))
+    selector = Selector(history.store, history.raw, wanted)
+    return Forgetting(history.store, history.raw).plan(selector, selector.select())
 
 
 def forget(history: History, *targets: str, erase: bool = False, mentions: str = "") -> int:
     """Forget, and finish as the next pass would."""
     wanted = Wanted(targets=targets, mentions=mentions, erase=erase)
     forgetting = Forgetting(history.store, history.raw)
-    number = forgetting.forget(plan(history, wanted), erase=erase, also=lambda _: None)
+    number = forgetting.forget(plan(history, wanted), lambda _: None)
     history.ingest()
     return number
 
@@ -201,7 +201,7 @@ def decided(history: History, target: str) -> Copy:
     """Decide that a target is erased from a sealed copy, and let nobody do it yet."""
     Sealer(history.store, history.raw).run()
     wanted = Wanted(targets=(target,), erase=True)
-    Forgetting(history.store, history.raw).forget(plan(history, wanted), erase=True, also=lambda _: None)
+    Forgetting(history.store, history.raw).forget(plan(history, wanted), lambda _: None)
     return Copy(history.raw.root, history.source().archived)
 
 
@@ -336,6 +336,128 @@ def test_forgetting_the_original_takes_it_out_of_the_fork(history: History) -> N
 
     assert asked(history) == ["apart?"]
     assert b"one?" not in said(history)
+
+
+@pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
+def test_a_fork_that_begins_with_its_own_keeps_it(history: History, repeated: str) -> None:
+    """What it repeats later, between the lines of its own exchange, goes from it alone."""
+    history.write(talk("one"), at=1)
+    history.write([*talk("apart", session=FORK), *talk("one", session=repeated)], FORK, at=2)
+    history.ingest()
+
+    forget(history, ORIGINAL, erase=True)
+
+    assert asked(history) == ["apart?"]
+    assert b"one?" not in said(history)
+
+
+def test_an_erasure_leaves_what_was_forgotten_before(history: History) -> None:
+    """An exchange of a file that was rewritten is erased; what stood behind it and was forgotten can be had back."""
+    history.write(talk("one"), at=1)
+    history.ingest()
+    number = forget(history, ORIGINAL)
+    history.write(talk("two", "one"), at=2)
+    history.ingest()
+    forget(history, exchange(history, "two?"), erase=True)
+    assert asked(history) == []
+
+    undo(history, number)
+
+    assert asked(history) == ["one?"]
+    assert b"two?" not in said(history)
+
+
+@pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
+@pytest.mark.parametrize("whole", [False, True])
+def test_an_erased_session_leaves_no_byte_of_what_was_forgotten_in_a_fork(
+    history: History, repeated: str, whole: bool
+) -> None:
+    """What was forgotten of a session goes with it, from copies of which all was forgotten, too."""
+    history.write(talk("one", "two"), at=1)
+    history.write([*talk("one", session=repeated), *talk("apart", session=FORK)], FORK, at=2)
+    history.ingest()
+    number = forget(history, exchange(history, "one?"))
+    later = forget(history, FORK) if whole else None
+
+    forget(history, ORIGINAL, erase=True)
+
+    assert b"one?" not in said(history)
+    with pytest.raises(InvalidInput, match="erased"):
+        undo(history, number)
+    if later is not None:
+        undo(history, later)
+    assert asked(history) == ["apart?"]
+
+
+@pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_fork_that_is_erased_takes_nothing_from_the_original(history: History, repeated: str, lost: bool) -> None:
+    """What was forgotten where it was said first can be had back there, also after the database was lost."""
+    history.write(talk("one", "two"), at=1)
+    history.write([*talk("one", session=repeated), *talk("apart", session=FORK)], FORK, at=2)
+    history.ingest()
+    number = forget(history, exchange(history, "one?"))
+    if lost:
+        history.store.close()
+        history.home.database.unlink()
+        history.store = Store.create(history.home.database)
+        history.ingest()
+    forget(history, FORK, erase=True)
+    assert b"apart?" not in said(history)
+
+    undo(history, number)
+
+    assert sorted(asked(history)) == ["one?", "two?"]
+
+
+def test_what_was_forgotten_is_erased_by_its_name(history: History) -> None:
+    """A session, a project or a text that was forgotten before is known to an erasure, and to nothing else."""
+    history.write(talk("one", "canary"), at=1)
+    history.write(talk("other", session=OTHER), OTHER, at=2)
+    history.ingest()
+    number = forget(history, exchange(history, "canary?"))
+    forget(history, OTHER)
+    with pytest.raises(InvalidInput, match="Nothing archived is called"):
+        plan(history, Wanted((OTHER,)))
+    assert plan(history, Wanted(mentions="canary")).sources == []
+
+    forget(history, OTHER, erase=True)
+    forget(history, mentions="canary", erase=True)
+
+    assert b"other?" not in said(history)
+    assert b"canary" not in said(history)
+    assert asked(history) == ["one?"]
+    with pytest.raises(InvalidInput, match="erased"):
+        undo(history, number)
+
+
+@pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
+def test_the_end_of_a_forgetting_reaches_forks(history: History, repeated: str) -> None:
+    """When the time of a forgetting is over, copies lose it that repeat it in words of their own."""
+    history.write(talk("one", "two"), at=1)
+    history.write([*talk("one", session=repeated), *talk("apart", session=FORK)], FORK, at=2)
+    history.ingest()
+    number = forget(history, exchange(history, "one?"))
+
+    Forgetting(history.store, history.raw).expire(number)
+    history.ingest()
+
+    assert b"one?" not in said(history)
+    assert sorted(asked(history)) == ["apart?", "two?"]
+    assert not any("one" in str(row) for row in history.dump()["record"])
+
+
+def test_each_undoing_brings_back_what_its_forgetting_took(history: History) -> None:
+    """A session that is forgotten as a whole takes what was still there: in any order each part comes back."""
+    history.write(talk("one", "two"))
+    history.ingest()
+    first = forget(history, exchange(history, "one?"))
+    second = forget(history, ORIGINAL)
+
+    undo(history, first)
+    assert asked(history) == ["one?"]
+    undo(history, second)
+    assert sorted(asked(history)) == ["one?", "two?"]
 
 
 def test_what_a_session_said_in_another_file_outlives_the_end_of_a_forgetting(history: History) -> None:

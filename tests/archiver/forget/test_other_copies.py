@@ -83,12 +83,11 @@ def archive(tmp_path: Path) -> Iterator[Archive]:
 
 
 def forget(archive: Archive, text: str, *, erase: bool) -> int:
-    wanted = Wanted(mentions=text, erase=erase)
-    selector = Selector(archive.store, archive.raw)
+    selector = Selector(archive.store, archive.raw, Wanted(mentions=text, erase=erase))
     forgetting = Forgetting(archive.store, archive.raw)
-    plan = forgetting.plan(selector, selector.select(wanted))
+    plan = forgetting.plan(selector, selector.select())
     assert len(plan.selected.exchanges) == 1
-    return forgetting.forget(plan, erase=erase, also=lambda _: None)
+    return forgetting.forget(plan, lambda _: None)
 
 
 def held(archive: Archive) -> bytes:

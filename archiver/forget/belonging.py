@@ -1,0 +1,78 @@
+"""Belonging: whose a line is. What a fork or a resumed session repeats belongs to the session that said it first.
+
+So it is also where that was forgotten since: forgetting the fork neither takes it away for good nor brings it back.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from typing import Final
+
+from ...core.conversation import Session
+from ..copies.raw import RawArchive
+from ..formats import by_agent
+from ..parse.lines import split
+from ..parse.parsing import REPEATED, Parsed, parse
+from ..parse.resume import Resume
+from ..redaction import Redactor
+from ..store import Source, Store
+from .oblivion import FORGOTTEN, Oblivion
+
+TELLING: Final = {REPEATED, FORGOTTEN}
+"""The outcomes of lines that may repeat what others said; no other file is looked into."""
+
+
+class Belonging:
+    """Tells it in one archive."""
+
+    def __init__(self, store: Store, raw: RawArchive, key: bytes) -> None:
+        self._store, self._raw, self._key = store, raw, key
+        self._oblivion = Oblivion(store, key)
+
+    def repeated(self, source: Source, stays: Callable[[int, int], bool]) -> set[int]:
+        """The lines of a copy that repeat what stands first on an earlier line, or on one of another source that stays.
+
+        `stays` is asked with the source's number and the line.
+        """
+        if source.coverage.keys().isdisjoint(TELLING):
+            return set()
+        alone = self._parsed(source)
+        places = self._store.sources.places(alone.records)
+        first = {record: owner for record, (owner, line) in places.items() if owner != source.id and stays(owner, line)}
+        kept: set[int] = set()
+        for owner in set(first.values()):
+            kept |= {mark for line, mark in self.marked(self._store.sources.load(owner)) if stays(owner, line)}
+        found = self._same(source, kept, stays)
+        if first:
+            told = zip(self._parsed(source, first.keys()).outcomes, alone.outcomes, strict=True)
+            found |= {line for line, (outcome, before) in enumerate(told, 1) if outcome == REPEATED != before}
+        return found
+
+    def _same(self, source: Source, kept: Collection[int], stays: Callable[[int, int], bool]) -> set[int]:
+        """The lines that have one of these marks, or stood before in the same copy."""
+        found, before = set[int](), dict[int, int]()
+        for line, mark in self.marked(source):
+            if mark in kept or (before.setdefault(mark, line) != line and stays(source.id or 0, before[mark])):
+                found.add(line)
+        return found
+
+    def records(self, source: Source) -> dict[str, int]:
+        """The records of a copy, whoever said them first, with their lines; none of one that repeats nothing."""
+        if source.coverage.keys().isdisjoint(TELLING):
+            return {}
+        return self._parsed(source).records
+
+    def marked(self, source: Source, *, everywhere: bool = False) -> Iterator[tuple[int, int]]:
+        """Every line of a copy with each of its marks; `everywhere` with those of its place in the copy, too."""
+        with self._raw.open(source.archived) as file:
+            for line in split(file):
+                told = self._oblivion.line_of(source, line) if everywhere else self._oblivion.line(source.path, line)
+                for mark in told:
+                    yield line.number, mark
+
+    def _parsed(self, source: Source, repeated: Collection[str] = frozenset()) -> Parsed:
+        return parsed(self._raw, source.archived, source.agent, self._key, repeated)
+
+
+def parsed(raw: RawArchive, archived: str, agent: str, key: bytes, repeated: Collection[str] = frozenset()) -> Parsed:
+    """What a copy says from its start, whatever was said before elsewhere, but for `repeated` records."""
+    with raw.open(archived) as file:
+        return parse(by_agent(agent), Session(agent, ""), Resume(), file, Redactor(key), repeated)
