@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..archiver.parse.text import one_line
+from ..archiver.parse.text import heading_of, one_line, plan_in
 from ..core import ids, tokens
 from ..core.disclosure import Detail
 from ..core.memory_types import Family
@@ -171,6 +171,12 @@ def _of_chunk(held: HeldChunk) -> Detail:
     )
 
 
+def _asked(prompt: str) -> str:
+    """What was asked, in short: of a plan that is handed over its heading."""
+    heading = heading_of(plan_in(prompt) or "")
+    return heading[1] if heading else prompt
+
+
 def of_exchange(exchange: Exchange) -> Observation:
     """An exchange told as an observation: what was asked, and how it was answered."""
     prompt, answer = exchange.prompt, exchange.answer
@@ -178,7 +184,7 @@ def of_exchange(exchange: Exchange) -> Observation:
     quote = (Evidence(asked.line, asked.line, asked.text[:_QUOTE]),) if asked else ()
     return Observation(
         type=ObservationType.GENERAL,
-        title=one_line(prompt or answer, _TITLE) or "Tool use without words",
+        title=one_line(_asked(prompt) or answer, _TITLE) or "Tool use without words",
         subtitle=one_line(prompt, 400) if len(prompt) > _TITLE else "",
         narrative=answer if len(answer) <= _ANSWER else f"{answer[:_ANSWER].rstrip()}…",
         files_read=exchange.reads,

@@ -17,7 +17,7 @@ _EACH: Final = 40
 """Characters of room from which a list gets one more entry."""
 _MARK: Final = 60
 """Characters of a text from which it is worth saying how many more there were."""
-_PER_TOKEN: Final = 8
+PER_TOKEN: Final = 8
 """Characters that no token has more of, in a text that is worth cutting."""
 
 _Item = TypeVar("_Item")
@@ -62,7 +62,7 @@ def fitting_timeline(timeline: Timeline, cost: Callable[[Timeline], int], budget
     def shortened(length: int) -> Timeline:
         return replace(timeline, hits=tuple(_brief_hit(hit, length) for hit in around(1).hits))
 
-    return shortened(most_that_fit(lambda length: cost(shortened(length)), budget * _PER_TOKEN, budget))
+    return shortened(most_that_fit(lambda length: cost(shortened(length)), budget * PER_TOKEN, budget))
 
 
 def fitting_transcript(transcript: Transcript, cost: Callable[[Transcript], int], budget: int) -> Transcript:
@@ -74,7 +74,7 @@ def fitting_transcript(transcript: Transcript, cost: Callable[[Transcript], int]
     if kept:
         return _first_lines(transcript, lines, kept)
     one = _first_lines(transcript, lines, 1) if lines else transcript
-    length = most_that_fit(lambda length: cost(_brief_transcript(one, length)), budget * _PER_TOKEN, budget)
+    length = most_that_fit(lambda length: cost(_brief_transcript(one, length)), budget * PER_TOKEN, budget)
     clipped = _brief_transcript(one, length)
     if cost(clipped) <= budget:
         return clipped
@@ -115,7 +115,7 @@ def _fitting(
     kept = most_that_fit(lambda count: cost(items[:count]), len(items), budget)
     if kept or not items:
         return items[:kept]
-    length = most_that_fit(lambda room: cost((brief(items[0], room),)), budget * _PER_TOKEN, budget)
+    length = most_that_fit(lambda room: cost((brief(items[0], room),)), budget * PER_TOKEN, budget)
     one = (brief(items[0], length),)
     return one if cost(one) <= budget else ()
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from ..core.text import readable, without_ansi
 from ..core.tokens import count
+from .budget import PER_TOKEN, most_that_fit
 
 _BREAKS = re.compile(r"\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 # Controls, soft and zero-width signs (the two joiners that scripts and emoji need stay), direction overrides, tags and
@@ -16,6 +17,8 @@ _UNSEEN = re.compile(
 # Tags that would close our envelope or that agent programs take for their own voice.
 _TAG = re.compile(r"<(?=\s*/?\s*(?:recalled|system(?:-reminder)?|function_(?:calls|results))\b|\|)", re.IGNORECASE)
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
+_LOOSE = " ,;:.(-–—"
+"""What leads to words that were cut off."""
 _LAYOUT = re.compile(
     r"\s*(?:#{1,6}(?:\s|$)|(?:=+|-{2,}|[*_]{3,})\s*$|\[Sidechain |"
     r"\*\*(?:User|Assistant|Task|ID|Type|Score|Title|Facts|Concepts|Files|Path|Evidence):\*\*)"
@@ -38,16 +41,18 @@ def code(text: str) -> str:
 
 
 def brief(text: str, tokens: int) -> str:
-    """The text on one line and at most about `tokens` long, cut between words where there are any."""
+    """The text on one line and at most about `tokens` long, as many of its words as fit; of one that is too long for
+    half of the room as many letters.
+    """
     whole = line(text)
-    short, cost = whole, count(whole)
-    while cost > tokens and short:
-        short = short[: max(len(short) * tokens // (cost + 1), 0)]
-        cost = count(short)
-    if len(short) == len(whole):
+    if count(whole) <= tokens:
         return whole
-    head, space, _ = short.rpartition(" ")
-    return f"{head if space and len(head) > len(short) // 2 else short}…"
+    short = whole[: tokens * PER_TOKEN]
+    words = short.split(" ")
+    head = " ".join(words[: most_that_fit(lambda many: count(" ".join(words[:many])), len(words), tokens)])
+    if 2 * count(head) < tokens:
+        head = short[: most_that_fit(lambda length: count(short[:length]), len(short), tokens)]
+    return f"{head.rstrip(_LOOSE)}…"
 
 
 def marked(text: str, words: Sequence[str], before: str, after: str) -> str:

@@ -16,7 +16,7 @@ from .called import was_said
 from .dialogue import share, steps
 from .elsewhere import also_in
 from .filling import Filling
-from .room import FURTHER, PROJECT, title_room
+from .room import FURTHER, PROJECT, common_year, title_room
 
 if TYPE_CHECKING:
     from ..core.checkup import Checkup, Diagnosis, Rebuilt
@@ -67,7 +67,7 @@ class Renderer:
         return self._within(shown(fitting_hits(results.hits, lambda some: count(shown(some)), self._budget)))
 
     def _page(self, name: str, results: Results, hits: Sequence[Hit], *, snippets: bool, explain: bool) -> str:
-        cut = len(hits) < len(results.hits)
+        cut, year = len(hits) < len(results.hits), common_year(hits) if name == "search" and not self._roomy else ""
         further = (hits[-1].cursor if hits else "") if cut else results.cursor
         return self._fill(
             name,
@@ -77,7 +77,10 @@ class Renderer:
             scored=bool(results.query.concepts),
             by_session=many(len(hits), "session") if results.query.by is Grouping.SESSION else "",
             several_projects=len({hit.project for hit in hits}) > 1,
-            title_room=_WHOLE if self._roomy else title_room(hits, FURTHER if further and self._at_shell else 0),
+            year=year,
+            title_room=_WHOLE
+            if self._roomy
+            else title_room(hits, FURTHER if further and self._at_shell else 0, year=year),
             project_room=_WHOLE if self._roomy else PROJECT,
             roomy=self._roomy,
             snippets=snippets,

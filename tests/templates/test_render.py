@@ -79,6 +79,22 @@ def test_a_hit_costs_at_most_thirty_tokens(projects: int, tokens: int) -> None:
     assert count(RENDERER.search(results(*hits))) <= tokens
 
 
+def test_the_year_is_told_once_where_all_hits_are_of_it() -> None:
+    """What is saved so are words of titles; hits of several years, a single one, and a terminal show whole dates."""
+    same, apart = [hit(1), hit(2)], [hit(1), replace(hit(2), at=0)]
+    shown = RENDERER.search(results(*same))
+
+    assert "\nobs-1041 11-30 decision 0.89 Implement" in shown
+    assert " tokens; dates of 2025. Details: " in shown
+    for whole in (
+        RENDERER.search(results(*apart)),
+        RENDERER.search(results(hit(1))),
+        Renderer(roomy=True).search(results(*same)),
+    ):
+        assert "\nobs-1041 2025-11-30 decision 0.89 Implement" in whole
+        assert "dates of" not in whole
+
+
 def test_a_project_is_named_where_it_changes() -> None:
     """Neighbouring hits of one project share its name, and hits of a single project need none."""
     names = ["api", "api", "shop", "api"]
