@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from palaver.cli import main
+from palaver.cli.commands import COMMANDS
 from palaver.cli.failures import failure_of
 from palaver.core import errors
 from palaver.core.home import Home
@@ -119,6 +120,31 @@ def test_whatever_ends_a_command_is_told_in_json(
     assert (found["kind"], found["message"]) == (kind, message)
 
 
+@pytest.mark.parametrize("name", sorted(name for name in COMMANDS if len(name) > 2))
+def test_a_mistyped_command_is_guessed(name: str) -> None:
+    """A letter that was left out is no riddle."""
+    mistyped = name[:1] + name[2:]
+    told = failure(palaver(mistyped, "--json"))["message"]
+
+    assert told.startswith(f"No such command '{mistyped}'. ")
+    assert f"'{name}'" in told
+
+
+def test_a_wrong_value_ends_alike_whoever_refuses_it() -> None:
+    """Whether click knows the values or the core does, the call has to be corrected: 2."""
+    palaver("remember", "Prefer tabs")
+    wrong = (
+        ["search", "kettle", "--mode", "loud"],
+        ["search", "kettle", "--after", "someday"],
+        ["search", "kettle", "--limit", "0"],
+        ["timeline", "mem_1", "--around", "99"],
+        ["show", "mem_9"],
+        ["remember", "xx", "--type", "no such type"],
+    )
+
+    assert [(words, palaver(*words).exit_code) for words in wrong] == [(words, 2) for words in wrong]
+
+
 def test_no_answer_at_a_prompt_stops_as_ctrl_c_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C and the end of input mean the same wherever they come; nothing was done."""
 
@@ -159,4 +185,4 @@ def test_the_help_describes_the_shape_of_errors() -> None:
     shown = " ".join(palaver("--help").stdout.split())
 
     assert '{"error": {"kind", "message", "hint"}}' in shown
-    assert "0 when all went well, with 1 when something did not, and with 2 when its words or options cannot be understood" in shown
+    assert "0 when all went well, with 1 when something did not, and with 2 when the call has to be corrected" in shown

@@ -53,7 +53,7 @@ def test_erasing_in_json_says_how_it_was_verified() -> None:
 
 def test_a_wrong_name_is_answered_with_how_to_name_it() -> None:
     """What names nothing says what can be named."""
-    result = palaver("forget", "nothing-like-it", code=1)
+    result = palaver("forget", "nothing-like-it", code=2)
     assert "Nothing archived is called nothing-like-it" in result.stderr
     assert "--mentions" in result.stderr
 
@@ -71,7 +71,7 @@ PATH = "claude-code/-home-demo-tide-clock/0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01.j
 )
 def test_lines_that_are_not_there_are_refused_as_by_read(span: str, told: str) -> None:
     """A range that names no line of the file says so, instead of that nothing is archived."""
-    result = palaver("forget", f"{PATH}:{span}", code=1)
+    result = palaver("forget", f"{PATH}:{span}", code=2)
     assert told in result.stderr
 
 
@@ -98,8 +98,8 @@ def test_not_every_project_is_named_as_if_these_were_all(home: Path) -> None:
         path = home / "more" / f"-code-p{number}" / f"{number}2222222-0000-4000-8000-000000000002.jsonl"
         path.parent.mkdir(parents=True)
         path.write_bytes(written([said("Is it late?", uuid=f"{number}", cwd=f"/code/p{number}")]))
-    assert palaver("forget", "--project", "nosuch", code=1).stderr.count(" other") == 0
+    assert palaver("forget", "--project", "nosuch", code=2).stderr.count(" other") == 0
     with Pipeline(Home(home / "palaver")) as pipeline:
         pipeline.run(in_paths([home / "more"]))
 
-    assert " and 4 others. Give the name" in palaver("forget", "--project", "nosuch", code=1).stderr
+    assert " and 4 others. Give the name" in palaver("forget", "--project", "nosuch", code=2).stderr

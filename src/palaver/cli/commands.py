@@ -70,6 +70,14 @@ class Commands(click.Group):
         module = import_module(f".{COMMANDS[cmd_name]}", __package__)
         return cast(click.Command, getattr(module, cmd_name))
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            raise click.NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         width = max(map(len, COMMANDS))
         for heading, section in SECTIONS.items():
@@ -123,5 +131,6 @@ def main() -> None:
     tools of `palaver mcp` that compare memories.
 
     With --json a command prints JSON, when it fails, too: {"error": {"kind", "message", "hint"}}. It ends with 0 when
-    all went well, with 1 when something did not, and with 2 when its words or options cannot be understood.
+    all went well, with 1 when something did not, and with 2 when the call has to be corrected: an option, a value, or
+    the name or id of something that there is not.
     """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
-from palaver.core.errors import PalaverError
+from palaver.core.errors import InvalidInput, PalaverError
 
 from .output import complain, print_json
 
@@ -57,7 +57,8 @@ def failure_of(error: BaseException) -> Failure:
     match error:
         case PalaverError():
             kind = "failed" if type(error) is PalaverError else _HUMPS.sub("_", type(error).__name__).lower()
-            return Failure(kind, str(error), error.hint, 1)
+            # A value is wrong in the same way whether click refuses it or the core does.
+            return Failure(kind, str(error), error.hint, 2 if isinstance(error, InvalidInput) else 1)
         case click.UsageError():
             asked = f"{error.ctx.command_path} --help" if error.ctx else "palaver --help"
             return Failure("usage", error.format_message(), f"`{asked}` says how to call it.", error.exit_code)
