@@ -68,7 +68,7 @@ def test_a_memory_is_edited_in_the_editor(tmp_path: Path, monkeypatch: pytest.Mo
     assert "edited" in palaver("memories", "history", "mem_1").stdout
     palaver("memories", "undo", "mem_1")
     assert core.memories.get("mem_1").memory.content == "Prefer tabs"
-    assert "Memory not found: mem_9" in palaver("memories", "edit", "mem_9", code=1).stderr
+    assert "Memory not found: mem_9" in palaver("memories", "edit", "mem_9", code=2).stderr
 
 
 def test_the_graph_is_drawn_in_three_ways() -> None:
@@ -160,3 +160,62 @@ def test_a_question_that_nothing_answers_is_told_so() -> None:
     assert (asked["memories"], asked["total"]) == ([], 0)
     narrowed = palaver("memories", "list", "--type", "fact").stdout
     assert "None of the 1 memory that is held is meant by these options: leave one out." in narrowed
+
+
+@pytest.mark.parametrize(
+    ("editor", "reason"),
+    [
+        ("no-such-editor-here", "no-such-editor-here"),
+        (f"{sys.executable} -c 'raise SystemExit(3)'", "Editing failed"),
+        (f"{sys.executable} -c 'import sys; open(sys.argv[1], \"wb\").write(bytes([255]))'", "is not UTF-8"),
+    ],
+)
+def test_an_editor_that_fails_changes_nothing(
+    editor: str, reason: str, monkeypatch: pytest.MonkeyPatch, core: MemoryCore
+) -> None:
+    """One that is missing, ends badly or leaves no text is an error like any other, with what to do about it."""
+    palaver("remember", "Prefer tabs")
+    monkeypatch.setenv("EDITOR", editor)
+
+    problem, hint = palaver("memories", "edit", "mem_1", code=1).stderr.splitlines()
+    assert problem.startswith("palaver: the editor did not work: ")
+    assert reason in problem
+    assert hint == "Nothing was changed. Name another editor, such as EDITOR=nano, and try again."
+    assert core.memories.get("mem_1").memory.content == "Prefer tabs"
+
+
+def test_nothing_left_in_the_editor_changes_nothing(monkeypatch: pytest.MonkeyPatch, core: MemoryCore) -> None:
+    """An empty text is no edit, and the person is told how to put the memory away; nor is an unchanged one."""
+    palaver("remember", "Prefer tabs")
+    monkeypatch.setenv("EDITOR", f"{sys.executable} -c 'import sys; open(sys.argv[1], \"w\").close()'")
+    said = palaver("memories", "edit", "mem_1").stdout
+    assert said == "mem_1 is as it was, because nothing was left of it. To put it away: palaver forget mem_1\n"
+
+    monkeypatch.setenv("EDITOR", f"{sys.executable} -c pass")
+    assert palaver("memories", "edit", "mem_1").stdout == "mem_1 is as it was.\n"
+    assert [event.kind for event in core.memories.history("mem_1")] == ["created"]
+
+
+def test_a_person_hears_why_there_is_no_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a terminal standard error names what is missing and the next step; a hook's never says a word."""
+    palaver("remember", "Prefer tabs", "--project", "shop")
+    unknown, nowhere = ("context", "--project", "shpo"), ("context",)
+    told = [palaver(*unknown)]
+
+    def at_a_terminal(_stream: object) -> bool:
+        return True
+
+    monkeypatch.setattr(f"{CliRunner.__module__}._NamedTextIOWrapper.isatty", at_a_terminal)
+    told.append(palaver(*unknown))
+    monkeypatch.setenv("PALAVER_HOME", "/no/such/home")
+    told.append(palaver(*nowhere))
+
+    assert [each.stdout for each in told] == ["", "", ""]
+    assert [each.stderr.splitlines() for each in told] == [
+        [],
+        [
+            "No memories are held for project:shpo.",
+            "They are held for: project:shop. `palaver remember TEXT` holds one.",
+        ],
+        ["no archive at /no/such/home", "Run `palaver up` to make one."],
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import click
 
 from palaver.core.clock import now
 from palaver.core.config import Config
-from palaver.core.errors import InvalidInput, StoreMissing
+from palaver.core.errors import InvalidInput, PalaverError, StoreMissing
 from palaver.core.home import Home
 
 from .judging import judging
@@ -181,10 +182,28 @@ def edit_memory(memory_id: str, *, as_json: bool) -> None:
 
     with _core() as core:
         held = core.memories.get(memory_id)
-        text = click.edit(held.memory.content, extension=".md")
-        if text is not None and text.strip() and text.strip() != held.memory.content.strip():
-            held = core.memories.revise(memory_id, Revision(content=text.strip(), origin=Origin.HUMAN))
-    _say(held, f"{memory_id} now says: {held.memory.content}", as_json=as_json)
+        text = _edited(held.memory.content)
+        if text and text != held.memory.content.strip():
+            held = core.memories.revise(memory_id, Revision(content=text, origin=Origin.HUMAN))
+            words = f"{memory_id} now says: {held.memory.content}"
+        elif text:
+            words = f"{memory_id} is as it was."
+        else:
+            words = (
+                f"{memory_id} is as it was, because nothing was left of it. To put it away: palaver forget {memory_id}"
+            )
+    _say(held, words, as_json=as_json)
+
+
+def _edited(text: str) -> str:
+    """What a person makes of a text in their editor; raises `PalaverError` where that fails."""
+    try:
+        edited = click.edit(text, extension=".md")
+    except (click.ClickException, UnicodeDecodeError) as error:
+        hint = "Nothing was changed. Name another editor, such as EDITOR=nano, and try again."
+        reason = error.message if isinstance(error, click.ClickException) else "what it left is not UTF-8"
+        raise PalaverError(f"the editor did not work: {reason}", hint=hint) from None
+    return (text if edited is None else edited).strip()
 
 
 @memories.command("undo")
@@ -247,15 +266,20 @@ def graph(memory_id: str, *, depth: int, svg: bool, as_json: bool) -> None:
 def context(*, project: str | None, query: str, budget: int, as_json: bool) -> None:
     """Print what a new session in this folder should know: golden rules, preferences, decisions.
 
-    Prints nothing where nothing is relevant. What is little trusted is left out.
+    Prints nothing where nothing is relevant; why that is, it says at a terminal. What is little trusted is left out.
     """
+    from palaver.core.memory_filter import MemoryFilter
+
+    namespace = _namespace(project or ".")
     try:
         with _core() as core:
-            chosen = core.contexts.choose(_namespace(project or "."), query, budget)
-    except StoreMissing:
-        if not as_json:
-            return
-        raise
+            chosen = core.contexts.choose(namespace, query, budget)
+            known = core.memories.count_by("namespace", MemoryFilter())
+    except StoreMissing as missing:
+        if as_json:
+            raise
+        _hint(str(missing), missing.hint)
+        return
     sections = [(section.title, section.memories) for section in chosen.sections]
     text = renderer().memory_context(sections, chosen.left_out)
     if as_json:
@@ -265,6 +289,15 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
         complain(f"Nothing fits into {budget} tokens; left out: {chosen.left_out}. Give a larger --budget.")
     else:
         click.echo(text, nl=False)
+        if namespace not in known:
+            others = f"They are held for: {', '.join(list(known)[:5])}." if known else "None is held at all yet."
+            _hint(f"No memories are held for {namespace}.", f"{others} `palaver remember TEXT` holds one.")
+
+
+def _hint(*rows: str) -> None:
+    """Tell a person why there is nothing; an agent's hook, which reads this at each start, must not be told."""
+    if sys.stderr.isatty():
+        complain(*rows)
 
 
 def _core(*, make: bool = False) -> MemoryCore:
