@@ -1,12 +1,13 @@
 """Budgets: as much of a reply as fits into so many tokens, and never more."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from ..core.conversation import Exchange, Turn
 from ..core.disclosure import Detail, Hit, Timeline, Transcript
+from ..core.observation import Evidence, Observation
 from ..core.tokens import count
 
 LEAST: Final = 500
@@ -36,14 +37,14 @@ def most_that_fit(cost: Callable[[int], int], most: int, budget: int) -> int:
 
 def fitting_hits(hits: tuple[Hit, ...], cost: Callable[[tuple[Hit, ...]], int], budget: int) -> tuple[Hit, ...]:
     """The first ones, as many as fit; of one that does not fit, the beginnings of what it tells."""
-    return _fitting(hits, cost, budget, _brief_hit)
+    return _fitting(hits, cost, budget)
 
 
 def fitting_details(
     details: tuple[Detail, ...], cost: Callable[[tuple[Detail, ...]], int], budget: int
 ) -> tuple[Detail, ...]:
     """The first ones, as many as fit; of one that does not fit, the beginnings of what it tells."""
-    return _fitting(details, cost, budget, _brief_detail)
+    return _fitting(details, cost, budget)
 
 
 def fitting_timeline(timeline: Timeline, cost: Callable[[Timeline], int], budget: int) -> Timeline:
@@ -60,7 +61,7 @@ def fitting_timeline(timeline: Timeline, cost: Callable[[Timeline], int], budget
         return around(kept)
 
     def shortened(length: int) -> Timeline:
-        return replace(timeline, hits=tuple(_brief_hit(hit, length) for hit in around(1).hits))
+        return replace(timeline, hits=_each(around(1).hits, length))
 
     return shortened(most_that_fit(lambda length: cost(shortened(length)), budget * PER_TOKEN, budget))
 
@@ -70,16 +71,16 @@ def fitting_transcript(transcript: Transcript, cost: Callable[[Transcript], int]
     lines = sorted({turn.line for exchange in transcript.exchanges for turn in exchange.turns})
     if cost(transcript) <= budget:
         return transcript
-    kept = most_that_fit(lambda count: cost(_first_lines(transcript, lines, count)), len(lines), budget) if lines else 0
+    kept = most_that_fit(lambda many: cost(_first_lines(transcript, lines, many)), len(lines), budget) if lines else 0
     if kept:
         return _first_lines(transcript, lines, kept)
     one = _first_lines(transcript, lines, 1) if lines else transcript
-    length = most_that_fit(lambda length: cost(_brief_transcript(one, length)), budget * PER_TOKEN, budget)
-    clipped = _brief_transcript(one, length)
+    length = most_that_fit(lambda length: cost(_brief(one, length)), budget * PER_TOKEN, budget)
+    clipped = _brief(one, length)
     if cost(clipped) <= budget:
         return clipped
     start = transcript.start_line
-    return replace(_brief_transcript(one, 0), exchanges=(), end_line=start, next_line=start if lines else None)
+    return replace(_brief(one, 0), exchanges=(), end_line=start, next_line=start if lines else None)
 
 
 def rows_that_fit(text: str, budget: int, closing: str, hint: str = "") -> str:
@@ -105,26 +106,21 @@ def clip(text: str, length: int) -> str:
     return f"{text[:length]}… [{len(text) - length:,} more characters left out]" if length >= _MARK else text[:length]
 
 
-def _fitting(
-    items: tuple[_Item, ...],
-    cost: Callable[[tuple[_Item, ...]], int],
-    budget: int,
-    brief: Callable[[_Item, int], _Item],
-) -> tuple[_Item, ...]:
+def _fitting(items: tuple[_Item, ...], cost: Callable[[tuple[_Item, ...]], int], budget: int) -> tuple[_Item, ...]:
     """None where even the shortest form of the first is too much."""
-    kept = most_that_fit(lambda count: cost(items[:count]), len(items), budget)
+    kept = most_that_fit(lambda many: cost(items[:many]), len(items), budget)
     if kept or not items:
         return items[:kept]
-    length = most_that_fit(lambda room: cost((brief(items[0], room),)), budget * PER_TOKEN, budget)
-    one = (brief(items[0], length),)
+    length = most_that_fit(lambda room: cost(_each(items[:1], room)), budget * PER_TOKEN, budget)
+    one = _each(items[:1], length)
     return one if cost(one) <= budget else ()
 
 
-def _first_lines(transcript: Transcript, lines: list[int], count: int) -> Transcript:
-    """The transcript up to its line number `count`; it goes on at the next one."""
-    if count >= len(lines):
+def _first_lines(transcript: Transcript, lines: list[int], many: int) -> Transcript:
+    """The transcript up to the last of its first so many lines; it goes on at the next one."""
+    if many >= len(lines):
         return transcript
-    further = lines[count]
+    further = lines[many]
     shown = takewhile(lambda exchange: exchange.turns[0].line < further, transcript.exchanges)
     exchanges = tuple(
         replace(exchange, turns=tuple(turn for turn in exchange.turns if turn.line < further)) for exchange in shown
@@ -132,64 +128,18 @@ def _first_lines(transcript: Transcript, lines: list[int], count: int) -> Transc
     return replace(transcript, exchanges=exchanges, end_line=further - 1, next_line=further)
 
 
-def _brief_transcript(transcript: Transcript, length: int) -> Transcript:
-    return replace(
-        transcript,
-        exchanges=tuple(_brief_exchange(exchange, length) for exchange in transcript.exchanges),
-        session_id=clip(transcript.session_id, length),
-        parent_id=clip(transcript.parent_id, length),
-        project=clip(transcript.project, length),
-        title=clip(transcript.title, length),
-        cwd=clip(transcript.cwd, length),
-        branch=clip(transcript.branch, length),
-        version=clip(transcript.version, length),
-        pull_request=clip(transcript.pull_request, length),
-        path=clip(transcript.path, max(length, _EACH)),
-        also_in=transcript.also_in[: length // _EACH],
-    )
+def _brief(item: _Item, length: int) -> _Item:
+    """The beginnings of what an item tells, each of so many characters. Ids, places and numbers stay as they are."""
+    told = {name: shorter(getattr(item, name), length) for name, shorter in _TOLD[type(item)].items()}
+    return cast("_Item", item._replace(**told) if isinstance(item, Turn) else replace(cast("Any", item), **told))
 
 
-def _brief_exchange(exchange: Exchange, length: int) -> Exchange:
-    return replace(exchange, turns=tuple(_brief_turn(turn, length) for turn in exchange.turns))
+def _each(items: tuple[_Item, ...], length: int) -> tuple[_Item, ...]:
+    return tuple(_brief(item, length) for item in items)
 
 
-def _brief_turn(turn: Turn, length: int) -> Turn:
-    return turn._replace(text=clip(turn.text, length), tool=clip(turn.tool, length), call=clip(turn.call, length))
-
-
-def _brief_hit(hit: Hit, length: int) -> Hit:
-    return replace(
-        hit,
-        title=clip(hit.title, length),
-        snippet=clip(hit.snippet, length),
-        facts=_listed(hit.facts, length),
-        project=clip(hit.project, length),
-        matched=_listed(hit.matched, length),
-        also_in=hit.also_in[: length // _EACH],
-    )
-
-
-def _brief_detail(detail: Detail, length: int) -> Detail:
-    it = detail.observation
-    shorter = replace(
-        it,
-        title=clip(it.title, length),
-        subtitle=clip(it.subtitle, length),
-        narrative=clip(it.narrative, length),
-        facts=_listed(it.facts, length),
-        concepts=_listed(it.concepts, length),
-        files_read=_listed(it.files_read, length),
-        files_modified=_listed(it.files_modified, length),
-        evidence=tuple(replace(one, quote=clip(one.quote, length)) for one in it.evidence[: length // _EACH]),
-    )
-    return replace(
-        detail,
-        observation=shorter,
-        project=clip(detail.project, length),
-        branch=clip(detail.branch, length),
-        session_title=clip(detail.session_title, length),
-        also_in=detail.also_in[: length // _EACH],
-    )
+def _few(items: tuple[_Item, ...], length: int) -> tuple[_Item, ...]:
+    return items[: length // _EACH]
 
 
 def _listed(texts: Sequence[str], length: int) -> tuple[str, ...]:
@@ -199,3 +149,34 @@ def _listed(texts: Sequence[str], length: int) -> tuple[str, ...]:
         return tuple(clip(text, length) for text in texts)
     left_out = (f"… [{len(texts) - kept} more left out]",) if kept else ()
     return (*(clip(text, length) for text in texts[:kept]), *left_out)
+
+
+_TOLD: Final[Mapping[type, Mapping[str, Callable[[Any, int], Any]]]] = {
+    Hit: {
+        **dict.fromkeys(("title", "snippet", "project"), clip),
+        **dict.fromkeys(("facts", "matched"), _listed),
+        "also_in": _few,
+    },
+    Detail: {
+        **dict.fromkeys(("project", "branch", "session_title"), clip),
+        "observation": _brief,
+        "also_in": _few,
+    },
+    Observation: {
+        **dict.fromkeys(("title", "subtitle", "narrative"), clip),
+        **dict.fromkeys(("facts", "concepts", "files_read", "files_modified"), _listed),
+        "evidence": lambda proofs, length: _each(_few(proofs, length), length),
+    },
+    Evidence: {"quote": clip},
+    Transcript: {
+        **dict.fromkeys(
+            ("session_id", "parent_id", "project", "title", "cwd", "branch", "version", "pull_request"), clip
+        ),
+        "path": lambda path, length: clip(path, max(length, _EACH)),
+        "exchanges": _each,
+        "also_in": _few,
+    },
+    Exchange: {"turns": _each},
+    Turn: dict.fromkeys(("text", "tool", "call"), clip),
+}
+"""What is shortened of each kind of item, and how."""
