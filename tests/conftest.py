@@ -9,13 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # The tests of the extra `models` run where it is installed: `make models`.
 collect_ignore = [] if find_spec("sentence_transformers") else ["models"]
 
-# A shared machine may be slow; the timeout of each test is the limit.
-settings.register_profile("palaver", deadline=None)
+ORDER = 2026
+"""The seed of the order that tests come in, which is the same in every run."""
+
+# A shared machine may be slow; the timeout of each test is the limit. What fails, fails in every run.
+settings.register_profile(
+    "palaver", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("explore", settings.get_profile("palaver"), derandomize=False)
 settings.load_profile("palaver")
 
 HOMES = {
@@ -35,6 +41,13 @@ PERSONAL = ("ANTHROPIC_", "CLAUDE", "CODEX_", "COPILOT_", "HF_", "OPENCODE_", "P
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--update-golden` writes the golden files anew, to be reviewed as a diff."""
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Unless another order is asked for, or none, tests come in one that was drawn once."""
+    if config.getoption("randomly_seed", None) == "default":
+        config.option.randomly_seed = ORDER
 
 
 def move_home(patch: pytest.MonkeyPatch, home: Path) -> None:

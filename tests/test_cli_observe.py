@@ -171,7 +171,7 @@ def test_it_can_be_stopped_at_any_time(home: Home, provider: FakeProvider) -> No
     command = [sys.executable, "-m", "palaver", "observe"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=dict(os.environ)) as running:
         process.append(running)
-        _, said = running.communicate(timeout=50)
+        _, said = running.communicate(timeout=200)
 
     assert running.returncode == 130
     assert said == "\npalaver: stopped. Nothing is lost; run the same command to go on.\n"

@@ -262,7 +262,7 @@ def test_the_end_of_input_ends_the_server() -> None:
     """When the client closes its side, the server is done and says nothing."""
     with spawn() as server:
         shake_hands(server, "2025-11-25")
-        rest, log = server.communicate(timeout=20)
+        rest, log = server.communicate(timeout=200)
 
     assert (server.returncode, rest, log) == (0, b"", b"")
 

@@ -47,7 +47,6 @@ def started(root: Path, home: str) -> str:
     return home
 
 
-@pytest.mark.timeout(240)
 def test_a_killed_pass_leaves_nothing_to_repair(grown: Path) -> None:
     """Killed anywhere, even inside a write, a pass is completed by the next one to exactly what it would have been."""
     steps = fuse.steps(run("fused", grown, started(grown, "calm"), 0))

@@ -29,7 +29,9 @@ from .worker import fake
 ROUNDS = 200
 ROLES = ("archive", "remember", "remember", "converse", "converse", "search", "search")
 FIRST_ANSWER = 2.0
-"""Seconds from the start of a process to its first answer, after everything was killed."""
+"""Seconds of work that a process has with its first answer, after everything was killed."""
+DEADLINE = 120.0
+"""Seconds in which a process has done something, however busy the machine is."""
 
 
 @pytest.fixture(autouse=True)
@@ -82,14 +84,14 @@ def has_acknowledged(acks: Path) -> bool:
     return acks.exists() and bool(acks.read_bytes())
 
 
-def until(what: Callable[[], object], seconds: float) -> None:
-    end = time.monotonic() + seconds
+def until(what: Callable[[], object]) -> None:
+    end = time.monotonic() + DEADLINE
     while not what():
         assert time.monotonic() < end
         time.sleep(0.005)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_killed_two_hundred_times(tmp_path: Path, warm: Warm) -> None:
     """An archiver, four writers and two readers are killed at random: every acknowledged memory and line is there once,
     is found at once by whoever reads, the file is whole, and the index is what a rebuild makes.
@@ -97,14 +99,14 @@ def test_killed_two_hundred_times(tmp_path: Path, warm: Warm) -> None:
     (tmp_path / "projects" / "shop").mkdir(parents=True)
     crowd, chance = Crowd(tmp_path, warm), random.Random(2026)
     for role in ("remember", "converse"):
-        until(partial(has_acknowledged, crowd.start(role)), 20)
+        until(partial(has_acknowledged, crowd.start(role)))
     for number in range(ROUNDS):
         crowd.complete()
         time.sleep(chance.uniform(0.05, 0.5))  # the moment of the kill is what is tested
         assert not warm.failed(), warm.complaints()
         crowd.kill(sorted(crowd.alive) if number % 20 == 19 else some(crowd.alive, chance))
         if number % 20 == 19:
-            until(partial(has_acknowledged, crowd.start("search")), FIRST_ANSWER)
+            until(partial(has_acknowledged, crowd.start("search")))
     crowd.kill(sorted(crowd.alive))
 
     home = Home(tmp_path / "home")
@@ -115,6 +117,7 @@ def test_killed_two_hundred_times(tmp_path: Path, warm: Warm) -> None:
     assert_each_once(prompts(home), crowd.acknowledged("said"), crowd.kills["converse"])
     assert_rebuilt_alike(home, random.Random(1).sample(crowd.acknowledged("said"), 40))
     assert crowd.acknowledged("pass")
+    assert all(float(each) < FIRST_ANSWER for each in crowd.acknowledged("answered"))
 
 
 def some(alive: dict[int, str], chance: random.Random) -> list[int]:

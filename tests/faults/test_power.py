@@ -75,7 +75,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
         yield found
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_the_power_is_cut_fifty_times(tmp_path: Path, disk: Disk) -> None:
     """While transcripts are archived, sealed and published and memories stored, the power is cut at any change: what
     was acknowledged is there once it is back, each copy holds what is known of it, and the index can be searched.

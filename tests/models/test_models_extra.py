@@ -11,8 +11,6 @@ import pytest
 from palaver.core.errors import ModelUnavailable
 from palaver.search.embedder import PackagedEmbedder, SentenceTransformerEmbedder, load
 
-pytestmark = pytest.mark.timeout(300)  # importing torch alone may take half a minute on a busy machine
-
 THINGS = (
     "connection pool",
     "login form",

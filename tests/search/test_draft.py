@@ -36,7 +36,7 @@ def contents(history: History) -> Counter[tuple[int, int]]:
     return TextIndex.open(current.text).contents()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(steps=STEPS)
 def test_a_draft_becomes_what_a_rebuild_makes(steps: list[tuple[int, list[Said], str]]) -> None:
     """Sessions that grow, shrink, say something else or move meanwhile stand in the index as they are in the end."""

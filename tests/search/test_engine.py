@@ -217,7 +217,7 @@ def test_what_is_said_everywhere_is_found_beside_what_is_rare(
     mode=st.sampled_from(Mode),
     depth=st.integers(1, 4),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_a_filter_only_removes_conversations(
     told: list[list[list[str]]], concepts: list[str], mode: Mode, depth: int
 ) -> None:

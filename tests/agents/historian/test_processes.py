@@ -20,7 +20,7 @@ def test_processes_that_write_the_same_title_overwrite_nothing(historian: Talk) 
     """Three at once, one with a home of its own, which no lease keeps apart: every file stands, held once."""
     homes = {"ann": "palaver", "bob": "palaver", "eve": "another"}
     running = [writer(historian, name, 4, home) for name, home in homes.items()]
-    paths = [Path(line) for each in running for line in each.communicate(timeout=50)[0].split()]
+    paths = [Path(line) for each in running for line in each.communicate(timeout=200)[0].split()]
 
     assert [each.returncode for each in running] == [0, 0, 0]
     assert len(set(paths)) == 12
@@ -37,7 +37,7 @@ def test_what_was_answered_survives_a_kill(historian: Talk) -> None:
     assert running.stdout is not None
     answered = [running.stdout.readline().strip() for _ in range(5)]
     running.kill()
-    answered += running.communicate(timeout=50)[0].split()
+    answered += running.communicate(timeout=200)[0].split()
     historian("memory_list_types")
     files = sorted((historian.project / ".mnemonics" / "learning").glob("*.md"))
 

@@ -125,7 +125,6 @@ def test_a_damaged_form_is_not_unsealed(tmp_path: Path) -> None:
     assert files(tmp_path) == {f"{NAME}{SEALED}.damaged"}
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("work", ["seal", "unseal"])
 def test_killed_at_any_moment_the_copy_is_whole(tmp_path: Path, work: str) -> None:
     """Killed before any of the things it does to the disk, a process leaves every byte; the next completes the work."""

@@ -244,7 +244,6 @@ def test_conversations_of_a_container_are_masked(tmp_path: Path) -> None:
     program.close()
 
 
-@pytest.mark.timeout(240)
 def test_a_killed_pass_leaves_no_secret(tmp_path: Path) -> None:
     """Killed at any moment of copying, no file holds a secret, and the next pass ends with what it would have been."""
     with Masked(tmp_path, "before") as before:

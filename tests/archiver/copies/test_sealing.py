@@ -164,7 +164,6 @@ def test_what_an_agent_compressed_itself_stays(history: History, monkeypatch: py
     assert seal(history).sealed == 0
 
 
-@pytest.mark.timeout(240)
 def test_a_pass_that_is_killed_is_completed_by_the_next(tmp_path: Path) -> None:
     """Killed while sealed sessions go on and quiet ones are sealed, a pass leaves every byte and nothing twice."""
     with History(tmp_path, "before") as history:

@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from palaver.archiver.documents import Intake, Roots
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
+
+from ... import fuse
 
 PROGRAM = """
 import sys
@@ -15,15 +16,24 @@ from pathlib import Path
 from palaver.archiver.documents import Intake, Roots
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
-database, folder = map(Path, sys.argv[1:])
+from tests.fuse import fused
+database, folder, at = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 with Store.create(database) as store:
-    Intake(store, Redactor(b"k" * 32)).index_directory(folder, "docs", Roots([folder]))
+    intake = Intake(store, Redactor(b"k" * 32))
+    print(fused(lambda: intake.index_directory(folder, "docs", Roots([folder])), at))
 """
 FILES, SECTIONS = 40, 5
 
 
-def begin(database: Path, folder: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", PROGRAM, str(database), str(folder)])
+def begin(database: Path, folder: Path, at: int = 0) -> subprocess.Popen[str]:
+    """A process that takes the folder up, killed at a step unless that is 0."""
+    command = [sys.executable, "-c", PROGRAM, str(database), str(folder), str(at)]
+    return subprocess.Popen(command, cwd=fuse.ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def ended(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
+    said, complaint = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, said, complaint)
 
 
 def counted(database: Path) -> tuple[int, set[int]]:
@@ -34,25 +44,21 @@ def counted(database: Path) -> tuple[int, set[int]]:
 
 
 def test_processes_do_not_disturb_each_other(tmp_path: Path) -> None:
-    """Two take up the same folder while a third is killed in the middle of it."""
+    """Two take up the same folder after a third was killed in the middle of it."""
     folder, database = tmp_path / "docs", tmp_path / "palaver.db"
     folder.mkdir()
     for number in range(FILES):
         sections = (f"# Section {place}\nSays {number} and {place}.\n" for place in range(SECTIONS))
         (folder / f"{number}.md").write_text("".join(sections))
 
-    victim = begin(database, folder)
-    deadline = time.monotonic() + 30
-    while counted(database)[0] < 3:
-        assert victim.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
-    victim.kill()
-    victim.wait()
-    assert counted(database)[1] == {SECTIONS}
+    steps = fuse.steps(ended(begin(tmp_path / "calm.db", folder)))
+    fuse.kill(lambda at: ended(begin(database, folder, at)), steps // 2)
+    files, chunks = counted(database)
+    assert 0 < files < FILES
+    assert chunks == {SECTIONS}
 
     for process in [begin(database, folder), begin(database, folder)]:
-        assert process.wait(timeout=30) == 0
+        fuse.steps(ended(process))
     assert counted(database) == (FILES, {SECTIONS})
     with Store.open(database) as store:
         assert len(store.items.all_keys()) == FILES * SECTIONS

@@ -205,7 +205,7 @@ class World:
         return self._at
 
 
-@settings(max_examples=20, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_in_any_order(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """After each step exactly what was said and not forgotten is known, once; no copy holds what was erased."""

@@ -13,7 +13,8 @@ from palaver.archiver.copies.inspection import Inspection
 from palaver.archiver.copies.originals import Originals
 from palaver.archiver.copies.sealing import Sealer
 from palaver.archiver.forget.erasing import Erasing
-from palaver.archiver.forget.forgetting import KEPT, Forgetting, Plan
+from palaver.archiver.forget.forgetting import KEPT, Forgetting
+from palaver.archiver.forget.planning import Plan
 from palaver.archiver.forget.selection import Selector
 from palaver.archiver.intake import ingest, rereading
 from palaver.archiver.intake.ingest import Ingest
@@ -645,7 +646,7 @@ def test_every_line_is_still_accounted_for(history: History) -> None:
     assert {each.state for each in history.store.tombstones.all()} == {State.KEPT, State.ERASING}
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_what_was_not_named_is_untouched(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """Whatever is forgotten or erased, every other exchange is what it was, after any number of passes."""

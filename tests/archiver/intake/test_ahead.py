@@ -52,7 +52,7 @@ def test_others_parse_what_this_process_would(history: History) -> None:
     tasks = _tasks(history)
     with Ahead(tasks) as parsed:
         with parsed._news:
-            assert parsed._news.wait_for(lambda: len(parsed._answers) == len(tasks), timeout=60)
+            assert parsed._news.wait_for(lambda: len(parsed._answers) == len(tasks), timeout=200)
         answers = {name: parsed.take(name) for name in tasks}
 
     assert answers == {name: task.run() for name, (task, _) in tasks.items()}

@@ -37,7 +37,7 @@ def packed(path: Path, files: dict[str, Any]) -> Path:
 
 
 @given(st.lists(st.dictionaries(st.text(st.characters()), VALUES, max_size=4), max_size=6), st.integers(1, 40))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_every_conversation_comes_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: list[dict[str, object]], piece: int
 ) -> None:

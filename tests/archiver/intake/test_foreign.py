@@ -22,7 +22,7 @@ while True:
     with connection:
         number += 1
         connection.execute("INSERT INTO pair VALUES (?, 'a'), (?, 'b')", (number, number))
-    time.sleep(0.02)
+    time.sleep(0.02 if number % 20 else 1)  # a reader that is slow finds its moment too
 """
 
 
@@ -107,7 +107,7 @@ def test_what_is_read_is_one_state(tmp_path: Path, mode: str) -> None:
         query = "SELECT count(*), sum(side = 'a') - sum(side = 'b') FROM pair"
         seen: list[int] = []
         try:
-            for _ in range(20):
+            while len(seen) < 20:
                 with suppress(SourceUnreadable):
                     ((count, halves),) = Foreign(path).rows(query)
                     assert halves == 0
@@ -115,7 +115,6 @@ def test_what_is_read_is_one_state(tmp_path: Path, mode: str) -> None:
         finally:
             writer.kill()
 
-    assert seen
     assert seen == sorted(seen)
 
 

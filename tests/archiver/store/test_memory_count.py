@@ -13,7 +13,7 @@ TERMS = st.none() | st.integers(0, 5)
 HELD = st.tuples(st.sampled_from(["a", "b"]), TERMS, TERMS)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     st.lists(HELD, max_size=12),
     st.sampled_from([(), ("project:a",)]),

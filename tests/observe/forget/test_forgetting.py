@@ -297,7 +297,6 @@ def erased(root: Path, home: Home, at: int) -> subprocess.CompletedProcess[str]:
     return fuse.run(WORKER, "fused", root, GONE, at, home.root.name)
 
 
-@pytest.mark.timeout(240)
 def test_a_killed_erasure_is_nothing_or_finished_by_the_next_pass(root: Path) -> None:
     """Killed anywhere, an erasure has either not begun, or shows nothing any more and is finished by the next pass."""
     home = Home(root / "killed")
@@ -315,7 +314,6 @@ def test_a_killed_erasure_is_nothing_or_finished_by_the_next_pass(root: Path) ->
     assert any(began)
 
 
-@pytest.mark.timeout(120)
 def test_a_searching_process_never_fails_and_stops_seeing_it(root: Path) -> None:
     """While one process erases, another that searches all the while gets answers, and soon none of what was erased."""
     home = Home(root / "home")

@@ -29,7 +29,7 @@ def backlog(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
 def killed(stage: Stage, moment: str) -> None:
     """Run the stage in a process that dies at this moment."""
     command = [sys.executable, str(WORKER), str(stage.history.folder), stage.provider.url, moment]
-    assert subprocess.run(command, check=False, timeout=50).returncode == -signal.SIGKILL
+    assert subprocess.run(command, check=False, timeout=200).returncode == -signal.SIGKILL
 
 
 def test_killed_between_send_and_save(backlog: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ def palaver(home: Home, *arguments: str, key: str = "") -> str:
         {"ANTHROPIC_API_KEY": key} if key else {}
     )
     command = [sys.executable, "-c", PROGRAM, *arguments]
-    ran = subprocess.run(command, check=False, capture_output=True, text=True, env=environment, timeout=50)
+    ran = subprocess.run(command, check=False, capture_output=True, text=True, env=environment, timeout=200)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 

@@ -77,7 +77,7 @@ def test_a_query_brings_facts(holding: Holding) -> None:
     assert titles(holding.core.contexts.choose("project:shop", "cache")) == {"Facts": ["The cache is Redis"]}
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(st.text("abc däß日\n#<", min_size=1, max_size=300), max_size=12), st.integers(1, 900))
 def test_the_budget_is_never_exceeded(holding: Holding, contents: list[str], budget: int) -> None:
     """Not even by golden rules: what is left out is counted."""

@@ -157,7 +157,7 @@ def test_another_process_sees_it_at_once(holding: Holding) -> None:
     assert other.recalling.recall("parser") == []
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(content=st.text(min_size=1, max_size=200).filter(lambda text: bool(text.strip())))
 def test_any_text_is_read_back_as_it_was(holding: Holding, content: str) -> None:
     """Quotes, markup, control signs: stored as they are."""
