@@ -89,7 +89,8 @@ class Preview:
     """Exactly what would go. `token` stands for this set and no other; `sent` exchanges went to a language model.
 
     `protected` memories are golden or pinned, and stay unless forced. `shared` copies repeat some of the lines. `files`
-    are those in which people keep the memories: they go where `erase` is meant, and stay otherwise.
+    are those in which people keep the memories: they go where `erase` is meant, and stay otherwise. `unread` copies are
+    damaged: nobody knows whether some of it stands there.
     """
 
     token: str
@@ -104,6 +105,7 @@ class Preview:
     erase: bool = False
     widened: tuple[Widened, ...] = ()
     files: tuple[DoomedFile, ...] = ()
+    unread: tuple[str, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -116,7 +118,7 @@ class Proof:
     """How it was verified: `samples` of what was erased were looked for in every byte, and searched for.
 
     `found` names the files of the home in which one still stands, `hits` the searches that still found something.
-    `unread` files could not be read and verified, and `uncleaned` copies are damaged and may hold it still.
+    `unread` files could not be read and verified, and `uncleaned` copies may hold it still: the `problems` say why.
     `compacted` is False where another process kept the database from being emptied.
     """
 
@@ -128,6 +130,7 @@ class Proof:
     hits: list[str] = field(default_factory=list[str])
     unread: list[str] = field(default_factory=list[str])
     uncleaned: list[str] = field(default_factory=list[str])
+    problems: list[str] = field(default_factory=list[str])
     compacted: bool = True
 
     @property

@@ -59,7 +59,8 @@ class Pipeline:
             with self._store.leases.hold(ARCHIVER, patience):
                 problems = [*self._lost(), *self._finish_erasing(report)]
                 result.ingested = self._ingest.run(transcripts, partial(report, "Archiving"), stored=draft.follow)
-                result.ingested.problems[:0] = problems
+                told = {each.path for each in result.ingested.problems}
+                result.ingested.problems[:0] = [each for each in problems if each.path not in told]
                 self._store.stages.note("archive", result.ingested.problems)
             self._publish(draft)
         result.searchable = time.monotonic() - start
@@ -94,7 +95,7 @@ class Pipeline:
         try:
             erase_expired(self._home, self._store)
             if is_unfinished(self._store):
-                finish(self._home, self._store, self._exclusion, self._model, report)
+                problems += finish(self._home, self._store, self._exclusion, self._model, report).problems
         except (PalaverError, OSError) as error:
             hint = "The next pass tries again; `palaver fsck` tells what is damaged."
             reason = f"what was forgotten could not be erased: {error}"

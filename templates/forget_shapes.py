@@ -52,6 +52,7 @@ class PreviewJson(TypedDict):
     sent: int
     widened: list[WidenedJson]
     files: list[str]
+    unread: list[str]
 
 
 class ProofJson(TypedDict):
@@ -66,6 +67,7 @@ class ProofJson(TypedDict):
     hits: list[str]
     unread: list[str]
     uncleaned: list[str]
+    problems: list[str]
 
 
 class OutcomeJson(TypedDict):
@@ -122,6 +124,7 @@ def preview_json(preview: Preview) -> PreviewJson:
             for each in preview.widened
         ],
         files=[clean(file.path) for file in preview.files],
+        unread=[clean(name) for name in preview.unread],
     )
 
 
@@ -145,6 +148,7 @@ def outcome_json(outcome: Outcome) -> OutcomeJson:
             hits=proof.hits,
             unread=proof.unread,
             uncleaned=proof.uncleaned,
+            problems=[clean(each) for each in proof.problems],
         ),
         outside=[clean(str(path)) for path in outcome.outside],
         left=list(map(clean, outcome.left)),

@@ -3,13 +3,20 @@
 So it is also where that was forgotten since: forgetting the fork neither takes it away for good nor brings it back.
 """
 
-from collections.abc import Callable, Collection, Iterator
-from typing import Final
+import io
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
+from typing import BinaryIO, Final
 
 from ...core.conversation import Session
-from ..copies.raw import RawArchive
+from ...core.errors import CopyDamaged
+from ..copies.compression import opened
+from ..copies.forms import SEALED, Copy
+from ..copies.raw import RawArchive, matches
+from ..copies.seekable import Seekable
 from ..formats import by_agent
-from ..parse.lines import split
+from ..parse.lines import Line, split
 from ..parse.parsing import REPEATED, Parsed, parse
 from ..parse.resume import Resume
 from ..redaction import Redactor
@@ -61,18 +68,68 @@ class Belonging:
         return self._parsed(source).records
 
     def marked(self, source: Source, *, everywhere: bool = False) -> Iterator[tuple[int, int]]:
-        """Every line of a copy with each of its marks; `everywhere` with those of its place in the copy, too."""
-        with self._raw.open(source.archived) as file:
+        """Every line of a copy with each of its marks; `everywhere` with those of its place in the copy, too.
+
+        Raises `CopyDamaged`, also where there is no copy any more.
+        """
+        with reading(self._raw, source.archived) as file:
             for line in split(file):
                 told = self._oblivion.line_of(source, line) if everywhere else self._oblivion.line(source.path, line)
                 for mark in told:
                     yield line.number, mark
 
+    def remnants(self, source: Source) -> set[int]:
+        """The marks of what can still be read of a copy that is damaged or gone, and of the agent's file.
+
+        None where some of it may be another's: which lines those are cannot be told any more.
+        """
+        if not source.coverage.keys().isdisjoint(TELLING):
+            return set()
+        copy, found = Copy(self._raw.root, source.archived), set[int]()
+        with suppress(OSError), source.path.open("rb") as file:
+            if matches(source, file):
+                with opened(source.path) as lines:
+                    found |= self._marks_in(source, islice(split(lines), source.lines))
+        for form in (copy.sealed, *copy.set_asides()):
+            with suppress(OSError, CopyDamaged), Seekable(form) as sealed:
+                found |= self._marks_in(source, split(io.BytesIO(sealed.salvaged())))
+            with suppress(OSError), form.open("rb") as plain:
+                found |= self._marks_in(source, split(plain)) if SEALED not in form.name else set[int]()
+        return found
+
+    def _marks_in(self, source: Source, lines: Iterable[Line]) -> set[int]:
+        return {mark for line in lines for mark in self._oblivion.line(source.path, line)}
+
     def _parsed(self, source: Source, repeated: Collection[str] = frozenset()) -> Parsed:
         return parsed(self._raw, source.archived, source.agent, self._key, repeated)
 
 
+def is_left(raw: RawArchive, archived: str) -> bool:
+    """Whether there is anything of a copy, in whatever state."""
+    copy = Copy(raw.root, archived)
+    return copy.exists() or bool(copy.set_asides())
+
+
+@contextmanager
+def reading(raw: RawArchive, archived: str) -> Generator[BinaryIO]:
+    """The lines of a copy; raises `CopyDamaged`, here or where they are read, also where there is no copy any more."""
+    try:
+        file = raw.open(archived)
+    except FileNotFoundError:
+        copy = Copy(raw.root, archived)
+        left = ", ".join(path.name for path in copy.set_asides())
+        reason = f"it is gone; only {left} is left of it" if left else "it is gone"
+        raise CopyDamaged(
+            copy.plain, reason, hint="Restore it from a backup, or name its whole session: that can be forgotten."
+        ) from None
+    with file:
+        yield file
+
+
 def parsed(raw: RawArchive, archived: str, agent: str, key: bytes, repeated: Collection[str] = frozenset()) -> Parsed:
-    """What a copy says from its start, whatever was said before elsewhere, but for `repeated` records."""
-    with raw.open(archived) as file:
+    """What a copy says from its start, whatever was said before elsewhere, but for `repeated` records.
+
+    Raises like `reading`.
+    """
+    with reading(raw, archived) as file:
         return parse(by_agent(agent), Session(agent, ""), Resume(), file, Redactor(key), repeated)

@@ -5,20 +5,16 @@ erased leaves the copies as well (`erasing.py`).
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from itertools import chain
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from ...core.clock import now
 from ...core.conversation import UNINDEXED, Milliseconds
-from ...core.errors import CopyDamaged, InvalidInput
+from ...core.errors import CopyDamaged, InvalidInput, SourceUnreadable
 from ...core.forgetting import UNTOLD, About
 from ...core.home import Home
 from ...core.progress import Progress, silent
-from ..copies.compression import opened
 from ..copies.forms import Copy
 from ..copies.raw import RawArchive
 from ..parse.lines import split
@@ -26,47 +22,11 @@ from ..store import Forgotten, Source, State, Store
 from .belonging import TELLING, Belonging
 from .erasing import Erasing
 from .oblivion import FORGOTTEN, Oblivion
+from .planning import Plan, Planner
 from .selection import Selected, Selector
 
 KEPT: Final = 30 * 24 * 3600 * 1000
 """Milliseconds for which what was forgotten can be had back."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What goes, with the marks by which it will be known, and the last change that was seen when it was made.
-
-    `shared` are lines of copies that stay, by source, which say the same again and go with it. `unread` are the names
-    of copies that are damaged: whether they do cannot be told.
-    """
-
-    selector: Selector
-    selected: Selected
-    marks: frozenset[int]
-    shared: Mapping[int, AbstractSet[int]]
-    unread: tuple[str, ...]
-    seq: int
-
-    def goes(self, source: Source, line: int) -> bool:
-        """Whether a line of a copy goes."""
-        number = source.id or 0
-        return self.selected.holds(number, line) or line in self.shared.get(number, ())
-
-    @property
-    def erases(self) -> bool:
-        """Whether it leaves the copies, too."""
-        return self.selector.wanted.erase
-
-    @property
-    def sources(self) -> list[Source]:
-        """The sources that go or lose lines, by id."""
-        touched = self.selected.sources | {number for number, lines in self.selected.lines.items() if lines}
-        return [self.selector.sources[number] for number in sorted(touched)]
-
-    @property
-    def sessions(self) -> set[int]:
-        """The sessions that go or lose something."""
-        return self.selected.sessions | {source.session for source in self.sources if source.session is not None}
 
 
 def _nothing() -> None:
@@ -84,14 +44,7 @@ class Forgetting:
 
     def plan(self, selector: Selector, selected: Selected, progress: Progress = silent) -> Plan:
         """Everything that a selection means: the same lines in other copies, and what is known by them, too."""
-        seq = self._store.changes.last()
-        marks = self._marks(selector, selected)
-        shared, unread = self._shared(selector, selected, marks, progress)
-        if self._take_over(selector, selected, shared):
-            selector.complete(selected)
-            marks = self._marks(selector, selected)
-            shared = {number: lines for number, lines in shared.items() if number not in selected.sources}
-        return Plan(selector, selected, frozenset(marks), shared, tuple(unread), seq)
+        return Planner(self._store, self._raw, self._key).plan(selector, selected, progress)
 
     def token(self, plan: Plan, *rest: object) -> str:
         """What stands for this set and no other. `rest` is what else the set consists of."""
@@ -157,8 +110,11 @@ class Forgetting:
             self._drop(gone, sources)
             also()
 
-    def drop_empty(self) -> None:
-        """Remove files of which only erased lines are left: a database restored from a backup told of them again."""
+    def drop_empty(self) -> list[SourceUnreadable]:
+        """Remove files of which only erased lines are left: a database restored from a backup told of them again.
+
+        Those that could not be removed are returned, and tried again by the next pass.
+        """
         number = next((each.id for each in self._store.tombstones.all() if each.state is State.ERASING), None)
         sources = self._store.sources.all()
         gone = [each for each in sources if self._is_erased(each)]
@@ -166,7 +122,8 @@ class Forgetting:
             with self._store.transaction():
                 self._store.tombstones.intend(number, {source.archived: True for source in gone})
                 self._drop(gone, sources)
-            self.erasing.finish()
+            return self.erasing.finish()
+        return []
 
     def _drop(self, gone: Sequence[Source], sources: Sequence[Source]) -> None:
         """Remove the rows of these sources, and of sessions that no other of all `sources` tells of."""
@@ -243,82 +200,6 @@ class Forgetting:
             records = self._store.sources.records_of(each)
             self._store.tombstones.erase_records([record for record, line in records.items() if line in lines])
         self._store.tombstones.erase_rows(selected.sessions, selected.sources, list(selected.exchanges))
-
-    def _marks(self, selector: Selector, selected: Selected) -> set[int]:
-        """By what the lines that go are known: those that are not repeated from what stays, nor forgotten before."""
-        marks: set[int] = set()
-        for number in selected.sources | selected.lines.keys():
-            source, records = selector.sources[number], self._store.sources.records_of(number)
-            others = self._belonging.repeated(source, lambda owner, line: not selected.holds(owner, line))
-            if not selector.wanted.erase:
-                others |= self._forgotten_in(source, records)
-            told = chain(
-                self._belonging.marked(source, everywhere=True), self._unmasked(source) if source.masked else ()
-            )
-            marks |= {mark for line, mark in told if selected.holds(number, line) and line not in others}
-            marks |= {
-                self._oblivion.record(each)
-                for each, line in records.items()
-                if selected.holds(number, line) and line not in others
-            }
-        return marks
-
-    def _forgotten_in(self, source: Source, records: Mapping[str, int]) -> set[int]:
-        """The lines of a copy that were forgotten before: what is undone is to bring back the same as it took away."""
-        if FORGOTTEN not in source.coverage:
-            return set()
-        with self._raw.open(source.archived) as file:
-            return self._oblivion.lines(source.path, split(file)) | self._oblivion.records(records)
-
-    def _unmasked(self, source: Source) -> Iterator[tuple[int, int]]:
-        """The marks of the lines of an agent's file, where it still is what was masked: newer rules mask it anew."""
-        with suppress(OSError), opened(source.path) as file, self._raw.open(source.archived) as copy:
-            for theirs, ours in zip(split(file), split(copy), strict=False):
-                marks = self._oblivion.line(source.path, theirs)
-                if not marks.isdisjoint(self._oblivion.line(source.path, ours)):
-                    yield from ((ours.number, mark) for mark in marks)
-
-    def _shared(
-        self, selector: Selector, selected: Selected, marks: AbstractSet[int], progress: Progress
-    ) -> tuple[dict[int, set[int]], list[str]]:
-        """The same lines in copies of the same agents that stay, by source, and the copies that are damaged."""
-        found, unread = dict[int, set[int]](), list[str]()
-        agents = {selector.sources[number].agent for number in selected.sources | selected.lines.keys()}
-        others = {
-            number: source
-            for number, source in selector.sources.items()
-            if number not in selected.sources and source.agent in agents
-        }
-        for done, (number, source) in enumerate(others.items()):
-            progress(done, len(others))
-            try:
-                if lines := self._with_marks(source, marks) - selected.lines.get(number, set()):
-                    found[number] = lines
-            except CopyDamaged:
-                unread.append(source.archived)
-        progress(len(others), len(others))
-        return found, unread
-
-    def _with_marks(self, source: Source, marks: AbstractSet[int]) -> set[int]:
-        """The lines of a copy that are known by these marks, or whose records are."""
-        lines = {line for line, mark in self._belonging.marked(source) if mark in marks}
-        records = self._belonging.records(source).items()
-        return lines | {line for record, line in records if self._oblivion.record(record) in marks}
-
-    def _take_over(self, selector: Selector, selected: Selected, shared: Mapping[int, AbstractSet[int]]) -> bool:
-        """Select the exchanges that say the same elsewhere; whether there are any."""
-        near = [
-            each
-            for each in selector.outlines
-            if each.key not in selected.exchanges
-            and any(each.start_line <= line <= each.end_line for line in shared.get(each.source, ()))
-        ]
-        # Between the lines of an exchange may stand what it repeats, which is not its own.
-        said = self._store.exchanges.load([each.key for each in near])
-        lines = {key: {turn.line for turn in stored.exchange.turns} for key, stored in said.items()}
-        again = {each.key: each for each in near if not lines[each.key].isdisjoint(shared[each.source])}
-        selected.exchanges |= again
-        return bool(again)
 
 
 def _about(plan: Plan, besides: About) -> About:

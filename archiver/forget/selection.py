@@ -10,14 +10,14 @@ from typing import Final
 
 from ...core import ids
 from ...core.conversation import Session, SessionKind
-from ...core.errors import InvalidInput, InvalidLineRange, PathOutsideArchive
+from ...core.errors import CopyDamaged, InvalidInput, InvalidLineRange, PathOutsideArchive
 from ...core.forgetting import Wanted, Widened
 from ...core.home import Home
 from ..copies.raw import RawArchive
 from ..parse.lines import split
 from ..store import Source, State, Store
 from ..store.exchanges import Outline
-from .belonging import Belonging
+from .belonging import TELLING, Belonging, is_left, reading
 from .oblivion import FORGOTTEN, Oblivion
 
 _SHORTEST: Final = 6
@@ -33,7 +33,7 @@ class Selected:
     """What goes. `lines` are those of sources of which others stay; the lines of exchanges are among them.
 
     `sessions` and `sources` go as a whole; `memories` were named by their keys. `widened` are exchanges
-    that go though only a part of them was named.
+    that go though only a part of them was named, `unread` copies of which nobody knows whether they mention a text.
     """
 
     exchanges: dict[int, Outline] = field(default_factory=dict[int, Outline])
@@ -42,6 +42,7 @@ class Selected:
     lines: dict[int, set[int]] = field(default_factory=dict[int, set[int]])
     memories: set[int] = field(default_factory=set[int])
     widened: list[Widened] = field(default_factory=list[Widened])
+    unread: set[str] = field(default_factory=set[str])
 
     def holds(self, source: int, line: int) -> bool:
         """Whether a line goes."""
@@ -224,7 +225,7 @@ class Selector:
             if source.session not in fitting or not (inside or allowed & {e.key for e in by_source.get(number, ())}):
                 continue
             own = sorted(by_source.get(number, ()), key=lambda each: each.start_line)
-            for line in self._lines_with(source, wanted.mentions):
+            for line in self._lines_with(source, wanted.mentions, result):
                 place = bisect_right(own, line, key=lambda each: each.start_line) - 1
                 if place >= 0 and line <= own[place].end_line:
                     found |= {own[place].key: own[place]} if own[place].key in allowed else {}
@@ -232,14 +233,18 @@ class Selector:
                     result.lines.setdefault(number, set()).add(line)
         return list(found.values())
 
-    def _lines_with(self, source: Source, text: str) -> set[int]:
+    def _lines_with(self, source: Source, text: str, result: Selected) -> set[int]:
         """The lines on which a text stands that are the copy's own, and are still shown or to be erased."""
-        lines = set(lines_with(self._raw, source, text))
-        if lines:
-            lines -= self._belonging.repeated(source, _everything_stays)
-        if lines and FORGOTTEN in source.coverage and not self.wanted.erase:
-            with self._raw.open(source.archived) as file:
-                lines -= self._oblivion.lines(source.path, split(file))
+        try:
+            lines = set(lines_with(self._raw, source, text))
+            if lines:
+                lines -= self._belonging.repeated(source, _everything_stays)
+            if lines and not self.wanted.erase and not TELLING.isdisjoint(source.coverage):
+                with reading(self._raw, source.archived) as file:
+                    lines -= self._oblivion.lines(source.path, split(file))
+        except CopyDamaged:
+            result.unread |= {source.archived} if is_left(self._raw, source.archived) else set()
+            return set()
         return lines
 
 
@@ -248,10 +253,13 @@ def _everything_stays(_source: int, _line: int) -> bool:
 
 
 def lines_with(raw: RawArchive, source: Source, text: str) -> Iterator[int]:
-    """The lines of a copy on which a text stands, in upper or lower case, as it is or escaped as in JSON."""
+    """The lines of a copy on which a text stands, in upper or lower case, as it is or escaped as in JSON.
+
+    Raises `CopyDamaged`, also where there is no copy any more.
+    """
     forms = {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
     wanted = [form.lower().encode("utf-8", "replace") for form in forms]
-    with raw.open(source.archived) as file:
+    with reading(raw, source.archived) as file:
         for line in split(file):
             said = line.data.lower() if line.data.isascii() else line.data.decode("utf-8", "replace").lower().encode()
             if any(form in said for form in wanted):

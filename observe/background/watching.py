@@ -106,7 +106,8 @@ class Watcher:
             with suppress(LeaseHeld), store.leases.hold(ARCHIVER, patience):
                 erase_expired(self._home, store)
                 if is_unfinished(store):
-                    finish(self._home, store, self._exclusion, self._model())
+                    for problem in finish(self._home, store, self._exclusion, self._model()).problems:
+                        self._tell("failed", {"problem": f"erasing: {problem}", "again_in": round(_SEAL)})
         except (PalaverError, OSError) as problem:
             self._tell("failed", {"problem": f"erasing: {problem}", "again_in": round(_SEAL)})
 

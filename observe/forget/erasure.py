@@ -4,6 +4,7 @@ import shutil
 import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,7 @@ from ...archiver.privacy.exclusion import Exclusion
 from ...archiver.store import State, Store
 from ...core.clock import now
 from ...core.disclosure import Mode, Query
-from ...core.errors import InvalidInput
+from ...core.errors import InvalidInput, SourceUnreadable
 from ...core.forgetting import Proof
 from ...core.home import Home
 from ...core.memory import EventKind, MemoryState
@@ -69,15 +70,26 @@ def is_unfinished(store: Store) -> bool:
     return any(each.state is State.ERASING for each in store.tombstones.all())
 
 
-def finish(home: Home, store: Store, exclusion: Exclusion, model: str | None = None, report: Reporter = silent) -> bool:
-    """Take what was erased out of copies, index, logs and free pages; whether all of it could be. Can be repeated.
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """Whether nothing is left of what was erased; the `problems` of copies that may still hold some of it."""
+
+    done: bool
+    problems: tuple[SourceUnreadable, ...] = ()
+
+
+def finish(
+    home: Home, store: Store, exclusion: Exclusion, model: str | None = None, report: Reporter = silent
+) -> Finished:
+    """Take what was erased out of copies, index, logs and free pages. Can be repeated.
 
     Under the archiver's lease. Raises `LeaseHeld` where another process goes on building an index.
     """
     raw = RawArchive(home.archive)
     Erasing(store, raw).finish(lambda done, total: report("Erasing", done, total))
-    Ingest(store, raw, exclusion).run((), lambda done, total: report("Reading", done, total), budget=float("inf"))
-    Forgetting(store, raw).drop_empty()
+    ingest = Ingest(store, raw, exclusion)
+    problems = ingest.run((), lambda done, total: report("Reading", done, total), budget=float("inf")).problems
+    told = {each.path: each for each in (*problems, *Forgetting(store, raw).drop_empty())}
     left = store.tombstones.unfinished()
     renew_index(home, store, model)
     for log in home.root.glob(f"{home.log.name}*"):
@@ -89,7 +101,7 @@ def finish(home: Home, store: Store, exclusion: Exclusion, model: str | None = N
                 if each.state is State.ERASING and each.id not in left:
                     store.tombstones.become(each.id, State.ERASED)
         done = compact(store, whole=False)
-    return done and not left
+    return Finished(done and not left, tuple(told.values()))
 
 
 def renew_index(home: Home, store: Store, model: str | None) -> None:

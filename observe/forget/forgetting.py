@@ -8,7 +8,8 @@ from types import TracebackType
 from typing import Final, Self
 
 from ...archiver.copies.raw import RawArchive
-from ...archiver.forget.forgetting import KEPT, Forgetting, Plan
+from ...archiver.forget.forgetting import KEPT, Forgetting
+from ...archiver.forget.planning import Plan
 from ...archiver.forget.selection import Selected, Selector, in_project
 from ...archiver.intake.ingest import Ingest
 from ...archiver.privacy.exclusion import Exclusion
@@ -96,8 +97,8 @@ class Forgetter:
             self._reread(report)
         return left
 
-    def for_good(self, number: int, report: Reporter = silent) -> bool:
-        """Erase what was forgotten, and can still be had back; whether all of it could be.
+    def for_good(self, number: int, report: Reporter = silent) -> erasure.Finished:
+        """Erase what was forgotten, and can still be had back.
 
         Raises `InvalidInput` when there is no such forgetting.
         """
@@ -170,6 +171,7 @@ class Forgetter:
             erase=wanted.erase,
             widened=tuple(plan.selected.widened),
             files=files,
+            unread=plan.unread,
         )
 
     def _sessions(self, plan: Plan) -> list[DoomedSession]:
@@ -248,7 +250,8 @@ class Forgetter:
 
     def _erased(self, planned: _Planned, number: int, texts: list[str], report: Reporter) -> Outcome:
         left = delete(self._store, planned.preview.memories, planned.preview.files)
-        done = erasure.finish(self._home, self._store, self._exclusion, self._model, report)
+        finished = erasure.finish(self._home, self._store, self._exclusion, self._model, report)
+        done = finished.done
         self._retell(planned.plan)
         gone = _ids(planned)
         proof = erasure.prove(self._home, self._model, texts, gone)
@@ -256,6 +259,7 @@ class Forgetter:
             done = erasure.compact(self._store, whole=True)
             proof = erasure.prove(self._home, self._model, texts, gone)
         proof.uncleaned = sorted(self._store.tombstones.intended())
+        proof.problems = [f"{each}. {each.hint or ''}".rstrip() for each in finished.problems]
         proof.unread += [name for name in planned.plan.unread if name not in proof.uncleaned]
         proof.compacted = done or bool(proof.uncleaned)
         return Outcome(planned.preview, number, None, proof, _outside(planned.preview), left)

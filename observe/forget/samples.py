@@ -7,7 +7,8 @@ from itertools import chain
 from typing import Final
 
 from ...archiver.copies.raw import RawArchive
-from ...archiver.forget.forgetting import Plan
+from ...archiver.forget.belonging import reading
+from ...archiver.forget.planning import Plan
 from ...archiver.parse.lines import split
 from ...archiver.store import Source, Store
 from ...core.conversation import Kind
@@ -65,14 +66,14 @@ def _kept(raw: RawArchive, plan: Plan) -> Iterator[bytes]:
     """All lines that stay, some megabytes at a time."""
     for number, source in plan.selector.sources.items():
         if number not in plan.selected.sources:
-            with suppress(CopyDamaged):  # what nobody can read is not looked for either
+            with suppress(CopyDamaged):  # what nobody can read any more says nothing
                 yield from _blobs(raw, source, plan)
 
 
 def _blobs(raw: RawArchive, source: Source, plan: Plan) -> Iterator[bytes]:
     held: list[bytes] = [str(source.path).encode("utf-8", "replace")]
     size = 0
-    with raw.open(source.archived) as file:
+    with reading(raw, source.archived) as file:
         for line in split(file):
             if plan.goes(source, line.number):
                 continue

@@ -176,12 +176,14 @@ def _look_after(undo: int | None, for_good: int | None, *, as_json: bool) -> Non
     with _forgetter() as forgetter, progress_bars() as reporter:
         if undo is not None:
             left = [held.id for held in forgetter.undo(undo, reporter)]
-        done = forgetter.for_good(for_good, reporter) if for_good is not None else True
+        finished = forgetter.for_good(for_good, reporter) if for_good is not None else None
         found = forgetter.forgotten()
+    done = finished is None or finished.done
+    problems = [f"{each}. {each.hint or ''}".rstrip() for each in finished.problems] if finished is not None else []
     if as_json:
         from dataclasses import asdict
 
-        print_json({"forgotten": list(map(asdict, found)), "finished": done, "left": left})
+        print_json({"forgotten": list(map(asdict, found)), "finished": done, "left": left, "problems": problems})
     elif undo is not None:
         click.echo("It is there again. `palaver archive` learns from it anew.")
         if left:
@@ -193,6 +195,8 @@ def _look_after(undo: int | None, for_good: int | None, *, as_json: bool) -> Non
             else "Not finished: another process reads the database, or a copy is damaged (see `palaver doctor`). "
             "`palaver archive` finishes it."
         )
+        for problem in problems:
+            click.echo(problem)
     else:
         click.echo(renderer().forgotten(found), nl=False)
     if not done:

@@ -461,6 +461,23 @@ def test_each_undoing_brings_back_what_its_forgetting_took(history: History) -> 
     assert sorted(asked(history)) == ["one?", "two?"]
 
 
+def test_a_copy_elsewhere_does_not_forget_twice(history: History) -> None:
+    """What was forgotten of a session stays to be undone when the time is over for what was forgotten of it later."""
+    path = history.write(talk("one", "two"))
+    history.ingest()
+    history.write(path.read_bytes(), project="elsewhere", at=5)
+    history.ingest()
+    first = forget(history, exchange(history, "one?"))
+    second = forget(history, ORIGINAL)
+
+    Forgetting(history.store, history.raw).expire(second)
+    history.ingest()
+    undo(history, first)
+
+    assert asked(history) == ["one?"]
+    assert b"two?" not in said(history)
+
+
 def test_what_a_session_said_in_another_file_outlives_the_end_of_a_forgetting(history: History) -> None:
     """When the time of a forgetting is over, exchanges of the same session that nobody forgot stay."""
     path = history.write(talk("one", "two"))

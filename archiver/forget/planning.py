@@ -1,0 +1,161 @@
+"""Planning: all that a selection means: the marks by which it will be known, and who says the same again."""
+
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
+
+from ...core.errors import CopyDamaged
+from ...core.progress import Progress, silent
+from ..copies.compression import opened
+from ..copies.raw import RawArchive
+from ..parse.lines import split
+from ..store import Source, Store
+from .belonging import TELLING, Belonging, is_left, reading
+from .oblivion import Oblivion
+from .selection import Selected, Selector
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What goes, with the marks by which it will be known, and the last change that was seen when it was made.
+
+    `shared` are lines of copies that stay, by source, which say the same again and go with it. `unread` are the names
+    of copies that are damaged: whether they do cannot be told.
+    """
+
+    selector: Selector
+    selected: Selected
+    marks: frozenset[int]
+    shared: Mapping[int, AbstractSet[int]]
+    unread: tuple[str, ...]
+    seq: int
+
+    def goes(self, source: Source, line: int) -> bool:
+        """Whether a line of a copy goes."""
+        number = source.id or 0
+        return self.selected.holds(number, line) or line in self.shared.get(number, ())
+
+    @property
+    def erases(self) -> bool:
+        """Whether it leaves the copies, too."""
+        return self.selector.wanted.erase
+
+    @property
+    def sources(self) -> list[Source]:
+        """The sources that go or lose lines, by id."""
+        touched = self.selected.sources | {number for number, lines in self.selected.lines.items() if lines}
+        return [self.selector.sources[number] for number in sorted(touched)]
+
+    @property
+    def sessions(self) -> set[int]:
+        """The sessions that go or lose something."""
+        return self.selected.sessions | {source.session for source in self.sources if source.session is not None}
+
+
+class Planner:
+    """Plans in one archive."""
+
+    def __init__(self, store: Store, raw: RawArchive, key: bytes) -> None:
+        self._store, self._raw = store, raw
+        self._oblivion, self._belonging = Oblivion(store, key), Belonging(store, raw, key)
+
+    def plan(self, selector: Selector, selected: Selected, progress: Progress = silent) -> Plan:
+        """What goes with a selection: the same lines in other copies, and what is known by them, too.
+
+        Raises `CopyDamaged` where lines of a copy are to go that cannot be read; whole copies go all the same.
+        """
+        seq = self._store.changes.last()
+        marks = self._marks(selector, selected)
+        shared, unread = self._shared(selector, selected, marks, progress)
+        unread |= selected.unread
+        if self._take_over(selector, selected, shared):
+            selector.complete(selected)
+            marks = self._marks(selector, selected)
+            shared = {number: lines for number, lines in shared.items() if number not in selected.sources}
+        return Plan(selector, selected, frozenset(marks), shared, tuple(sorted(unread)), seq)
+
+    def _marks(self, selector: Selector, selected: Selected) -> set[int]:
+        """By what the lines that go are known: those that are not repeated from what stays, nor forgotten before."""
+        marks: set[int] = set()
+        for number in selected.sources | selected.lines.keys():
+            try:
+                marks |= self._marks_of(number, selector, selected)
+            except CopyDamaged:
+                if number not in selected.sources:
+                    raise
+                marks |= self._belonging.remnants(selector.sources[number])
+                marks |= set(map(self._oblivion.record, self._store.sources.records_of(number)))
+        return marks
+
+    def _marks_of(self, number: int, selector: Selector, selected: Selected) -> set[int]:
+        source, records = selector.sources[number], self._store.sources.records_of(number)
+        others = self._belonging.repeated(source, lambda owner, line: not selected.holds(owner, line))
+        if not selector.wanted.erase:
+            others |= self._forgotten_in(source)
+
+        def goes(line: int) -> bool:
+            return selected.holds(number, line) and line not in others
+
+        told = chain(self._belonging.marked(source, everywhere=True), self._unmasked(source) if source.masked else ())
+        marks = {mark for line, mark in told if goes(line)}
+        return marks | {self._oblivion.record(each) for each, line in records.items() if goes(line)}
+
+    def _forgotten_in(self, source: Source) -> set[int]:
+        """The lines of a copy that were forgotten before: what is undone is to bring back the same as it took away."""
+        if source.coverage.keys().isdisjoint(TELLING):
+            return set()
+        with reading(self._raw, source.archived) as file:
+            known = self._oblivion.lines(source.path, split(file))
+        return known | self._oblivion.records(self._belonging.records(source))
+
+    def _unmasked(self, source: Source) -> Iterator[tuple[int, int]]:
+        """The marks of the lines of an agent's file, where it still is what was masked: newer rules mask it anew."""
+        with suppress(OSError), opened(source.path) as file, self._raw.open(source.archived) as copy:
+            for theirs, ours in zip(split(file), split(copy), strict=False):
+                marks = self._oblivion.line(source.path, theirs)
+                if not marks.isdisjoint(self._oblivion.line(source.path, ours)):
+                    yield from ((ours.number, mark) for mark in marks)
+
+    def _shared(
+        self, selector: Selector, selected: Selected, marks: AbstractSet[int], progress: Progress
+    ) -> tuple[dict[int, set[int]], set[str]]:
+        """The same lines in copies of the same agents that stay, by source, and the copies that are damaged."""
+        found, unread = dict[int, set[int]](), set[str]()
+        agents = {selector.sources[number].agent for number in selected.sources | selected.lines.keys()}
+        others = {
+            number: source
+            for number, source in selector.sources.items()
+            if number not in selected.sources and source.agent in agents
+        }
+        for done, (number, source) in enumerate(others.items()):
+            progress(done, len(others))
+            try:
+                if lines := self._with_marks(source, marks) - selected.lines.get(number, set()):
+                    found[number] = lines
+            except CopyDamaged:
+                unread |= {source.archived} if is_left(self._raw, source.archived) else set()
+        progress(len(others), len(others))
+        return found, unread
+
+    def _with_marks(self, source: Source, marks: AbstractSet[int]) -> set[int]:
+        """The lines of a copy that are known by these marks, or whose records are."""
+        lines = {line for line, mark in self._belonging.marked(source) if mark in marks}
+        records = self._belonging.records(source).items()
+        return lines | {line for record, line in records if self._oblivion.record(record) in marks}
+
+    def _take_over(self, selector: Selector, selected: Selected, shared: Mapping[int, AbstractSet[int]]) -> bool:
+        """Select the exchanges that say the same elsewhere; whether there are any."""
+        near = [
+            each
+            for each in selector.outlines
+            if each.key not in selected.exchanges
+            and any(each.start_line <= line <= each.end_line for line in shared.get(each.source, ()))
+        ]
+        # Between the lines of an exchange may stand what it repeats, which is not its own.
+        said = self._store.exchanges.load([each.key for each in near])
+        lines = {key: {turn.line for turn in stored.exchange.turns} for key, stored in said.items()}
+        again = {each.key: each for each in near if not lines[each.key].isdisjoint(shared[each.source])}
+        selected.exchanges |= again
+        return bool(again)
