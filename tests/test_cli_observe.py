@@ -181,10 +181,22 @@ def test_it_can_be_stopped_at_any_time(home: Home, provider: FakeProvider) -> No
     assert home.database.exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--estimate", "--revive"), "--estimate and --revive exclude each other."),
+        (("--dead-letters", "--revive"), "--dead-letters and --revive exclude each other."),
+        (("--estimate", "--preferences"), "--estimate and --preferences exclude each other."),
+        (("--preferences", "--only-outdated"), "--only-outdated does not go with --preferences."),
+        (("--dead-letters", "--only-outdated"), "--only-outdated does not go with --dead-letters."),
+    ],
+)
 @pytest.mark.usefixtures("home")
-def test_options_that_exclude_each_other() -> None:
-    """An estimate does nothing else."""
-    assert palaver("observe", "--estimate", "--revive").exit_code == 2
+def test_options_that_exclude_each_other(options: tuple[str, ...], told: str) -> None:
+    """What would be left undone is refused, and which options they are is said."""
+    result = palaver("observe", *options)
+
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (2, f"Error: {told}")
 
 
 @pytest.mark.parametrize(("waiting", "words"), [(1, "1 exchange waits"), (2, "2 exchanges wait")])

@@ -132,5 +132,5 @@ def main() -> None:
 
     With --json a command prints JSON, when it fails, too: {"error": {"kind", "message", "hint"}}. It ends with 0 when
     all went well, with 1 when something did not, and with 2 when the call has to be corrected: an option, a value, or
-    the name or id of something that there is not.
+    an id that nothing has.
     """

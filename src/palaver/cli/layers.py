@@ -93,7 +93,7 @@ def search(
     if all_of and not 2 <= len(query) <= 5:
         raise click.UsageError("--all-of takes 2 to 5 concepts, each an argument of its own.")
     wanted = _wanted(list(query) if all_of else _typed(query), options)
-    with open_layers() as layers:
+    with _open_layers() as layers:
         page = None if as_json else renderer(budget)
         results = layers.search(wanted, snippets=as_json or snippets or all_of)
     if page is None:
@@ -140,7 +140,7 @@ def _wanted(query: str | list[str], options: dict[str, Any]) -> Query:
 @as_json
 def timeline(*, id: str, around: int, budget: int, as_json: bool) -> None:  # noqa: A002 - click's name for the argument
     """What was said and learned just before and after a hit, by the ID that `search` gave. One line for each."""
-    with open_layers() as layers:
+    with _open_layers() as layers:
         found = layers.timeline(id, around)
     if as_json:
         from palaver.templates.shapes import timeline_json
@@ -156,7 +156,7 @@ def timeline(*, id: str, around: int, budget: int, as_json: bool) -> None:  # no
 @as_json
 def show(ids: Sequence[str], *, budget: int, as_json: bool) -> None:
     """Layer 2: everything known about some hits, by the IDs that `search` gave. Up to 20 at once."""
-    with open_layers() as layers:
+    with _open_layers() as layers:
         details = layers.get_observations(ids)
     if as_json:
         from palaver.templates.shapes import details_json
@@ -181,7 +181,7 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
     if raw and as_json:
         raise click.UsageError("--raw and --json exclude each other.")
     start, end = _line_range(lines)
-    with open_layers() as layers:
+    with _open_layers() as layers:
         if raw:
             for line in layers.read_raw(path, start, end):
                 sys.stdout.buffer.write(line)
@@ -197,7 +197,8 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
         click.echo(renderer(budget).read(transcript), nl=False)
 
 
-def open_layers() -> Layers:
+def _open_layers() -> Layers:
+    """The three layers over this home; raises `PalaverError` where nothing but the made-up history is there."""
     from palaver.search.layers import Layers
 
     home = Home.find()

@@ -206,7 +206,7 @@ def _edited(text: str) -> str:
     return (text if edited is None else edited).strip()
 
 
-@memories.command("undo")
+@memories.command("undo", short_help="Take back the last edit, or hold again what was put away.")
 @click.argument("memory_id", metavar="ID")
 @as_json
 def undo(memory_id: str, *, as_json: bool) -> None:
@@ -231,7 +231,7 @@ def history(memory_id: str, *, as_json: bool) -> None:
         click.echo(renderer().memory_history(held, events), nl=False)
 
 
-@memories.command("graph")
+@memories.command("graph", short_help="Draw what lies around a memory.")
 @click.argument("memory_id", metavar="ID")
 @click.option("--depth", type=int, default=2, show_default=True, metavar="N", help="How many edges away.")
 @click.option("--svg", is_flag=True, help="A picture for a browser: palaver memories graph ID --svg > graph.svg")

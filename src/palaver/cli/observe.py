@@ -42,10 +42,12 @@ def observe(
     set and config.toml has a budget, such as `budget_month = 5.00` (dollars): the newest sessions at once, the others
     in batches for half the price. It can be stopped at any time.
     """
-    if estimate and (dead_letters or revive):
-        raise click.UsageError("--estimate goes with neither --dead-letters nor --revive.")
-    if preferences and (estimate or only_outdated or dead_letters or revive):
-        raise click.UsageError("--preferences goes with no other option but --json.")
+    given = {"--estimate": estimate, "--dead-letters": dead_letters, "--revive": revive, "--preferences": preferences}
+    asked = [name for name, wanted in given.items() if wanted]
+    if len(asked) > 1:
+        raise click.UsageError(f"{' and '.join(asked)} exclude each other.")
+    if only_outdated and (dead_letters or preferences):
+        raise click.UsageError(f"--only-outdated does not go with {asked[0]}.")
     from palaver.archiver.store import Store
 
     home = Home.find()

@@ -45,7 +45,7 @@ def setup() -> None:
     """Have Palaver started by itself."""
 
 
-@setup.command("service")
+@setup.command("service", short_help="Run `palaver watch` in the background from now on.")
 @click.option("--print", "only_print", is_flag=True, help="Print the file and do nothing else.")
 @click.option("--remove", is_flag=True, help="Stop the service and remove its file.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
