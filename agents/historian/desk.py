@@ -2,8 +2,8 @@
 
 from functools import cached_property
 
-from ...core.errors import InvalidInput, PalaverError, ServerNotReady
 from ...observe.mnemonics import Forgettable, Mnemonics
+from ..desk import opened
 from ..toolset import Place
 
 
@@ -19,11 +19,6 @@ class HistorianDesk:
 
     @cached_property
     def mnemonics(self) -> Mnemonics:
-        """Opened when the first tool asks for it; raises `ServerNotReady`, so that it is tried again."""
-        try:
-            place = self.place
-            return Mnemonics.open(place.home, place.project, place.model, place.judging)
-        except InvalidInput:
-            raise
-        except PalaverError as error:
-            raise ServerNotReady(error) from error
+        """The project's memories; raises `ServerNotReady`."""
+        place = self.place
+        return opened(lambda: Mnemonics.open(place.home, place.project, place.model, place.judging))

@@ -10,9 +10,10 @@ from ...core.errors import InvalidInput, PalaverError
 from ...core.memory import Memory
 from ...observe.mnemonics import FALLBACK, Deleted, Forgettable, Match
 from ...templates.quote import clean, line
+from ..envelope import wrong
 from ..toolset import Reply, WholeNumber
 from .desk import HistorianDesk
-from .envelope import answered, wrong
+from .envelope import answered
 
 _RESULTS_MAX = 50
 _SHOWN = 4_000

@@ -1,8 +1,8 @@
 """The five tools of the Historian surface, in the order of its page."""
 
+from ..envelope import refused
 from ..toolset import Effect, Tool, Toolset
 from .desk import HistorianDesk
-from .envelope import refused
 from .tools import memory_compound, memory_forget, memory_list_types, memory_recall, memory_remember
 
 HISTORIAN = Toolset(

@@ -1,16 +1,12 @@
 """What Theo's tools work with: each part is opened when the first tool asks for it."""
 
-from collections.abc import Callable
 from functools import cached_property
-from typing import TypeVar
 
-from ...core.errors import InvalidInput, PalaverError, ServerNotReady
 from ...observe.memory import MemoryCore
 from ...observe.traces import Traces
 from ...search.library import Documents
+from ..desk import opened
 from ..toolset import Place
-
-Part = TypeVar("Part")
 
 
 class TheoDesk:
@@ -23,24 +19,14 @@ class TheoDesk:
     @cached_property
     def core(self) -> MemoryCore:
         """What is held to be true."""
-        return _opened(lambda: MemoryCore.open(self.place.home, self.place.model, self.place.judging))
+        return opened(lambda: MemoryCore.open(self.place.home, self.place.model, self.place.judging))
 
     @cached_property
     def documents(self) -> Documents:
         """Files that were taken up."""
-        return _opened(lambda: Documents.open(self.place.home, self.place.roots, self.place.model))
+        return opened(lambda: Documents.open(self.place.home, self.place.roots, self.place.model))
 
     @cached_property
     def traces(self) -> Traces:
         """Which lines agents wrote."""
-        return _opened(lambda: Traces.open(self.place.home))
-
-
-def _opened(part: Callable[[], Part]) -> Part:
-    """Raises `ServerNotReady` where a part cannot be opened, so that it is tried again at the next call."""
-    try:
-        return part()
-    except InvalidInput:
-        raise
-    except PalaverError as error:
-        raise ServerNotReady(error) from error
+        return opened(lambda: Traces.open(self.place.home))

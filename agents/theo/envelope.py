@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
 from ...core.clock import show_instant
 from ...core.conversation import Milliseconds
-from ...core.errors import PalaverError
 from ...core.memory import HeldMemory
-from ...templates.quote import clean, line
+from ...templates.quote import clean
+from ..envelope import whole
 from ..toolset import Reply
 from .cut import fitting
 
@@ -21,18 +19,12 @@ def done(data: Mapping[str, Any]) -> Reply:
 
 def budgeted(data: Mapping[str, Any]) -> Reply:
     """A success of a call that named its own budget and was kept to it."""
-    return _reply({"success": True, "data": data})
+    return whole({"success": True, "data": data})
 
 
 def plain(fields: Mapping[str, Any]) -> Reply:
     """A success whose fields stand beside `success`, cut to `BUDGET` tokens."""
-    return _reply(fitting({"success": True, **fields}))
-
-
-def refused(error: PalaverError) -> Reply:
-    """A failure in the page's words: `{"success": false, "error": "…"}`, with a hint where there is one."""
-    hint = {"hint": line(error.hint)} if error.hint else {}
-    return _reply({"success": False, "error": line(str(error)), **hint})
+    return whole(fitting({"success": True, **fields}))
 
 
 def instant(at: Milliseconds | None) -> str | None:
@@ -55,8 +47,3 @@ def memory_fields(held: HeldMemory) -> dict[str, Any]:
         "confidence": held.standing.confidence,
         "importance": held.memory.importance,
     }
-
-
-def _reply(envelope: dict[str, Any]) -> Reply:
-    # The page's replies are the JSON itself, so the text says it whole: a client that shows only text misses nothing.
-    return Reply(orjson.dumps(envelope).decode(), envelope)

@@ -1,9 +1,9 @@
 """The 28 tools of the Theo surface, in the order of its page."""
 
+from ..envelope import refused
 from ..toolset import Effect, Tool, Toolset
 from .desk import TheoDesk
 from .documents import clear_index, delete_chunks, delete_file, get_index_stats, index_directory, index_file
-from .envelope import refused
 from .inspecting import memory_count, memory_list, memory_list_namespaces
 from .judging import memory_analyze_health, memory_check_supersedes, memory_detect_contradictions
 from .learning import memory_apply, memory_outcome, validation_history

@@ -1,0 +1,26 @@
+"""Details: what an exchange is called where nothing was learned from it."""
+
+import pytest
+
+from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
+from palaver.search.details import of_exchange
+
+
+@pytest.mark.parametrize(
+    ("prompt", "title"),
+    [
+        ("Why does the kettle leak?", "Why does the kettle leak?"),
+        (
+            "Implement the following plan:\n\n# Plan: Mend the kettle\n\n## Context\n\nIt leaks.",
+            "Plan: Mend the kettle",
+        ),
+        ("Implement the following plan: mend it", "Implement the following plan: mend it"),
+        ("# Kettles\n\nThey leak.", "# Kettles They leak."),
+        ("word " * 40, "word " * 15 + "word…"),
+    ],
+)
+def test_an_exchange_is_called_by_what_was_asked(prompt: str, title: str) -> None:
+    """A plan that is handed over is called by its heading, since all plans are introduced alike."""
+    turns = (Turn(1, Speaker.HUMAN, Kind.PROMPT, prompt),)
+
+    assert of_exchange(Exchange(0, Span(1, 1, 0, 0), turns, None, None)).title == title
