@@ -5,11 +5,12 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from ...core.clock import now
-from ...core.errors import CopyDamaged
+from ...core.errors import CopyDamaged, SourceUnreadable
 from ...core.home import REGISTER, Home
 from ...core.progress import Progress, silent
 from ..forget.oblivion import FORGOTTEN
@@ -75,15 +76,16 @@ class Inspection:
         """
         if self._may_lack(source) or not self._is_still_there(source):
             return False
-        with self._raw.beside() as beside:
-            if source.masked:
-                beside.copy_masked(source.path, source.archived, self._masker, anew=True)
-            else:
-                beside.copy(source.path, source.archived)
-            if self._fault(source, beside, compared=True):
-                return False
-            Copy(self._raw.root, source.archived).give_way(Copy(beside.root, source.archived).plain)
+        self._raw.remade(source.archived, partial(self._copy, source))
         return True
+
+    def _copy(self, source: Source, archive: RawArchive) -> None:
+        if source.masked:
+            archive.copy_masked(source.path, source.archived, self._masker, anew=True)
+        else:
+            archive.copy(source.path, source.archived)
+        if reason := self._fault(source, archive, compared=True):
+            raise SourceUnreadable(source.path, f"it cannot be copied anew: {reason}")
 
     def strays(self) -> list[str]:
         """Copies that belong to no source, by their archive paths."""

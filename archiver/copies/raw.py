@@ -6,8 +6,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -141,14 +140,6 @@ class RawArchive:
         """
         return self._made(path, archived, lambda source, copy: self._masked(source, copy, masker, anew=anew))
 
-    @contextmanager
-    def beside(self) -> Generator["RawArchive"]:
-        """An empty archive in which copies are made that get their place here when they are whole. Raises `OSError`."""
-        unfinished = self.root / UNFINISHED
-        unfinished.mkdir(mode=0o700, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=unfinished) as folder:
-            yield RawArchive(Path(folder))
-
     def replaced(self, archived: str, make: Callable[[Copy], Made]) -> Made:
         """What comes of bringing a copy up to date. One that is damaged is made anew first, and is kept beside then."""
         copy = Copy(self.root, archived)
@@ -157,12 +148,21 @@ class RawArchive:
             return make(copy)
         except CopyDamaged as damage:
             _log.warning("%s; it is kept beside, and made anew", damage)
-            with self.beside() as archive:
-                beside = Copy(archive.root, archived)
-                beside.plain.parent.mkdir(parents=True)
-                made = make(beside)
-                copy.give_way(beside.plain)
-            return made
+            return self.remade(archived, lambda archive: make(Copy(archive.root, archived)))
+
+    def remade(self, archived: str, make: "Callable[[RawArchive], Made]") -> Made:
+        """What comes of making a copy anew in an empty archive. When it is whole, the one that is here is set aside.
+
+        Where `make` raises, that one stays in its place.
+        """
+        unfinished, copy = self.root / UNFINISHED, Copy(self.root, archived)
+        unfinished.mkdir(mode=0o700, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=unfinished) as folder:
+            beside = Copy(Path(folder), archived)
+            beside.plain.parent.mkdir(parents=True)
+            made = make(RawArchive(beside.root))
+            copy.give_way(beside.plain)
+        return made
 
     def _made(self, path: Path, archived: str, make: Callable[[BinaryIO, Copy], Copied]) -> Copied:
         try:
