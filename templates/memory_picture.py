@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, tostring
 
+from ..core.amount import many
 from ..core.memory import Edge, Relation
 from .memory_layout import GAP, HEAD, PADDING, ROW, WIDTH, Box, Pictured, laid_out
 from .quote import clean
@@ -48,9 +49,8 @@ def picture(nodes: Sequence[Pictured], edges: Sequence[Edge]) -> str:
 
 
 def _title(nodes: Sequence[Pictured], shown: Sequence[Pictured], drawn: Sequence[Edge]) -> str:
-    many = f"{len(shown)} of {len(nodes)}" if len(shown) < len(nodes) else f"{len(nodes)}"
-    noun = "memory" if len(nodes) == 1 else "memories"
-    return f"Around {nodes[0].id}: {many} {noun}, {len(drawn)} {'edge' if len(drawn) == 1 else 'edges'}"
+    some = f"{len(shown)} of " if len(shown) < len(nodes) else ""
+    return f"Around {nodes[0].id}: {some}{many(len(nodes), 'memory', 'memories')}, {many(len(drawn), 'edge')}"
 
 
 def _canvas(boxes: Mapping[str, Box], title: str) -> Element:

@@ -6,7 +6,8 @@ other, or are numbers or names in the same place.
 """
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -14,8 +15,6 @@ from .lexicon import EXCLUSIVE, OPPOSITES, PEOPLE, RIVALS, SINGULAR, TURNS
 from .wording import Statement, Word, clauses, normal, sentences, stem_of
 
 _PREFIXES = ("un", "in", "dis", "non", "im", "ir", "a", "non-")
-
-
 _PUNCTUATION = ".,;:!?\"'`’()-_"
 
 
@@ -43,7 +42,7 @@ def compare(older: str, newer: str) -> Comparison:
         return Comparison(Difference.CHANGED, f"The newer one says that {replaced!r} was replaced")
     disagreement = next(filter(None, (_disagree(old, new) for old, new in _pairs(older, newer))), None)
     if disagreement is not None:
-        changed = any(statement.changes for statement in sentences(newer)) and not _changes(older)
+        changed = _changes(newer) and not _changes(older)
         return Comparison(Difference.CHANGED if changed else Difference.OPPOSED, disagreement)
     if (subject := _turned(older, newer)) is not None:
         return Comparison(Difference.CHANGED, f"The newer one says that {subject!r} changed")
@@ -153,15 +152,18 @@ def _enough(old: Statement, new: Statement, shared: frozenset[str]) -> bool:
 
 
 def _opposite(one: Word, other: Word) -> bool:
-    if other.stem in _OPPOSITES.get(one.stem, ()):
+    if one.stem != other.stem and _in_one_row(one, other, _OPPOSED):
         return True
     short, long = (one.stem, other.stem) if len(one.stem) < len(other.stem) else (other.stem, one.stem)
     return len(short) > 3 and long.endswith(short) and long[: -len(short)] in _PREFIXES
 
 
 def _rivals(one: Word, other: Word) -> bool:
-    groups = _GROUPS.get(one.stem)
-    return groups is not None and not groups.isdisjoint(_GROUPS.get(other.stem, ()))
+    return _in_one_row(one, other, _RIVALRIES)
+
+
+def _in_one_row(one: Word, other: Word, rows: Mapping[str, frozenset[int]]) -> bool:
+    return not rows.get(one.stem, frozenset()).isdisjoint(rows.get(other.stem, ()))
 
 
 def _values(one: Word, other: Word) -> bool:
@@ -224,12 +226,13 @@ def _turned(older: str, newer: str) -> str | None:
     return None
 
 
-_OPPOSITES: dict[str, set[str]] = {}
-for _pair in OPPOSITES:
-    _stems = {stem_of(_word) for _word in _pair.split()}
-    for _stem in _stems:
-        _OPPOSITES.setdefault(_stem, set()).update(_stems - {_stem})
-_GROUPS: dict[str, frozenset[int]] = {}
-for _number, _row in enumerate(RIVALS):
-    for _word in _row.split():
-        _GROUPS[stem_of(_word)] = _GROUPS.get(stem_of(_word), frozenset()) | {_number}
+def _rows_of(rows: Sequence[str]) -> dict[str, frozenset[int]]:
+    """The rows that each stem stands in."""
+    found: defaultdict[str, set[int]] = defaultdict(set)
+    for number, row in enumerate(rows):
+        for word in row.split():
+            found[stem_of(word)].add(number)
+    return {stem: frozenset(numbers) for stem, numbers in found.items()}
+
+
+_OPPOSED, _RIVALRIES = _rows_of(OPPOSITES), _rows_of(RIVALS)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...archiver.store import Store
+from ...core.amount import many
 from ...core.conversation import Milliseconds
 from ...core.memory import HeldMemory, Relation
 from ...core.memory_filter import MemoryFilter
@@ -91,4 +92,4 @@ def _recommendations(contradictions: int, weak: int, stale: int) -> tuple[str, .
         (weak, "Review", "low-confidence memory", "low-confidence memories"),
         (stale, "Validate or archive", "stale memory", "stale memories"),
     )
-    return tuple(f"{verb} {count} {one if count == 1 else many}" for count, verb, one, many in found if count)
+    return tuple(f"{verb} {many(count, one, several)}" for count, verb, one, several in found if count)

@@ -59,14 +59,14 @@ class Remembering:
         """
         memory = self._secrecy.memory(memory.checked()).checked()
         if (known := self._claimed(memory)) is not None:
-            return Remembered(self._merge(known.key, memory), duplicate=True, similarity=1.0)
+            return self._again(known.key, memory, 1.0)
         vectors = self._finder.embed(memory)
         compared = self._comparing.with_held(memory, vectors)
         if (twin := _twin(memory, compared)) is not None:
-            return Remembered(self._merge(twin.held.key, memory), duplicate=True, similarity=twin.similarity)
+            return self._again(twin.held.key, memory, twin.similarity)
         with self._store.transaction():
             if (known := self._claimed(memory)) is not None:
-                return Remembered(known, duplicate=True, similarity=1.0)
+                return Remembered(self._merged(known.key, memory), duplicate=True, similarity=1.0)
             at = self._clock()
             self._retire_expired(memory, at)
             key = self._store.memories.insert(memory, at, RULES)
@@ -89,18 +89,21 @@ class Remembering:
             self._store.memories.rewrite(replace(old, state=MemoryState.ARCHIVED, updated=at))
             self._store.memory_events.add(MemoryEvent(key, EventKind.ARCHIVED, at, "expired", before=told(old)))
 
-    def _merge(self, key: int, memory: Memory) -> HeldMemory:
-        """Add to a memory what its twin knows besides: its tags, and a higher importance."""
+    def _again(self, key: int, memory: Memory, similarity: float) -> Remembered:
         with self._store.transaction():
-            held = self._store.memories.load([key])[key]
-            tags = tuple(dict.fromkeys([*held.memory.tags, *memory.tags]))
-            importance = max(held.memory.importance, memory.importance)
-            if (tags, importance) == (held.memory.tags, held.memory.importance):
-                return held
-            at = self._clock()
-            merged = replace(held, memory=replace(held.memory, tags=tags, importance=importance), updated=at)
-            self._store.memories.rewrite(merged)
-            self._store.memory_events.add(MemoryEvent(key, EventKind.EDITED, at, "said again", before=told(held)))
+            return Remembered(self._merged(key, memory), duplicate=True, similarity=similarity)
+
+    def _merged(self, key: int, memory: Memory) -> HeldMemory:
+        """A memory with what its twin knows besides, its tags and a higher importance; inside a transaction."""
+        held = self._load(key)
+        tags = tuple(dict.fromkeys([*held.memory.tags, *memory.tags]))
+        importance = max(held.memory.importance, memory.importance)
+        if (tags, importance) == (held.memory.tags, held.memory.importance):
+            return held
+        at = self._clock()
+        merged = replace(held, memory=replace(held.memory, tags=tags, importance=importance), updated=at)
+        self._store.memories.rewrite(merged)
+        self._store.memory_events.add(MemoryEvent(key, EventKind.EDITED, at, "said again", before=told(held)))
         return merged
 
     def _linked(self, key: int, compared: Sequence[Compared], at: Milliseconds) -> Remembered:

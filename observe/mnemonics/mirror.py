@@ -289,4 +289,4 @@ def _same_bytes(found: Found, row: Mirrored) -> bool:
 
 
 def _same_birth(found: Found, row: Mirrored) -> bool:
-    return found.mnemonic.created not in {"", None} and found.mnemonic.created == row.created
+    return found.mnemonic.created != "" and found.mnemonic.created == row.created

@@ -19,8 +19,8 @@ class Files:
     def named_in(self, text: str) -> "Files":
         """Those whose name stands in a text."""
         return Files(
-            tuple(path for path in self.read if _name(path) in text),
-            tuple(path for path in self.modified if _name(path) in text),
+            tuple(path for path in self.read if name_of(path) in text),
+            tuple(path for path in self.modified if name_of(path) in text),
         )
 
 
@@ -42,5 +42,6 @@ def relative(path: str, roots: Iterable[str]) -> str:
     return plain
 
 
-def _name(path: str) -> str:
-    return path.rsplit("/", 1)[-1]
+def name_of(path: str) -> str:
+    """The last part of a path, whichever slashes it is written with."""
+    return path.replace("\\", "/").rsplit("/", 1)[-1]

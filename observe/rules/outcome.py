@@ -7,7 +7,7 @@ from ...core.conversation import Exchange, Kind
 from ...core.observation import Evidence, Observation, ObservationType
 from .concepts import concepts
 from .draft import chosen, evidence, narrative
-from .files import MODIFIED_MAX, READ_MAX, Files
+from .files import MODIFIED_MAX, READ_MAX, Files, name_of
 from .kinds import Signs, kind_of
 from .phrases import opening
 from .request import tells
@@ -125,7 +125,7 @@ def _edits(exchange: Exchange) -> Iterator[Statement]:
             seen.add(path)
             call = calls.get(turn.call, turn)
             first = call.text.strip().split("\n", 1)[0]
-            told = f"Edited {_name(path)}"
+            told = f"Edited {name_of(path)}"
             yield Statement(told, quote_of(first), told, call.line, call.speaker)
 
 
@@ -175,7 +175,7 @@ def _bottom_line(text: str) -> str:
 
 
 def _named_after(touched: Files) -> str:
-    return headline(f"Changes to {', '.join(map(_name, touched.modified[:3]))}") if touched.modified else "Commit"
+    return headline(f"Changes to {', '.join(map(name_of, touched.modified[:3]))}") if touched.modified else "Commit"
 
 
 def _subtitle(told: Story, lead: Sequence[Statement], title: str) -> str:
@@ -199,7 +199,7 @@ def _narrative(told: Story, lead: Sequence[Statement], touched: Files) -> Iterat
     yield from (said.text for said in lead)
     if touched.modified:
         more = len(touched.modified) - 4
-        yield f"Changed {', '.join(map(_name, touched.modified[:4]))}" + (f" and {more} more" if more > 0 else "")
+        yield f"Changed {', '.join(map(name_of, touched.modified[:4]))}" + (f" and {more} more" if more > 0 else "")
     yield from _ending(told)
 
 
@@ -244,7 +244,3 @@ def _asked(told: Story) -> tuple[Evidence, ...]:
 
 def _done(told: Story) -> tuple[Evidence, ...]:
     return tuple(Evidence(commit.line, commit.line, commit.quote) for commit in told.commits[-1:])
-
-
-def _name(path: str) -> str:
-    return path.replace("\\", "/").rsplit("/", 1)[-1]

@@ -34,6 +34,24 @@ def test_the_same_content_is_held_once_for_each_namespace_and_family(holding: Ho
     assert holding.core.memories.count() == 3
 
 
+def test_what_two_processes_store_at_once_is_held_once_with_all_that_was_said(
+    holding: Holding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who comes second, after it had looked for the same, adds its tags to what the first one stored."""
+    embed, other = holding.embedder.embed, holding.another()
+
+    def embed_meanwhile(texts: list[str]) -> object:
+        monkeypatch.setattr(holding.embedder, "embed", embed)
+        other.remembering.remember(Memory("Use tabs", "preference", tags=("first",)))
+        return embed(texts)
+
+    monkeypatch.setattr(holding.embedder, "embed", embed_meanwhile)
+    second = holding.remember("Use tabs", tags=("second",), importance=0.9)
+
+    assert second.duplicate
+    assert (second.held.memory.tags, second.held.memory.importance) == (("first", "second"), 0.9)
+
+
 def test_the_same_claim_in_other_punctuation_is_a_duplicate(real: Holding) -> None:
     """Near in meaning and the same word for word but for grammar."""
     first = real.remember("User prefers dark mode in the editor")
