@@ -219,3 +219,14 @@ def test_a_person_hears_why_there_is_no_context(monkeypatch: pytest.MonkeyPatch)
         ],
         ["no archive at /no/such/home", "Run `palaver up` to make one."],
     ]
+
+
+def test_what_is_held_cannot_steer_the_terminal() -> None:
+    """A memory that is named beside another stands on its line, whatever was stored in it."""
+    text = "The mail server listens \x1b[31mon port 25\nand on port 587"
+    palaver("remember", text)
+
+    for told in (palaver("remember", text), palaver("remember", "The mail server listens on port 26")):
+        assert "mem_1" in told.stdout
+        assert "\x1b" not in told.stdout
+        assert [row for row in told.stdout.splitlines() if row.startswith("and on")] == []

@@ -28,10 +28,10 @@ SECTIONS: Final = {
         "timeline": ("layers", "What stands just before and after a hit."),
     },
     "Hold to be true": {
-        "remember": ("memories", "Hold something to be true."),
+        "remember": ("remember", "Hold something to be true."),
         "recall": ("memories", "Find what is held about something."),
         "memories": ("memories", "List, show, edit and undo memories."),
-        "context": ("memories", "What a new session should know."),
+        "context": ("context", "What a new session should know."),
         "observe": ("observe", "Learn from what was archived, by rules or a model."),
     },
     "Give to agents": {

@@ -1,0 +1,74 @@
+"""What the commands about memories have in common: which memories, and what is said of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from palaver.core.config import Config
+from palaver.core.errors import InvalidInput
+from palaver.core.home import Home
+
+from .judging import judging
+from .output import print_json
+
+if TYPE_CHECKING:
+    from palaver.core.memory import HeldMemory
+    from palaver.observe.memory import MemoryCore
+
+in_project = click.option("--project", metavar="NAME", help="A project's name or folder; `.` is the one you are in.")
+
+
+def memory_core(*, make: bool = False) -> MemoryCore:
+    """The memory core of this home; raises `StoreMissing` where there is nothing to ask yet."""
+    home = Home.find()
+    if not make:
+        home.check()
+    from palaver.observe.memory import MemoryCore
+
+    config = Config.read(home.config)
+    return MemoryCore.open(home, config.model, judging(home, config))
+
+
+def folder_of(project: str | None) -> str:
+    """A project as it was named; the folder of this shell for `.`, empty for none."""
+    return str(Path.cwd()) if project == "." else project or ""
+
+
+def namespace_of(project: str | None) -> str:
+    """Where the memories of a project are kept, `global` for none; raises `InvalidInput` for what is no name."""
+    from palaver.core.memory import project_namespace
+
+    found = project_namespace(folder_of(project))
+    if project and found == "global" and project != ".":
+        raise InvalidInput(f"No name of a project: {project}", hint="Give its name or its folder.")
+    return found
+
+
+def say(held: HeldMemory, words: str, *, as_json: bool) -> None:
+    """Tell a memory as JSON, or the words about it, and what was taken out of it."""
+    if as_json:
+        from palaver.templates.memory_shapes import memory_json
+
+        print_json({**memory_json(held), **secrets_told(held)})
+    else:
+        from palaver.templates.quote import line
+
+        click.echo(line(words))
+        tell_secrets(held)
+
+
+def secrets_told(held: HeldMemory) -> dict[str, list[str]]:
+    """The kinds of secrets that were taken out, where there are any."""
+    from palaver.archiver.privacy.disclosures import kinds_of
+
+    kinds = kinds_of(held.memory)
+    return {"secrets_removed": kinds} if kinds else {}
+
+
+def tell_secrets(held: HeldMemory) -> None:
+    """Say that secrets were taken out, if any were."""
+    for kinds in secrets_told(held).values():
+        click.echo(f"Secrets were taken out of it and are stored nowhere: {', '.join(kinds)}.")

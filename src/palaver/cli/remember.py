@@ -1,0 +1,93 @@
+"""`palaver remember`: something is held to be true from now on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from palaver.core.clock import now
+
+from .held import folder_of, in_project, memory_core, namespace_of, secrets_told, tell_secrets
+from .output import as_json, print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from palaver.observe.memory import Remembered
+
+
+@click.command()
+@click.argument("text", nargs=-1, required=True, metavar="TEXT...")
+@click.option("--type", "kind", default="preference", show_default=True, metavar="TYPE", help="decision, fact, ...")
+@click.option("--title", default="", metavar="TEXT", help="A heading; without one it is how the text begins.")
+@in_project
+@click.option("--importance", type=float, default=0.7, show_default=True, metavar="0-1", help="How much it matters.")
+@click.option("--tag", "tags", multiple=True, metavar="WORD", help="A word to find it by; can be repeated.")
+@click.option("--pin", is_flag=True, help="Protect it from fading.")
+@click.option("--days", type=click.IntRange(1, 36_500), metavar="N", help="Valid for so many days; for ever without.")
+@as_json
+def remember(
+    text: Sequence[str],
+    *,
+    kind: str,
+    title: str,
+    project: str | None,
+    importance: float,
+    tags: Sequence[str],
+    pin: bool,
+    days: int | None,
+    as_json: bool,
+) -> None:
+    """Hold something to be true: a preference, a decision, a pattern, a fact.
+
+    It is found at once by every agent and by `palaver search`. What it replaces or contradicts is said. Secrets are
+    taken out of it first.
+    """
+    from palaver.core.memory import Memory
+    from palaver.core.origin import Origin
+
+    memory = Memory(
+        " ".join(text),
+        kind,
+        title,
+        namespace_of(project),
+        folder_of(project),
+        importance=importance,
+        tags=tuple(tags),
+        source="user_explicit",
+        origin=Origin.HUMAN,
+        pinned=pin,
+        valid_until=None if days is None else now() + days * 86_400_000,
+    )
+    with memory_core(make=True) as core:
+        done = core.remembering.remember(memory)
+    if as_json:
+        from palaver.templates.memory_shapes import edge_json, memory_json
+
+        told: dict[str, Any] = {"superseded": [held.id for held in done.superseded]}
+        told["edges"] = [edge_json(each) for each in done.edges]
+        told["conflicts"] = [each.held.id for each in done.conflicts]
+        print_json({"memory": memory_json(done.held), "duplicate": done.duplicate, **told, **secrets_told(done.held)})
+    else:
+        _tell(done)
+
+
+def _tell(done: Remembered) -> None:
+    """What became of it, and what to do about what disagrees."""
+    from palaver.templates.quote import line
+
+    if done.duplicate:
+        click.echo(f"Held already as {done.held.id}: {line(done.held.memory.content)}")
+        return
+    click.echo(f"Remembered as {done.held.id} in {done.held.memory.namespace}.")
+    tell_secrets(done.held)
+    for held in done.superseded:
+        click.echo(f"It replaces {held.id}: {line(held.memory.content)}")
+    for each in done.conflicts:
+        reason = f" ({line(each.judgement.reason)}, judged by {each.judgement.judge})" if each.judgement else ""
+        click.echo(f"It disagrees with {each.held.id}: {line(each.held.memory.content)}{reason}")
+    if done.superseded:
+        click.echo(f"To hold the old one again: palaver memories undo {done.superseded[0].id}")
+    if done.conflicts:
+        click.echo(f"To settle it: palaver forget {done.conflicts[0].held.id}, or forget the new one.")
