@@ -1,12 +1,16 @@
 """What is to be forgotten: how it is named, what a preview of it shows, and what became of it."""
 
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Final
+from __future__ import annotations
 
-from .conversation import Milliseconds
-from .memory import HeldMemory
-from .origin import Origin
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .conversation import Milliseconds
+    from .memory import HeldMemory
+    from .origin import Origin
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,4 +12,4 @@ def without_ansi(text: str) -> str:
 
 def readable(text: str) -> str:
     """The text with each lone surrogate, which neither UTF-8 nor a tokenizer can carry, as U+FFFD."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -12,7 +12,7 @@ import tantivy
 
 from ..core.text import readable
 
-VERSION = 2
+VERSION = 3
 """Raise it when anything here changes: indexes of another version are rebuilt."""
 
 PROSE = "prose"
@@ -105,7 +105,7 @@ def _names(text: str) -> Iterator[str]:
 
 
 def _taken_apart(word: str) -> str:
-    if not _COMPOUND.search(word):
+    if (word.islower() and "_" not in word) or not _COMPOUND.search(word):
         return ""
     parts = [part for name in _MIXED.findall(word) for part in _HUMP.findall(name)]
     return " ".join([*parts, *(name.replace("_", "") for name in _SNAKE.findall(word))])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..core.origin import Origin
 from .analysis import label, path_label
-from .text_index import TextEntry
+from .text_entry import TextEntry
 
 if TYPE_CHECKING:
     from ..archiver.store import Store
@@ -36,6 +36,8 @@ def parts(held: HeldChunk) -> dict[int, str]:
 
 
 def _entries(held: HeldChunk) -> Iterator[TextEntry]:
+    from ..core.document import ChunkKind  # most archives hold no documents
+
     chunk = held.chunk
     for text in parts(held).values():
         yield TextEntry(
@@ -48,6 +50,7 @@ def _entries(held: HeldChunk) -> Iterator[TextEntry]:
             end_line=chunk.end_line,
             body=text,
             kind=chunk.kind,
+            in_code=int(chunk.kind is ChunkKind.CODE),
             files=(path_label(str(held.source_file)),),
             projects=(label(held.namespace),),
             origins=(Origin.DOCUMENT,),

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 
 from ..archiver.store import Entity, Store, StoredExchange, StoredObservation, StoredVector
 from ..archiver.store.exchanges import CONTEXT
-from ..archiver.store.vectors import PARTS_MAX
+from ..archiver.store.vectors import PARTS_MAX, PROMPT
 from ..core.conversation import Exchange, Kind, Session, Speaker, Turn
 from ..core.disclosure import Role
 from ..core.observation import Observation
 from ..core.origin import Origin
 from .analysis import label, path_label
-from .text_index import TextEntry
+from .text_entry import TextEntry
 
 WINDOW = 1_500
 """Characters of conversation in one text entry (bench/RESULTS.md: the window that BM25 was measured with)."""
@@ -24,8 +24,6 @@ _MEANT = {Kind.PROSE, Kind.THINKING, Kind.RECAP}
 _ROLES = {Speaker.HUMAN: Role.HUMAN, Speaker.ASSISTANT: Role.ASSISTANT, Speaker.TOOL: Role.TOOL}
 _SHORTEST = 40
 """Prose of fewer characters ("Let me look.") is not worth a vector."""
-PROMPT = 0
-"""The part of an exchange that the person asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +175,9 @@ def _exchange_entries(
     types = tuple(dict.fromkeys(str(observation.type) for observation in observations))
     concepts = _labels(concept for observation in observations for concept in observation.concepts)
     files = _paths([*exchange.reads, *exchange.writes], exchange.cwd or session.cwd)
-    projects = _labels((session.project, session.cwd))
+    projects, sessions = _labels((session.project, session.cwd)), _labels((session.native_id,))
+    branches, agents = _labels((exchange.branch or session.branch,)), _labels((session.agent,))
+    origin = Origin.HUMAN if exchange.prompt else Origin.ASSISTANT
     for window in told.windows(stored):
         yield TextEntry(
             key=stored.key,
@@ -192,10 +192,10 @@ def _exchange_entries(
             concepts=concepts,
             files=files,
             projects=projects,
-            sessions=_labels((session.native_id,)),
-            branches=_labels((exchange.branch or session.branch,)),
-            agents=_labels((session.agent,)),
-            origins=(Origin.HUMAN if exchange.prompt else Origin.ASSISTANT,),
+            sessions=sessions,
+            branches=branches,
+            agents=agents,
+            origins=(origin,),
             said=window.said,
         )
 

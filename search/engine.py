@@ -11,6 +11,7 @@ import numpy as np
 from ..archiver.store import Store
 from ..core.disclosure import Filters, Mode
 from ..core.errors import ModelUnavailable
+from ..core.memo import Memo
 from .embedder import Embedder, load, model_of
 from .findings import Fractions, Matches, Nears, distinct
 from .fusion import Event, gather, joined
@@ -83,7 +84,7 @@ class Engine:
     def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
         self._store, self._embedder = store, embedder
         self._snapshot = Snapshot(store, generations, embedder)
-        self._meant: dict[tuple[str, str], Array] = {}
+        self._meant = Memo(self._embed, _REMEMBERED)
         """The vectors of the last queries, by model and text: the next page of one is the same query again."""
         self.unavailable: ModelUnavailable | None = None
         """Why meaning could not be searched the last time; None when it was."""
@@ -242,12 +243,10 @@ class Engine:
 
     def _vector(self, text: str) -> Array:
         """What a query means. Raises `ModelUnavailable`."""
-        model = self._model()
-        if (model.name, text) not in self._meant:
-            if len(self._meant) >= _REMEMBERED:
-                self._meant.clear()
-            self._meant[model.name, text] = model.embed([text])[0, :]
-        return self._meant[model.name, text]
+        return self._meant[self._model().name, text]
+
+    def _embed(self, meant: tuple[str, str]) -> Array:
+        return self._model().embed([meant[1]])[0, :]
 
     def _model(self) -> Embedder:
         """The model that made the vectors, be it another than the one that new ones are made with."""

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..archiver.store.vectors import PROMPT
 from ..core.disclosure import Part
-from .documents import PROMPT
 from .findings import Fractions, Matches, Nears, Numbers, TextMatch, distinct
 
 

@@ -16,7 +16,6 @@ from .choices import Choice, Choices
 from .details import of_chunk, of_exchange, of_memory
 from .engine import Engine, Found, Rest
 from .fusion import Event
-from .reasons import Reasons
 from .snippets import LENGTH, Sought
 from .wording import Wording
 
@@ -57,6 +56,8 @@ class Hits:
         )
         if answer.hits or query.cursor:
             return answer
+        from .reasons import Reasons  # only nothing needs any
+
         return replace(answer, why=Reasons(self._store, self._engine).why(query, hits[:_WEAK]))
 
     def around(self, public: str, key: int, count: int) -> Timeline:

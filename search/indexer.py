@@ -13,7 +13,8 @@ from . import documents
 from .draft import Draft
 from .embedder import Embedder
 from .generation import Generation, Generations, Manifest, checksums, share
-from .text_index import TextEntry, TextIndex
+from .text_entry import TextEntry
+from .text_index import TextIndex
 
 LEASE = "index"
 _BATCH = 32

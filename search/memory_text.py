@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..core.memory import HeldMemory, Memory, MemoryState
 from .analysis import label
-from .text_index import TextEntry
+from .text_entry import TextEntry
 
 if TYPE_CHECKING:
     from ..archiver.store import Store

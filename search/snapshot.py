@@ -16,7 +16,7 @@ import numpy as np
 from ..archiver.store import Entity, Store
 from ..core.disclosure import Filters, Role
 from ..core.errors import IndexDamaged
-from . import documents
+from ..core.memo import Memo
 from .embedder import Embedder
 from .findings import Matches, Nears, Numbers
 from .generation import Generation, Generations
@@ -131,16 +131,16 @@ class Snapshot:
         voices = Voices(Role.HUMAN in filters.roles, Role.ASSISTANT in filters.roles) if filters.roles else ALL_VOICES
         if not filters:
             return self._vectors.nearest(vector, limit, None, voices)
-        found, share = None, self._share(filters)
+        found, share = None, self._shares[filters]
         if share * share * len(self._vectors) > _LISTED_OR_SIEVED * limit:
             found = self._vectors.sieved(vector, limit, share, partial(self._passing, filters), voices)
-        return self._vectors.nearest(vector, limit, self._flags(filters), voices) if found is None else found
+        return self._vectors.nearest(vector, limit, self._flagged[filters], voices) if found is None else found
 
     def near(self, vector: Array, filters: Filters, limit: int) -> Nears:
         """Vectors by similarity as `nearest` gives them, with those of the tail whether they satisfy the filters or
         not: for whoever asks again what is found. Reads no text, and so costs no more just after something was stored.
         """
-        published = self._published_flags(filters)
+        published = self._flagged_published[filters]
         flags = np.zeros(max(len(published), 1 + max(self._hidden, default=0)), dtype=bool)
         flags[: len(published)] = published
         flags[list(self._hidden)] = True
@@ -167,15 +167,8 @@ class Snapshot:
         return self._model
 
     def _flags(self, filters: Filters) -> Flags:
-        """By key, whether an item satisfies the filters. Kept, because the same ones are asked again and again."""
-        if filters not in self._flagged:
-            if len(self._flagged) >= _FLAGGED:
-                self._flagged.clear()
-            self._flagged[filters] = self._asked(filters)
-        return self._flagged[filters]
-
-    def _asked(self, filters: Filters) -> Flags:
-        published, tail = self._published_flags(filters), self._read_tail().keys(filters)
+        """By key, whether an item satisfies the filters."""
+        published, tail = self._flagged_published[filters], self._read_tail().keys(filters)
         flags = np.zeros(max(len(published), 1 + max(tail.max(initial=0), *self._hidden, 0)), dtype=bool)
         flags[: len(published)] = published
         flags[list(self._hidden)] = False
@@ -189,26 +182,20 @@ class Snapshot:
 
     def _share(self, filters: Filters) -> float:
         """About the share of everything that satisfies the filters; the few that changed are left out."""
-        if filters not in self._shares:
-            if len(self._shares) >= _FLAGGED:
-                self._shares.clear()
-            self._shares[filters] = self._text.share(filters) if self._text is not None else 0.0
-        return self._shares[filters]
+        return self._text.share(filters) if self._text is not None else 0.0
 
     def _published_flags(self, filters: Filters) -> Flags:
         """By key, whether an item of the published text satisfies the filters; it does for as long as that is open."""
-        if filters not in self._flagged_published:
-            if len(self._flagged_published) >= _FLAGGED:
-                self._flagged_published.clear()
-            keys = self._text.keys(filters) if self._text is not None else np.empty(0, dtype=np.int64)
-            flags = np.zeros(1 + keys.max(initial=0), dtype=bool)
-            flags[keys] = True
-            self._flagged_published[filters] = flags
-        return self._flagged_published[filters]
+        keys = self._text.keys(filters) if self._text is not None else np.empty(0, dtype=np.int64)
+        flags = np.zeros(1 + keys.max(initial=0), dtype=bool)
+        flags[keys] = True
+        return flags
 
     def _read_tail(self) -> TextIndex:
         """The tail with everything in it that changed."""
         if self._unread:
+            from . import documents  # most searches find everything published
+
             texts = sorted(self._unread)
             self._tail.apply(texts, documents.entries(self._store, texts))
             self._unread.clear()
@@ -239,11 +226,13 @@ class Snapshot:
         """Items whose published text is out of date."""
         self._unread: set[int] = set()
         """Items that the tail's text does not hold yet: it is made when words are asked for."""
-        self._flagged: dict[Filters, Flags] = {}
-        self._flagged_published: dict[Filters, Flags] = {}
-        self._shares: dict[Filters, float] = {}
+        self._flagged = Memo(self._flags, _FLAGGED)
+        self._flagged_published = Memo(self._published_flags, _FLAGGED)
+        self._shares = Memo(self._share, _FLAGGED)
 
     def _follow(self, last: int) -> None:
+        from . import documents
+
         texts = self._store.changes.since(self._seq, [Entity.ITEM])
         gone, added = documents.moved_vectors(self._store, self._seq, self._model)
         self._hidden.update(texts)

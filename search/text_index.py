@@ -4,34 +4,22 @@ import math
 from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, cast
 
 import tantivy
 
-from ..archiver.parse.document import line
-from ..core.disclosure import Filters, Role
-from ..core.document import ChunkKind
+from ..core.disclosure import Filters
 from ..core.errors import IndexUnwritable
 from . import glob
 from .analysis import PROSE, analyzer, expand, label, path_label, spaced, stems
+from .text_entry import BODY, DIGEST, EVERY, NUMBERS, SAID_BY, WHOLLY_BY, TextEntry, document, schema
 from .wording import Wording
 
 if TYPE_CHECKING:
     from .findings import Matches, Numbers
 
 _HEAP = 32_000_000
-_NUMBERS = ("key", "event", "source", "ordinal", "start_line", "end_line", "in_code")
-_BODY = "body"
-_DIGEST = "digest"
-_EVERY = "every"
-"""A field with the same term in every entry, which counts them as Tantivy does: deleted ones too, until merged."""
-_SAID_BY = "said by "
-"""What each speaker said has a field of its own, which knows the words but not how often: it filters, `body` ranks."""
-_RAW = ("kind", "type", "concept", "file", "project", "session", "branch", "agent", "origin", "role")
-"""Fields that are filtered by, and are compared whole."""
 _BEGUN = 100
 """Words that a beginning of a word stands for at most: the most frequent ones."""
 _SHORTEST_RESPELLED, _TWO_MISTAKES = 4, 8
@@ -42,49 +30,6 @@ _SINGLY = 2_000
 """Keys up to which a query for each is quicker than one for all of them."""
 _K1 = 1.2
 """Tantivy's BM25 parameter: a term weighs at most its inverse document frequency times 1 + k1."""
-
-
-@dataclass(frozen=True, slots=True)
-class TextEntry:
-    """One findable stretch of an item: what it says, where it stands, and all it can be filtered by.
-
-    `event` is the key of the exchange the item belongs to, `ordinal` its place in its source, `at` 0 when undated.
-    `files` are what `path_label` makes of paths, the other filter values what `label` makes of them. `kind` is that of
-    the hit it can become.
-    """
-
-    key: int
-    event: int
-    source: int
-    ordinal: int
-    at: int
-    start_line: int
-    end_line: int
-    body: str
-    kind: str = "exchange"
-    types: tuple[str, ...] = ()
-    concepts: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-    projects: tuple[str, ...] = ()
-    sessions: tuple[str, ...] = ()
-    branches: tuple[str, ...] = ()
-    agents: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()
-    said: tuple[tuple[str, str], ...] = ()
-    """Who said what of the body, for those that can be filtered by."""
-
-    @property
-    def in_code(self) -> int:
-        """1 for a unit of code, 0 for what was said or written."""
-        return int(self.kind == ChunkKind.CODE)
-
-    @property
-    def digest(self) -> int:
-        """64 bits that no other entry has: what was written can be compared with what should be."""
-        numbers = [getattr(self, name) for name in _NUMBERS]
-        labels = (self.concepts, self.files, self.projects, self.sessions, self.branches, self.agents, self.origins)
-        told = (numbers, self.at, self.body, self.kind, self.types, labels, self.said)
-        return int.from_bytes(blake2b(line(told), digest_size=8).digest())
 
 
 class TextIndex:
@@ -98,7 +43,7 @@ class TextIndex:
     @classmethod
     def make(cls, folder: Path | None = None) -> Self:
         """A new index, in an empty folder or in memory."""
-        return cls(tantivy.Index(_schema(), path=str(folder) if folder else None, reuse=False))
+        return cls(tantivy.Index(schema(), path=str(folder) if folder else None, reuse=False))
 
     @classmethod
     def open(cls, folder: Path) -> Self:
@@ -118,7 +63,7 @@ class TextIndex:
         """See the last commit."""
         self._index.reload()
         self._searcher = self._index.searcher()
-        self._entries = self._searcher.doc_freq(_EVERY, _EVERY)
+        self._entries = self._searcher.doc_freq(EVERY, EVERY)
         self._covered: dict[str, list[str]] = {}
         """The files in folders and patterns that were asked for."""
 
@@ -135,7 +80,7 @@ class TextIndex:
         if not len(self):
             return Counter()
         every = self._hits(tantivy.Query.all_query(), len(self))
-        return Counter(zip(self._column("key", every), self._column(_DIGEST, every), strict=True))
+        return Counter(zip(self._column("key", every), self._column(DIGEST, every), strict=True))
 
     def search(
         self,
@@ -152,7 +97,7 @@ class TextIndex:
         sought = self._sought(wording) if len(self) else []
         if not sought:
             return self._matches([], 1.0)
-        wanted = tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query, _ in sought])
+        wanted = _any([query for query, _ in sought])
         needed = [wanted, *map(self._phrase, wording.phrases), *self._heard(wording.text, filters)]
         if among is not None:
             needed.append(tantivy.Query.const_score_query(self._keyed(among), 0.0))
@@ -172,7 +117,7 @@ class TextIndex:
 
     def having(self, term: str) -> int:
         """How many entries have a term; deleted ones count until they are merged away."""
-        return self._searcher.doc_freq(_BODY, term)
+        return self._searcher.doc_freq(BODY, term)
 
     def holds(self, phrases: Sequence[str]) -> bool:
         """Whether any entry has all of these phrases."""
@@ -189,9 +134,9 @@ class TextIndex:
 
     def _sought(self, wording: Wording) -> list[tuple[tantivy.Query, float]]:
         """A query for each term, and the most it can score."""
-        sought = [(self._term(_BODY, term), self._most(term)) for term in self.terms(wording.text)]
+        sought = [(self._term(BODY, term), self._most(term)) for term in self.terms(wording.text)]
         for beginning in wording.beginnings:
-            begun = [self._term(_BODY, term) for term, _ in self._begin(_BODY, beginning.lower(), _BEGUN)]
+            begun = [self._term(BODY, term) for term, _ in self._begin(BODY, beginning.lower(), _BEGUN)]
             sought.append((tantivy.Query.disjunction_max_query(begun), 0.0))
         respelled = ((self._fuzzy(term), _RESPELLED * self._most(term)) for term in wording.respelled)
         return [*sought, *((tantivy.Query.const_score_query(query, worth), 0.0) for query, worth in respelled)]
@@ -205,25 +150,26 @@ class TextIndex:
         if not words:
             return tantivy.Query.all_query()
         if len(words) == 1:
-            return tantivy.Query.const_score_query(self._term(_BODY, str(words[0])), 0.0)
-        return tantivy.Query.const_score_query(tantivy.Query.phrase_query(self._schema, _BODY, words), 0.0)
+            return tantivy.Query.const_score_query(self._term(BODY, str(words[0])), 0.0)
+        return tantivy.Query.const_score_query(tantivy.Query.phrase_query(self._schema, BODY, words), 0.0)
 
     def _heard(self, text: str, filters: Filters) -> list[tantivy.Query]:
         """That one of those whose words are wanted said one of the words."""
         if not filters.roles:
             return []
         terms = self.terms(text)
-        said = [self._term(_SAID_BY + role, term) for role in filters.roles for term in terms]
-        heard = tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query in said])
+        alone = [self._any_of(WHOLLY_BY, filters.roles), _any([self._term(BODY, term) for term in terms])]
+        among = [self._term(SAID_BY + role, term) for role in filters.roles for term in terms]
+        heard = _any([tantivy.Query.boolean_query([(tantivy.Occur.Must, query) for query in alone]), *among])
         return [tantivy.Query.const_score_query(heard, 0.0)]
 
     def _fuzzy(self, term: str) -> tantivy.Query:
         distance = 0 if len(term) < _SHORTEST_RESPELLED else 1 if len(term) < _TWO_MISTAKES else 2
-        return tantivy.Query.fuzzy_term_query(self._schema, _BODY, term, distance)
+        return tantivy.Query.fuzzy_term_query(self._schema, BODY, term, distance)
 
     def _most(self, term: str) -> float:
         """The most a term can add to a BM25 score (Robertson and Zaragoza 2009, as Lucene and Tantivy have it)."""
-        having = self._searcher.doc_freq(_BODY, term)
+        having = self._searcher.doc_freq(BODY, term)
         return math.log(1 + (self._entries - having + 0.5) / (having + 0.5)) * (1 + _K1)
 
     def _restricted(self, needed: Sequence[tantivy.Query], filters: Filters, hidden: Sequence[int]) -> tantivy.Query:
@@ -259,8 +205,7 @@ class TextIndex:
         """The entries of these items."""
         if len(keys) > _SINGLY:
             return tantivy.Query.term_set_query(self._schema, "key", list(keys))
-        every = [tantivy.Query.term_query(self._schema, "key", key, "basic") for key in keys]
-        return tantivy.Query.boolean_query([(tantivy.Occur.Should, each) for each in every])
+        return _any([tantivy.Query.term_query(self._schema, "key", key, "basic") for key in keys])
 
     def _any_of(self, name: str, values: Iterable[str]) -> tantivy.Query:
         return tantivy.Query.term_set_query(self._schema, name, list(values))
@@ -327,9 +272,14 @@ class TextIndex:
 
         from .findings import Matches
 
-        numbers = np.array([self._column(name, hits) for name in _NUMBERS], dtype=np.int64)
+        numbers = np.array([self._column(name, hits) for name in NUMBERS], dtype=np.int64)
         # A beginning is worth as much as its best word, which may stand beside the word itself.
         return Matches(numbers, np.minimum(np.array([score for score, _ in hits]) / most, 1.0))
+
+
+def _any(queries: Sequence[tantivy.Query]) -> tantivy.Query:
+    """Entries that one of these finds, or several."""
+    return tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query in queries])
 
 
 class Writing:
@@ -346,7 +296,7 @@ class Writing:
         self._writer.delete_documents_by_query(tantivy.Query.term_set_query(self._schema, "key", list(gone)))
         for entry in entries:
             with _written():
-                self._writer.add_document(_document(entry))
+                self._writer.add_document(document(entry))
         return self
 
     def finish(self) -> None:
@@ -363,46 +313,3 @@ def _written() -> Generator[None]:
         yield
     except ValueError as error:
         raise IndexUnwritable(str(error)) from error
-
-
-def _schema() -> tantivy.Schema:
-    builder = tantivy.SchemaBuilder()
-    builder.add_unsigned_field("key", indexed=True, fast=True)
-    for name in _NUMBERS[1:]:
-        builder.add_unsigned_field(name, fast=True)
-    builder.add_unsigned_field(_DIGEST, fast=True)
-    builder.add_integer_field("at", indexed=True, fast=True)
-    for name in (_EVERY, *_RAW):
-        builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
-    for role in Role:
-        builder.add_text_field(_SAID_BY + role, tokenizer_name=PROSE, index_option="basic")
-    builder.add_text_field(_BODY, tokenizer_name=PROSE, index_option="position")
-    return builder.build()
-
-
-def _document(entry: TextEntry) -> tantivy.Document:
-    document = tantivy.Document()
-    for name in _NUMBERS:
-        document.add_unsigned(name, getattr(entry, name))
-    document.add_unsigned(_DIGEST, entry.digest)
-    document.add_integer("at", entry.at)
-    document.add_text(_EVERY, _EVERY)
-    document.add_text("kind", entry.kind)
-    document.add_text(_BODY, body := expand(entry.body))
-    repeated = {
-        "type": entry.types,
-        "concept": entry.concepts,
-        "file": entry.files,
-        "project": entry.projects,
-        "session": entry.sessions,
-        "branch": entry.branches,
-        "agent": entry.agents,
-        "origin": entry.origins,
-        "role": tuple(role for role, _ in entry.said),
-    }
-    for role, text in entry.said:
-        document.add_text(_SAID_BY + role, body if text == entry.body else expand(text))
-    for name, values in repeated.items():
-        for value in values:
-            document.add_text(name, value)
-    return document

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from textwrap import indent
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import (
     BaseLoader,
@@ -28,8 +28,10 @@ from ..core.errors import TemplateInvalid
 from ..core.money import dollars
 from . import quote
 from .called import called, counted
-from .dialogue import Excerpt
 from .elsewhere import also_in
+
+if TYPE_CHECKING:
+    from .dialogue import Excerpt
 
 _FILES_SHOWN = 12
 _FAULTS = (TemplateError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, OSError)

@@ -9,6 +9,8 @@ from .database import AMONG, Database, Row, listed
 
 PARTS_MAX = 256
 """An item has at most this many vectors."""
+PROMPT = 0
+"""The part of an exchange that the person asked; what was answered follows."""
 
 
 @dataclass(frozen=True, slots=True)

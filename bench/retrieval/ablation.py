@@ -20,7 +20,8 @@ from palaver.search.fusion import Weights, gather
 from palaver.search.generation import Generations
 from palaver.search.segment import Array
 from palaver.search.snapshot import Snapshot
-from palaver.search.text_index import TextEntry, TextIndex
+from palaver.search.text_entry import TextEntry
+from palaver.search.text_index import TextIndex
 from palaver.search.wording import Wording
 
 from ..table import table

@@ -4,7 +4,8 @@ from palaver.archiver.store import Store
 from palaver.core.disclosure import Mode
 from palaver.search.comparison import Comparison
 from palaver.search.indexer import Indexer
-from palaver.search.text_index import TextEntry, TextIndex
+from palaver.search.text_entry import TextEntry
+from palaver.search.text_index import TextIndex
 
 from .fake_embedder import FakeEmbedder
 from .history import NO_FILTERS, History, Said, keys, learned

@@ -12,7 +12,8 @@ from palaver.core.disclosure import Filters
 from palaver.core.observation import ObservationType
 from palaver.search import text_index
 from palaver.search.analysis import path_label
-from palaver.search.text_index import TextEntry, TextIndex
+from palaver.search.text_entry import TextEntry
+from palaver.search.text_index import TextIndex
 
 from .history import NO_FILTERS
 from .test_analysis import HOSTILE
