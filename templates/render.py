@@ -16,6 +16,7 @@ from .called import was_said
 from .dialogue import share, steps
 from .elsewhere import also_in
 from .filling import Filling
+from .memory_changes import changes
 from .room import FURTHER, PROJECT, common_year, title_room
 
 if TYPE_CHECKING:
@@ -164,8 +165,8 @@ class Renderer:
         return self._render("memory", held=held, edges=edges)
 
     def memory_history(self, held: HeldMemory, events: Sequence[MemoryEvent]) -> str:
-        """What happened to a memory, newest first."""
-        return self._render("memory_history", held=held, events=events)
+        """What happened to a memory, newest first, and what it said before each change; `events` are its last ones."""
+        return self._render("memory_history", held=held, changes=changes(held, events))
 
     def memory_context(self, sections: Sequence[tuple[str, Sequence[HeldMemory]]], left_out: int = 0) -> str:
         """What a new session should know, by heading; empty where there is nothing."""

@@ -65,7 +65,7 @@ def test_a_memory_is_edited_in_the_editor(tmp_path: Path, monkeypatch: pytest.Mo
     assert palaver("memories", "edit", "mem_1").stdout == "mem_1 now says: Prefer spaces\n"
     palaver("memories", "edit", "mem_1")
     assert [event.kind for event in core.memories.history("mem_1")] == ["edited", "created"]
-    assert "edited" in palaver("memories", "history", "mem_1").stdout
+    assert "edited (content)\n    until then: " in palaver("memories", "history", "mem_1").stdout
     palaver("memories", "undo", "mem_1")
     assert core.memories.get("mem_1").memory.content == "Prefer tabs"
     assert "Memory not found: mem_9" in palaver("memories", "edit", "mem_9", code=2).stderr

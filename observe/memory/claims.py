@@ -168,7 +168,7 @@ def _in_one_row(one: Word, other: Word, rows: Mapping[str, frozenset[int]]) -> b
 
 def _values(one: Word, other: Word) -> bool:
     """Whether both are numbers, or both names: what stands in one place and is not the same."""
-    return (one.number and other.number) or (one.value and other.value and not one.number and not other.number)
+    return one.value and other.value and (one.number, one.of) == (other.number, other.of)
 
 
 def _other_holder(old: Statement, new: Statement, only_old: list[Word], only_new: list[Word]) -> str | None:

@@ -41,6 +41,12 @@ VALUED = frozenset(
 )
 """After these a number is a value; after any other noun it tells one thing from another, as in `bug 101`."""
 
+VERSIONED = frozenset(
+    """php ruby rails django react angular vue kotlin swift postgresql postgres mysql mariadb mongodb redis
+    elasticsearch kubernetes debian ubuntu""".split()
+)
+"""After these a number is a version: it excludes another version of the same, and says nothing to other numbers."""
+
 UNITS = frozenset(
     """second seconds minute minutes hour hours day days week weeks month months year years ms s kb mb gb tb bytes
     percent times characters chars lines pixels px requests files items entries rows users euros

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...search.analysis import stems
-from .lexicon import CHANGES, EMPTY, LIGHT, NEGATORS, NUMBERS, PHRASES, UNITS, VALUED
+from .lexicon import CHANGES, EMPTY, LIGHT, NEGATORS, NUMBERS, PHRASES, UNITS, VALUED, VERSIONED
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=\S)|[\n;]+")
 _CLAUSE = re.compile(r",\s+|\s+(?:and|but|so)\s+")
@@ -21,13 +21,16 @@ SENTENCES_MAX = 40
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word that carries meaning. `value` marks what can stand in the place of another: a number, name or path."""
+    """A word that carries meaning. `value` marks what can stand in the place of another: a number, name or path. A version
+    is one `of` something, and stands in no place but that of another version.
+    """
 
     stem: str
     text: str
     light: bool
     number: bool
     value: bool
+    of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ def _words(found: list[str], plain: tuple[str, ...]) -> Iterator[Word]:
         if _NUMBER.fullmatch(word):
             value = _measures(before, after)
             stem = word if value else f"{before} {word}"
-            yield Word(stem, text, light=False, number=value, value=value)
+            yield Word(stem, text, light=False, number=value, value=value, of=before if before in VERSIONED else "")
         elif word in UNITS and place and _NUMBER.fullmatch(NUMBERS.get(before, before)):
             continue
         else:
@@ -99,7 +102,7 @@ def _words(found: list[str], plain: tuple[str, ...]) -> Iterator[Word]:
 
 def _measures(before: str, after: str) -> bool:
     """Whether a number is a value and not a part of a name, as in `bug 101`."""
-    named = _IDENTIFIED.fullmatch(before) and before not in EMPTY and before not in CHANGES and before not in VALUED
+    named = _IDENTIFIED.fullmatch(before) and before not in EMPTY | CHANGES | VALUED | VERSIONED
     return after in UNITS or not named or stem_of(before) in LIGHT
 
 

@@ -99,6 +99,18 @@ def test_the_same_in_other_punctuation_is_the_same(other: str) -> None:
     assert OfflineJudge().judge("User prefers dark mode", other).verdict is not Verdict.CONTRADICTS
 
 
+@pytest.mark.parametrize(
+    ("newer", "verdict"),
+    [
+        ("Use PostgreSQL 16 in production", Verdict.CONTRADICTS),
+        ("Use PostgreSQL with two replicas in production", Verdict.COMPATIBLE),
+    ],
+)
+def test_a_version_excludes_another_of_the_same_alone(newer: str, verdict: Verdict) -> None:
+    """How many there are of something else is no version of it."""
+    assert OfflineJudge().judge("Use PostgreSQL 15 in production", newer).verdict is verdict
+
+
 def test_who_judged_is_said() -> None:
     """A verdict comes with its reason and its judge."""
     judgement = OfflineJudge().judge("Use tabs in Python", "Use spaces in Python")
