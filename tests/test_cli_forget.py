@@ -103,3 +103,18 @@ def test_not_every_project_is_named_as_if_these_were_all(home: Path) -> None:
         pipeline.run(in_paths([home / "more"]))
 
     assert " and 4 others. Give the name" in palaver("forget", "--project", "nosuch", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--undo", "1", "--for-good", "1"),
+        ("--undo", "1", "--list"),
+        ("--for-good", "1", "mem_1"),
+        ("--list", "--mentions", "tide"),
+    ],
+)
+def test_what_looks_after_the_past_does_nothing_else(words: tuple[str, ...]) -> None:
+    """No word of a call that erases or brings back is passed over in silence."""
+    told = palaver("forget", *words, code=2).stderr
+    assert "goes with nothing but --json." in told.splitlines()[-1]

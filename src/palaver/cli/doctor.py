@@ -24,7 +24,7 @@ def doctor(*, as_json: bool) -> None:
     from palaver.observe.upkeep.doctor import Patient, diagnose
 
     from .made_up import holds_made_up
-    from .observe import why_off
+    from .provider import why_off
 
     home = Home.find()
     transcripts = list[Transcript] if holds_made_up(home) else of_this_user

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -52,7 +53,7 @@ def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
             return
         sources = store.sources.all() if everything else _found(store, originals, what[0])
         with progress_bars() as reporter:
-            exported = originals.export(sources, Path(what[-1]), lambda done, total: reporter("Exporting", done, total))
+            exported = originals.export(sources, Path(what[-1]), partial(reporter, "Exporting"))
     if as_json:
         from palaver.templates.pass_shapes import exported_json
 

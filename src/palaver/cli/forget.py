@@ -12,6 +12,7 @@ from palaver.core.config import Config
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
 
+from .held import memory_core
 from .output import as_json, print_json, renderer
 from .progress import progress_bars
 
@@ -86,10 +87,13 @@ def forget(
     undone. With --erase no byte of it is left here, which is verified. Memories named by their ids are put away at
     once; `palaver memories undo ID` holds them again.
     """
-    if undo is not None or for_good is not None or listed:
+    narrowed = projects or agents or since or until or mentions or derived or origins or erase
+    past = {"--undo": undo is not None, "--for-good": for_good is not None, "--list": listed}
+    if asked := [name for name, given in past.items() if given]:
+        if len(asked) > 1 or what or narrowed or force or confirm:
+            raise click.UsageError(f"{asked[0]} goes with nothing but --json.")
         _look_after(undo, for_good, as_json=as_json)
         return
-    narrowed = projects or agents or since or until or mentions or derived or origins or erase
     if what and not narrowed and all(each.startswith(_MEMORY) for each in what):
         _put_away(what, force=force, as_json=as_json)
         return
@@ -204,12 +208,9 @@ def _look_after(undo: int | None, for_good: int | None, *, as_json: bool) -> Non
 
 
 def _put_away(what: Sequence[str], *, force: bool, as_json: bool) -> None:
-    from palaver.observe.memory import MemoryCore
     from palaver.templates.quote import line
 
-    home = Home.find()
-    home.check()
-    with MemoryCore.open(home, Config.read(home.config).model) as core:
+    with memory_core() as core:
         pinned = [] if force else [each for each in map(core.memories.get, what) if each.memory.pinned]
         kept = {held.id for held in pinned}
         done = core.memories.forget([each for each in what if each not in kept], force=force, reason="palaver forget")

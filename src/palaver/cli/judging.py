@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
+
+from .provider import provider_of, why_off
 
 if TYPE_CHECKING:
     from palaver.archiver.store import Store
     from palaver.core.config import Config
     from palaver.core.home import Home
-    from palaver.observe.llm.provider import Provider
     from palaver.observe.memory import Judge, Judging
 
 
 def judging(home: Home, config: Config) -> Judging | None:
     """What makes the judge that asks a model; None while that is not wanted, or there is no key or budget for it."""
-    if not config.llm_judge:
-        return None
-    from .observe import why_off
-
-    if why_off(config):
+    if not config.llm_judge or why_off(config):
         return None
 
     def made(store: Store) -> Judge:
@@ -27,13 +23,6 @@ def judging(home: Home, config: Config) -> Judging | None:
         from palaver.templates.prompts import JudgingPrompts
         from palaver.templates.render import Renderer
 
-        from .observe import KEY
-
-        def provider() -> Provider:
-            from palaver.observe.llm.provider import Anthropic
-
-            return Anthropic(os.environ[KEY], config.llm_url, SECONDS)
-
-        return ModelJudge(store, config, JudgingPrompts(Renderer(home.templates)), provider)
+        return ModelJudge(store, config, JudgingPrompts(Renderer(home.templates)), provider_of(config, SECONDS))
 
     return made

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -15,15 +15,13 @@ from palaver.core.home import Home
 
 from .output import as_json, print_json, renderer
 from .progress import progress_bars
+from .provider import provider_of, why_off
 
 if TYPE_CHECKING:
     from palaver.archiver.store import Store
     from palaver.core.progress import Reporter
     from palaver.core.spending import Extraction
     from palaver.observe.llm.extraction import Extractor
-    from palaver.observe.llm.provider import Provider
-
-KEY = "ANTHROPIC_API_KEY"
 
 
 @click.command()
@@ -85,7 +83,7 @@ def _run(home: Home, store: Store, config: Config, *, outdated: bool, revive: bo
 
     off, result = why_off(config), Extraction()
     with progress_bars() as report:
-        observed = observe_pending(store, lambda done, total: report("Observing", done, total))
+        observed = observe_pending(store, partial(report, "Observing"))
         if revive:
             with store.transaction():
                 store.jobs.revive()
@@ -164,22 +162,4 @@ def _extractor(store: Store, config: Config) -> Extractor:
     from palaver.observe.llm.extraction import Extractor
     from palaver.templates.prompts import ExtractionPrompts
 
-    return Extractor(store, config, ExtractionPrompts(renderer()), lambda: _provider(config))
-
-
-def _provider(config: Config) -> Provider:
-    from palaver.observe.llm.provider import Anthropic
-
-    return Anthropic(os.environ[KEY], config.llm_url)
-
-
-def why_off(config: Config) -> str:
-    """Why no model may be asked; empty when one may."""
-    from palaver.observe.llm.ledger import Budget
-
-    key, budget = os.environ.get(KEY), Budget.of(config).caps
-    if not key and not budget:
-        return f"neither {KEY} nor a budget in config.toml is set"
-    if not key:
-        return f"{KEY} is not set"
-    return "" if budget else "config.toml sets no budget, such as budget_month = 5.00"
+    return Extractor(store, config, ExtractionPrompts(renderer()), provider_of(config))

@@ -1,0 +1,39 @@
+"""The language model that may be asked: only with a key and a budget, which a person gave."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from palaver.core.config import Config
+    from palaver.observe.llm.provider import Provider
+
+_KEY: Final = "ANTHROPIC_API_KEY"
+
+
+def why_off(config: Config) -> str:
+    """Why no model may be asked; empty when one may."""
+    from palaver.observe.llm.ledger import Budget
+
+    key, budget = os.environ.get(_KEY), Budget.of(config).caps
+    if not key and not budget:
+        return f"neither {_KEY} nor a budget in config.toml is set"
+    if not key:
+        return f"{_KEY} is not set"
+    return "" if budget else "config.toml sets no budget, such as budget_month = 5.00"
+
+
+def provider_of(config: Config, *seconds: float) -> Callable[[], Provider]:
+    """What opens the way to the model when a call is due. `seconds` is how long one may take, a stage's usual time
+    where it is left out.
+    """
+
+    def opened() -> Provider:
+        from palaver.observe.llm.provider import Anthropic
+
+        return Anthropic(os.environ[_KEY], config.llm_url, *seconds)
+
+    return opened
