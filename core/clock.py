@@ -48,26 +48,28 @@ def show_day(at: Milliseconds | None) -> str:
 
 def show_minute(at: Milliseconds | None) -> str:
     """YYYY-MM-DD HH:MM in UTC, or `undated`, which an instant outside the calendar is too."""
-    try:
-        moment = _EPOCH + timedelta(milliseconds=at) if at is not None else None
-    except OverflowError:
-        moment = None
+    moment = _moment(at)
     return moment.isoformat(" ", "minutes")[:16] if moment else "undated"
 
 
 def show_instant(at: Milliseconds) -> str:
     """YYYY-MM-DDTHH:MM:SSZ, or `undated` outside the calendar."""
-    try:
-        moment = _EPOCH + timedelta(milliseconds=at)
-    except OverflowError:
-        return "undated"
-    return f"{moment.replace(tzinfo=None).isoformat('T', 'seconds')}Z"
+    moment = _moment(at)
+    return f"{moment.replace(tzinfo=None).isoformat('T', 'seconds')}Z" if moment else "undated"
 
 
 def show_millisecond(at: Milliseconds) -> str:
     """YYYY-MM-DDTHH:MM:SS.mmmZ, or `undated` outside the calendar."""
     shown = show_instant(at)
     return shown if shown == "undated" else f"{shown[:-1]}.{at % 1000:03}Z"
+
+
+def _moment(at: Milliseconds | None) -> datetime | None:
+    """An instant on the calendar; None for one outside it."""
+    try:
+        return None if at is None else _EPOCH + timedelta(milliseconds=at)
+    except OverflowError:
+        return None
 
 
 def _day(text: str) -> date:
