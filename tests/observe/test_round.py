@@ -1,0 +1,69 @@
+"""Is everything learned that was taken up, whoever asks for it, and is it told what could not be?"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from palaver.observe.background import catching_up
+from palaver.observe.background.catching_up import Caught, catch_up
+from palaver.observe.round import Round, learn
+from palaver.search.embedder import load
+from palaver.search.generation import Generations
+from palaver.search.indexer import Indexer
+
+from ..archiver.history import History, talk
+from ..search.fake_embedder import FakeEmbedder
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[History]:
+    with History(tmp_path) as made:
+        made.write(talk("first"))
+        made.ingest()
+        yield made
+
+
+def stages(history: History) -> dict[str, bool]:
+    """Which parts of the work ran, and whether they failed."""
+    return {stage.name: stage.fails for stage in history.store.stages.all()}
+
+
+def test_all_that_was_taken_up_is_learned(history: History) -> None:
+    """One round observes and embeds everything, and the next finds nothing to do."""
+    indexer = Indexer(history.store, Generations(history.home.index), load())
+    first = learn(history.home, history.store, indexer)
+
+    assert (first.observed > 0, first.unobserved, first.embedded > 0, first.model) == (True, 0, True, None)
+    assert stages(history) == {"observe": False, "embed": False}
+    assert learn(history.home, history.store, indexer) == Round(0, 0, 0, None)
+
+
+def test_a_missing_model_stops_nothing_else(history: History) -> None:
+    """What was said is observed all the same; why meaning cannot be searched is told and noted."""
+    indexer = Indexer(history.store, Generations(history.home.index), FakeEmbedder(missing=True))
+    told = learn(history.home, history.store, indexer)
+
+    assert (told.observed > 0, told.embedded, str(told.model)) == (True, 0, "the model is missing")
+    assert stages(history) == {"observe": False, "embed": True}
+
+
+def test_enough_is_enough(history: History) -> None:
+    """A round that is to break off says how much it left."""
+    indexer = Indexer(history.store, Generations(history.home.index), FakeEmbedder())
+    told = learn(history.home, history.store, indexer, enough=lambda: True)
+
+    assert (told.observed, told.unobserved > 0, told.embedded) == (0, True, 0)
+
+
+def test_a_round_is_told_from_one_process_to_the_other(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a process did in the background is the same value in the one that began it, what was swept included."""
+
+    def embedder(_name: str) -> FakeEmbedder:
+        return FakeEmbedder()
+
+    monkeypatch.setattr(catching_up, "load", embedder)
+    caught = catch_up(history.home, None, settle=True)
+
+    assert caught.swept.compared == 1
+    assert Caught.read(caught.write().encode()) == caught
