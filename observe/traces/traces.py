@@ -10,7 +10,7 @@ from typing import Self
 
 from ...archiver.copies.raw import RawArchive
 from ...archiver.store import Store
-from ...core.errors import DocumentNotFound, InvalidInput
+from ...core.errors import DocumentNotFound, DocumentUnreadable, InvalidInput
 from ...core.home import Home
 from .attribution import SURE, Attribution, Certainty, Writings, Written
 from .blame import BlamedLine, Commit, blame, unversioned
@@ -71,10 +71,11 @@ class Traces:
         return cls(Store.create(home.database), RawArchive(home.archive))
 
     def of_file(self, path: Path, line: int | None = None) -> Attributed:
-        """Who wrote the lines of a file, or one line (from 1); raises `DocumentNotFound` or `InvalidInput`."""
-        file = path.expanduser().resolve()
-        if not file.is_file():
-            raise DocumentNotFound(path)
+        """Who wrote the lines of a file, or one line (from 1).
+
+        Raises `DocumentNotFound`, `DocumentUnreadable` or `InvalidInput`.
+        """
+        file = _found(path)
         repository, rows = Repository.of(file.parent), _rows(file)
         if line is not None and not 1 <= line <= len(rows):
             raise InvalidInput(f"No such line: {line}", hint="Lines are counted from 1; ask without a line for all.")
@@ -175,6 +176,20 @@ class Traces:
         self._store.close()
 
 
+def _found(path: Path) -> Path:
+    """The file that is meant, whatever it is called."""
+    try:
+        file = path.expanduser().resolve()
+        if file.is_file():
+            return file
+    except (OSError, ValueError, RuntimeError):
+        pass  # longer than a name can be, nobody's home, links in a circle
+    raise DocumentNotFound(path)
+
+
 def _rows(file: Path) -> list[str]:
-    text = file.read_bytes().decode("utf-8", "replace")
+    try:
+        text = file.read_bytes().decode("utf-8", "replace")
+    except OSError as error:
+        raise DocumentUnreadable(file, error.strerror or str(error)) from None
     return text.removesuffix("\n").split("\n") if text else []

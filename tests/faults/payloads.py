@@ -32,6 +32,13 @@ def traversals() -> list[str]:
     return list(dict.fromkeys(line for each in lists for line in each.splitlines() if line))
 
 
+@cache
+def injections() -> list[str]:
+    """Expressions that template engines take for their own."""
+    [known] = (data.decode(errors="replace") for name, data in _files("payloads").items() if name.endswith(".fuzz"))
+    return list(dict.fromkeys(line for line in known.splitlines() if line.strip()))
+
+
 def _files(name: str) -> dict[str, bytes]:
     with tarfile.open(FOLDER / f"{name}.tar.gz") as packed:
         members = ((member.name, packed.extractfile(member)) for member in packed if member.isfile())

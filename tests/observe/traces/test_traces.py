@@ -239,6 +239,17 @@ def test_a_repository_that_is_gone_leaves_what_was_said(working: Working) -> Non
     assert (trace.revision, [each.path for each in trace.files]) == ("", [str(file)])
 
 
+@pytest.mark.parametrize("name", ["none.py", "a" * 300, "a\0b", "~nobody-here/a.py", "loop", "folder"])
+def test_what_is_no_file_is_not_found(working: Working, name: str) -> None:
+    """Whatever else stands there, or could be meant by its name."""
+    (working.repository / "loop").symlink_to("loop")
+    (working.repository / "folder").mkdir()
+    path = Path(name) if name.startswith("~") else working.repository / name
+
+    with working.traces() as traces, pytest.raises(DocumentNotFound):
+        traces.of_file(path)
+
+
 def test_lines_are_counted_from_one(working: Working) -> None:
     """What is before the first or after the last line is refused; an empty file has none."""
     file = working.type("a.py", "one\ntwo\n")

@@ -1,0 +1,206 @@
+"""Whatever is given as a path, a name or an id: no tool reads, writes or tells what lies elsewhere."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from palaver.agents.historian import HISTORIAN
+from palaver.agents.historian.desk import HistorianDesk
+from palaver.agents.theo import THEO
+from palaver.agents.theo.desk import TheoDesk
+from palaver.agents.toolset import Place, Reply, Tool, Toolset
+from palaver.archiver.forget.selection import Selector
+from palaver.cli import main
+from palaver.core.errors import InvalidInput, PalaverError
+from palaver.core.forgetting import Wanted
+from palaver.core.home import Home
+from palaver.observe import pipeline
+from palaver.observe.memory import core as memory_core
+from palaver.search import layers, library
+from palaver.templates.render import Renderer
+
+from ..archiver.history import History, talk
+from . import payloads
+from .worker import fake
+
+pytestmark = payloads.needed
+SECRET = "canary-7f3a"
+
+
+@pytest.fixture(autouse=True)
+def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (pipeline, layers, library, memory_core):
+        monkeypatch.setattr(module, "load", fake)
+
+
+@dataclass
+class Guarded:
+    """A folder in which an agent works, beside a secret to which links lead out of it."""
+
+    root: Path
+
+    def __post_init__(self) -> None:
+        self.work = self.root / "work"
+        self.home = Home(self.work / "home")
+        self.home.make()
+        self.secret = self.root / "secret.md"
+        self.secret.write_text(SECRET)
+        (self.root / "secrets").mkdir()
+        (self.root / "secrets" / "more.md").write_text(SECRET)
+        (self.work / "link.md").symlink_to(self.secret)
+        (self.work / "folder").symlink_to(self.root / "secrets")
+        self.place = Place(self.home, None, Renderer(), (self.work,), self.work)
+        self.before = self.outside()
+
+    def outside(self) -> dict[Path, bytes]:
+        """Every file beside the folder."""
+        paths = (path for path in self.root.rglob("*") if not path.is_relative_to(self.work))
+        return {path: path.read_bytes() for path in paths if path.is_file()}
+
+    def escapes(self) -> list[str]:
+        """Every way out that the lists know, to a file and a folder beside, and to those of the system."""
+        wanted = [str(self.secret).lstrip("/"), "secret.md", "secrets", "etc/passwd", "etc"]
+        own = [
+            "link.md",
+            "folder",
+            "folder/more.md",
+            "../secret.md",
+            "..",
+            "../secrets",
+            str(self.secret),
+            "/",
+            "~",
+            "",
+        ]
+        known = [each.replace("{FILE}", target) for each in payloads.traversals() for target in wanted]
+        return own + known + [f"{self.work}/{each}" for each in known[::5]]
+
+    def holds(self) -> None:
+        """Nothing of the secret is in the home, and nothing changed beside the folder."""
+        assert self.outside() == self.before
+        for path in self.home.root.rglob("*"):
+            assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path
+
+
+@pytest.fixture
+def guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Guarded]:
+    found = Guarded(tmp_path)
+    monkeypatch.chdir(found.work)
+    yield found
+    found.holds()
+
+
+def tool(toolset: Toolset, name: str) -> Tool:
+    return next(each for each in toolset.tools if each.name == name)
+
+
+def answered(toolset: Toolset, name: str, desk: object, given: Mapping[str, object]) -> Reply | None:
+    """What a call answers, if it was not refused; neither gives anything away."""
+    answer = None
+    try:
+        told = answer = tool(toolset, name).call(desk, given)
+    except PalaverError as error:
+        told = toolset.refusal(error)
+    assert SECRET not in told.text
+    assert "root:" not in told.text
+    return answer
+
+
+def test_no_path_has_a_file_beside_indexed(guarded: Guarded) -> None:
+    """Each is refused as a file and as a folder; a trace tells no word of it, and nothing can be deleted."""
+    desk = TheoDesk(guarded.place)
+    for number, path in enumerate(guarded.escapes()):
+        assert answered(THEO, "index_file", desk, {"file_path": path}) is None, path
+        if number % 40 == 0:
+            if (found := answered(THEO, "index_directory", desk, {"dir_path": path, "async_mode": False})) is not None:
+                assert found.data is not None
+                assert found.data["data"]["files_indexed"] == 0, path
+            answered(THEO, "trace_query", desk, {"file": path})
+            gone = answered(THEO, "delete_file", desk, {"source_file": path})
+            assert gone is None or (gone.data is not None and gone.data["data"]["deleted_count"] == 0), path
+    assert desk.documents.stats().chunks == 0
+
+
+def test_no_name_of_a_memory_leads_out(guarded: Guarded) -> None:
+    """A title, a type or a tag that is a path becomes a file of the project's folder of memories, or is refused."""
+    desk = HistorianDesk(guarded.place)
+    names = [*guarded.escapes()[:10], *guarded.escapes()[10::1499], *payloads.naughty()[::40]]
+    written = 0
+    for name in names:
+        for given in ({"title": name}, {"memoryType": name}, {"tags": [name]}):
+            wanted = {
+                "title": "A heron",
+                "memoryType": "learning",
+                "content": f"Said of {name} {given.keys()}",
+                **given,
+            }
+            written += answered(HISTORIAN, "memory_remember", desk, wanted) is not None
+    made = {path for path in guarded.work.rglob("*") if path.is_file() and not path.is_relative_to(guarded.home.root)}
+    assert written > len(names)
+    assert all(path.resolve().is_relative_to(guarded.work) for path in made - {guarded.work / "link.md"})
+
+
+def test_every_string_is_an_answer_of_the_document_tools(guarded: Guarded) -> None:
+    """As a path, a namespace or an id each is answered or refused in words."""
+    (guarded.work / "notes.md").write_text("# Herons\n\nThey wait.\n")
+    desk = TheoDesk(guarded.place)
+    for string in payloads.naughty()[::3]:
+        for name, given in (
+            ("index_file", {"file_path": string}),
+            ("index_file", {"file_path": "notes.md", "namespace": string}),
+            ("index_directory", {"dir_path": string}),
+            ("delete_file", {"source_file": string}),
+            ("delete_chunks", {"ids": [string]}),
+            ("trace_list", {"conversation_url": string}),
+        ):
+            answered(THEO, name, desk, given)
+    assert desk.documents.stats().source_files == (guarded.work / "notes.md",)
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[History]:
+    with History(tmp_path) as found:
+        found.write(talk("one", "two"))
+        found.ingest()
+        outside = found.home.root.parent / "secret.jsonl"
+        outside.write_text(SECRET)
+        (found.home.archive / "link.jsonl").symlink_to(outside)
+        (found.home.archive / "folder").symlink_to(outside.parent)
+        yield found
+        assert outside.read_text() == SECRET
+
+
+def ways(history: History) -> list[str]:
+    """Every way out of the archive that the lists know."""
+    secret = str(history.home.root.parent / "secret.jsonl").lstrip("/")
+    own = ["link.jsonl", "folder/secret.jsonl", "../../secret.jsonl", "../palaver.db", "claude-code/../../palaver.db"]
+    known = [each.replace("{FILE}", target) for each in payloads.traversals() for target in (secret, "etc/passwd")]
+    return own + known + [f"claude-code/{each}" for each in known[::5]]
+
+
+@pytest.mark.parametrize("erase", [False, True])
+def test_no_path_names_anything_to_forget(history: History, erase: bool) -> None:
+    """Each is answered as a name of nothing, alone and with lines behind it."""
+    for number, path in enumerate(ways(history)[erase::2]):
+        selector = Selector(history.store, history.raw, Wanted((path if number % 3 else f"{path}:1-2",), erase=erase))
+        with pytest.raises(InvalidInput, match="Nothing archived is called"):
+            selector.select()
+
+
+def test_forgetting_by_a_hostile_name_changes_nothing(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command refuses each in words, as a name, a project, an agent or a date, with no stack and no change."""
+    monkeypatch.setenv("PALAVER_HOME", str(history.home.root))
+    before = history.dump(), history.archive_files()
+    hostile = [*ways(history)[:5], *ways(history)[5::997], *payloads.naughty()[::50], *payloads.injections()[::20]]
+    for string in (each for each in hostile if "\0" not in each):
+        for command in (["--erase", "--", string], *([f"--{name}", string] for name in ("project", "agent", "since"))):
+            done = CliRunner().invoke(main, ["forget", *command])
+            assert isinstance(done.exception, SystemExit | None), (command, done.exception)
+            assert SECRET not in done.output
+            assert "root:" not in done.output
+        done = CliRunner().invoke(main, ["forget", "--mentions", string, "--confirm", "0" * 12])
+        assert "Traceback" not in done.output
+    assert (history.dump(), history.archive_files()) == before

@@ -1,0 +1,71 @@
+"""Expressions of template engines: what was said is never filled in, and templates of one's own get out of nothing."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from palaver.core.errors import TemplateInvalid
+from palaver.core.memory import HeldMemory, Memory, MemoryState, Standing
+from palaver.templates.quote import line
+from palaver.templates.render import Renderer
+
+from ..faults import payloads
+from .samples import detail, hit, results, transcript
+
+pytestmark = payloads.needed
+RENDERER = Renderer(roomy=True, budget=100_000)
+MARK = "wordbetween"
+
+
+def held(text: str) -> HeldMemory:
+    memory = Memory(f"Held: {text}", "fact", f"Title: {text}", tags=("one",), project="my-api")
+    return HeldMemory(1, memory, Standing(), MemoryState.ACTIVE, 1, 1)
+
+
+SHOWN: dict[str, Callable[[str], str]] = {
+    "search": lambda text: RENDERER.search(results(hit(title=f"Asked {text}"))),
+    "observations": lambda text: RENDERER.observations([detail(f" {text}")]),
+    "read": lambda text: RENDERER.read(transcript(f" {text}")),
+    "memory": lambda text: RENDERER.memory(held(text)),
+    "memories": lambda text: RENDERER.memories([held(text)], 1, 1),
+}
+
+
+def plainly(text: str) -> str:
+    """Without what stands for itself in no Markdown: stars and backticks, and spaces."""
+    return " ".join(text.replace("*", "").replace("`", "'").split())
+
+
+def told(shown: str, text: str) -> str:
+    """A reply with the mark where the text stands, and without what its length changes."""
+    return re.sub(r"\d+ tokens", "some tokens", plainly(shown)).replace(plainly(line(text)), MARK)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_what_was_said_is_not_filled_in(name: str) -> None:
+    """Each reply is the one to a plain word, with the expression in its place, letter for letter."""
+    plain = told(SHOWN[name](MARK), MARK)
+    assert MARK in plain
+    for text in payloads.injections():
+        if len(text) < 60:  # longer ones are cut in lists
+            assert told(SHOWN[name](text), text) == plain, text
+
+
+def test_a_template_of_ones_own_gets_out_of_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each as a whole template shows words, or is refused as one that cannot be used: it reads and runs nothing."""
+    monkeypatch.chdir(tmp_path)
+    refused = 0
+    for number, text in enumerate(payloads.injections()):
+        folder = tmp_path / f"t{number}"
+        folder.mkdir()
+        (folder / "search.md.j2").write_text(text)
+        try:
+            shown = Renderer(folder).search(results(hit()))
+        except TemplateInvalid:
+            refused += 1
+            continue
+        assert not re.search(r"root:|uid=|<class '|/bin/", shown.replace(text, "")), text
+    assert refused > 20
+    assert {path.name for path in tmp_path.iterdir()} == {f"t{number}" for number in range(len(payloads.injections()))}
