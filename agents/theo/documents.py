@@ -1,10 +1,12 @@
 """Theo's documents: files taken up, counted and deleted."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
+from ...core.document import FailedFile
 from ...core.errors import InvalidInput
 from ...core.memory_filter import MemoryFilter
 from ...templates.quote import clean
@@ -47,9 +49,7 @@ def index_directory(
         {
             "files_indexed": indexed.indexed,
             "total_chunks": indexed.chunks,
-            "failed_files": [
-                {"file": clean(str(failed.file)), "error": clean(failed.error)} for failed in indexed.failed
-            ],
+            "failed_files": _failed(indexed.failed),
             "skipped_duplicates": indexed.unchanged,
             "queued": indexed.queued,
             "waiting_for_embedding": indexed.unembedded,
@@ -90,6 +90,10 @@ def get_index_stats(desk: TheoDesk) -> Reply:
             "memory_count": memories.count(),
             "golden_rule_count": memories.count(MemoryFilter(golden=True)),
             "queued": stats.queued,
-            "failed_files": [{"file": clean(str(each.file)), "error": clean(each.error)} for each in stats.failed],
+            "failed_files": _failed(stats.failed),
         }
     )
+
+
+def _failed(files: Iterable[FailedFile]) -> list[dict[str, str]]:
+    return [{"file": clean(str(each.file)), "error": clean(each.error)} for each in files]
