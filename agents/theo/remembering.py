@@ -8,15 +8,12 @@ from ...archiver.privacy.disclosures import kinds_of
 from ...core.errors import InvalidInput, InvalidMemoryType, MemoryNotFound
 from ...core.memory import HeldMemory, Memory
 from ...core.memory_filter import MemoryFilter
-from ...observe.memory import Expanded, MemoryCore, Recalled, Remembered
+from ...observe.memory import Expanded, MemoryCore, Recalled, Remembered, near_the_best
 from ...templates.quote import clean
 from ..toolset import Reply, WholeNumber
 from .arguments import TYPES, MemoryKind, Object, checked_count, wanted
 from .desk import TheoDesk
 from .envelope import budgeted, cosine, done, memory_fields
-
-_RELATED = 0.5
-"""What a query forgets is at least half as near as the best match: deleting takes less in than finding."""
 
 
 def memory_store(
@@ -176,4 +173,4 @@ def _meant(core: MemoryCore, text: str, namespace: str | None, count: int, *, by
             pass
     where = MemoryFilter(namespaces=(namespace,) if namespace else ())
     found = core.recalling.recall(text, where, limit=count, count_access=False)
-    return [each.held for each in found if each.score >= _RELATED * found[0].score]
+    return [each.held for each in near_the_best(found)]

@@ -9,7 +9,7 @@ from ...archiver.store import Job, Planned, Store
 from ...core.clock import now
 from ...core.config import Config
 from ...core.conversation import Milliseconds
-from ...core.errors import BudgetExhausted, ExtractionError, ModelBusy, ModelRefused, ReplyInvalid
+from ...core.errors import BudgetExhausted, ExtractionError, ModelBusy, ModelRefused
 from ...core.progress import Reporter, silent
 from ...core.spending import Estimate, Extraction, Usage
 from ...core.tokens import count
@@ -17,6 +17,7 @@ from .answers import Answers
 from .batches import Batches
 from .excerpt import worth_asking
 from .ledger import Budget, Ledger
+from .messages import may_be_charged
 from .prices import price_of
 from .privacy import Privacy
 from .provider import Provider
@@ -148,8 +149,7 @@ class Extractor:
                 self._store.jobs.unclaim([job])
             raise
         except ExtractionError as error:
-            charged = isinstance(error, ReplyInvalid) or (isinstance(error, ModelBusy) and error.unsure)
-            answers.fail(job, call, error, charged=charged)
+            answers.fail(job, call, error, charged=may_be_charged(error))
             if isinstance(error, ModelBusy):
                 raise
             return

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, Protocol
 from uuid import uuid4
 
 import orjson
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from ...archiver.store import Planned, Store
 from ...core.config import Config
@@ -15,6 +15,7 @@ from ...core.errors import BudgetExhausted, ExtractionError, ModelBusy, ModelRef
 from ...core.text import readable
 from ..memory import Judgement, OfflineJudge, Pair, Verdict
 from .ledger import Budget, Ledger
+from .messages import Closed, body, may_be_charged, parsed
 from .prices import price_of
 from .privacy import Privacy
 from .provider import Answer, Provider
@@ -45,18 +46,14 @@ class JudgingPrompts(Protocol):
         ...
 
 
-class _Closed(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _Judged(_Closed):
+class _Judged(Closed):
     pair: int
     verdict: Literal["contradicts", "supersedes", "compatible"]
     reason: str
     certainty: float
 
 
-class _Reply(_Closed):
+class _Reply(Closed):
     judgements: list[_Judged]
 
 
@@ -128,7 +125,7 @@ class ModelJudge:
                 self._provider = self._open()
             answer = self._provider.ask(params)
         except ExtractionError as error:
-            if not (isinstance(error, ReplyInvalid) or (isinstance(error, ModelBusy) and error.unsure)):
+            if not may_be_charged(error):
                 with self._store.transaction():
                     self._store.ledger.release([call])
             raise
@@ -149,20 +146,14 @@ class ModelJudge:
     def _params(self, pairs: Mapping[str, Pair]) -> dict[str, Any]:
         texts = [(older.content[:_SHOWN_MAX], newer.content[:_SHOWN_MAX]) for older, newer in pairs.values()]
         nonce = sha256(orjson.dumps(list(pairs))).hexdigest()[:16]
-        return {
-            "model": self._model,
-            "max_tokens": _TOKENS_OUT,
-            "system": [{"type": "text", "text": self._prompts.system(), "cache_control": {"type": "ephemeral"}}],
-            "messages": [{"role": "user", "content": self._prompts.request(texts, nonce)}],
-            "output_config": {"format": {"type": "json_schema", "schema": _Reply.model_json_schema()}},
-        }
+        text = self._prompts.request(texts, nonce)
+        return body(self._model, _TOKENS_OUT, self._prompts.system(), text, _Reply)
 
 
 def _read(answer: Answer) -> _Reply:
-    """The judgements in an answer; raises `ReplyInvalid`. Servers that do not constrain put fences around it."""
-    start, end = answer.text.find("{"), answer.text.rfind("}")
+    """The judgements in an answer; raises `ReplyInvalid`."""
     try:
-        return _Reply.model_validate_json(answer.text[start : end + 1])
+        return parsed(answer.text, _Reply)
     except ValidationError:
         raise ReplyInvalid("the judgement has another shape", answer.raw) from None
 

@@ -1,22 +1,19 @@
 """What a model must answer, and how its answer is read."""
 
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from ...core.errors import ReplyInvalid
 from ...core.observation import ObservationType
+from .messages import Closed, parsed
 
 TypeName = Literal[
     "decision", "bug-fix", "pattern", "feature", "refactor", "learning", "debug", "test", "config", "general"
 ]
 
 
-class _Closed(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Fact(_Closed):
+class Fact(Closed):
     """One thing that was learned, with the words that prove it and the line they stand on."""
 
     text: str
@@ -24,7 +21,7 @@ class Fact(_Closed):
     quote: str
 
 
-class Learned(_Closed):
+class Learned(Closed):
     """An observation as the model words it. Files, dates and trust are added by code."""
 
     type: TypeName
@@ -35,22 +32,17 @@ class Learned(_Closed):
     concepts: list[str]
 
 
-class Reply(_Closed):
+class Reply(Closed):
     """The whole answer. `nothing` is an answer too: nothing here is worth keeping."""
 
     verdict: Literal["learned", "nothing"]
     observations: list[Learned]
 
 
-SCHEMA: dict[str, Any] = Reply.model_json_schema()
-"""The JSON schema of an answer, derived from the types. It uses only what constrained decoding supports."""
-
-
 def read(text: str) -> Reply:
-    """The answer in a model's text; raises `ReplyInvalid`. Servers that do not constrain put fences around it."""
-    start, end = text.find("{"), text.rfind("}")
+    """The answer in a model's text; raises `ReplyInvalid`."""
     try:
-        reply = Reply.model_validate_json(text[start : end + 1])
+        reply = parsed(text, Reply)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))

@@ -10,7 +10,8 @@ import orjson
 from ...archiver.store import MODEL_PREFIX, StoredExchange
 from ...core.observation import Observation
 from .excerpt import Excerpt, excerpt
-from .reply import SCHEMA
+from .messages import body
+from .reply import Reply
 
 TOKENS_OUT = 4_000
 """The most that an answer may have, a model's own thinking included."""
@@ -44,13 +45,7 @@ class Request:
 
     def params(self) -> dict[str, Any]:
         """The body of the call, alike for a single one and for one of a batch."""
-        return {
-            "model": self.model,
-            "max_tokens": TOKENS_OUT,
-            "system": [{"type": "text", "text": self.system, "cache_control": {"type": "ephemeral"}}],
-            "messages": [{"role": "user", "content": self.text}],
-            "output_config": {"format": {"type": "json_schema", "schema": SCHEMA}},
-        }
+        return body(self.model, TOKENS_OUT, self.system, self.text, Reply)
 
     def size(self) -> int:
         """Bytes of the body: no request has more tokens than that."""

@@ -3,7 +3,7 @@
 from .changes import Revision
 from .comparing import Compared
 from .conflicts import Conflict, Conflicts
-from .context import Context, Contexts, ContextSection
+from .context import EVERYWHERE, Context, Contexts, ContextSection
 from .core import MemoryCore
 from .expanding import Expanded, Expanding
 from .graph import Backfilled, Graph, GraphNode, GraphPath, Neighbourhood, relation_of
@@ -11,10 +11,11 @@ from .health import Contradiction, Health, HealthCheck
 from .judging import Judge, Judgement, Judging, OfflineJudge, Pair, Verdict
 from .learning import Learning, Outcome, Validation
 from .memories import LIST_MAX, Forgotten, Memories
-from .recalling import Recalled, Recalling
+from .recalling import Recalled, Recalling, near_the_best
 from .remembering import Remembered, Remembering
 
 __all__ = [
+    "EVERYWHERE",
     "LIST_MAX",
     "Backfilled",
     "Compared",
@@ -49,5 +50,6 @@ __all__ = [
     "Revision",
     "Validation",
     "Verdict",
+    "near_the_best",
     "relation_of",
 ]

@@ -26,7 +26,8 @@ _SECTIONS = (
     ("Issues", Family.ISSUE),
 )
 GOLDEN_TITLE = "Golden Rules (High Confidence)"
-_EVERYWHERE = ("global", "default")
+EVERYWHERE = ("global", "default")
+"""The namespaces of what holds in every project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +90,21 @@ class Contexts:
     def _standing(self, namespace: str | None) -> Iterator[HeldMemory]:
         """What is told without being asked for."""
         at = self._clock()
-        where = _EVERYWHERE if namespace is None else (namespace, *_EVERYWHERE)
+        where = EVERYWHERE if namespace is None else (namespace, *EVERYWHERE)
         yield from self._select(MemoryFilter(namespaces=where, golden=True, valid_at=at), MemoryOrder.CONFIDENCE)
-        home = MemoryFilter(namespaces=_EVERYWHERE if namespace is None else (namespace,), golden=False, valid_at=at)
+        home = MemoryFilter(namespaces=EVERYWHERE if namespace is None else (namespace,), golden=False, valid_at=at)
         told = {Family.PREFERENCE, Family.DECISION, Family.PATTERN}
         yield from (held for held in self._select(home, MemoryOrder.CREATED) if held.family in told)
         yield from self._select(MemoryFilter(namespaces=where, pinned=True, valid_at=at), MemoryOrder.IMPORTANCE)
         if namespace is not None:
-            wide = MemoryFilter(namespaces=_EVERYWHERE, golden=False, valid_at=at)
+            wide = MemoryFilter(namespaces=EVERYWHERE, golden=False, valid_at=at)
             yield from filter(_is_told_everywhere, self._select(wide, MemoryOrder.IMPORTANCE))
 
     def _select(self, wanted: MemoryFilter, order: MemoryOrder) -> list[HeldMemory]:
         return self._store.memories.select(wanted, order, limit=_LOOKED_AT)
 
     def _related(self, namespace: str | None, query: str) -> dict[int, HeldMemory]:
-        where = _EVERYWHERE if namespace is None else (namespace, *_EVERYWHERE)
+        where = EVERYWHERE if namespace is None else (namespace, *EVERYWHERE)
         found = self._recalling.recall(query, MemoryFilter(namespaces=where), limit=_RELATED, count_access=False)
         return {each.held.key: each.held for each in found}
 

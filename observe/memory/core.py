@@ -70,16 +70,21 @@ class MemoryCore:
         """
         home.make()
         store = Store.create(home.database)
-        embedder, redactor = load(model or DEFAULT_MODEL), Redactor(home.key())
+        core = cls.over(store, home, model, judging)
+        core._close.callback(store.close)  # noqa: SLF001 - one of ours
+        return core
+
+    @classmethod
+    def over(cls, store: Store, home: Home, model: str | None = None, judging: Judging | None = None) -> Self:
+        """The same over the store of this home, which is open and stays so when the core is closed."""
         judge = judging(store) if judging is not None else None
-        core = cls(store, Generations(home.index), embedder, redactor, judge=judge)
-        core._close.callback(store.close)
+        core = cls(store, Generations(home.index), load(model or DEFAULT_MODEL), Redactor(home.key()), judge=judge)
         if judge is not None:
             core._close.callback(judge.close)
         return core
 
     def close(self) -> None:
-        """Let go of the file, where `open` opened it."""
+        """Let go of the judge, and of the file where `open` opened it."""
         self._close.close()
 
     def __enter__(self) -> Self:

@@ -1,8 +1,9 @@
 """Recalling: what is held about something, best first. Being found earns a memory nothing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Protocol, TypeVar
 
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds
@@ -18,6 +19,14 @@ _WEAK = 3
 """How many of the nearest are told where nothing is clearly relevant, as in a search of everything."""
 _EARNED = 0.2
 """The share of a score that importance and confidence decide; the rest is what the engines say."""
+
+
+class _Ranked(Protocol):
+    @property
+    def score(self) -> float: ...
+
+
+Answer = TypeVar("Answer", bound=_Ranked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,13 @@ class Recalling:
         wanted = replace(wanted or MemoryFilter(), valid_at=self._clock())
         candidates = islice(self._finder.find(query, wanted, mode, weak=weak), limit * _CANDIDATES)
         return sorted(map(_scored, candidates), key=lambda found: (-found.score, found.held.key))[:limit]
+
+
+def near_the_best(found: Sequence[Answer]) -> list[Answer]:
+    """Those of what was found, best first, that are at least half as near as the best: deleting takes less in than
+    finding.
+    """
+    return [each for each in found if each.score >= found[0].score / 2]
 
 
 def _scored(found: FoundMemory) -> Recalled:

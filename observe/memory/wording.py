@@ -21,8 +21,8 @@ SENTENCES_MAX = 40
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word that carries meaning. `value` marks what can stand in the place of another: a number, name or path. A version
-    is one `of` something, and stands in no place but that of another version.
+    """A word that carries meaning. `value` marks what can stand in the place of another: a number, name or path; a
+    version `of` something only in that of another version.
     """
 
     stem: str

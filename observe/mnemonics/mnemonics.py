@@ -14,9 +14,7 @@ from ...core.home import Home
 from ...core.memory import HeldMemory, Memory, MemoryState
 from ...core.memory_filter import MemoryFilter
 from ...core.text import readable
-from ...search.embedder import DEFAULT_MODEL, load
-from ...search.generation import Generations
-from ..memory import Judging, MemoryCore, Recalled, Remembered, Revision
+from ..memory import EVERYWHERE, Judging, MemoryCore, Recalled, Remembered, Revision, near_the_best
 from .folder import Folder, project_of
 from .front_matter import Mnemonic, YamlInvalid
 from .kinds import FALLBACK, Kinds
@@ -26,9 +24,6 @@ from .names import numbered, slug
 FORGETTABLE_MAX: Final = 10
 _SURE, _MEANT = 0.3, 0.5
 """The score, and the cosine, below both of which a memory is too far from a query to be replaced by what is told."""
-_RELATED: Final = 0.5
-"""What is offered to be forgotten is at least half as near as the best match: deleting takes less in than finding."""
-_EVERYWHERE: Final = ("global", "default")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +87,10 @@ class Mnemonics:
         """The memories of the project that this folder belongs to; close it at the end."""
         home.make()
         store = Store.create(home.database)
-        redactor = Redactor(home.key())
-        judge = judging(store) if judging is not None else None
-        core = MemoryCore(store, Generations(home.index), load(model or DEFAULT_MODEL), redactor, judge=judge)
-        mnemonics = cls(store, core, redactor, Folder(project_of(start)))
+        core = MemoryCore.over(store, home, model, judging)
+        mnemonics = cls(store, core, Redactor(home.key()), Folder(project_of(start)))
         mnemonics._close.callback(store.close)
-        if judge is not None:
-            mnemonics._close.callback(judge.close)
+        mnemonics._close.callback(core.close)
         return mnemonics
 
     def close(self) -> None:
@@ -127,11 +119,11 @@ class Mnemonics:
     def recall(self, query: str, kind: str | None = None, limit: int = 10) -> list[Match]:
         """What answers a query, best first: this project's memories and those that hold everywhere."""
         self._mirror.sync()
-        return self._matches(query, kind, limit, (self._mirror.namespace, *_EVERYWHERE))
+        return self._matches(query, kind, limit, (self._mirror.namespace, *EVERYWHERE))
 
     def nearest(self, query: str, kind: str | None = None) -> list[Match]:
         """The nearest, also where nothing is clearly relevant to a query, as the files were at the last call."""
-        wanted = self._wanted(kind, (self._mirror.namespace, *_EVERYWHERE))
+        wanted = self._wanted(kind, (self._mirror.namespace, *EVERYWHERE))
         return self._here(self._core.recalling.nearest(query, wanted))
 
     def compound(self, query: str, content: str, kind: str | None = None) -> Compounded:
@@ -152,7 +144,7 @@ class Mnemonics:
         """What a query would forget; raises `InvalidInput` where that is nothing."""
         self._mirror.sync()
         found = self._matches(query, kind, FORGETTABLE_MAX, (self._mirror.namespace,))
-        near = [match for match in found if match.score >= _RELATED * found[0].score]
+        near = near_the_best(found)
         if not near:
             raise InvalidInput(f"No memories found: {query}", hint="Look for them with memory_recall.")
         free = tuple(match for match in near if not match.held.golden)

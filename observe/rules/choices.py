@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from ...core.conversation import Exchange
 from ...core.observation import Evidence, Observation, ObservationType
 from .concepts import concepts
-from .draft import evidence, narrative
+from .draft import evidence, narrative, when
 from .phrases import anywhere
 from .statements import Statement
 from .story import Answer, Story
@@ -58,7 +58,7 @@ def _answered(exchange: Exchange, told: Story, answers: Sequence[Answer]) -> Obs
         facts=tuple(_told(answer) for answer in kept),
         concepts=concepts([f"{answer.question} {answer.choice}" for answer in kept], ()),
         evidence=tuple(Evidence(answer.line, answer.line, answer.quote) for answer in kept),
-        at=exchange.ended if exchange.ended is not None else exchange.started,
+        at=when(exchange),
         origin="human",
     )
 
@@ -88,7 +88,7 @@ def _objected(exchange: Exchange, told: Story) -> Observation:
         facts=tuple(one.text for one in said),
         concepts=concepts([one.raw for one in said], ()),
         evidence=evidence(said),
-        at=exchange.ended if exchange.ended is not None else exchange.started,
+        at=when(exchange),
         origin="human",
     )
 
@@ -103,6 +103,6 @@ def _stated(exchange: Exchange, told: Story, rules: Sequence[Statement]) -> Obse
         facts=tuple(rule.text for rule in rules),
         concepts=concepts([asked.text], ()),
         evidence=evidence(rules),
-        at=exchange.ended if exchange.ended is not None else exchange.started,
+        at=when(exchange),
         origin="human",
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from ...core.conversation import Exchange, Milliseconds
 from ...core.observation import Evidence
 from .statements import Statement
 from .worth import worth
@@ -42,6 +43,11 @@ def _distinct(candidates: Iterable[Statement]) -> list[Statement]:
 def evidence(statements: Sequence[Statement]) -> tuple[Evidence, ...]:
     """The proof of each statement, in the same order."""
     return tuple(Evidence(statement.line, statement.line, statement.quote) for statement in statements)
+
+
+def when(exchange: Exchange) -> Milliseconds | None:
+    """When something was learned: at the end of its exchange."""
+    return exchange.ended if exchange.ended is not None else exchange.started
 
 
 def narrative(parts: Iterable[str]) -> str:

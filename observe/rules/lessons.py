@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ...core.conversation import Exchange
 from ...core.observation import Observation, ObservationType
 from .concepts import concepts
-from .draft import chosen, evidence
+from .draft import chosen, evidence, when
 from .files import Files
 from .phrases import opening
 from .statements import Statement
@@ -50,7 +50,7 @@ def lesson(
         files_read=touched.named_in(words).read,
         files_modified=touched.named_in(words).modified,
         evidence=evidence([*(fact for fact in facts if fact is not best), best]),
-        at=exchange.ended if exchange.ended is not None else exchange.started,
+        at=when(exchange),
     )
 
 

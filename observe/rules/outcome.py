@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from ...core.conversation import Exchange, Kind
 from ...core.observation import Evidence, Observation, ObservationType
 from .concepts import concepts
-from .draft import chosen, evidence, narrative
+from .draft import chosen, evidence, narrative, when
 from .files import MODIFIED_MAX, READ_MAX, Files, name_of
 from .kinds import Signs, kind_of
 from .phrases import opening
@@ -48,7 +48,8 @@ _IN_FILE = re.compile(r"[\w@./-]+\.\w{1,5}(?: \([^()]{1,40}\))?\s*(?::|—|–|-
 
 def outcome(exchange: Exchange, told: Story, touched: Files, found: Sequence[Statement]) -> Observation | None:
     """The outcome of an exchange, or None where there is none worth telling. `found` is what was learned on the way
-    and has no observation of its own."""
+    and has no observation of its own.
+    """
     changed = bool(touched.modified or told.commits) or _claims_change(told)
     if not (changed or told.plan or _explains(told)):
         return None
@@ -70,7 +71,7 @@ def outcome(exchange: Exchange, told: Story, touched: Files, found: Sequence[Sta
             *evidence([said for said in lead if said not in facts]),
             *_done(told),
         ),
-        at=exchange.ended if exchange.ended is not None else exchange.started,
+        at=when(exchange),
     )
 
 
