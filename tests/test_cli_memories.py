@@ -12,7 +12,8 @@ from click.testing import CliRunner, Result
 
 from palaver.cli import main
 from palaver.core.home import Home
-from palaver.observe.memory import MemoryCore
+from palaver.core.origin import Origin
+from palaver.observe.memory import MemoryCore, Revision
 
 from .observe.llm.server import FakeProvider, Sent, message, serving
 
@@ -49,7 +50,7 @@ def test_what_disagrees_is_said_with_who_judged() -> None:
 
     replaced = palaver("remember", "The staging server no longer listens on port 9000, it was moved to port 80").stdout
     assert "To hold the old one again: palaver memories undo mem_" in replaced
-    assert "mem_2 is active" in palaver("memories", "undo", "mem_2").stdout
+    assert "mem_2 is active again; it was superseded" in palaver("memories", "undo", "mem_2").stdout
 
 
 def test_a_memory_is_edited_in_the_editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, core: MemoryCore) -> None:
@@ -60,6 +61,7 @@ def test_a_memory_is_edited_in_the_editor(tmp_path: Path, monkeypatch: pytest.Mo
         "import pathlib, sys\nfile = pathlib.Path(sys.argv[1])\n"
         "file.write_text(file.read_text().replace('tabs', 'spaces'))\n"
     )
+    monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", f"{sys.executable} {script}")
 
     assert palaver("memories", "edit", "mem_1").stdout == "mem_1 now says: Prefer spaces\n"
@@ -68,6 +70,30 @@ def test_a_memory_is_edited_in_the_editor(tmp_path: Path, monkeypatch: pytest.Mo
     assert "edited (content)\n    until then: " in palaver("memories", "history", "mem_1").stdout
     palaver("memories", "undo", "mem_1")
     assert core.memories.get("mem_1").memory.content == "Prefer tabs"
+
+
+def test_undoing_goes_back_step_by_step(core: MemoryCore) -> None:
+    """Each time the edit before, and the reply says which; where nothing is left to take back, that is said."""
+    palaver("remember", "Prefer tabs")
+    for content in ("Prefer spaces", "Prefer four spaces"):
+        core.memories.revise("mem_1", Revision(content=content, origin=Origin.HUMAN))
+
+    first = palaver("memories", "undo", "mem_1").stdout
+    assert first == (
+        "The last edit of mem_1 is taken back (content). It says: Prefer spaces (until now: Prefer four spaces)\n"
+    )
+    assert told("memories", "undo", "mem_1")["undone"] == "content"
+    assert core.memories.get("mem_1").memory.content == "Prefer tabs"
+    refused = palaver("memories", "undo", "mem_1", code=2).stderr
+    assert "Nothing to undo: mem_1" in refused
+    assert "palaver memories history mem_1" in refused
+
+    core.memories.revise("mem_1", Revision(content="Prefer two spaces", origin=Origin.HUMAN))
+    palaver("forget", "mem_1")
+    restored = palaver("memories", "undo", "mem_1").stdout
+    assert "mem_1 is active again; it was archived. It says: Prefer two spaces" in restored
+    assert "It says: Prefer tabs" in palaver("memories", "undo", "mem_1").stdout
+    assert palaver("memories", "history", "mem_1").stdout.count("undone") == 3
     assert "Memory not found: mem_9" in palaver("memories", "edit", "mem_9", code=2).stderr
 
 
@@ -175,22 +201,25 @@ def test_an_editor_that_fails_changes_nothing(
 ) -> None:
     """One that is missing, ends badly or leaves no text is an error like any other, with what to do about it."""
     palaver("remember", "Prefer tabs")
+    monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", editor)
 
     problem, hint = palaver("memories", "edit", "mem_1", code=1).stderr.splitlines()
     assert problem.startswith("palaver: the editor did not work: ")
     assert reason in problem
-    assert hint == "Nothing was changed. Name another editor, such as EDITOR=nano, and try again."
+    assert hint == "Nothing was changed. Try another editor: VISUAL=nano, say, which goes before EDITOR."
     assert core.memories.get("mem_1").memory.content == "Prefer tabs"
 
 
 def test_nothing_left_in_the_editor_changes_nothing(monkeypatch: pytest.MonkeyPatch, core: MemoryCore) -> None:
     """An empty text is no edit, and the person is told how to put the memory away; nor is an unchanged one."""
     palaver("remember", "Prefer tabs")
+    monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", f"{sys.executable} -c 'import sys; open(sys.argv[1], \"w\").close()'")
     said = palaver("memories", "edit", "mem_1").stdout
     assert said == "mem_1 is as it was, because nothing was left of it. To put it away: palaver forget mem_1\n"
 
+    monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", f"{sys.executable} -c pass")
     assert palaver("memories", "edit", "mem_1").stdout == "mem_1 is as it was.\n"
     assert [event.kind for event in core.memories.history("mem_1")] == ["created"]

@@ -17,6 +17,8 @@ from .lookup import held_memory
 from .secrecy import Secrecy
 
 LIST_MAX = 1_000
+UNDONE = "undone"
+"""The context of an event that took an edit back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,24 +122,38 @@ class Memories:
     def undo(self, memory_id: str) -> HeldMemory:
         """Take back the last edit of a memory, or the last time it was put away; raises `InvalidInput` for neither.
 
-        To undo an undone edit is to do it again.
+        Done again, it takes back the edit before that. The newest event of its history tells what was done.
         """
         with self._store.transaction():
             held = self.get(memory_id)
-            edits = self._store.memory_events.of(held.key, [EventKind.EDITED], 1)
             if held.state is MemoryState.ACTIVE:
-                if not edits:
-                    raise InvalidInput(f"Nothing to undo: {memory_id}", hint="It was never edited, nor put away.")
-                earlier = retold(edits[0].before)
-                return self._put(held, replace(earlier, type=held.memory.type), held.standing)
+                edit = self._undoable(held)
+                if edit is None:
+                    hint = (
+                        f"It says what it said at first. What happened to it: `palaver memories history {memory_id}`."
+                    )
+                    raise InvalidInput(f"Nothing to undo: {memory_id}", hint=hint)
+                return self._put(held, _before(edit, held), held.standing, UNDONE)
         return self.restore(memory_id)
+
+    def _undoable(self, held: HeldMemory) -> MemoryEvent | None:
+        """The newest edit that was not taken back yet, and of which something is still there."""
+        undone = 0
+        for event in self._store.memory_events.of(held.key, [EventKind.EDITED]):
+            if event.context == UNDONE:
+                undone += 1
+            elif undone:
+                undone -= 1
+            elif _before(event, held) != held.memory:
+                return event
+        return None
 
     def _valid(self, wanted: MemoryFilter | None) -> MemoryFilter:
         wanted = wanted or MemoryFilter()
         every = wanted.valid_at is not None or wanted.states != ACTIVE
         return wanted if every else replace(wanted, valid_at=self._clock())
 
-    def _put(self, held: HeldMemory, memory: Memory, standing: Standing) -> HeldMemory:
+    def _put(self, held: HeldMemory, memory: Memory, standing: Standing, context: str = "") -> HeldMemory:
         """Write what a memory says now, inside a transaction."""
         if memory == held.memory:
             return held
@@ -146,7 +162,7 @@ class Memories:
         if held.state is MemoryState.ACTIVE:
             self._check_free(after)
         self._store.memories.rewrite(after)
-        self._store.memory_events.add(MemoryEvent(held.key, EventKind.EDITED, at, before=told(held)))
+        self._store.memory_events.add(MemoryEvent(held.key, EventKind.EDITED, at, context, before=told(held)))
         return after
 
     def _move(self, held: HeldMemory, state: MemoryState, reason: str) -> HeldMemory:
@@ -179,6 +195,11 @@ class Memories:
         if other is not None and other != held.key:
             taken = ids.show("memory", other)
             raise InvalidInput(f"The same is already held as {taken}", hint=f"Edit {taken}, or forget it first.")
+
+
+def _before(edit: MemoryEvent, held: HeldMemory) -> Memory:
+    """What a memory said before an edit; its type stays, which it may have earned since."""
+    return replace(retold(edit.before), type=held.memory.type)
 
 
 def _text(memory: Memory) -> tuple[str, str]:

@@ -47,12 +47,12 @@ def namespace_of(project: str | None) -> str:
     return found
 
 
-def say(held: HeldMemory, words: str, *, as_json: bool) -> None:
-    """Tell a memory as JSON, or the words about it, and what was taken out of it."""
+def say(held: HeldMemory, words: str, *, as_json: bool, **more: str) -> None:
+    """Tell a memory as JSON with what `more` there is, or the words about it, and what was taken out of it."""
     if as_json:
         from palaver.templates.memory_shapes import memory_json
 
-        print_json({**memory_json(held), **secrets_told(held)})
+        print_json({**memory_json(held), **more, **secrets_told(held)})
     else:
         from palaver.templates.quote import line
 

@@ -112,7 +112,7 @@ def show_memory(memory_id: str, *, as_json: bool) -> None:
 @click.argument("memory_id", metavar="ID")
 @as_json
 def edit_memory(memory_id: str, *, as_json: bool) -> None:
-    """Edit a memory's text in your editor (EDITOR). Leave it as it is, or empty, to change nothing."""
+    """Edit a memory's text in your editor (VISUAL or EDITOR). Leave it as it is, or empty, to change nothing."""
     from palaver.core.origin import Origin
     from palaver.observe.memory import Revision
 
@@ -136,7 +136,7 @@ def _edited(text: str) -> str:
     try:
         edited = click.edit(text, extension=".md")
     except (click.ClickException, UnicodeDecodeError) as error:
-        hint = "Nothing was changed. Name another editor, such as EDITOR=nano, and try again."
+        hint = "Nothing was changed. Try another editor: VISUAL=nano, say, which goes before EDITOR."
         reason = error.message if isinstance(error, click.ClickException) else "what it left is not UTF-8"
         raise PalaverError(f"the editor did not work: {reason}", hint=hint) from None
     return (text if edited is None else edited).strip()
@@ -146,10 +146,22 @@ def _edited(text: str) -> str:
 @click.argument("memory_id", metavar="ID")
 @as_json
 def undo(memory_id: str, *, as_json: bool) -> None:
-    """Take back the last edit of a memory, or hold again what was forgotten or superseded."""
+    """Take back the last edit of a memory, or hold again what was forgotten or superseded.
+
+    Done again, it takes back the edit before that.
+    """
+    from palaver.core.memory import EventKind
+    from palaver.templates.memory_changes import changes
+
     with memory_core() as core:
         held = core.memories.undo(memory_id)
-    say(held, f"{memory_id} is {held.state} and says: {held.memory.content}", as_json=as_json)
+        [(event, changed, said)] = changes(held, core.memories.history(memory_id, limit=1))
+    if event.kind is EventKind.RESTORED:
+        done, words = "put away", f"{memory_id} is {held.state} again; it {event.context}."
+    else:
+        done, words = changed, f"The last edit of {memory_id} is taken back ({changed})."
+    until = f" (until now: {said})" if said else ""
+    say(held, f"{words} It says: {held.memory.content}{until}", as_json=as_json, undone=done)
 
 
 @memories.command("history")
