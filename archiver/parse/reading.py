@@ -151,9 +151,12 @@ class Reading:
             self._source.resume = Resume()
 
     def _known_elsewhere(self) -> dict[str, Place]:
-        """Records that stood on another line before. Asked once for all: most files share nothing with others."""
-        places = self._places(self.records).items()
-        return {record: place for record, place in places if place != (self._source.id, self.records[record])}
+        """Records that stood on another line before. Asked once for all: most files share nothing with others.
+
+        One on the lines that are read anew is none: a prompt that was queued twice may be told from another line now.
+        """
+        places, own = self._places(self.records).items(), (self._source.id, self._found.start.line)
+        return {record: place for record, place in places if place[0] != own[0] or place < own}
 
     def _reaches_back(self, elsewhere: Mapping[str, Place]) -> bool:
         """Whether the lines repeat, or go back to, some that stand before the place where reading began."""

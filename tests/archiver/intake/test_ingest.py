@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from palaver.archiver.copies.raw import Copied, RawArchive
@@ -125,7 +125,11 @@ def transcript(draw: st.DrawFn) -> list[dict[str, Any]]:
     return lines
 
 
+QUEUED_TWICE = [queue("enqueue", "one") | {"sessionId": ORIGINAL}] * 2 + [said("one", uuid="u1")]
+
+
 @few
+@example(QUEUED_TWICE, [len(written(QUEUED_TWICE[:1]))], True)
 @given(transcript(), st.lists(st.integers(0, 10**6), max_size=4), st.booleans())
 def test_growing_is_the_same_as_being_read_at_once(records: list[dict[str, Any]], cuts: list[int], ended: bool) -> None:
     """A file taken up at any byte positions on the way ends as the same exchanges as one taken up whole, and an
