@@ -118,6 +118,6 @@ def test_what_cannot_be_served_is_refused_before_anything_starts(arguments: list
     """With the way out."""
     ran = CliRunner().invoke(main, ["mcp", *arguments])
 
-    assert ran.exit_code == 1
+    assert ran.exit_code == 2
     assert said.strip() in ran.output
     assert "--prefix" in ran.output or "Use one or more of: " in ran.output
