@@ -22,7 +22,7 @@ from palaver.search.layers import Layers
 from palaver.templates.render import Renderer
 
 from .retrieval.sets import coding_sessions
-from .shared import SetMissing, find, transcripts, unpack
+from .shared import SetMissing, samples, transcripts, unpack
 from .table import table, write_section
 
 _HEADER = ["", "questions", "hits", "a hit", "in the worst list", "an observation", "a stretch read"]
@@ -75,14 +75,11 @@ def measured(home: Home, questions: Sequence[str]) -> Costs:
 
 
 def _rows() -> Iterator[Sequence[str]]:
-    samples = find().parent / "samples"
-    if not samples.is_dir():
-        raise SetMissing(f"samples is not in {samples.parent}")
     with TemporaryDirectory(prefix="palaver-bench-") as folder:
         root = Path(folder)
         sessions = _archived(unpack(transcripts(), root / "history"), root / "home")
         yield _row("98 sessions", measured(sessions, [each.text for each in coding_sessions().questions]))
-        others = _archived([samples], root / "samples")
+        others = _archived([samples()], root / "samples")
         yield _row("samples", measured(others, _titles(others)))
 
 

@@ -25,6 +25,7 @@ from palaver.observe.pipeline import Pipeline
 from palaver.observe.rules import observe
 from palaver.search.layers import Layers
 
+from . import shared
 from .retrieval.corpus import Corpus, Ranked, Searcher
 from .retrieval.run import run
 from .retrieval.sets import coding_sessions
@@ -33,7 +34,6 @@ from .table import table, write_section
 
 LABELS = PROJECT / "tests" / "observe" / "rules" / "labelled.json"
 NOTHING = "nothing"
-_SAMPLES = "samples"
 Row = tuple[str, str, str]
 """A measure, its value, its aim."""
 
@@ -68,19 +68,12 @@ def _measured() -> str:
     corpus = coding_sessions()
     with TemporaryDirectory(prefix="palaver-bench-") as folder:
         sessions = archived(unpack(transcripts(), Path(folder) / "history"), Path(folder) / "home")
-        samples = archived([_samples()], Path(folder) / "samples")
+        samples = archived([shared.samples()], Path(folder) / "samples")
         finding = list(_finding(corpus, Home(Path(folder) / "home")))
     rows = [*finding, *_covering(sessions), *_speed(sessions)]
     parts = [table(["98 sessions", "", "aim"], rows)]
     parts.append(table(["exchanges labelled by hand", "tune", "held"], _judged([sessions, samples])))
     return "\n\n".join(parts)
-
-
-def _samples() -> Path:
-    path = find().parent / _SAMPLES
-    if not path.is_dir():
-        raise SetMissing(f"{_SAMPLES} is not in {path.parent}")
-    return path
 
 
 def archived(paths: Sequence[Path], folder: Path) -> Archive:

@@ -25,6 +25,14 @@ def transcripts() -> Path:
     return find("coding-sessions", "transcripts.tar.gz")
 
 
+def samples() -> Path:
+    """The folder of samples in many agents' formats; raises `SetMissing`."""
+    path = find().parent / "samples"
+    if not path.is_dir():
+        raise SetMissing(f"samples is not in {path.parent}; set PALAVER_SHARED to the folder that has it")
+    return path
+
+
 def unpack(archive: Path, folder: Path) -> list[Path]:
     """Unpack an archive of transcripts and return their paths, sorted."""
     with tarfile.open(archive) as tar:

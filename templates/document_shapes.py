@@ -5,6 +5,7 @@ from typing import TypedDict
 
 from ..core.clock import show_minute
 from ..core.document import DocumentStats, FailedFile, IndexedDirectory
+from .quote import clean
 
 
 class FailedFileJson(TypedDict):
@@ -68,7 +69,7 @@ def documents_json(stats: DocumentStats) -> DocumentsJson:
     return DocumentsJson(
         files=[
             HeldFileJson(
-                file=_name(str(held.source_file)),
+                file=clean(str(held.source_file)),
                 namespace=held.namespace,
                 language=held.language,
                 chunks=held.chunks,
@@ -85,9 +86,4 @@ def documents_json(stats: DocumentStats) -> DocumentsJson:
 
 
 def _failed(file: FailedFile) -> FailedFileJson:
-    return FailedFileJson(file=_name(str(file.file)), error=file.error, hint=file.hint)
-
-
-def _name(path: str) -> str:
-    """A file's name as text: bytes of it that are none are shown as such."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return FailedFileJson(file=clean(str(file.file)), error=clean(file.error), hint=clean(file.hint))
