@@ -202,10 +202,8 @@ def _concepts(query: object) -> tuple[str, ...]:
 
 
 def _mode(name: str) -> Mode:
-    try:
-        return Mode(name)
-    except ValueError:
-        raise InvalidInput(f"Unknown mode: {name}", hint="Use vector, text or both.") from None
+    [chosen] = _chosen("mode", [name], Mode)
+    return Mode(chosen)
 
 
 class Part(NamedTuple):

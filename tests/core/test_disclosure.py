@@ -112,7 +112,7 @@ def test_an_unknown_mode_is_refused() -> None:
     assert [Query.parse("ab", mode=mode).mode for mode in ("vector", "text", "both")] == list(Mode)
     with pytest.raises(InvalidInput, match="Unknown mode: magic") as refused:
         Query.parse("ab", mode="magic")
-    assert refused.value.hint == "Use vector, text or both."
+    assert refused.value.hint == "Use one of: vector, text, both."
 
 
 def test_filters_are_true_when_they_filter() -> None:
