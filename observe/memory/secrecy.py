@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 from ...archiver.redaction import Redactor
 from ...core.memory import Memory
+from ...core.text import readable
 from .changes import Revision
 
 _TEXTS = ("content", "title", "project", "level", "source", "session_id")
@@ -29,8 +30,8 @@ class Secrecy:
         return replace(revision, **self._told(revision))
 
     def text(self, text: str) -> str:
-        """A reason, a context, a title."""
-        return self._redactor.redact(text).text
+        """A reason, a context, a title; bytes of a command line that are no text become U+FFFD."""
+        return self._redactor.redact(readable(text)).text
 
     def _told(self, said: Memory | Revision) -> dict[str, Any]:
         given = {name: getattr(said, name, None) for name in (*_TEXTS, "tags", "metadata")}

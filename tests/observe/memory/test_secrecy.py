@@ -160,3 +160,22 @@ def test_a_pass_does_it(tmp_path: Path) -> None:
     with Store.open(home.database) as store:
         assert TOKEN not in store.memories.load([key])[key].memory.content
     assert not any(TOKEN.encode() in path.read_bytes() for path in home.root.rglob("*") if path.is_file())
+
+
+def test_bytes_that_are_no_text_are_held_as_such(holding: Holding) -> None:
+    """A command line hands them on as lone surrogates, which no file can hold: everywhere they become U+FFFD."""
+    odd = "ab\udcffcd"
+    held = holding.hold(odd, title=odd, project=odd, tags=(odd,), metadata={"where": odd, odd: [odd]})
+    holding.core.learning.outcome(held.id, success=False, error=odd)
+    edited = holding.core.memories.revise(held.id, Revision(content=f"{odd} anew", tags=(odd,)))
+
+    said = "ab\ufffdcd"
+    assert (held.memory.content, held.memory.title, held.memory.project, held.memory.tags) == (
+        said,
+        said,
+        said,
+        (said,),
+    )
+    assert held.memory.metadata == {"where": said, said: [said]}
+    assert (edited.memory.content, holding.recall("anew")) == (f"{said} anew", [f"{said} anew"])
+    assert [event.context for event in holding.core.memories.history(held.id, [EventKind.FAILED])] == [said]
