@@ -64,7 +64,13 @@ _budget = click.option(
 @click.option("-n", "--limit", type=int, default=10, show_default=True, metavar="N", help="1 to 50 results.")
 @_filters
 @click.option("--all-of", is_flag=True, help="Each argument is a concept; find conversations that have all (2 to 5).")
-@click.option("--by", type=click.Choice(["event", "session"]), default="event", help="One result for each of these.")
+@click.option(
+    "--by",
+    type=click.Choice(["event", "session"]),
+    default="event",
+    show_default=True,
+    help="One result for each of these.",
+)
 @click.option("--weak", is_flag=True, help="Show what is not clearly relevant too.")
 @click.option("--cursor", default="", metavar="CURSOR", help="Go on where the page before ended.")
 @click.option("--facts", is_flag=True, help="Show the facts of every hit.")
