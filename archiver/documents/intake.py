@@ -50,7 +50,7 @@ class Intake:
         """
         plain, root = roots.find(folder)
         if not plain.is_dir():
-            raise DocumentNotFound(folder)
+            raise DocumentUnreadable(plain, "it is no folder", hint="Index it as a file.")
         done, walk = IndexedDirectory(), Walk(plain)
         found = [
             Queued(path, namespace, root)
