@@ -13,7 +13,6 @@ from ..core.disclosure import BUDGET, Absence, Detail, Filters, Grouping, Hit, M
 from ..core.tokens import count
 from .budget import fitting_details, fitting_hits, fitting_timeline, fitting_transcript, rows_that_fit
 from .called import was_said
-from .dialogue import share, steps
 from .elsewhere import also_in
 from .filling import Filling
 from .memory_changes import changes
@@ -134,6 +133,8 @@ class Renderer:
         return self._within(shown(fitting_transcript(transcript, lambda part: count(shown(part)), self._budget)))
 
     def _transcript(self, transcript: Transcript, *, whole: bool) -> str:
+        from .dialogue import share, steps  # a page of hits has none
+
         limit = share(transcript.exchanges, whole=whole)
         dialogue = [(exchange, steps(exchange, limit)) for exchange in transcript.exchanges]
         excerpts = [part for _, shown in dialogue for step in shown for part in (step.said, step.result) if part]
