@@ -190,7 +190,7 @@ def test_each_mistake_has_its_own_error(intake: Intake, folder: Path) -> None:
     for name in ("none.md", "nodocs", "none.png"):
         with pytest.raises(DocumentNotFound, match="File not found: "):
             intake.index_file(folder / name, "docs", roots)
-    with pytest.raises(DocumentNotFound):
+    with pytest.raises(DocumentUnreadable, match="it is no folder"):
         intake.index_directory(folder / "a.md", "docs", roots)
     for name in ("folder.md", "folder"):
         (folder / name).mkdir()
