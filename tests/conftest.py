@@ -1,5 +1,6 @@
 """What does every test get, and what can no test touch?"""
 
+import gc
 import ipaddress
 import os
 import sys
@@ -48,6 +49,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """Unless another order is asked for, or none, tests come in one that was drawn once."""
     if config.getoption("randomly_seed", None) == "default":
         config.option.randomly_seed = ORDER
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded by now is never garbage. Set aside, it no longer puts off the search for garbage that holds files."""
+    gc.collect()
+    gc.freeze()
 
 
 def move_home(patch: pytest.MonkeyPatch, home: Path) -> None:
