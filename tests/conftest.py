@@ -52,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is loaded by now is never garbage. Set aside, it no longer puts off the search for garbage that holds files."""
+    """What is loaded by now is never garbage: set aside, it puts off no search for garbage that holds files open."""
     gc.collect()
     gc.freeze()
 
