@@ -94,7 +94,8 @@ class Preview:
 
     `protected` memories are golden or pinned, and stay unless forced. `shared` copies repeat some of the lines. `files`
     are those in which people keep the memories: they go where `erase` is meant, and stay otherwise. `unread` copies are
-    damaged: nobody knows whether some of it stands there.
+    damaged: nobody knows whether some of it stands there. `kept` lines repeat what other sessions said first, and
+    stay in those.
     """
 
     token: str
@@ -110,6 +111,7 @@ class Preview:
     widened: tuple[Widened, ...] = ()
     files: tuple[DoomedFile, ...] = ()
     unread: tuple[str, ...] = ()
+    kept: int = 0
 
     @property
     def empty(self) -> bool:

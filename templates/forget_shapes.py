@@ -53,6 +53,7 @@ class PreviewJson(TypedDict):
     widened: list[WidenedJson]
     files: list[str]
     unread: list[str]
+    kept: int
 
 
 class ProofJson(TypedDict):
@@ -125,6 +126,7 @@ def preview_json(preview: Preview) -> PreviewJson:
         ],
         files=[clean(file.path) for file in preview.files],
         unread=[clean(name) for name in preview.unread],
+        kept=preview.kept,
     )
 
 

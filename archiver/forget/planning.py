@@ -22,7 +22,8 @@ class Plan:
     """What goes, with the marks by which it will be known, and the last change that was seen when it was made.
 
     `shared` are lines of copies that stay, by source, which say the same again and go with it. `unread` are the names
-    of copies that are damaged: whether they do cannot be told.
+    of copies that are damaged: whether they do cannot be told. `kept` counts the lines of copies that go which repeat
+    what other sessions said first: there they stay.
     """
 
     selector: Selector
@@ -30,6 +31,7 @@ class Plan:
     marks: frozenset[int]
     shared: Mapping[int, AbstractSet[int]]
     unread: tuple[str, ...]
+    kept: int
     seq: int
 
     def goes(self, source: Source, line: int) -> bool:
@@ -67,31 +69,37 @@ class Planner:
         Raises `CopyDamaged` where lines of a copy are to go that cannot be read; whole copies go all the same.
         """
         seq = self._store.changes.last()
-        marks = self._marks(selector, selected)
+        marks, kept = self._marks(selector, selected)
         shared, unread = self._shared(selector, selected, marks, progress)
         unread |= selected.unread
         if self._take_over(selector, selected, shared):
             selector.complete(selected)
-            marks = self._marks(selector, selected)
+            marks, kept = self._marks(selector, selected)
             shared = {number: lines for number, lines in shared.items() if number not in selected.sources}
-        return Plan(selector, selected, frozenset(marks), shared, tuple(sorted(unread)), seq)
+        return Plan(selector, selected, frozenset(marks), shared, tuple(sorted(unread)), kept, seq)
 
-    def _marks(self, selector: Selector, selected: Selected) -> set[int]:
-        """By what the lines that go are known: those that are not repeated from what stays, nor forgotten before."""
-        marks: set[int] = set()
+    def _marks(self, selector: Selector, selected: Selected) -> tuple[set[int], int]:
+        """By what the lines that go are known: those that are not repeated from what stays, nor forgotten before.
+
+        And how many go from copies that are removed, and stay where they were said first.
+        """
+        marks, kept = set[int](), 0
         for number in selected.sources | selected.lines.keys():
             try:
-                marks |= self._marks_of(number, selector, selected)
+                told, others = self._marks_of(number, selector, selected)
+                marks |= told
+                kept += others if number in selected.sources else 0
             except CopyDamaged:
                 if number not in selected.sources:
                     raise
                 marks |= self._belonging.remnants(selector.sources[number])
                 marks |= set(map(self._oblivion.record, self._store.sources.records_of(number)))
-        return marks
+        return marks, kept
 
-    def _marks_of(self, number: int, selector: Selector, selected: Selected) -> set[int]:
+    def _marks_of(self, number: int, selector: Selector, selected: Selected) -> tuple[set[int], int]:
         source, records = selector.sources[number], self._store.sources.records_of(number)
         others = self._belonging.repeated(source, lambda owner, line: not selected.holds(owner, line))
+        kept = len(others)
         if not selector.wanted.erase:
             others |= self._forgotten_in(source)
 
@@ -100,7 +108,7 @@ class Planner:
 
         told = chain(self._belonging.marked(source, everywhere=True), self._unmasked(source) if source.masked else ())
         marks = {mark for line, mark in told if goes(line)}
-        return marks | {self._oblivion.record(each) for each, line in records.items() if goes(line)}
+        return marks | {self._oblivion.record(each) for each, line in records.items() if goes(line)}, kept
 
     def _forgotten_in(self, source: Source) -> set[int]:
         """The lines of a copy that were forgotten before: what is undone is to bring back the same as it took away."""

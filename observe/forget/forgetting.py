@@ -172,6 +172,7 @@ class Forgetter:
             widened=tuple(plan.selected.widened),
             files=files,
             unread=plan.unread,
+            kept=plan.kept,
         )
 
     def _sessions(self, plan: Plan) -> list[DoomedSession]:

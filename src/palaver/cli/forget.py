@@ -84,8 +84,10 @@ def forget(
     `:FIRST-LAST` for some of its lines. Options narrow it, or name it alone: `palaver forget --mentions TEXT`.
 
     What is forgotten is found no more, and archiving the same files again does not bring it back; for 30 days it can be
-    undone. With --erase no byte of it is left here, which is verified. Memories named by their ids are put away at
-    once; `palaver memories undo ID` holds them again.
+    undone. With --erase no byte of it is left here, which is verified; what was forgotten before goes with it, unless a
+    date narrows it. What a fork repeats belongs to its original, and goes with that.
+
+    Memories named by their ids are put away at once; `palaver memories undo ID` holds them again.
     """
     narrowed = projects or agents or since or until or mentions or derived or origins or erase
     past = {"--undo": undo is not None, "--for-good": for_good is not None, "--list": listed}

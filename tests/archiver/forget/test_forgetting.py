@@ -320,6 +320,7 @@ def test_forgetting_a_fork_leaves_the_original(history: History, erase: bool, re
     history.write([*talk("apart", session=FORK), *talk("one", session=repeated)], FORK, at=2)
     history.ingest()
 
+    assert plan(history, Wanted((FORK,), erase=erase)).kept == 2
     forget(history, FORK, erase=erase)
 
     assert asked(history) == ["one?"]
