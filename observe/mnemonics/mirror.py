@@ -10,6 +10,7 @@ from typing import Final
 
 from ...archiver.redaction import Redactor
 from ...archiver.store import Mirrored, Store
+from ...core.amount import many
 from ...core.clock import show_millisecond
 from ...core.errors import InvalidInput, LeaseHeld, MnemonicsUnusable
 from ...core.memory import HeldMemory, Memory, MemoryState, project_namespace
@@ -85,7 +86,8 @@ class Mirror:
         steps, enough = self._steps(), time.monotonic() + _AT_A_TIME
         for number, (path, step) in enumerate(steps):
             if time.monotonic() > enough:
-                failed[str(self.folder.path)] = f"{len(steps) - number} files are still to be taken up; call again"
+                left = many(len(steps) - number, "file is", "files are")
+                failed[str(self.folder.path)] = f"{left} still to be taken up; call again"
                 break
             try:
                 step()

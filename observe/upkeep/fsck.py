@@ -121,7 +121,7 @@ class _Fsck:
     def _references(self) -> Iterator[Finding]:
         integrity = self._store.integrity
         for table, count in integrity.dangling().items():
-            problem = f"{count} rows of {table} refer to what does not exist"
+            problem = f"{many(count, 'row')} of {table} {'refers' if count == 1 else 'refer'} to what does not exist"
             yield Finding("database", problem, "Please report this; search and read still work.")
         bodiless = integrity.bodiless()
         if bodiless:
@@ -161,16 +161,18 @@ class _Fsck:
         unproven, misshapen = integrity.unproven(), integrity.misshapen()
         if unproven:
             self._comparable &= self._repair
-            problem = f"{len(unproven)} observations have evidence that is not in their copies"
+            have = many(len(unproven), "observation has", "observations have")
+            problem = f"{have} evidence that is not in the copies"
             yield self._mended("observations", problem, lambda: integrity.unlearn(unproven), _NEXT)
         if misshapen:
-            problem = f"the vectors of {len(misshapen)} items are of another size than the others"
+            problem = f"the vectors of {many(len(misshapen), 'item')} are of another size than the others"
             yield self._mended("vectors", problem, lambda: integrity.reembed(misshapen), _NEXT)
 
     def _memories(self) -> Iterator[Finding]:
         wrong = self._store.integrity.mistagged()
         if wrong:
-            yield self._mended("memories", f"{wrong} tags are not those of their memories", self._store.integrity.retag)
+            problem = f"{many(wrong, 'tag is', 'tags are')} not those of their memories"
+            yield self._mended("memories", problem, self._store.integrity.retag)
 
     def _copies(self) -> Iterator[Finding]:
         inspection = Inspection(self._store, self._raw)
@@ -197,7 +199,9 @@ class _Fsck:
         found = Comparison(self._store, generations).run(self._stage("Index"))
         self._checkup.compared["entries"], self._checkup.compared["vectors"] = found.entries, found.vectors
         if found.ill_embedded:
-            problem = f"{len(found.ill_embedded)} items do not have the vectors of what they say"
+            problem = (
+                f"{many(len(found.ill_embedded), 'item has', 'items have')} other vectors than of what is said there"
+            )
             yield self._mended("vectors", problem, lambda: self._store.integrity.reembed(found.ill_embedded), _NEXT)
         left = found.differences
         if left and self._repair:
