@@ -144,9 +144,10 @@ def test_statistics_count_what_is_held(documents: Documents, folder: Path) -> No
 
 
 def test_waiting_means_embedded_and_published(
-    documents: Documents, store: Store, generations: Generations, folder: Path
+    documents: Documents, store: Store, generations: Generations, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without `async_mode` nothing is left to do; with it, embedding is, and words find it meanwhile."""
+    monkeypatch.setattr(library, "_PATIENCE", 300.0)
     assert documents.index_directory(folder, async_mode=True).unembedded == 3
     assert generations.current() is None
     assert found(documents, "stir glaze")
