@@ -38,20 +38,27 @@ class Walk:
 
     folder: Path
     problems: list[DocumentUnreadable] = field(default_factory=list[DocumentUnreadable])
+    _ahead: dict[Path, None] = field(default_factory=dict[Path, None])
+    """Folders that were found and not looked into yet."""
 
     def files(self, *, recursive: bool, without: Sequence[Path] = ()) -> Iterator[Path]:
         """Every regular file, in order of name; links are not followed, and what is hidden is passed over."""
         for top, folders, files, descriptor in os.fwalk(self.folder, onerror=self._note, follow_symlinks=False):
             place = Path(top)
+            self._ahead.pop(place, None)
             if "pyvenv.cfg" in files and place != self.folder:
                 folders.clear()
                 continue
             yield from (place / name for name in sorted(files) if _is_document(name, descriptor))
             kept = sorted(name for name in folders if name not in _NOT_OURS and not name.startswith("."))
             folders[:] = [name for name in kept if recursive and place / name not in (*without, *_SYSTEM)]
+            self._ahead.update(dict.fromkeys(place / name for name in folders))
 
     def _note(self, error: OSError) -> None:
-        path = Path(os.fsdecode(error.filename or self.folder))
+        # Folders are opened by name alone, the deepest first.
+        name = os.fsdecode(error.filename or "")
+        path = next((path for path in reversed(self._ahead) if path.name == name), self.folder)
+        self._ahead.pop(path, None)
         self.problems.append(DocumentUnreadable(path, error.strerror or str(error), hint="Check the rights of it."))
 
 
