@@ -60,3 +60,34 @@ def test_lines_reach_from_the_first_to_the_last_proof() -> None:
 
     assert proven.lines == (3, 12)
     assert Observation(ObservationType.TEST, "t").lines is None
+
+
+def test_nothing_is_said_twice() -> None:
+    """A subtitle or quote that stands elsewhere in the observation is not told again; its line is."""
+    told = Observation(
+        ObservationType.DECISION,
+        "Use SQLite",
+        subtitle="Use SQLite, one file",
+        narrative="We agreed: use SQLite - one file.",
+        facts=("The plug is pulled.",),
+        evidence=(
+            Evidence(7, 7, "the plug is pulled"),
+            Evidence(3, 3, "Use SQLite, one file."),
+            Evidence(9, 9, "Done"),
+        ),
+    )
+
+    assert told.lead == ""
+    assert [proof.quote for proof in told.unsaid] == ["Done"]
+    assert told.said_on == (3, 7)
+
+
+def test_what_only_the_subtitle_says_is_kept() -> None:
+    """A subtitle that says more leads, and counts among what has been said."""
+    told = Observation(
+        ObservationType.FEATURE, "A", subtitle="Saved on every key", evidence=(Evidence(2, 2, "every key"),)
+    )
+
+    assert told.lead == "Saved on every key"
+    assert told.unsaid == ()
+    assert told.said_on == (2,)
