@@ -334,7 +334,7 @@ def test_a_file_that_may_not_be_read_does_not_stop_the_others(home: Path) -> Non
 
     assert result.exit_code == 1
     assert "Archived 6 of 7 transcripts" in result.stdout
-    assert f"Not read: {closed}: permission denied Check the rights of {closed}." in result.stdout
+    assert f"Not read: {closed}: permission denied. Check the rights of {closed}." in result.stdout
     assert "Archived 1 of 7 transcripts" in palaver("archive", str(root)).stdout
 
 
