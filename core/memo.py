@@ -8,19 +8,21 @@ Value = TypeVar("Value")
 
 
 class Memo(dict[Key, Value]):
-    """`memo[key]` is what `make(key)` gave; `memo.get(key)` makes nothing.
+    """Values by what they were made of. It never holds more than `most`: where another comes to a full one, all go.
 
-    It never holds more than `most` values: where another comes to a full one, all go. What comes again and again is
-    soon there anew, and nothing is spent on which was asked for last, as `lru_cache` does.
+    What comes again and again is soon there anew, and nothing is spent on which was asked for last, as `lru_cache`
+    does. It holds no function: the method of whoever holds the memo would keep both until garbage is collected.
     """
 
-    def __init__(self, make: Callable[[Key], Value], most: int) -> None:
+    def __init__(self, most: int) -> None:
         super().__init__()
-        self._make, self._most = make, most
+        self._most = most
 
-    def __missing__(self, key: Key) -> Value:
-        value = self._make(key)
-        if len(self) >= self._most:
-            self.clear()
-        self[key] = value
-        return value
+    def made(self, key: Key, make: Callable[[Key], Value]) -> Value:
+        """What was made of this before, or else is made now and kept."""
+        if key not in self:
+            value = make(key)
+            if len(self) >= self._most:
+                self.clear()
+            self[key] = value
+        return self[key]

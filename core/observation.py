@@ -9,10 +9,14 @@ from .errors import UnknownType
 from .tokens import count
 
 _FRAME = 160
-"""Tokens that headings, labels and where it was said add to what an observation says (232 of real sessions)."""
+"""Tokens that headings, labels and where it was said add to what an observation says, on average of the 232 that the
+rules make of 98 real sessions.
+"""
 _QUOTES = 3
 """Pieces of evidence that layer 2 quotes; the lines of all are within those it names."""
-_WORD = re.compile(r"\w+")
+_MARKS = dict.fromkeys(map(ord, '*`"“”„«»'))
+_ENDS = ".…,:; "
+"""What may end a sentence that ends otherwise, or does not end, where it is said again."""
 
 
 class ObservationType(StrEnum):
@@ -93,13 +97,13 @@ class Observation:
     @property
     def lead(self) -> str:
         """The subtitle, where the narrative does not say it as well."""
-        return "" if _bare(self.subtitle) in _bare(self.narrative) else self.subtitle
+        return "" if _says(self.narrative, self.subtitle) else self.subtitle
 
     @property
     def unsaid(self) -> tuple[Evidence, ...]:
         """Of the first few quotes those that nothing else here says word for word."""
-        said = _bare("\n".join((self.title, self.lead, self.narrative, *self.facts)))
-        return tuple(proof for proof in self._quoted if _bare(proof.quote) not in said)
+        said = "\n".join((self.title, self.lead, self.narrative, *self.facts))
+        return tuple(proof for proof in self._quoted if not _says(said, proof.quote))
 
     @property
     def said_on(self) -> tuple[int, ...]:
@@ -126,6 +130,11 @@ class Observation:
         return count("\n".join(told)) + _FRAME
 
 
+def _says(text: str, words: str) -> bool:
+    """Whether words stand in a text as they are, whatever marks them there and however lines are broken."""
+    wanted = _bare(words).rstrip(_ENDS)
+    return bool(wanted) and re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", _bare(text)) is not None
+
+
 def _bare(text: str) -> str:
-    """Its words alone, so that what is said twice with other signs around it is known again."""
-    return " ".join(_WORD.findall(text.casefold()))
+    return " ".join(text.casefold().translate(_MARKS).split())

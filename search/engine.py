@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from typing import TypeAlias
 
 import numpy as np
@@ -68,14 +69,24 @@ class Rest:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one search found. `relevant` is False where even the best event is not clearly about the query; `rest` is
-    what the engines did not bring.
+    """What one search found. An event is clearly about the query from the score `floor` on, or from the fraction of
+    words `worded` on; `rest` is what the engines did not bring.
     """
 
     events: list[Event]
     wording: Wording
-    relevant: bool = True
+    floor: float = 0.0
+    worded: float = inf
     rest: Rest = Rest()
+
+    def is_clear(self, event: Event) -> bool:
+        """Whether an event is clearly about the query."""
+        return event.score >= self.floor or event.words >= self.worded
+
+    @property
+    def relevant(self) -> bool:
+        """Whether anything is clearly about the query."""
+        return any(map(self.is_clear, self.events))
 
 
 class Engine:
@@ -84,7 +95,7 @@ class Engine:
     def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
         self._store, self._embedder = store, embedder
         self._snapshot = Snapshot(store, generations, embedder)
-        self._meant = Memo(self._embed, _REMEMBERED)
+        self._meant = Memo[tuple[str, str], Array](_REMEMBERED)
         """The vectors of the last queries, by model and text: the next page of one is the same query again."""
         self.unavailable: ModelUnavailable | None = None
         """Why meaning could not be searched the last time; None when it was."""
@@ -118,10 +129,8 @@ class Engine:
             matches = completed(wording, matches, nears, partial(self._snapshot.text, wording, filters))
         events = gather(matches, nears)
         both = mode is Mode.BOTH and self.unavailable is None
-        best = events[0].score if events else 0.0
-        worded = wording.complete and matches.fraction.max(initial=0.0) >= _WORDED
-        relevant = not both or worded or best >= _FLOOR + _BRIEF * wording.brevity
-        return Found(events, wording, relevant, rest)
+        floor = _FLOOR + _BRIEF * wording.brevity if both else 0.0
+        return Found(events, wording, floor, _WORDED if wording.complete else inf, rest)
 
     def _wording(self, concept: str, mode: Mode) -> Wording:
         """What was typed, as the archive knows it; to vectors phrases are only words."""
@@ -163,7 +172,7 @@ class Engine:
         return Found(
             sorted(events, key=lambda event: (-event.score, event.key)),
             Wording(" ".join(each.wording.text for each in found), respelled=respelled),
-            relevant=all(each.relevant for each in found),
+            floor=0.0 if all(each.relevant for each in found) else inf,
             rest=next((each.rest for each in found if each.rest.present), Rest()),
         )
 
@@ -243,7 +252,7 @@ class Engine:
 
     def _vector(self, text: str) -> Array:
         """What a query means. Raises `ModelUnavailable`."""
-        return self._meant[self._model().name, text]
+        return self._meant.made((self._model().name, text), self._embed)
 
     def _embed(self, meant: tuple[str, str]) -> Array:
         return self._model().embed([meant[1]])[0, :]

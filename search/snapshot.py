@@ -131,16 +131,18 @@ class Snapshot:
         voices = Voices(Role.HUMAN in filters.roles, Role.ASSISTANT in filters.roles) if filters.roles else ALL_VOICES
         if not filters:
             return self._vectors.nearest(vector, limit, None, voices)
-        found, share = None, self._shares[filters]
+        found, share = None, self._shares.made(filters, self._share)
         if share * share * len(self._vectors) > _LISTED_OR_SIEVED * limit:
             found = self._vectors.sieved(vector, limit, share, partial(self._passing, filters), voices)
-        return self._vectors.nearest(vector, limit, self._flagged[filters], voices) if found is None else found
+        if found is not None:
+            return found
+        return self._vectors.nearest(vector, limit, self._flagged.made(filters, self._flags), voices)
 
     def near(self, vector: Array, filters: Filters, limit: int) -> Nears:
         """Vectors by similarity as `nearest` gives them, with those of the tail whether they satisfy the filters or
         not: for whoever asks again what is found. Reads no text, and so costs no more just after something was stored.
         """
-        published = self._flagged_published[filters]
+        published = self._flagged_published.made(filters, self._published_flags)
         flags = np.zeros(max(len(published), 1 + max(self._hidden, default=0)), dtype=bool)
         flags[: len(published)] = published
         flags[list(self._hidden)] = True
@@ -168,7 +170,7 @@ class Snapshot:
 
     def _flags(self, filters: Filters) -> Flags:
         """By key, whether an item satisfies the filters."""
-        published, tail = self._flagged_published[filters], self._read_tail().keys(filters)
+        published, tail = self._flagged_published.made(filters, self._published_flags), self._read_tail().keys(filters)
         flags = np.zeros(max(len(published), 1 + max(tail.max(initial=0), *self._hidden, 0)), dtype=bool)
         flags[: len(published)] = published
         flags[list(self._hidden)] = False
@@ -226,9 +228,9 @@ class Snapshot:
         """Items whose published text is out of date."""
         self._unread: set[int] = set()
         """Items that the tail's text does not hold yet: it is made when words are asked for."""
-        self._flagged = Memo(self._flags, _FLAGGED)
-        self._flagged_published = Memo(self._published_flags, _FLAGGED)
-        self._shares = Memo(self._share, _FLAGGED)
+        self._flagged = Memo[Filters, Flags](_FLAGGED)
+        self._flagged_published = Memo[Filters, Flags](_FLAGGED)
+        self._shares = Memo[Filters, float](_FLAGGED)
 
     def _follow(self, last: int) -> None:
         from . import documents

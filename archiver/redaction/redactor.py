@@ -57,7 +57,7 @@ class Redactor:
         if len(key) < KEY_BYTES:
             raise ValueError(f"a key of {len(key)} bytes, {KEY_BYTES} needed")
         self._key = key
-        self._names = Memo[str, str](lambda text: self.redact(text).text, _NAMES)
+        self._names = Memo[str, str](_NAMES)
 
     def redact(self, text: str) -> Redacted:
         """The text with a placeholder for each secret. Placeholders stay, so doing it again changes nothing."""
@@ -77,7 +77,7 @@ class Redactor:
 
     def redact_name(self, text: str) -> str:
         """What `redact` leaves of a short text that comes again and again."""
-        return self._names[text]
+        return self._names.made(text, lambda told: self.redact(told).text)
 
     def is_plain(self, text: str) -> bool:
         """Whether there is nothing in the text to look for, neither a secret nor a private span nor a mask.

@@ -15,27 +15,27 @@ def test_a_value_is_made_once() -> None:
         made.append(name)
         return name.upper()
 
-    memo = Memo(make, most=2)
+    memo = Memo[str, str](most=2)
 
     assert memo.get("a") is None
-    assert [memo["a"], memo["a"], memo.get("a")] == ["A", "A", "A"]
+    assert [memo.made("a", make), memo.made("a", make), memo.get("a")] == ["A", "A", "A"]
     assert made == ["a"]
 
 
 @given(st.lists(st.integers(0, 9)), st.integers(1, 5))
 def test_it_is_right_and_bounded_whatever_is_asked(asked: list[int], most: int) -> None:
     """Each answer is what would be made anew, and never are more kept than it may hold."""
-    memo = Memo[int, int](lambda number: number * number, most)
+    memo = Memo[int, int](most)
     for number in asked:
-        assert memo[number] == number * number
+        assert memo.made(number, lambda number: number * number) == number * number
         assert 0 < len(memo) <= most
 
 
 def test_what_fails_is_kept_nowhere() -> None:
     """A value that could not be made is tried again, and takes the others nothing."""
-    memo = Memo[int, float](lambda number: 1 / number, most=1)
-    assert memo[4] == 0.25
+    memo = Memo[int, float](most=1)
+    assert memo.made(4, lambda number: 1 / number) == 0.25
 
     with pytest.raises(ZeroDivisionError):
-        _ = memo[0]
+        memo.made(0, lambda number: 1 / number)
     assert memo == {4: 0.25}

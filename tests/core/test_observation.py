@@ -68,7 +68,7 @@ def test_nothing_is_said_twice() -> None:
         ObservationType.DECISION,
         "Use SQLite",
         subtitle="Use SQLite, one file",
-        narrative="We agreed: use SQLite - one file.",
+        narrative="We agreed: *use SQLite,\none file*.",
         facts=("The plug is pulled.",),
         evidence=(
             Evidence(7, 7, "the plug is pulled"),
@@ -80,6 +80,19 @@ def test_nothing_is_said_twice() -> None:
     assert told.lead == ""
     assert [proof.quote for proof in told.unsaid] == ["Done"]
     assert told.said_on == (3, 7)
+
+
+@pytest.mark.parametrize(
+    ("title", "quote"), [("Let x != 0", "let x == 0"), ("Reuse items", "use it"), ("Anything", "✅ → 🚀")]
+)
+def test_what_is_alike_is_not_said(title: str, quote: str) -> None:
+    """Only the very words count, signs and all, and as words of their own."""
+    told = Observation(
+        ObservationType.DECISION, title, subtitle=quote, narrative=title, evidence=(Evidence(2, 2, quote),)
+    )
+
+    assert told.lead == quote
+    assert Observation(ObservationType.DECISION, title, evidence=told.evidence).unsaid == told.evidence
 
 
 def test_what_only_the_subtitle_says_is_kept() -> None:

@@ -1,5 +1,6 @@
 """Is what was written found at once, whatever the published index is like?"""
 
+import gc
 import shutil
 import subprocess
 import sys
@@ -102,6 +103,28 @@ def test_known_filters_answer_as_the_index_does(history: History, roles: tuple[R
     assert first.key.tolist() == second.key.tolist()
     assert len(set(first.key.tolist())) == (2 if roles else 3)
     assert first.fraction.tolist() == second.fraction.tolist()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there it can be seen what a process has mapped")
+def test_a_snapshot_that_is_let_go_maps_nothing(history: History) -> None:
+    """Its files are let go with it, not when garbage happens to be collected: what is erased must leave the disk."""
+    history.say("one", Said("brass kettle", at=5))
+    history.embed()
+    history.publish()
+    engine, filters = history.engine(), Filters(after=1)
+    [vector] = history.embedder.embed(["kettle"])
+    assert len(engine.snapshot.nearest(vector, filters, 5)) == len(engine.search("kettle", Mode.BOTH, filters)) == 1
+
+    def mapped() -> bool:
+        return str(history.generations.root) in Path("/proc/self/maps").read_text()
+
+    gc.disable()
+    try:
+        assert mapped()
+        del engine
+        assert not mapped()
+    finally:
+        gc.enable()
 
 
 def test_what_was_deleted_is_gone(published: History) -> None:
