@@ -22,7 +22,7 @@ from .snapshot import Snapshot
 from .wording import Wording
 
 DEPTH = 200
-"""Entries and vectors that each engine brings to the fusion; what one brings the other completes."""
+"""Entries and vectors that each engine brings to the fusion."""
 _COMPLETED = 50
 """Events that meaning alone found, the best of them, whose words are looked up."""
 _DEEPEST = 12_800
@@ -276,7 +276,7 @@ def completed(
     if wording.phrases:
         return matches
     unread = nears.where(~np.isin(nears.event, matches.event))
-    best, _ = distinct(unread.best(_COMPLETED).event)
+    best = list(dict.fromkeys(unread.best(len(unread)).event.tolist()))[:_COMPLETED]
     items, _ = distinct(unread.item[np.isin(unread.event, best)])
     others = _every(lambda limit: words(limit, items.tolist()))
     return matches.and_also(others, len(matches) + len(others))

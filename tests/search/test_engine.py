@@ -70,7 +70,7 @@ def test_only_what_meaning_found_best_has_its_words(history: History, monkeypatc
 
 
 def test_events_that_have_many_entries_leave_words_to_others(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every event that meaning brought is compared by its words, however many stretches another one has."""
+    """An event that meaning brought is compared by its words, however many stretches another one has."""
     monkeypatch.setattr(engine, "DEPTH", 3)
     long = "\n\n".join(f"The kettle of stretch {n}. {'kettle and so on ' * 60}" for n in range(20))
     [first] = history.say("one", Said("kettle kettle", long))
