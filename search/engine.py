@@ -85,8 +85,8 @@ class Found:
 
     @property
     def relevant(self) -> bool:
-        """Whether anything is clearly about the query."""
-        return any(map(self.is_clear, self.events))
+        """Whether anything is clearly about the query, or nothing need be."""
+        return self.floor == 0 or any(map(self.is_clear, self.events))
 
 
 class Engine:

@@ -44,14 +44,28 @@ class Finder:
         weak: bool,
     ) -> Iterator[tuple[Held, "Event"]]:
         """What matches and is admitted, best first; what has nothing to do with the query is left out. Nothing at all
-        where nothing is clearly relevant, unless the `weak` are wanted.
+        where nothing that is admitted is clearly relevant, unless the `weak` are wanted.
         """
         found = self._engine.find(query, mode, filters)
-        if not (found.relevant or weak):
+        near = [event for event in found.events if event.words >= _LEAST_WORDS or event.meaning >= _LEAST_MEANING]
+        if not (weak or any(map(found.is_clear, near))):
             return
-        near = (event for event in found.events if event.words >= _LEAST_WORDS or event.meaning >= _LEAST_MEANING)
-        while part := list(islice(near, _AT_A_TIME)):
-            known = load([event.key for event in part])
-            for event in part:
-                if event.key in known and admits(known[event.key]):
-                    yield known[event.key], event
+        clear, unsure = weak, list[tuple[Held, "Event"]]()
+        for held, event in _still_held(near, load, admits):
+            unsure.append((held, event))
+            clear = clear or found.is_clear(event)
+            if clear:
+                yield from unsure
+                unsure.clear()
+
+
+def _still_held(
+    events: Sequence["Event"], load: Callable[[Sequence[int]], Mapping[int, Held]], admits: Callable[[Held], bool]
+) -> Iterator[tuple[Held, "Event"]]:
+    """Those of these events that are held and admitted; loaded as far as they are asked for."""
+    left = iter(events)
+    while part := list(islice(left, _AT_A_TIME)):
+        known = load([event.key for event in part])
+        for event in part:
+            if event.key in known and admits(known[event.key]):
+                yield known[event.key], event

@@ -4,11 +4,13 @@ The memories are the statements of the pairs by which judges are measured; the q
 """
 
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
 from palaver.core.memory import Memory
+from palaver.core.memory_filter import MemoryFilter
 from palaver.search.embedder import load
 
 from .holding import Holding
@@ -77,3 +79,27 @@ def test_recalling_counts_as_access_unless_nothing_may_be_written(holding: Holdi
     assert holding.core.memories.get(held.id).accesses == 0
     holding.core.recalling.recall("kettles")
     assert holding.core.memories.get(held.id).accesses == 1
+
+
+@pytest.mark.parametrize(
+    ("unwanted", "wanted"),
+    [
+        ({"valid_until": 1}, None),
+        ({"importance": 0.1}, MemoryFilter(min_importance=0.5)),
+        ({"pinned": True}, MemoryFilter(pinned=False)),
+    ],
+)
+def test_what_may_not_be_recalled_makes_nothing_relevant(
+    stated: Holding, unwanted: dict[str, Any], wanted: MemoryFilter | None
+) -> None:
+    """A memory that says exactly what is asked for, but has expired or is filtered out, brings no others with it."""
+    query = "dentist appointment"
+    assert near(stated, query)
+    with stated.store.transaction():
+        key = stated.store.memories.insert(Memory(query, "fact", **unwanted), stated.at)
+    try:
+        assert stated.core.recalling.recall(query, wanted, count_access=False) == []
+        assert stated.core.recalling.nearest(query, wanted)
+    finally:
+        with stated.store.transaction():
+            stated.store.memories.erase([key])
