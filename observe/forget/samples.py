@@ -22,6 +22,7 @@ _TELLING = re.compile(r"\w[\w .,:/=+()#-]{14,58}\w")
 """What files hold as it is: no quotes, backslashes or line ends, which each of them escapes in its own way."""
 _KINDS = (Kind.PROMPT, Kind.RESULT, Kind.PROSE, Kind.CALL)
 _BLOB: Final = 4 << 20
+_AT_A_TIME: Final = 200
 
 
 def samples(store: Store, raw: RawArchive, plan: Plan, memories: Iterable[HeldMemory]) -> list[str]:
@@ -32,6 +33,8 @@ def samples(store: Store, raw: RawArchive, plan: Plan, memories: Iterable[HeldMe
     kept = [held.memory for held in store.memories.all() if held.key not in going]
     told = "\n".join(text for memory in kept for text in (memory.title, memory.content))
     wanted = [text for text in wanted if text not in told]
+    for text in _told(store, plan):
+        wanted = [each for each in wanted if each not in text]
     for blob in _kept(raw, plan):
         wanted = [text for text in wanted if not any(form in blob for form in forms(text))]
     return wanted[:_MOST]
@@ -60,6 +63,19 @@ def _of_sessions(plan: Plan) -> Iterator[str]:
 def _of_memories(memories: Iterable[HeldMemory]) -> Iterator[str]:
     for held in memories:
         yield from _TELLING.findall(held.memory.content)[:1]
+
+
+def _told(store: Store, plan: Plan) -> Iterator[str]:
+    """What is known of everything that stays. Calls, titles and the like are worded here: no line holds them so."""
+    selected = plan.selected
+    yield "\n".join(each.title for number, each in plan.selector.sessions.items() if number not in selected.sessions)
+    keys = [key for key in store.items.all_keys() if key not in selected.exchanges]
+    for start in range(0, len(keys), _AT_A_TIME):
+        part = keys[start : start + _AT_A_TIME]
+        said = (turn.text for stored in store.exchanges.load(part).values() for turn in stored.exchange.turns)
+        learned = store.observations.load(part).values()
+        kept = (each.observation for each in learned if each.exchange not in selected.exchanges)
+        yield "\n".join(chain(said, *((it.title, it.subtitle, it.narrative, *it.facts) for it in kept)))
 
 
 def _kept(raw: RawArchive, plan: Plan) -> Iterator[bytes]:
