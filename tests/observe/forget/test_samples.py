@@ -31,5 +31,5 @@ def test_what_calls_are_worded_as_proves_nothing(tmp_path: Path) -> None:
 
     assert outcome.proof is not None
     assert outcome.proof.samples > 0
-    assert outcome.proof.found == ()
+    assert not outcome.proof.found
     assert outcome.proof.holds
