@@ -22,6 +22,8 @@
     │   ├── DocumentNotFound
     │   ├── UnsupportedDocument
     │   └── DocumentOutsideRoots
+    ├── NothingToUndo           no edit is left that could be taken back
+    ├── ChangedMeanwhile        what was planned is not what is there any more; nothing was done
     ├── SourceUnreadable        a transcript could not be read; the others go on
     │   └── CopyDamaged         a part of an archived copy is not what was written
     ├── DocumentUnreadable      a file that was to be indexed could not be read; the others go on
@@ -140,7 +142,9 @@ class UnknownIds(InvalidInput):
 
     def __init__(self, ids: Sequence[str], gone: Sequence[str] = ()) -> None:
         self.ids, self.gone = tuple(ids), tuple(gone)
-        anew = f"{', '.join(gone)} is no more: it was forgotten, or told anew under another ID. Search for it."
+        one = "is no more: it was forgotten, or told anew under another ID. Search for it."
+        several = "are no more: they were forgotten, or told anew under other IDs. Search for them."
+        anew = f"{', '.join(gone)} {one if len(gone) == 1 else several}"
         super().__init__(f"Unknown ID: {', '.join(ids)}", hint=anew if gone else "Take IDs from search results.")
 
 
@@ -260,6 +264,24 @@ class MnemonicsUnusable(PalaverError):
         super().__init__(f"{path}: {reason}", hint=hint)
 
 
+class NothingToUndo(PalaverError):
+    """A memory that says what it said at first."""
+
+    def __init__(self, memory_id: str) -> None:
+        self.memory_id = memory_id
+        hint = f"It says what it said at first. What happened to it: `palaver memories history {memory_id}`."
+        super().__init__(f"Nothing to undo: {memory_id}", hint=hint)
+
+
+class ChangedMeanwhile(PalaverError):
+    """Another process changed something of what was planned. Nothing was done."""
+
+    hint = "Run the command again for a new preview."
+
+    def __init__(self) -> None:
+        super().__init__("Something of it changed just now")
+
+
 class SourceUnreadable(PalaverError):
     """A file or folder that cannot be read. Nothing already archived is touched."""
 
@@ -288,7 +310,7 @@ class StoreMissing(StoreError):
     def __init__(self, path: Path, *, copies: bool = False) -> None:
         self.path, self.copies = path, copies
         if copies:
-            hint = "Run `palaver rebuild --from-archive`: it reads every copy again."
+            hint = "Put a backup of palaver.db there, or run `palaver rebuild --from-archive`: it reads every copy again."
             super().__init__(f"the database in {path} is gone, but the archived copies are there", hint=hint)
         else:
             super().__init__(f"no archive at {path}", hint="Run `palaver up` to make one.")

@@ -84,7 +84,7 @@ def test_undoing_goes_back_step_by_step(core: MemoryCore) -> None:
     )
     assert told("memories", "undo", "mem_1")["undone"] == "content"
     assert core.memories.get("mem_1").memory.content == "Prefer tabs"
-    refused = palaver("memories", "undo", "mem_1", code=2).stderr
+    refused = palaver("memories", "undo", "mem_1", code=1).stderr
     assert "Nothing to undo: mem_1" in refused
     assert "palaver memories history mem_1" in refused
 
@@ -139,7 +139,7 @@ def test_what_is_pinned_or_proven_is_put_away_by_force_alone(core: MemoryCore) -
     assert told("forget", "mem_1", "--force")["forgotten"] == ["mem_1"]
     assert told("memories", "list")["total"] == 0
     assert told("memories", "list", "--all")["total"] == 2
-    assert core.memories.undo("mem_2").state == "active"
+    assert core.memories.undo("mem_2").held.state == "active"
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Final
 
 from ...core.clock import now
 from ...core.conversation import UNINDEXED, Milliseconds
-from ...core.errors import CopyDamaged, InvalidInput, SourceUnreadable
+from ...core.errors import ChangedMeanwhile, CopyDamaged, InvalidInput, SourceUnreadable
 from ...core.forgetting import UNTOLD, About
 from ...core.home import Home
 from ...core.progress import Progress, silent
@@ -61,13 +61,13 @@ class Forgetting:
     def forget(self, plan: Plan, also: Callable[[int], None], besides: About = UNTOLD) -> int:
         """Forget what was planned, together with what `also` does with the number of the forgetting, which is returned.
 
-        `besides` counts what goes with it that was never said. Raises `InvalidInput`, and changes nothing, when some of
-        it changed since it was planned.
+        `besides` counts what goes with it that was never said. Raises `ChangedMeanwhile`, and changes nothing, when
+        some of it changed since it was planned.
         """
         selected, tombstones = plan.selected, self._store.tombstones
         with self._store.transaction():
             if selected.exchanges.keys() & set(self._store.changes.since(plan.seq)):
-                raise InvalidInput("Something of it changed just now", hint="Run the command again for a new preview.")
+                raise ChangedMeanwhile
             state = State.ERASING if plan.erases else State.KEPT
             number = tombstones.begin(now(), state, plan.marks, _about(plan, besides))
             self._store.exchanges.delete(list(selected.exchanges))

@@ -10,7 +10,7 @@ from .graph import Backfilled, Graph, GraphNode, GraphPath, Neighbourhood, relat
 from .health import Contradiction, Health, HealthCheck
 from .judging import Judge, Judgement, Judging, OfflineJudge, Pair, Verdict
 from .learning import Learning, Outcome, Validation
-from .memories import LIST_MAX, Forgotten, Memories
+from .memories import LIST_MAX, Forgotten, Memories, Undone
 from .recalling import Recalled, Recalling, near_the_best
 from .remembering import Remembered, Remembering
 
@@ -48,6 +48,7 @@ __all__ = [
     "Remembered",
     "Remembering",
     "Revision",
+    "Undone",
     "Validation",
     "Verdict",
     "near_the_best",

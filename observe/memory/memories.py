@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from ...archiver.store import Store
 from ...core import ids
 from ...core.conversation import Milliseconds
-from ...core.errors import InvalidInput, MemoryProtected
+from ...core.errors import InvalidInput, MemoryProtected, NothingToUndo
 from ...core.memory import STARTS_AT, EventKind, HeldMemory, Memory, MemoryEvent, MemoryState, Relation, Standing
 from ...core.memory_filter import ACTIVE, MemoryFilter, MemoryOrder
 from ...core.memory_types import GOLDEN_RULE
@@ -27,6 +27,14 @@ class Forgotten:
 
     forgotten: tuple[HeldMemory, ...]
     protected: tuple[HeldMemory, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """A memory of which something was taken back, and the event that says so."""
+
+    held: HeldMemory
+    event: MemoryEvent
 
 
 class Memories:
@@ -113,39 +121,46 @@ class Memories:
         What it lost by being superseded it has again, and the edges that say so go.
         """
         with self._store.transaction():
-            held = self.get(memory_id)
-            if held.state is MemoryState.ACTIVE:
-                return held
-            self._check_free(replace(held, state=MemoryState.ACTIVE))
-            return self._move(self._as_before(held), MemoryState.ACTIVE, f"was {held.state}")
+            return self._restored(self.get(memory_id))
 
-    def undo(self, memory_id: str) -> HeldMemory:
-        """Take back the last edit of a memory, or the last time it was put away; raises `InvalidInput` for neither.
+    def _restored(self, held: HeldMemory) -> HeldMemory:
+        if held.state is MemoryState.ACTIVE:
+            return held
+        self._check_free(replace(held, state=MemoryState.ACTIVE))
+        return self._move(self._as_before(held), MemoryState.ACTIVE, f"was {held.state}")
 
-        Done again, it takes back the edit before that. The newest event of its history tells what was done.
+    def undo(self, memory_id: str) -> Undone:
+        """Take back the last edit of a memory, or the last time it was put away; raises `NothingToUndo` for neither.
+
+        Done again, it takes back the edit before that.
         """
         with self._store.transaction():
             held = self.get(memory_id)
-            if held.state is MemoryState.ACTIVE:
-                edit = self._undoable(held)
-                if edit is None:
-                    hint = (
-                        f"It says what it said at first. What happened to it: `palaver memories history {memory_id}`."
-                    )
-                    raise InvalidInput(f"Nothing to undo: {memory_id}", hint=hint)
-                return self._put(held, _before(edit, held), held.standing, UNDONE)
-        return self.restore(memory_id)
+            after = self._edited_back(held) if held.state is MemoryState.ACTIVE else self._restored(held)
+            [event] = self._store.memory_events.of(held.key, limit=1)
+        return Undone(after, event)
 
-    def _undoable(self, held: HeldMemory) -> MemoryEvent | None:
-        """The newest edit that was not taken back yet, and of which something is still there."""
-        undone = 0
+    def _edited_back(self, held: HeldMemory) -> HeldMemory:
+        before = self._undoable(held)
+        if before is None:
+            raise NothingToUndo(held.id)
+        return self._put(held, before, held.standing, UNDONE)
+
+    def _undoable(self, held: HeldMemory) -> Memory | None:
+        """What the memory said before the newest edit that was not taken back yet."""
+        undone, after = 0, held.memory
         for event in self._store.memory_events.of(held.key, [EventKind.EDITED]):
+            before = _before(event, held)
+            # An edit of the type alone is never taken back, so none that was undone is its counterpart.
+            if before == after:
+                continue
+            after = before
             if event.context == UNDONE:
                 undone += 1
             elif undone:
                 undone -= 1
-            elif _before(event, held) != held.memory:
-                return event
+            else:
+                return before
         return None
 
     def _valid(self, wanted: MemoryFilter | None) -> MemoryFilter:

@@ -26,6 +26,8 @@ LEAVES: list[PalaverError] = [
     errors.MemoryNotFound("mem_1"),
     errors.MemoryProtected("mem_1"),
     errors.DocumentNotFound(Path("/x")),
+    errors.NothingToUndo("mem_1"),
+    errors.ChangedMeanwhile(),
     errors.UnsupportedDocument(Path("/x.exe"), [".md"]),
     errors.DocumentOutsideRoots(Path("/x")),
     errors.DocumentUnreadable(Path("/x"), "why"),
@@ -108,3 +110,11 @@ def test_a_hint_given_replaces_the_usual_one() -> None:
     """And does not change it for the others."""
     assert StoreError("x", hint="once").hint == "once"
     assert StoreError("x").hint == ""
+
+
+@pytest.mark.parametrize(
+    ("gone", "told"), [(["obs-1"], "obs-1 is no more: it"), (["ex-1", "obs-2"], "ex-1, obs-2 are no more: they")]
+)
+def test_what_is_gone_is_counted(gone: list[str], told: str) -> None:
+    """One id that was given once is no more, several are."""
+    assert errors.UnknownIds(["obs-9", *gone], gone).hint.startswith(told)

@@ -154,8 +154,9 @@ def undo(memory_id: str, *, as_json: bool) -> None:
     from palaver.templates.memory_changes import changes
 
     with memory_core() as core:
-        held = core.memories.undo(memory_id)
-        [(event, changed, said)] = changes(held, core.memories.history(memory_id, limit=1))
+        undone = core.memories.undo(memory_id)
+    held = undone.held
+    [(event, changed, said)] = changes(held, [undone.event])
     if event.kind is EventKind.RESTORED:
         done, words = "put away", f"{memory_id} is {held.state} again; it {event.context}."
     else:

@@ -344,7 +344,7 @@ def test_a_memory_is_superseded_by_the_words_of_the_model(bench: Bench) -> None:
     [edge] = [edge for edge in told.edges if edge.target == older.key]
     assert edge.reason == f"Another order is used now (judged by {MODEL})"
     assert core.memories.get(older.id).state is MemoryState.SUPERSEDED
-    assert core.memories.undo(older.id).state is MemoryState.ACTIVE
+    assert core.memories.undo(older.id).held.state is MemoryState.ACTIVE
     assert core.conflicts.judge == f"rules and {MODEL}"
 
 

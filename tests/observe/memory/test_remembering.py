@@ -80,7 +80,7 @@ def test_what_is_replaced_is_put_away_and_can_be_had_back(real: Holding) -> None
     fallen = real.core.memories.get(old.id)
     assert (fallen.state, fallen.memory.importance, fallen.standing.confidence) == (MemoryState.SUPERSEDED, 0.4, 0.1)
     assert real.recall("Jenkins") == ["CI now runs on GitHub Actions instead of Jenkins"]
-    back = real.core.memories.undo(old.id)
+    back = real.core.memories.undo(old.id).held
     assert (back.state, back.memory.importance, back.standing.confidence) == (MemoryState.ACTIVE, 0.8, 0.3)
     assert real.core.graph.inspect(old.id).edges == ()
 

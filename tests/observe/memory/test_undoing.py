@@ -1,0 +1,104 @@
+"""Undoing edits: step by step back to what was said at first, and never round in circles."""
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any, TypeAlias
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver.core.errors import NothingToUndo
+from palaver.core.memory import EventKind, HeldMemory
+from palaver.core.origin import Origin
+from palaver.observe.memory import Revision
+
+from .holding import Holding
+
+Edit: TypeAlias = dict[str, Any]
+VALUES: dict[str, list[Any]] = {
+    "content": ["green", "red", "blue"],
+    "importance": [0.2, 0.8],
+    "tags": [("one",), ("one", "two")],
+    "type": ["preference", "decision", "fact"],
+}
+EACH = {name: st.sampled_from(values) for name, values in VALUES.items()}
+EDITS = st.one_of(*[st.fixed_dictionaries({name: one}) for name, one in EACH.items()], st.fixed_dictionaries(EACH))
+STEPS = st.lists(EDITS | st.none(), min_size=4, max_size=12)
+"""Edits, and None for taking one back."""
+
+
+@pytest.fixture(scope="module")
+def holding(tmp_path_factory: pytest.TempPathFactory) -> Holding:
+    return Holding(tmp_path_factory.mktemp("undone"))
+
+
+@pytest.fixture(scope="module")
+def projects() -> Iterator[int]:
+    """Each memory has a project for itself, so that none says what another says."""
+    return count()
+
+
+def edit(holding: Holding, memory: str, **changed: Any) -> HeldMemory:
+    return holding.core.memories.revise(memory, Revision(origin=Origin.HUMAN, **changed))
+
+
+def said(held: HeldMemory) -> tuple[object, ...]:
+    """What can be taken back of a memory: its type cannot."""
+    return held.memory.content, held.memory.importance, held.memory.tags
+
+
+def undone(holding: Holding, memory: str) -> Iterator[str]:
+    """What it says each time an edit more is taken back, until nothing is left."""
+    while True:
+        try:
+            yield holding.core.memories.undo(memory).held.memory.content
+        except NothingToUndo:
+            return
+
+
+def test_a_change_of_the_type_alone_is_no_step(holding: Holding) -> None:
+    """It stays as it is, and what was said before and after it is gone through once."""
+    memory = holding.hold("blue").id
+    for changed in ({"content": "green"}, {"type": "decision"}, {"content": "red"}, {"type": "preference"}):
+        edit(holding, memory, **changed)
+
+    assert list(undone(holding, memory)) == ["green", "blue"]
+    assert holding.core.memories.get(memory).memory.type == "preference"
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS)
+def test_edits_are_taken_back_like_a_stack(holding: Holding, projects: Iterator[int], steps: list[Edit | None]) -> None:
+    """Whatever was edited and taken back in whatever order, the edit that goes next is the last that is left."""
+    held = holding.hold("white", namespace=f"project:{next(projects)}")
+    stack = list[tuple[object, ...]]()
+    for step in steps:
+        before = said(held)
+        if step is not None:
+            held = edit(holding, held.id, **step)
+            stack += [before] if said(held) != before else []
+        elif stack:
+            held = holding.core.memories.undo(held.id).held
+            assert said(held) == stack.pop()
+    while stack:
+        assert said(holding.core.memories.undo(held.id).held) == stack.pop()
+
+    with pytest.raises(NothingToUndo):
+        holding.core.memories.undo(held.id)
+
+
+def test_the_event_that_is_told_is_the_one_that_was_undone(holding: Holding) -> None:
+    """What happens to the memory a moment later in another process is not taken for it."""
+    held = holding.hold("yellow")
+    edit(holding, held.id, content="orange")
+
+    done = holding.core.memories.undo(held.id)
+    holding.succeed(held.id)
+    assert (done.event.kind, done.event.context) == (EventKind.EDITED, "undone")
+    assert done.event.id != holding.core.memories.history(held.id, limit=1)[0].id
+
+    holding.core.memories.forget([held.id], reason="no colour")
+    restored = holding.core.memories.undo(held.id)
+    assert (restored.event.kind, restored.event.context) == (EventKind.RESTORED, "was archived")
+    assert restored.held.standing.confidence == holding.core.memories.get(held.id).standing.confidence
