@@ -4,8 +4,8 @@ So it is also where that was forgotten since: forgetting the fork neither takes 
 """
 
 import io
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import islice
 from typing import BinaryIO, Final
 
@@ -16,7 +16,7 @@ from ..copies.forms import SEALED, Copy
 from ..copies.raw import RawArchive, matches
 from ..copies.seekable import Seekable
 from ..formats import by_agent
-from ..parse.lines import Line, split
+from ..parse.lines import split
 from ..parse.parsing import REPEATED, Parsed, parse
 from ..parse.resume import Resume
 from ..redaction import Redactor
@@ -28,10 +28,10 @@ TELLING: Final = {REPEATED, FORGOTTEN}
 
 
 class Belonging:
-    """Tells it in one archive."""
+    """Tells it in one archive, by the copies; where `files`, by what agents still have of a copy that is lost."""
 
-    def __init__(self, store: Store, raw: RawArchive, key: bytes) -> None:
-        self._store, self._raw, self._key = store, raw, key
+    def __init__(self, store: Store, raw: RawArchive, key: bytes, *, files: bool = False) -> None:
+        self._store, self._raw, self._key, self._files = store, raw, key, files
         self._oblivion = Oblivion(store, key)
 
     def repeated(self, source: Source, stays: Callable[[int, int], bool]) -> set[int]:
@@ -45,13 +45,22 @@ class Belonging:
         places = self._store.sources.places(alone.records)
         first = {record: owner for record, (owner, line) in places.items() if owner != source.id and stays(owner, line)}
         kept: set[int] = set()
-        for owner in set(first.values()):
-            kept |= {mark for line, mark in self.marked(self._store.sources.load(owner)) if stays(owner, line)}
+        for owner in map(self._store.sources.load, set(first.values())):
+            kept |= {mark for line, mark in self._left_of(owner) if stays(owner.id or 0, line)}
         found = self._same(source, kept, stays)
         if first:
             told = zip(self._parsed(source, first.keys()).outcomes, alone.outcomes, strict=True)
             found |= {line for line, (outcome, before) in enumerate(told, 1) if outcome == REPEATED != before}
         return found
+
+    def _left_of(self, owner: Source) -> Iterator[tuple[int, int]]:
+        """The marks of a copy that others repeat; what of it is lost, its records still tell."""
+        try:
+            with reading(self._raw, owner.archived) as file:
+                yield from self._marks(owner, file)
+        except CopyDamaged:
+            with suppress(CopyDamaged), reading_file(owner) as file:
+                yield from self._marks(owner, file)
 
     def _same(self, source: Source, kept: Collection[int], stays: Callable[[int, int], bool]) -> set[int]:
         """The lines that have one of these marks, or stood before in the same copy."""
@@ -72,11 +81,18 @@ class Belonging:
 
         Raises `CopyDamaged`, also where there is no copy any more.
         """
-        with reading(self._raw, source.archived) as file:
-            for line in split(file):
-                told = self._oblivion.line_of(source, line) if everywhere else self._oblivion.line(source.path, line)
-                for mark in told:
-                    yield line.number, mark
+        with self.reading(source) as file:
+            yield from self._marks(source, file, everywhere=everywhere)
+
+    def reading(self, source: Source) -> AbstractContextManager[BinaryIO]:
+        """The lines of a copy, or of the agent's file; raises `CopyDamaged` where they cannot be read."""
+        return reading_file(source) if self._files else reading(self._raw, source.archived)
+
+    def _marks(self, source: Source, file: BinaryIO, *, everywhere: bool = False) -> Iterator[tuple[int, int]]:
+        for line in split(file):
+            told = self._oblivion.line_of(source, line) if everywhere else self._oblivion.line(source.path, line)
+            for mark in told:
+                yield line.number, mark
 
     def remnants(self, source: Source) -> set[int]:
         """The marks of what can still be read of a copy that is damaged or gone, and of the agent's file.
@@ -86,22 +102,21 @@ class Belonging:
         if not source.coverage.keys().isdisjoint(TELLING):
             return set()
         copy, found = Copy(self._raw.root, source.archived), set[int]()
-        with suppress(OSError), source.path.open("rb") as file:
-            if matches(source, file):
-                with opened(source.path) as lines:
-                    found |= self._marks_in(source, islice(split(lines), source.lines))
+        with suppress(CopyDamaged), reading_file(source) as file:
+            found |= self._marks_in(source, file)
         for form in (copy.sealed, *copy.set_asides()):
             with suppress(OSError, CopyDamaged), Seekable(form) as sealed:
-                found |= self._marks_in(source, split(io.BytesIO(sealed.salvaged())))
+                found |= self._marks_in(source, io.BytesIO(sealed.salvaged()))
             with suppress(OSError), form.open("rb") as plain:
-                found |= self._marks_in(source, split(plain)) if SEALED not in form.name else set[int]()
+                found |= self._marks_in(source, plain) if SEALED not in form.name else set[int]()
         return found
 
-    def _marks_in(self, source: Source, lines: Iterable[Line]) -> set[int]:
-        return {mark for line in lines for mark in self._oblivion.line(source.path, line)}
+    def _marks_in(self, source: Source, file: BinaryIO) -> set[int]:
+        return {mark for _, mark in self._marks(source, file)}
 
     def _parsed(self, source: Source, repeated: Collection[str] = frozenset()) -> Parsed:
-        return parsed(self._raw, source.archived, source.agent, self._key, repeated)
+        with self.reading(source) as file:
+            return parsed(file, source.agent, self._key, repeated)
 
 
 def is_left(raw: RawArchive, archived: str) -> bool:
@@ -126,10 +141,19 @@ def reading(raw: RawArchive, archived: str) -> Generator[BinaryIO]:
         yield file
 
 
-def parsed(raw: RawArchive, archived: str, agent: str, key: bytes, repeated: Collection[str] = frozenset()) -> Parsed:
-    """What a copy says from its start, whatever was said before elsewhere, but for `repeated` records.
+@contextmanager
+def reading_file(source: Source) -> Generator[BinaryIO]:
+    """The lines of an agent's file that were archived; raises `CopyDamaged` where it is gone, or another by now."""
+    told = list[bytes]()
+    with suppress(OSError), source.path.open("rb") as file:
+        if matches(source, file):
+            with opened(source.path) as lines:
+                told = [line.data + b"\n" for line in islice(split(lines), source.lines)]
+    if not told:
+        raise CopyDamaged(source.path, "it is not what was archived any more")
+    yield io.BytesIO(b"".join(told))
 
-    Raises like `reading`.
-    """
-    with reading(raw, archived) as file:
-        return parse(by_agent(agent), Session(agent, ""), Resume(), file, Redactor(key), repeated)
+
+def parsed(file: BinaryIO, agent: str, key: bytes, repeated: Collection[str] = frozenset()) -> Parsed:
+    """What the lines of a copy say, whatever was said before elsewhere, but for `repeated` records."""
+    return parse(by_agent(agent), Session(agent, ""), Resume(), file, Redactor(key), repeated)

@@ -18,7 +18,7 @@ from ..formats import FORMATS
 from ..parse.lines import split
 from ..parse.parsing import Parsed
 from ..store import Source, State, Store
-from .belonging import parsed
+from .belonging import parsed, reading
 from .oblivion import Oblivion
 
 
@@ -149,7 +149,8 @@ class Erasing:
         blank(copy, gone, _openings(found))
 
     def _parse(self, archived: str, agent: str) -> Parsed:
-        return parsed(self._raw, archived, agent, self._key)
+        with reading(self._raw, archived) as file:
+            return parsed(file, agent, self._key)
 
 
 def _openings(found: Parsed) -> set[int]:

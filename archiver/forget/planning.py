@@ -12,7 +12,7 @@ from ..copies.compression import opened
 from ..copies.raw import RawArchive
 from ..parse.lines import split
 from ..store import Source, Store
-from .belonging import TELLING, Belonging, is_left, reading
+from .belonging import TELLING, Belonging, is_left
 from .oblivion import Oblivion
 from .selection import Selected, Selector
 
@@ -62,6 +62,7 @@ class Planner:
     def __init__(self, store: Store, raw: RawArchive, key: bytes) -> None:
         self._store, self._raw = store, raw
         self._oblivion, self._belonging = Oblivion(store, key), Belonging(store, raw, key)
+        self._files = Belonging(store, raw, key, files=True)
 
     def plan(self, selector: Selector, selected: Selected, progress: Progress = silent) -> Plan:
         """What goes with a selection: the same lines in other copies, and what is known by them, too.
@@ -71,12 +72,11 @@ class Planner:
         seq = self._store.changes.last()
         marks, kept = self._marks(selector, selected)
         shared, unread = self._shared(selector, selected, marks, progress)
-        unread |= selected.unread
         if self._take_over(selector, selected, shared):
             selector.complete(selected)
             marks, kept = self._marks(selector, selected)
             shared = {number: lines for number, lines in shared.items() if number not in selected.sources}
-        return Plan(selector, selected, frozenset(marks), shared, tuple(sorted(unread)), kept, seq)
+        return Plan(selector, selected, frozenset(marks), shared, tuple(sorted(unread | selected.unread)), kept, seq)
 
     def _marks(self, selector: Selector, selected: Selected) -> tuple[set[int], int]:
         """By what the lines that go are known: those that are not repeated from what stays, nor forgotten before.
@@ -86,37 +86,51 @@ class Planner:
         marks, kept = set[int](), 0
         for number in selected.sources | selected.lines.keys():
             try:
-                told, others = self._marks_of(number, selector, selected)
-                marks |= told
-                kept += others if number in selected.sources else 0
+                told, others = self._marks_of(number, selector, selected, self._belonging)
             except CopyDamaged:
                 if number not in selected.sources:
                     raise
-                marks |= self._belonging.remnants(selector.sources[number])
-                marks |= set(map(self._oblivion.record, self._store.sources.records_of(number)))
+                told, others = self._marks_of_lost(number, selector, selected)
+            marks |= told
+            kept += others if number in selected.sources else 0
         return marks, kept
 
-    def _marks_of(self, number: int, selector: Selector, selected: Selected) -> tuple[set[int], int]:
+    def _marks_of_lost(self, number: int, selector: Selector, selected: Selected) -> tuple[set[int], int]:
+        """The same of a copy that is damaged or gone, as far as it can still be told: where not, it is unread."""
+        source = selector.sources[number]
+        known = set(map(self._oblivion.record, self._store.sources.records_of(number)))
+        if source.coverage.keys().isdisjoint(TELLING):
+            return known | self._belonging.remnants(source), 0
+        try:
+            return self._marks_of(number, selector, selected, self._files)
+        except CopyDamaged:
+            selected.unread.add(source.archived)
+            return known, 0
+
+    def _marks_of(
+        self, number: int, selector: Selector, selected: Selected, belonging: Belonging
+    ) -> tuple[set[int], int]:
         source, records = selector.sources[number], self._store.sources.records_of(number)
-        others = self._belonging.repeated(source, lambda owner, line: not selected.holds(owner, line))
+        others = belonging.repeated(source, lambda owner, line: not selected.holds(owner, line))
         kept = len(others)
         if not selector.wanted.erase:
-            others |= self._forgotten_in(source)
+            others |= self._forgotten_in(source, belonging)
 
         def goes(line: int) -> bool:
             return selected.holds(number, line) and line not in others
 
-        told = chain(self._belonging.marked(source, everywhere=True), self._unmasked(source) if source.masked else ())
+        masked = source.masked and belonging is not self._files
+        told = chain(belonging.marked(source, everywhere=True), self._unmasked(source) if masked else ())
         marks = {mark for line, mark in told if goes(line)}
         return marks | {self._oblivion.record(each) for each, line in records.items() if goes(line)}, kept
 
-    def _forgotten_in(self, source: Source) -> set[int]:
+    def _forgotten_in(self, source: Source, belonging: Belonging) -> set[int]:
         """The lines of a copy that were forgotten before: what is undone is to bring back the same as it took away."""
         if source.coverage.keys().isdisjoint(TELLING):
             return set()
-        with reading(self._raw, source.archived) as file:
+        with belonging.reading(source) as file:
             known = self._oblivion.lines(source.path, split(file))
-        return known | self._oblivion.records(self._belonging.records(source))
+        return known | self._oblivion.records(belonging.records(source))
 
     def _unmasked(self, source: Source) -> Iterator[tuple[int, int]]:
         """The marks of the lines of an agent's file, where it still is what was masked: newer rules mask it anew."""

@@ -243,7 +243,8 @@ class Selector:
                 with reading(self._raw, source.archived) as file:
                     lines -= self._oblivion.lines(source.path, split(file))
         except CopyDamaged:
-            result.unread |= {source.archived} if is_left(self._raw, source.archived) else set()
+            told = any(each.source == source.id for each in self.outlines)
+            result.unread |= {source.archived} if told or is_left(self._raw, source.archived) else set()
             return set()
         return lines
 

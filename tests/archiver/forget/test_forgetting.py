@@ -14,13 +14,11 @@ from palaver.archiver.copies.originals import Originals
 from palaver.archiver.copies.sealing import Sealer
 from palaver.archiver.forget.erasing import Erasing
 from palaver.archiver.forget.forgetting import KEPT, Forgetting
-from palaver.archiver.forget.planning import Plan
-from palaver.archiver.forget.selection import Selector
 from palaver.archiver.intake import ingest, rereading
 from palaver.archiver.intake.ingest import Ingest
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.redaction import rules, scanner
-from palaver.archiver.store import State, Store, sources
+from palaver.archiver.store import State, sources
 from palaver.core import ids
 from palaver.core.clock import now
 from palaver.core.errors import InvalidInput, SourceUnreadable
@@ -28,8 +26,7 @@ from palaver.core.forgetting import Wanted
 
 from ..formats.claude import written
 from ..history import FORK, ORIGINAL, History, talk
-
-OTHER = "33333333-0000-4000-8000-000000000003"
+from .steps import OTHER, asked, exchange, forget, plan, said, undo
 
 
 @pytest.fixture
@@ -56,41 +53,6 @@ def newer_rules(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]
 def _forget_rules() -> None:
     scanner.signs.cache_clear()
     scanner.detectors.cache_clear()
-
-
-def plan(history: History, wanted: Wanted) -> Plan:
-    selector = Selector(history.store, history.raw, wanted)
-    return Forgetting(history.store, history.raw).plan(selector, selector.select())
-
-
-def forget(history: History, *targets: str, erase: bool = False, mentions: str = "") -> int:
-    """Forget, and finish as the next pass would."""
-    wanted = Wanted(targets=targets, mentions=mentions, erase=erase)
-    forgetting = Forgetting(history.store, history.raw)
-    number = forgetting.forget(plan(history, wanted), lambda _: None)
-    history.ingest()
-    return number
-
-
-def undo(history: History, number: int) -> None:
-    Forgetting(history.store, history.raw).undo(number)
-    history.ingest()
-
-
-def exchange(history: History, prompt: str, session: str = ORIGINAL) -> str:
-    """The id of the exchange that begins with a prompt."""
-    number = history.store.sessions.find("claude-code", session)
-    [key] = [each.key for each in history.stored() if each.session == number and each.exchange.prompt == prompt]
-    return ids.show("exchange", key)
-
-
-def said(history: History) -> bytes:
-    """Every byte of every copy."""
-    return b"".join(history.archive_files().values())
-
-
-def asked(history: History) -> list[str]:
-    return [each.exchange.prompt for each in history.stored()]
 
 
 @pytest.mark.parametrize("erase", [False, True])
@@ -312,47 +274,6 @@ def test_a_copy_without_its_table_loses_what_was_erased(history: History, lost: 
     assert bool(problems) == (lost.stop == -200)
 
 
-@pytest.mark.parametrize("erase", [False, True])
-@pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
-def test_forgetting_a_fork_leaves_the_original(history: History, erase: bool, repeated: str) -> None:
-    """What a fork repeats, in its own name or byte for byte, is the original's: its own exchanges go alone."""
-    history.write(talk("one"), at=1)
-    history.write([*talk("apart", session=FORK), *talk("one", session=repeated)], FORK, at=2)
-    history.ingest()
-
-    assert plan(history, Wanted((FORK,), erase=erase)).kept == 2
-    forget(history, FORK, erase=erase)
-
-    assert asked(history) == ["one?"]
-    assert b"one?" in history.copy(history.source())
-    assert (b"apart" in said(history)) is not erase
-
-
-def test_forgetting_the_original_takes_it_out_of_the_fork(history: History) -> None:
-    """What is erased of an original goes from the copies of its forks too, which keep what is their own."""
-    history.write(talk("one"), at=1)
-    history.write([*talk("one", session=FORK), *talk("apart", session=FORK)], FORK, at=2)
-    history.ingest()
-
-    forget(history, ORIGINAL, erase=True)
-
-    assert asked(history) == ["apart?"]
-    assert b"one?" not in said(history)
-
-
-@pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
-def test_a_fork_that_begins_with_its_own_keeps_it(history: History, repeated: str) -> None:
-    """What it repeats later, between the lines of its own exchange, goes from it alone."""
-    history.write(talk("one"), at=1)
-    history.write([*talk("apart", session=FORK), *talk("one", session=repeated)], FORK, at=2)
-    history.ingest()
-
-    forget(history, ORIGINAL, erase=True)
-
-    assert asked(history) == ["apart?"]
-    assert b"one?" not in said(history)
-
-
 def test_an_erasure_leaves_what_was_forgotten_before(history: History) -> None:
     """An exchange of a file that was rewritten is erased; what stood behind it and was forgotten can be had back."""
     history.write(talk("one"), at=1)
@@ -367,49 +288,6 @@ def test_an_erasure_leaves_what_was_forgotten_before(history: History) -> None:
 
     assert asked(history) == ["one?"]
     assert b"two?" not in said(history)
-
-
-@pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
-@pytest.mark.parametrize("whole", [False, True])
-def test_an_erased_session_leaves_no_byte_of_what_was_forgotten_in_a_fork(
-    history: History, repeated: str, whole: bool
-) -> None:
-    """What was forgotten of a session goes with it, from copies of which all was forgotten, too."""
-    history.write(talk("one", "two"), at=1)
-    history.write([*talk("one", session=repeated), *talk("apart", session=FORK)], FORK, at=2)
-    history.ingest()
-    number = forget(history, exchange(history, "one?"))
-    later = forget(history, FORK) if whole else None
-
-    forget(history, ORIGINAL, erase=True)
-
-    assert b"one?" not in said(history)
-    with pytest.raises(InvalidInput, match="erased"):
-        undo(history, number)
-    if later is not None:
-        undo(history, later)
-    assert asked(history) == ["apart?"]
-
-
-@pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
-@pytest.mark.parametrize("lost", [False, True])
-def test_a_fork_that_is_erased_takes_nothing_from_the_original(history: History, repeated: str, lost: bool) -> None:
-    """What was forgotten where it was said first can be had back there, also after the database was lost."""
-    history.write(talk("one", "two"), at=1)
-    history.write([*talk("one", session=repeated), *talk("apart", session=FORK)], FORK, at=2)
-    history.ingest()
-    number = forget(history, exchange(history, "one?"))
-    if lost:
-        history.store.close()
-        history.home.database.unlink()
-        history.store = Store.create(history.home.database)
-        history.ingest()
-    forget(history, FORK, erase=True)
-    assert b"apart?" not in said(history)
-
-    undo(history, number)
-
-    assert sorted(asked(history)) == ["one?", "two?"]
 
 
 def test_what_was_forgotten_is_erased_by_its_name(history: History) -> None:
@@ -431,22 +309,6 @@ def test_what_was_forgotten_is_erased_by_its_name(history: History) -> None:
     assert asked(history) == ["one?"]
     with pytest.raises(InvalidInput, match="erased"):
         undo(history, number)
-
-
-@pytest.mark.parametrize("repeated", [ORIGINAL, FORK])
-def test_the_end_of_a_forgetting_reaches_forks(history: History, repeated: str) -> None:
-    """When the time of a forgetting is over, copies lose it that repeat it in words of their own."""
-    history.write(talk("one", "two"), at=1)
-    history.write([*talk("one", session=repeated), *talk("apart", session=FORK)], FORK, at=2)
-    history.ingest()
-    number = forget(history, exchange(history, "one?"))
-
-    Forgetting(history.store, history.raw).expire(number)
-    history.ingest()
-
-    assert b"one?" not in said(history)
-    assert sorted(asked(history)) == ["apart?", "two?"]
-    assert not any("one" in str(row) for row in history.dump()["record"])
 
 
 def test_each_undoing_brings_back_what_its_forgetting_took(history: History) -> None:
