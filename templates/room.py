@@ -25,7 +25,8 @@ PROJECT, _LEAST_TITLE = 6, 8
 
 def common_year(hits: Sequence[Hit]) -> str:
     """The year of all these hits, as in `2026`, which then is told once; empty where they are not of one."""
-    years = {show_day(hit.at)[:4] if hit.at is not None else "" for hit in hits}
+    undated = show_day(None)
+    years = {"" if day == undated else day[:4] for day in (show_day(hit.at) for hit in hits)}
     return years.pop() if len(hits) > 1 and len(years) == 1 else ""
 
 

@@ -188,6 +188,29 @@ def test_a_question_that_nothing_answers_is_told_so() -> None:
     assert "None of the 1 memory that is held is meant by these options: leave one out." in narrowed
 
 
+@pytest.mark.usefixtures("core")
+def test_what_the_options_left_out_is_not_said_to_be_about_something_else() -> None:
+    """Where nothing is recalled, those are counted that the options mean; where they mean none, that is said."""
+    for text, *options in (
+        ("Deploy to Kubernetes in Frankfurt", "--tag", "operations"),
+        ("Indent by four blanks", "--tag", "style"),
+        ("Sort imports", "--tag", "style"),
+    ):
+        palaver("remember", text, *options)
+    asked = ("recall", "kubernetes frankfurt")
+
+    assert "mem_1" in palaver(*asked).stdout
+    assert palaver(*asked, "--tag", "style").stdout.endswith(
+        "None of the 2 memories that are meant by these options has to do with it. "
+        "Try other words, leave an option out, or see what is held: `palaver memories list`.\n"
+    )
+    assert "None of the 3 memories that are held is meant by these options" in palaver(*asked, "--tag", "none").stdout
+    assert (
+        "None of the 3 memories that are held has to do with it. Try other words, or see"
+        in palaver("recall", "zxqv gnarl").stdout
+    )
+
+
 @pytest.mark.parametrize(
     ("editor", "reason"),
     [
@@ -236,15 +259,25 @@ def test_a_person_hears_why_there_is_no_context(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(f"{CliRunner.__module__}._NamedTextIOWrapper.isatty", at_a_terminal)
     told.append(palaver(*unknown))
+    palaver("remember", "The kettle leaks", "--type", "fact", "--project", "kitchen")
+    told.append(palaver("context", "--project", "kitchen"))
+    palaver("remember", "Ask before a release", "--type", "decision")
+    everywhere = palaver(*unknown)
+    assert "Ask before a release" in everywhere.stdout
+    assert everywhere.stderr == ""
     monkeypatch.setenv("PALAVER_HOME", "/no/such/home")
     told.append(palaver(*nowhere))
 
-    assert [each.stdout for each in told] == ["", "", ""]
+    assert [each.stdout for each in told] == ["", "", "", ""]
     assert [each.stderr.splitlines() for each in told] == [
         [],
         [
             "No memories are held for project:shpo.",
             "They are held for: project:shop. `palaver remember TEXT` holds one.",
+        ],
+        [
+            "Memories are held for project:kitchen, but none that is trusted and that a session begins with.",
+            "It begins with rules, preferences, decisions and patterns; `palaver recall WORDS` finds other things.",
         ],
         ["no archive at /no/such/home", "Run `palaver up` to make one."],
     ]

@@ -80,8 +80,11 @@ def test_a_hit_costs_at_most_thirty_tokens(projects: int, tokens: int) -> None:
 
 
 def test_the_year_is_told_once_where_all_hits_are_of_it() -> None:
-    """What is saved so are words of titles; hits of several years, a single one, and a terminal show whole dates."""
+    """What is saved so are words of titles; hits of several years, a single one, and a terminal show whole dates, and
+    an instant outside the calendar has no year.
+    """
     same, apart = [hit(1), hit(2)], [hit(1), replace(hit(2), at=0)]
+    beyond = [replace(hit(number), at=10**17) for number in (1, 2)]
     shown = RENDERER.search(results(*same))
 
     assert "\nobs-1041 11-30 decision 0.89 Implement" in shown
@@ -93,6 +96,8 @@ def test_the_year_is_told_once_where_all_hits_are_of_it() -> None:
     ):
         assert "\nobs-1041 2025-11-30 decision 0.89 Implement" in whole
         assert "dates of" not in whole
+    assert "\nobs-1041 undated decision" in RENDERER.search(results(*beyond))
+    assert "dates of" not in RENDERER.search(results(*beyond))
 
 
 def test_a_project_is_named_where_it_changes() -> None:

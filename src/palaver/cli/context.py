@@ -39,13 +39,18 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
     if as_json:
         counts = {"memory_count": chosen.memories, "golden_rule_count": chosen.golden, "left_out": chosen.left_out}
         print_json({"context": text, "token_estimate": chosen.tokens, **counts})
-    elif chosen.left_out and not text:
-        complain(f"Nothing fits into {budget} tokens; left out: {chosen.left_out}. Give a larger --budget.")
-    else:
+    elif text:
         click.echo(text, nl=False)
-        if namespace not in known:
-            others = f"They are held for: {', '.join(list(known)[:5])}." if known else "None is held at all yet."
-            _hint(f"No memories are held for {namespace}.", f"{others} `palaver remember TEXT` holds one.")
+    elif chosen.left_out:
+        complain(f"Nothing fits into {budget} tokens; left out: {chosen.left_out}. Give a larger --budget.")
+    elif namespace in known:
+        _hint(
+            f"Memories are held for {namespace}, but none that is trusted and that a session begins with.",
+            "It begins with rules, preferences, decisions and patterns; `palaver recall WORDS` finds other things.",
+        )
+    else:
+        others = f"They are held for: {', '.join(list(known)[:5])}." if known else "None is held at all yet."
+        _hint(f"No memories are held for {namespace}.", f"{others} `palaver remember TEXT` holds one.")
 
 
 def _hint(*rows: str) -> None:

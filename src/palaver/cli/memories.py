@@ -36,12 +36,12 @@ def recall(
     with memory_core() as core:
         found = core.recalling.recall(words, wanted, limit=limit)
         weak = [] if found else core.recalling.nearest(words, wanted)
-        held = core.memories.count()
+        meant, held = core.memories.count(wanted), core.memories.count()
     if as_json:
         print_json({"memories": _rows(found), "total": len(found), "query": words, "weak": _rows(weak)})
     else:
         answers, near = ([(each.held, each.score) for each in some] for some in (found, weak))
-        click.echo(renderer().recalled(answers, near, held), nl=False)
+        click.echo(renderer().recalled(answers, near, meant, held), nl=False)
 
 
 @click.group()
