@@ -45,6 +45,25 @@ class Home:
         return self.root / "archive"
 
     @property
+    def has_database(self) -> bool:
+        """Whether there is a database; one of no bytes holds nothing, not even that it is new."""
+        try:
+            return self.database.stat().st_size > 0
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the copies are there and their database is not."""
+        # Asked for again, because another process may just have made the one, and then the other.
+        return not self.has_database and self.has_copies and not self.has_database
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was ever archived here."""
+        return not self.has_database and not self.is_lost
+
+    @property
     def has_copies(self) -> bool:
         """Whether anything was archived here, even if its database is gone."""
         return any(path.is_file() for path in self.archive.glob("[!.]*/**/*"))
@@ -98,8 +117,13 @@ class Home:
 
     def check(self) -> None:
         """Raises `StoreMissing` where there is no database."""
-        if not self.database.exists():
+        if not self.has_database:
             raise StoreMissing(self.root, copies=self.has_copies)
+
+    def check_not_lost(self) -> None:
+        """Raises `StoreMissing` where a database is gone: a new one would not tell that there was another."""
+        if self.is_lost:
+            raise StoreMissing(self.root, copies=True)
 
     def make(self) -> None:
         """Create the folder, closed to everyone else; raises `ConfigInvalid` where that is impossible."""

@@ -349,6 +349,42 @@ def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path) -> None:
     assert f"{closed}: permission denied" in result.stderr
 
 
+@pytest.mark.parametrize("left", [None, b""])
+@pytest.mark.parametrize("command", ["up", "archive", "remember tea", "index {file}", "documents list", "status"])
+def test_no_command_makes_a_new_database_beside_copies(
+    home: Path, tmp_path: Path, left: bytes | None, command: str
+) -> None:
+    """Where a database is lost, or of no bytes, the way back is told, and nothing hides that there was one."""
+    place = Home(home / "palaver")
+    copy = place.archive / "claude-code" / "app" / "one.jsonl"
+    copy.parent.mkdir(parents=True)
+    copy.write_text("{}\n")
+    if left is not None:
+        place.database.write_bytes(left)
+    file = tmp_path / "notes.md"
+    file.write_text("# Notes")
+
+    result = palaver(*command.format(file=file).split())
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"palaver: the database in {place.root} is gone, but the archived copies are there")
+    assert "palaver rebuild --from-archive" in result.stderr
+    assert not place.has_database
+
+
+def test_a_lost_database_comes_back_from_its_copies(home: Path) -> None:
+    """What only the archive has is there again once the copies are read, and not a file of it was changed before."""
+    place = demo.archived(home)
+    before = answer("status")
+    for path in place.root.glob("palaver.db*"):
+        path.unlink()
+    assert palaver("up").exit_code == 1
+
+    assert palaver("rebuild", "--from-archive").exit_code == 0
+
+    assert answer("status")["sessions"] == before["sessions"]
+
+
 def test_what_the_file_system_refuses_is_one_line(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A full disk or the like is told in a sentence, without a stack dump."""
 
@@ -634,7 +670,7 @@ def test_a_model_that_cannot_be_loaded_changes_nothing(home: Path) -> None:
 def test_after_the_demo_the_way_to_search_it_is_told(home: Path) -> None:
     """Who has only the made-up history is not sent to make it once more."""
     (home / "palaver" / "demo").mkdir(parents=True)
-    (home / "palaver" / "demo" / "palaver.db").touch()
+    (home / "palaver" / "demo" / "palaver.db").write_bytes(b"x")
 
     result = palaver("search", "anything")
 

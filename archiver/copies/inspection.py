@@ -89,8 +89,7 @@ class Inspection:
 
     def strays(self) -> list[str]:
         """Copies that belong to no source, by their archive paths."""
-        known = self._store.sources.archived_names()
-        return [name for name in names(self._raw.root) if name not in known]
+        return strays(self._raw.root, self._store)
 
     def unfinished(self) -> int:
         """How many files were left by processes that were killed while they made one."""
@@ -153,6 +152,13 @@ def names(root: Path) -> Iterator[str]:
         told = (name for name in files if ASIDE not in name and (folder != str(root) or not name.startswith(REGISTER)))
         found.update((inside / name).as_posix().removesuffix(SEALED) for name in told)
     yield from sorted(found)
+
+
+def strays(root: Path, store: Store) -> list[str]:
+    """Copies below a folder that belong to no source of a store, by their archive paths."""
+    found = list(names(root))  # before the rows are asked for: what gets its row meanwhile is none
+    known = store.sources.archived_names()
+    return [name for name in found if name not in known]
 
 
 def _lines(source: Source, raw: RawArchive) -> int:

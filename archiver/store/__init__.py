@@ -171,7 +171,16 @@ class Store:
 
     @classmethod
     def create(cls, path: Path) -> Self:
-        """Open the store, making it if there is none. What was forgotten before a database was lost stays forgotten."""
+        """Open the store, making it if there is none; raises `StoreMissing` where copies tell that there was one."""
+        Home(path.parent).check_not_lost()
+        return cls.create_anew(path)
+
+    @classmethod
+    def create_anew(cls, path: Path) -> Self:
+        """The same, also for copies whose database was lost: who asks for it reads them again.
+
+        What was forgotten before a database was lost stays forgotten.
+        """
         store = cls(Database.create(path))
         store.bring_together()
         return store

@@ -153,7 +153,8 @@ class Database:
 
 
 def _check(path: Path) -> None:
-    if not path.is_file():
+    # SQLite takes a file of no bytes for a new database, and would make what was lost an empty archive.
+    if not path.is_file() or path.stat().st_size == 0:
         raise StoreMissing(path.parent, copies=Home(path.parent).has_copies)
 
 

@@ -15,25 +15,26 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from ...archiver.copies.inspection import strays
 from ...archiver.copies.raw import RawArchive, Stat
 from ...archiver.forget.forgetting import KEPT
 from ...archiver.intake.transcripts import Transcript
 from ...archiver.privacy.exclusion import Exclusion
 from ...archiver.redaction import VERSION as SECRETS
-from ...archiver.store import State, Store, is_wal_safe, sqlite_version
+from ...archiver.store import ARCHIVER, State, Store, is_wal_safe, sqlite_version
 from ...archiver.watch.mounts import is_silent
 from ...core.amount import many
 from ...core.checkup import Diagnosis, Finding
 from ...core.clock import now, show_minute
 from ...core.config import Config
-from ...core.errors import ModelUnavailable, PalaverError, StoreCorrupt, StoreMissing
+from ...core.errors import ConfigInvalid, ModelUnavailable, PalaverError, StoreCorrupt, StoreMissing
 from ...core.home import Home
 from ...core.report import Status
 from ...search import analysis
 from ...search.embedder import DEFAULT_MODEL, load
 from ...search.generation import FORMAT, Generations
 from .. import rules
-from .fsck import FROM_COPIES, RECOVER
+from .fsck import FROM_COPIES, RECOVER, TAKE_UP
 from .status import state_of
 
 _LITTLE: Final = 1 << 30
@@ -84,10 +85,11 @@ class Patient:
         """The state of the archive, where it can be read."""
         if self.store is None:
             return None
-        return state_of(self.home, self.store, Generations(self.home.index, only_look=True), self._model)
+        return state_of(self.home, self.store, Generations(self.home.index, only_look=True), self.model)
 
     @property
-    def _model(self) -> str | None:
+    def model(self) -> str | None:
+        """The model that the settings name; None, which is the packaged one, where they name none that can be read."""
         try:
             return self.config.model
         except PalaverError:
@@ -103,6 +105,9 @@ def diagnose(patient: Patient) -> Diagnosis:
     for check in CHECKS:
         try:
             answers = list(check(patient))
+        except ConfigInvalid as problem:
+            told_once = Finding(_part(_settings), str(problem), problem.hint)  # whichever parts would heed them
+            answers = [] if told_once in diagnosis.findings else [told_once]
         except PalaverError as problem:
             answers = [Finding(_part(check), str(problem), problem.hint)]
         except OSError as error:
@@ -182,7 +187,7 @@ def _database(patient: Patient) -> Answer:
                 yield Fact("database", f"{_size(patient.home.database.stat().st_size)}, schema {seen}")
     except StoreMissing as missing:
         if missing.copies:
-            remedy = f"Run `palaver rebuild --from-archive`: {FROM_COPIES}"
+            remedy = f"{missing.hint.removesuffix('.')}; {FROM_COPIES}"
             yield Finding("database", f"{patient.home.database} is gone, and the copies are there", remedy)
         else:
             yield Finding("database", "nothing is archived yet", "Run `palaver up`.")
@@ -194,10 +199,12 @@ def _lines(patient: Patient) -> Answer:
     status = patient.status
     if status is None:
         return
-    skipped = ", ".join(f"{count:,} {reason}" for reason, count in list(status.skipped.items())[:3])
+    kinds = list(status.skipped.items())
+    skipped = ", ".join(f"{count:,} {reason}" for reason, count in kinds[:3])
+    others = f" and {sum(count for _, count in kinds[3:]):,} of other kinds" if kinds[3:] else ""
     files, lines, exchanges = many(status.files, "file"), many(status.lines, "line"), many(status.exchanges, "exchange")
     told = f"{files}, {_size(status.size)}, {lines}, {exchanges}"
-    yield Fact("archive", f"{told}; skipped: {skipped or 'none'}")
+    yield Fact("archive", f"{told}; skipped: {skipped or 'none'}{others}")
     for name, held, known in status.unaccounted:
         problem = f"{name} has {many(held, 'line')}, and {known:,} of them an outcome"
         yield Finding("archive", problem, "Run `palaver fsck --repair`.")
@@ -206,6 +213,16 @@ def _lines(patient: Patient) -> Answer:
     if len(status.problems) > 3:
         problem = f"{many(len(status.problems) - 3, 'more file was', 'more files were')} not read"
         yield Finding("archive", problem, "`palaver status` names them.")
+
+
+def _strays(patient: Patient) -> Answer:
+    """Copies that the database does not know, as after one that was lost: nothing that was said there is found."""
+    if patient.store is None or patient.store.leases.holder(ARCHIVER):
+        return  # who takes transcripts up makes each copy before its row
+    left = strays(patient.home.archive, patient.store)
+    if left:
+        problem = f"{many(len(left), 'copy is', 'copies are')} not in the database, such as {left[0]}"
+        yield Finding("copies", problem, TAKE_UP)
 
 
 def _copies(patient: Patient) -> Answer:
@@ -309,7 +326,7 @@ def _agents(patient: Patient) -> Answer:
 
 
 def _model(patient: Patient) -> Answer:
-    embedder = load(patient.config.model or DEFAULT_MODEL)
+    embedder = load(patient.model or DEFAULT_MODEL)
     try:
         embedder.embed(["ready"])
     except ModelUnavailable as problem:
@@ -335,6 +352,7 @@ CHECKS: Final[tuple[Callable[[Patient], Answer], ...]] = (
     _database,
     _lines,
     _copies,
+    _strays,
     _index,
     _learning,
     _forgotten,

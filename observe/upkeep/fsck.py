@@ -33,6 +33,7 @@ RECOVER: Final = (
     "End every Palaver, move palaver.db, palaver.db-wal and palaver.db-shm out of the way (keep them), then run "
     f"`palaver rebuild --from-archive`: {FROM_COPIES}"
 )
+TAKE_UP: Final = "Run `palaver rebuild --from-archive` to take them up."
 _NEXT: Final = "The next `palaver archive` makes them anew."
 _PATIENCE: Final = 30.0
 """Seconds to wait for another process that takes transcripts up."""
@@ -58,7 +59,7 @@ def fsck(
     except StoreMissing as missing:
         if not missing.copies:
             raise
-        remedy = f"Run `palaver rebuild --from-archive`: {FROM_COPIES}"
+        remedy = f"{missing.hint.removesuffix('.')}; {FROM_COPIES}"
         checkup.findings.append(Finding("database", f"{home.database} is gone, and the copies are there", remedy))
         return checkup
     if damage:
@@ -189,7 +190,7 @@ class _Fsck:
         strays, unfinished = inspection.strays(), inspection.unfinished()
         if strays:
             problem = f"{many(len(strays), 'copy is', 'copies are')} not in the database, such as {strays[0]}"
-            yield Finding("copies", problem, "Run `palaver rebuild --from-archive` to take them up.")
+            yield Finding("copies", problem, TAKE_UP)
         if unfinished:
             problem = f"{many(unfinished, 'file was', 'files were')} left unfinished by a process that was killed"
             yield self._mended("copies", problem, inspection.clear)

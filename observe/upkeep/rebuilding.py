@@ -54,11 +54,11 @@ def rebuild_from_archive(
     exclusion = Exclusion(exclude)
     if not home.has_copies:
         home.check()
-    damage = damage_of(home) if home.database.exists() else []
+    damage = damage_of(home) if home.has_database else []
     if damage:
         raise StoreCorrupt(f"{home.database}: {damage[0]}", hint=RECOVER)
     home.make()
-    with Store.create(home.database) as store:
+    with Store.create_anew(home.database) as store:
         with store.leases.hold(ARCHIVER, _PATIENCE):
             ingest = Ingest(store, RawArchive(home.archive), exclusion, mask=mask)
             reread, recovered, problems = _read_all(home, store, ingest, exclusion, transcripts, report)

@@ -163,4 +163,7 @@ def test_copies_are_seen_without_a_database(tmp_path: Path) -> None:
     assert "rebuild --from-archive" in missing.value.hint
 
     home.database.write_bytes(b"")
+    with pytest.raises(StoreMissing, match=r"the database in .* is gone"):
+        home.check()
+    home.database.write_bytes(b"x")
     home.check()

@@ -39,7 +39,7 @@ def up(*, as_json: bool) -> None:
     home, found = Home.find(), of_this_user()
     if found:
         refuse_made_up(home)
-    demo = not found and not home.database.exists()
+    demo = not found and home.is_new
     own = command_of(home) if demo else ""
     if demo:
         home, found = Home(home.root / FOLDER), in_paths([DEMO])
@@ -67,7 +67,7 @@ def archive(paths: Sequence[str], *, as_json: bool) -> None:
     found = in_paths([Path(path) for path in paths]) if paths else of_this_user()
     if found and not paths:
         refuse_made_up(home)
-    if not found and not home.database.exists():
+    if not found and home.is_new:
         hint = "Name a folder of transcripts, or try a made-up history with `palaver up`."
         raise PalaverError("no agent's history was found for this user", hint=hint)
     if not _archive(home, found, as_json=as_json):

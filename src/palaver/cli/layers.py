@@ -209,7 +209,7 @@ def _open_layers() -> Layers:
 
     home = Home.find()
     demo = Home(home.root / FOLDER)
-    if demo.database.exists() and not home.database.exists() and not home.has_copies:
+    if demo.has_database and home.is_new:
         hint = f"Search it with: {command_of(demo)} search WORDS"
         raise PalaverError(f"only the made-up history is there, in {demo.root}", hint=hint)
     return Layers(home, Config.read(home.config).model)

@@ -232,7 +232,7 @@ def test_killed_again_and_again(projects: Path, place: Home) -> None:
                 time.sleep(chance.uniform(0, 0.4))  # the moment of the kill is what is tested
             archiver.kill()
     with watching() as archiver:
-        until(lambda: place.database.exists() and set(prompts(place)) == set(wanted))
+        until(lambda: place.has_database and set(prompts(place)) == set(wanted))
         write(projects, "last")
         until(lambda: "last?" in prompts(place))
         stop(archiver)

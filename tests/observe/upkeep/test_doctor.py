@@ -1,5 +1,6 @@
 """Does the doctor see what is wrong, name the command that helps, and touch nothing?"""
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -11,12 +12,12 @@ import pytest
 
 from palaver.archiver.forget.forgetting import KEPT
 from palaver.archiver.intake.transcripts import Transcript, in_paths
-from palaver.archiver.store import WATCHER, State, Store
+from palaver.archiver.store import ARCHIVER, WATCHER, State, Store
 from palaver.core.checkup import Diagnosis
 from palaver.core.clock import now
 from palaver.core.config import Config
-from palaver.core.errors import ReplyInvalid
 from palaver.core.home import Home
+from palaver.observe.llm.errors import ReplyInvalid
 from palaver.observe.upkeep import doctor
 from palaver.observe.upkeep.doctor import Patient, diagnose
 
@@ -87,6 +88,16 @@ def test_a_healthy_home(home: Home) -> None:
 def missing_database(home: Home) -> None:
     for path in home.root.glob("palaver.db*"):
         path.unlink()
+
+
+def database_of_no_bytes(home: Home) -> None:
+    missing_database(home)
+    home.database.touch(0o600)
+
+
+def copy_without_a_row(home: Home) -> None:
+    stray = next(home.archive.rglob("*.jsonl*")).with_name("stray.jsonl")
+    stray.touch(0o600)
 
 
 def empty_database(home: Home) -> None:
@@ -171,6 +182,8 @@ def no_home(home: Home) -> None:
 
 WRONG: dict[Callable[[Home], None], tuple[str, str]] = {
     missing_database: ("database", "rebuild --from-archive"),
+    database_of_no_bytes: ("database", "rebuild --from-archive"),
+    copy_without_a_row: ("copies", "rebuild --from-archive"),
     empty_database: ("database", "rebuild --from-archive"),
     damaged_database: ("database", "rebuild --from-archive"),
     future_schema: ("database", "pip install --upgrade palaver"),
@@ -204,6 +217,32 @@ def test_what_is_wrong_is_told(home: Home, fault: Callable[[Home], None]) -> Non
     assert all(each.remedy for each in found.findings)
     assert {"versions", "model"} <= {*found.facts, *(each.part for each in found.findings)}
     assert contents(home) == before
+
+
+def test_copies_that_are_being_made_are_no_finding(home: Home) -> None:
+    """Who takes transcripts up makes a copy first and its row then: until the end nobody says that one is missing."""
+    copy_without_a_row(home)
+
+    with Store.open(home.database) as store, store.leases.hold(ARCHIVER):
+        assert looked_at(home).findings == []
+
+
+def test_wrong_settings_are_one_finding(home: Home) -> None:
+    """However many parts would heed them, settings that cannot be read are told once."""
+    wrong_setting(home)
+
+    assert [each.part for each in looked_at(home).findings] == ["settings"]
+
+
+def test_kinds_of_skipped_lines_that_are_not_named_are_counted(home: Home) -> None:
+    """Three kinds are named, and the lines of all others are counted."""
+    skipped = {"five": 5, "four": 4, "three": 3, "two": 2, "one": 1}
+    with Store.open(home.database) as store:
+        source = next(each for each in store.sources.all() if each.id is not None)
+    execute(home, f"UPDATE source SET coverage = '{json.dumps(skipped)}', lines = 15 WHERE id = {source.id}")
+    execute(home, f"UPDATE source SET coverage = '{{}}', lines = 0 WHERE id != {source.id}")
+
+    assert "skipped: 5 five, 4 four, 3 three and 3 of other kinds" in looked_at(home).facts["archive"]
 
 
 def test_a_full_disk_is_told(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
