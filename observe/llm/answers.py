@@ -1,10 +1,10 @@
 """Answers: what a model said takes the place of what the rules said, together with its price and the end of its job."""
 
 from ...archiver.store import Job, Store, StoredExchange
-from ...core.errors import ExtractionError, ReplyInvalid
 from ...core.observation import Observation
 from ...core.spending import Extraction
 from ..learned import keep, summarise
+from .errors import ExtractionError, ReplyInvalid
 from .prices import Price
 from .privacy import Privacy
 from .proof import prove

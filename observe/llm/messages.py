@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from ...core.errors import ExtractionError, ModelBusy, ReplyInvalid
+from .errors import ExtractionError, ModelBusy, ReplyInvalid
 
 
 class Closed(BaseModel):

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from ...archiver.store import StoredExchange
-from ...core.errors import ReplyInvalid
 from ...core.observation import Evidence, Observation
 from ...core.origin import Origin
 from ..proof import Proven, find, heard_outside
+from .errors import ReplyInvalid
 from .excerpt import Excerpt, Passage, visible
 from .reply import Fact, Learned, Reply, kind_of
 

@@ -14,8 +14,8 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from ...core.conversation import Milliseconds
-from ...core.errors import ExtractionError, ModelBusy, ModelRefused, ReplyInvalid, RequestRefused
 from ...core.spending import Usage
+from .errors import ExtractionError, ModelBusy, ModelRefused, ReplyInvalid, RequestRefused
 
 if TYPE_CHECKING:
     import anthropic

@@ -10,7 +10,7 @@ from random import Random
 from ...archiver.store import Job, Store
 from ...core.clock import now
 from ...core.conversation import Milliseconds
-from ...core.errors import ExtractionError, ModelBusy, ReplyInvalid, RequestRefused
+from .errors import ExtractionError, ModelBusy, ReplyInvalid, RequestRefused
 
 ATTEMPTS_MAX = 4
 """Calls that one exchange may cost before it is given up."""

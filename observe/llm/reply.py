@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from ...core.errors import ReplyInvalid
 from ...core.observation import ObservationType
+from .errors import ReplyInvalid
 from .messages import Closed, parsed
 
 TypeName = Literal[

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from palaver.archiver.store import Store
-from palaver.core.errors import ModelBusy, ReplyInvalid, RequestRefused
+from palaver.observe.llm.errors import ModelBusy, ReplyInvalid, RequestRefused
 from palaver.observe.llm.queue import ATTEMPTS_MAX, LEASE_MS, Queue
 
 from ...search.history import History, Said
