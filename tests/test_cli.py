@@ -338,6 +338,23 @@ def test_a_file_that_may_not_be_read_does_not_stop_the_others(home: Path) -> Non
     assert "Archived 1 of 7 transcripts" in palaver("archive", str(root)).stdout
 
 
+@pytest.mark.parametrize("closed", [".codex", ".codex/sessions"])
+def test_an_agent_whose_folder_is_closed_does_not_stop_the_others(home: Path, closed: str) -> None:
+    """The folder is named as a file would be, by a pass and by the doctor, until it is open again."""
+    demo.history(home / ".claude" / "projects")
+    (home / ".codex" / "sessions").mkdir(parents=True)
+    with unreadable(home / closed):
+        result = palaver("up")
+        examined = palaver("doctor").stdout
+
+    assert result.exit_code == 1
+    assert "Archived 7 of 8 transcripts" in result.stdout
+    assert f"Not read: {home / closed}: permission denied. Check the rights of {home / closed}." in result.stdout
+    assert f"{home / closed} was not read" in examined
+    assert palaver("up").exit_code == 0
+    assert "was not read" not in palaver("doctor").stdout
+
+
 def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path) -> None:
     """The reason is the folder's rights, not that it is empty."""
     closed = tmp_path / "closed"

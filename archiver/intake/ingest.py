@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from stat import S_ISDIR
 from typing import BinaryIO
 
 from ...core.conversation import UNINDEXED, Session
@@ -35,7 +36,7 @@ from .ahead import Ahead
 from .rereading import BUDGET, Rereading
 from .storing import store_reading
 from .task import Answer, Task
-from .transcripts import Transcript
+from .transcripts import Transcript, is_closed
 from .unrolling import Unrolled, Unroller
 
 _COPYING_THREADS = 4
@@ -347,7 +348,7 @@ class Ingest:
         self._store.sources.report(problem.path, problem.reason)
 
     def _forget_gone(self) -> None:
-        """A file that is no longer there was told of in its pass and is nobody's problem any more."""
+        """What is no longer there, and a folder that is open again, is nobody's problem any more."""
         gone = [path for path, _ in self._store.sources.problems() if _is_gone(path)]
         if gone:
             with self._store.transaction():
@@ -370,12 +371,11 @@ def _portions(copying: Sequence[_Copying]) -> Iterator[list[_Copying]]:
 
 def _is_gone(path: Path) -> bool:
     try:
-        path.lstat()
+        return S_ISDIR(path.lstat().st_mode) and not is_closed(path)
     except FileNotFoundError:
         return True
     except OSError:
         return False
-    return False
 
 
 def _source(job: _Job, copied: Copied) -> Source:

@@ -1,5 +1,6 @@
 """Transcripts: where this machine keeps them."""
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ _CONTAINERS = (".db", ".vscdb", ".zip")
 class Transcript:
     """A file that is a transcript or, without a `format`, may be one: then its content has to tell.
 
+    One that is its own `root` is a folder that may not be looked into.
     `found` is where it was found below `root`; `path` is the same with all links followed.
     """
 
@@ -42,14 +44,56 @@ class Transcript:
 
 
 def of_this_user() -> list[Transcript]:
-    """Every transcript in the folders where the known agents keep theirs."""
-    files = [
-        Transcript(path.resolve(), path, root, known)
-        for known in FORMATS
-        for root in known.roots()
-        for path in known.transcripts(root)
+    """Every transcript in the folders where the known agents keep theirs.
+
+    A folder that is closed to this user stands for all that is in it: taking it up tells so, and the others go on.
+    """
+    return [each for known in FORMATS for each in _kept(known)] + [
+        each for known in CONTAINERS for each in _contained(known)
     ]
-    return files + [_container(path, known) for known in CONTAINERS for path in known.containers()]
+
+
+def roots(known: Format) -> list[Path]:
+    """The folders of this machine in which an agent keeps transcripts; none where they are closed to this user."""
+    try:
+        return known.roots()
+    except PermissionError:
+        return []
+
+
+def is_closed(folder: Path) -> bool:
+    """Whether a folder is there and may not be looked into."""
+    try:
+        os.scandir(folder).close()
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _kept(known: Format) -> Iterator[Transcript]:
+    try:
+        for root in known.roots():
+            if is_closed(root):
+                yield _closed(root)
+            else:
+                yield from (Transcript(path.resolve(), path, root, known) for path in known.transcripts(root))
+    except PermissionError as error:
+        yield _closed(Path(error.filename))
+
+
+def _contained(known: Container) -> Iterator[Transcript]:
+    try:
+        yield from (_container(path, known) for path in known.containers())
+    except PermissionError as error:
+        yield _closed(Path(error.filename))
+
+
+def _closed(path: Path) -> Transcript:
+    """The folder that keeps everybody from what lies at a path."""
+    closed = next((each for each in reversed(path.parents) if is_closed(each) and not os.access(each, os.X_OK)), path)
+    return Transcript(closed, closed, closed)
 
 
 def near(folder: Path) -> Iterator[Transcript]:
@@ -58,7 +102,7 @@ def near(folder: Path) -> Iterator[Transcript]:
     None for the very root of an agent: what is in there is everything.
     """
     for known in FORMATS:
-        for root in known.roots():
+        for root in roots(known):
             real = root.resolve()
             if folder != real and folder.is_relative_to(real) and folder.is_dir():
                 for found in known.transcripts(root / folder.relative_to(real)):

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from ..copies.raw import Stat
 from ..formats import FORMATS
-from ..intake.transcripts import Transcript, near, of_this_user
+from ..intake.transcripts import Transcript, near, of_this_user, roots
 
 _FEW: Final = 8
 """Folders that are looked into one by one: a look into more of them costs as much as one at everything."""
@@ -75,14 +75,14 @@ class Scan:
 
     def roots(self) -> frozenset[Folder]:
         """The folders where the agents of this user keep their transcripts, with all links followed."""
-        return _folders({root.resolve() for known in FORMATS for root in known.roots()})
+        return _folders({root.resolve() for known in FORMATS for root in roots(known)})
 
     def folders(self) -> frozenset[Folder]:
         """Every folder in which a transcript may appear or change."""
-        roots = {each.root for each in self._found.values()}
-        around = {folder.path for folder in self.roots()} | {root.resolve() for root in roots}
+        found = {path: each.root for path, each in self._found.items() if path != each.root}  # no closed folders
+        around = {folder.path for folder in self.roots()} | {root.resolve() for root in found.values()}
         # A link leads out of its root, and whoever listens at the root hears nothing of what lies there.
-        away = {path.parent for path in self._found if not around.intersection(path.parents)}
+        away = {path.parent for path in found if not around.intersection(path.parents)}
         return _folders(around | away)
 
     def _changed(self, transcripts: Iterable[Transcript]) -> list[Seen]:
