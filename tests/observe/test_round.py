@@ -1,8 +1,5 @@
 """Is everything learned that was taken up, whoever asks for it, and is it told what could not be?"""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from palaver.observe.background import catching_up
@@ -12,16 +9,8 @@ from palaver.search.embedder import load
 from palaver.search.generation import Generations
 from palaver.search.indexer import Indexer
 
-from ..archiver.history import History, talk
+from ..archiver.history import History
 from ..search.fake_embedder import FakeEmbedder
-
-
-@pytest.fixture
-def history(tmp_path: Path) -> Iterator[History]:
-    with History(tmp_path) as made:
-        made.write(talk("first"))
-        made.ingest()
-        yield made
 
 
 def stages(history: History) -> dict[str, bool]:

@@ -2,9 +2,6 @@
 
 # pyright: reportPrivateUsage=false
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from palaver.archiver.copies.sweeping import BUDGET, Sweeper
@@ -17,14 +14,6 @@ from palaver.search.generation import Generations
 from palaver.search.indexer import Indexer
 
 from ...archiver.history import FORK, History, talk
-
-
-@pytest.fixture
-def history(tmp_path: Path) -> Iterator[History]:
-    with History(tmp_path) as made:
-        made.write(talk("first"))
-        made.ingest()
-        yield made
 
 
 def test_what_comes_in_during_the_sweep(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
