@@ -61,6 +61,11 @@ class PalaverError(Exception):
         if hint:
             self.hint = hint
 
+    @property
+    def told(self) -> str:
+        """What happened and what to do next, as sentences."""
+        return f"{self}. {self.hint}".rstrip()
+
 
 class InvalidInput(PalaverError):
     """The call itself is wrong; the message says how to correct it."""
@@ -372,7 +377,7 @@ class ServerNotReady(PalaverError):
 
     def __init__(self, reason: PalaverError) -> None:
         self.reason = reason
-        super().__init__("Server not initialized", hint=f"{reason}. {reason.hint}".strip())
+        super().__init__("Server not initialized", hint=reason.told)
 
 
 class TemplateInvalid(PalaverError):

@@ -5,6 +5,7 @@ import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -86,9 +87,9 @@ def finish(
     Under the archiver's lease. Raises `LeaseHeld` where another process goes on building an index.
     """
     raw = RawArchive(home.archive)
-    Erasing(store, raw).finish(lambda done, total: report("Erasing", done, total))
-    ingest = Ingest(store, raw, exclusion)
-    problems = ingest.run((), lambda done, total: report("Reading", done, total), budget=float("inf")).problems
+    problems = Erasing(store, raw).finish(partial(report, "Erasing"))
+    # What else a pass tells of is told by the next one: it says nothing of what was erased.
+    Ingest(store, raw, exclusion).run((), partial(report, "Reading"), budget=float("inf"))
     told = {each.path: each for each in (*problems, *Forgetting(store, raw).drop_empty())}
     left = store.tombstones.unfinished()
     renew_index(home, store, model)

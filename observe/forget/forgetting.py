@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -129,7 +130,7 @@ class Forgetter:
             origins = [str(origin) for origin in wanted.origins]
             learned = self._store.observations.of_origins(list(selected.exchanges), origins)
         going = Selected() if wanted.only_learned else selected
-        plan = self._forgetting.plan(selector, going, lambda done, total: report("Looking", done, total))
+        plan = self._forgetting.plan(selector, going, partial(report, "Looking"))
         memories = self._memories(wanted, selector, selected)
         protected = [held for held in memories if (held.golden or held.memory.pinned) and not wanted.force]
         unprotected = [held for held in memories if held not in protected]
@@ -242,7 +243,7 @@ class Forgetter:
 
     def _reread(self, report: Reporter) -> None:
         ingest = Ingest(self._store, self._raw, self._exclusion)
-        ingest.run((), lambda done, total: report("Reading", done, total), budget=float("inf"))
+        ingest.run((), partial(report, "Reading"), budget=float("inf"))
 
     def _retell(self, plan: Plan) -> None:
         """Sum up what is left of the sessions that lost something."""
@@ -260,7 +261,7 @@ class Forgetter:
             done = erasure.compact(self._store, whole=True)
             proof = erasure.prove(self._home, self._model, texts, gone)
         proof.uncleaned = sorted(self._store.tombstones.intended())
-        proof.problems = [f"{each}. {each.hint or ''}".rstrip() for each in finished.problems]
+        proof.problems = [each.told for each in finished.problems]
         proof.unread += [name for name in planned.plan.unread if name not in proof.uncleaned]
         proof.compacted = done or bool(proof.uncleaned)
         return Outcome(planned.preview, number, None, proof, _outside(planned.preview), left)

@@ -5,6 +5,7 @@ ever deleted that was said.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from ...archiver.copies.inspection import Inspection
@@ -154,7 +155,7 @@ class _Fsck:
         oblivion = Oblivion(self._store, key)
         boundaries = Boundaries(self._home.root, Redactor(key), self._exclusion, oblivion)
         tally = Pass()
-        Rereading(self._store, self._raw, boundaries).run(tally, self._stage("Reading"), float("inf"))
+        Rereading(self._store, self._raw, boundaries).run(tally, partial(self._report, "Reading"), float("inf"))
         return tally
 
     def _learned(self) -> Iterator[Finding]:
@@ -178,7 +179,7 @@ class _Fsck:
     def _copies(self) -> Iterator[Finding]:
         inspection = Inspection(self._store, self._raw)
         self._checkup.compared["copies"] = len(self._store.sources.all())
-        for fault in inspection.faults(self._stage("Copies")):
+        for fault in inspection.faults(partial(self._report, "Copies")):
             place = self._raw.root / fault.source.archived
             repaired = self._repair and _recopied(inspection, fault.source)
             remedy = f"`palaver read` shows what is left of it. Restore {place} from a backup, if there is one."
@@ -197,7 +198,7 @@ class _Fsck:
 
     def _index(self) -> Iterator[Finding]:
         generations = Generations(self._home.index)
-        found = Comparison(self._store, generations).run(self._stage("Index"))
+        found = Comparison(self._store, generations).run(partial(self._report, "Index"))
         self._checkup.compared["entries"], self._checkup.compared["vectors"] = found.entries, found.vectors
         if found.ill_embedded:
             problem = (
@@ -207,8 +208,8 @@ class _Fsck:
         left = found.differences
         if left and self._repair:
             # No model is loaded: vectors are rows, and nothing is embedded here.
-            Indexer(self._store, generations, load(self._model)).rebuild(self._stage("Rebuilding"), _PATIENCE)
-            left = Comparison(self._store, generations).run(self._stage("Index")).differences
+            Indexer(self._store, generations, load(self._model)).rebuild(partial(self._report, "Rebuilding"), _PATIENCE)
+            left = Comparison(self._store, generations).run(partial(self._report, "Index")).differences
         for problem in found.differences:
             remedy = "Please report this; search finds it all the same." if self._repair else REPAIR
             yield Finding("index", problem, remedy if left else "", repaired=not left)
@@ -219,9 +220,6 @@ class _Fsck:
         with self._store.transaction():
             mend()
         return Finding(part, problem, remedy, repaired=True)
-
-    def _stage(self, name: str) -> Callable[[int, int], None]:
-        return lambda done, total: self._report(name, done, total)
 
 
 def _recopied(inspection: Inspection, source: Source) -> bool:

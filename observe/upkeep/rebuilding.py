@@ -1,6 +1,7 @@
 """Rebuilding: the index made anew from the store, and the store from the copies."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from ...archiver.copies.inspection import Inspection
@@ -62,7 +63,7 @@ def rebuild_from_archive(
         with store.leases.hold(ARCHIVER, _PATIENCE):
             ingest = Ingest(store, RawArchive(home.archive), exclusion, mask=mask)
             reread, recovered, problems = _read_all(home, store, ingest, exclusion, transcripts, report)
-        observe_pending(store, _stage(report, "Observing"))
+        observe_pending(store, partial(report, "Observing"))
         made = _index(home, store, model, report)
     return Rebuilt(made.generation, made.entries, made.vectors, reread, recovered, problems)
 
@@ -83,9 +84,9 @@ def _read_all(
     again = Pass(problems=erasing.finish())
     with store.transaction():
         store.sources.outdate()
-    Rereading(store, raw, boundaries).run(again, _stage(report, "Reading"), float("inf"))
-    taken = ingest.run(transcripts, _stage(report, "Archiving"))
-    recovered = Recovery(store, raw, boundaries).run(_stage(report, "Recovering"))
+    Rereading(store, raw, boundaries).run(again, partial(report, "Reading"), float("inf"))
+    taken = ingest.run(transcripts, partial(report, "Archiving"))
+    recovered = Recovery(store, raw, boundaries).run(partial(report, "Recovering"))
     problems = [_finding(problem) for problem in (*again.problems, *taken.problems, *recovered.problems)]
     if store.tombstones.lost:
         lost = f"{store.tombstones.lost} times something was forgotten whose marks are damaged: it is back"
@@ -95,14 +96,10 @@ def _read_all(
 
 def _index(home: Home, store: Store, model: str | None, report: Reporter) -> Rebuilt:
     indexer = Indexer(store, Generations(home.index), load(model or DEFAULT_MODEL))
-    made = indexer.rebuild(_stage(report, "Rebuilding"), _PATIENCE)
+    made = indexer.rebuild(partial(report, "Rebuilding"), _PATIENCE)
     store.stages.note("publish")
     return Rebuilt(made.folder.name, made.manifest.entries, made.manifest.vectors)
 
 
 def _finding(problem: SourceUnreadable) -> Finding:
     return Finding("copies", str(problem), problem.hint or "It was left as it is; everything else was read.")
-
-
-def _stage(report: Reporter, name: str) -> Callable[[int, int], None]:
-    return lambda done, total: report(name, done, total)

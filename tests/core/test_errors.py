@@ -106,6 +106,12 @@ def test_copies_without_a_database_are_no_missing_archive() -> None:
     assert "palaver rebuild --from-archive" in missing.hint
 
 
+def test_it_is_told_in_sentences() -> None:
+    """What happened, then what to do, each with its full stop."""
+    assert SourceUnreadable(Path("/a"), "permission denied", hint="Open it.").told == "/a: permission denied. Open it."
+    assert StoreError("it is gone").told == "it is gone."
+
+
 def test_a_hint_given_replaces_the_usual_one() -> None:
     """And does not change it for the others."""
     assert StoreError("x", hint="once").hint == "once"

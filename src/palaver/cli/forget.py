@@ -185,7 +185,7 @@ def _look_after(undo: int | None, for_good: int | None, *, as_json: bool) -> Non
         finished = forgetter.for_good(for_good, reporter) if for_good is not None else None
         found = forgetter.forgotten()
     done = finished is None or finished.done
-    problems = [f"{each}. {each.hint or ''}".rstrip() for each in finished.problems] if finished is not None else []
+    problems = [each.told for each in finished.problems] if finished is not None else []
     if as_json:
         from dataclasses import asdict
 

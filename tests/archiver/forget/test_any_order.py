@@ -171,7 +171,7 @@ class World:
         history.store.close()
         for path in history.home.root.glob("palaver.db*"):
             path.unlink()
-        history.store = Store.create(history.home.database)
+        history.store = Store.create_anew(history.home.database)
         key = history.home.key()
         boundaries = Boundaries(history.home.root, Redactor(key), Exclusion(), Oblivion(history.store, key))
         erasing = Erasing(history.store, history.raw)

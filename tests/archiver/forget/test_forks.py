@@ -96,7 +96,7 @@ def test_a_fork_that_is_erased_takes_nothing_from_the_original(history: History,
     if lost:
         history.store.close()
         history.home.database.unlink()
-        history.store = Store.create(history.home.database)
+        history.store = Store.create_anew(history.home.database)
         history.ingest()
     forget(history, FORK, erase=True)
     assert b"apart?" not in said(history)

@@ -10,9 +10,11 @@ from palaver.archiver.copies.forms import Copy
 from palaver.archiver.copies.sealing import Sealer
 from palaver.archiver.forget import erasing as taking_out
 from palaver.archiver.forget.forgetting import KEPT, Forgetting
+from palaver.archiver.intake.ingest import Ingest
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import State, Store
 from palaver.archiver.watch.events import FileEvents
+from palaver.core import ids
 from palaver.core.forgetting import Outcome, Wanted
 from palaver.core.home import Home
 from palaver.core.report import Report
@@ -183,3 +185,38 @@ def test_nothing_is_deleted_that_cannot_be_told(history: History) -> None:
     with Store.open(history.home.database) as store:
         Forgetting(store, history.raw).expire(number)
         assert store.tombstones.intended() == {copy.archived: False}
+
+
+def test_what_else_a_pass_tells_is_no_problem_of_an_erasure(history: History) -> None:
+    """Another copy that cannot be read again when it is due says nothing of what was erased."""
+    copy = damage(history)
+    with Store.open(history.home.database) as store, store.transaction():
+        store.sources.outdate()
+    number = forget(history.home, OTHER).number
+    assert number
+    with Store.open(history.home.database) as store:
+        with store.transaction():
+            store.sources.outdate()
+        tally = Ingest(store, history.raw).run((), budget=float("inf"))
+    assert {problem.path for problem in tally.problems} == {copy.sealed}
+
+    with Forgetter(history.home) as forgetter:
+        assert forgetter.for_good(number) == erasure.Finished(done=True)
+
+
+def test_an_erasure_tells_which_copy_keeps_it_from_ending(history: History) -> None:
+    """And nothing else: a copy that cannot lose a part is told with what to do."""
+    with Store.open(history.home.database) as store:
+        [key] = [each.key for each in store.exchanges.outlines()][:1]
+    history.append(talk("more"), at=7)
+    archive(history)
+    number = forget(history.home, ids.show("exchange", key)).number
+    assert number
+    copy = damage(history)
+
+    with Forgetter(history.home) as forgetter:
+        finished = forgetter.for_good(number)
+
+    assert not finished.done
+    assert [problem.path for problem in finished.problems] == [copy.sealed]
+    assert "cannot lose what was erased" in finished.problems[0].told
