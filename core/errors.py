@@ -26,6 +26,7 @@
     ├── ChangedMeanwhile        what was planned is not what is there any more; nothing was done
     ├── SourceUnreadable        a transcript could not be read; the others go on
     │   └── CopyDamaged         a part of an archived copy is not what was written
+    │       └── CopyGone        a copy is not there any more
     ├── DocumentUnreadable      a file that was to be indexed could not be read; the others go on
     ├── MnemonicsUnusable       a project's files of memories cannot be read or written
     ├── ConfigInvalid           config.toml or the environment says something impossible
@@ -294,6 +295,15 @@ class CopyDamaged(SourceUnreadable):
     """A part of a copy in the archive is not what was written there; all other lines of it can be read."""
 
     hint = "All other lines can be read: name them with `palaver read PATH LINES`."
+
+
+class CopyGone(CopyDamaged):
+    """A copy that was made is not in the archive any more."""
+
+    hint = "Run `palaver fsck --repair`: it copies anew what the agent still has. Otherwise restore a backup of it."
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "the copy is gone from the archive")
 
 
 class ConfigInvalid(PalaverError):

@@ -17,7 +17,7 @@ from ..archiver.store.exchanges import Start
 from ..core import tokens
 from ..core.conversation import UNINDEXED, Exchange, Fact, Session
 from ..core.disclosure import Transcript
-from ..core.errors import InvalidLineRange, PathOutsideArchive
+from ..core.errors import CopyGone, InvalidLineRange, PathOutsideArchive
 
 BUDGET = 8_000
 """Tokens of conversation in one reply; a longer stretch is cut and goes on at `next_line`."""
@@ -113,9 +113,13 @@ class Passages:
             raise InvalidLineRange("startLine must be ≥1")
         if end is not None and end < start:
             raise InvalidLineRange("endLine must be ≥startLine")
-        source = self._store.sources.by_archived(self._raw.relative(path))
+        source = self._store.sources.by_archived(self._raw.named(path))
         if source is None or source.coverage.keys() == {FORGOTTEN}:
             raise PathOutsideArchive(path)
+        try:
+            self._raw.resolve(path)
+        except PathOutsideArchive:
+            raise CopyGone(self._raw.root / source.archived) from None
         if start > max(1, source.lines):
             raise InvalidLineRange(f"startLine {start} is past the last line, {source.lines}")
         return source, min(end or source.lines, source.lines)

@@ -402,6 +402,30 @@ def test_a_lost_database_comes_back_from_its_copies(home: Path) -> None:
     assert answer("status")["sessions"] == before["sessions"]
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("option", [[], ["--json"]])
+def test_an_output_that_is_full_is_one_line(archived: Home, option: list[str]) -> None:  # noqa: ARG001
+    """Where nothing can be printed, that is told once, on standard error, in words."""
+    with Path("/dev/full").open("w") as full:
+        command = [*PALAVER, "search", "tide", *option]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (1, "palaver: error: No space left on device\n")
+
+
+def test_an_interrupt_before_a_command_runs_stops_as_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While words are still looked at, Ctrl-C ends with 130 and says that nothing is lost."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(click.Group, "make_context", interrupted)
+    result = palaver("remember", "tea")
+
+    assert result.exit_code == 130
+    assert "palaver: stopped. Nothing is lost" in result.stderr
+
+
 def test_what_the_file_system_refuses_is_one_line(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A full disk or the like is told in a sentence, without a stack dump."""
 
@@ -694,6 +718,20 @@ def test_after_the_demo_the_way_to_search_it_is_told(home: Path) -> None:
     assert result.exit_code == 1
     assert "only the made-up history" in result.stderr
     assert f"PALAVER_HOME={home / 'palaver' / 'demo'}" in result.stderr
+
+
+def test_a_copy_that_is_gone_is_not_said_to_be_unknown(built: Home, tmp_path: Path) -> None:
+    """The path is right and its copy is lost: the way back is told; a path that nothing has stays unknown."""
+    home = Home(tmp_path / "palaver")
+    shutil.copytree(built.root, home.root)
+    next(home.archive.glob(f"{PATH}*")).unlink()
+
+    gone = CliRunner(env={"PALAVER_HOME": str(home.root)}).invoke(main, ["read", PATH, "1"])
+    unknown = CliRunner(env={"PALAVER_HOME": str(home.root)}).invoke(main, ["read", "claude-code/x/\udcff.jsonl"])
+
+    assert (gone.exit_code, "the copy is gone from the archive" in gone.stderr) == (1, True)
+    assert "palaver fsck --repair" in gone.stderr
+    assert (unknown.exit_code, "File not found" in unknown.stderr) == (2, True)
 
 
 def test_export_gives_the_agents_files_back(archived: Home, tmp_path: Path) -> None:

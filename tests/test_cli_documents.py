@@ -115,7 +115,9 @@ def test_what_is_not_there_is_said(folder: Path) -> None:
     assert "no archive at" in palaver("documents", "list", code=1).stderr
     palaver("index", str(folder / "guide.md"))
 
-    assert palaver("documents", "forget", "elsewhere", code=1).stdout == (
-        "Nothing of that was indexed. See `palaver documents list`.\n"
+    assert palaver("documents", "forget", "elsewhere", code=2).stderr == (
+        "palaver: Nothing of that was indexed.\nSee `palaver documents list`.\n"
     )
+    told = json.loads(palaver("documents", "forget", "elsewhere", "--json", code=2).stdout)
+    assert told["error"]["message"] == "Nothing of that was indexed."
     assert "Name files or folders" in palaver("documents", "forget", code=2).stderr

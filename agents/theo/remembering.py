@@ -75,7 +75,7 @@ def memory_forget(
     input_value: Annotated[str | None, Field(description="An ID or a query")] = None,
     namespace: Annotated[str | None, Field(description="Forget only there")] = None,
     n_results: Annotated[WholeNumber, Field(description="At most so many in query mode")] = 5,
-    force: Annotated[bool, Field(description="Golden rules too")] = False,
+    force: Annotated[bool, Field(description="Golden rules and pinned ones too")] = False,
 ) -> Reply:
     """Forget memories, by one of memory_id, query or input_value. Only deleted_ids are gone; they can be restored."""
     core, count = desk.core, checked_count(n_results)
@@ -91,14 +91,16 @@ def memory_forget(
             f"{found[0].id} is in {found[0].memory.namespace}, not in {namespace}",
             hint="Name that namespace, or leave it out.",
         )
-    gone = core.memories.forget([held.id for held in found], force=force, reason="memory_forget")
+    pinned = [] if force else [held for held in found if held.memory.pinned]
+    chosen = [held.id for held in found if held not in pinned]
+    gone = core.memories.forget(chosen, force=force, reason="memory_forget")
     deleted = [held.id for held in gone.forgotten]
     undo = {"undo": f"palaver memories undo {deleted[0]}"} if deleted else {}
     return done(
         {
             "deleted_ids": deleted,
             "deleted_count": len(deleted),
-            "protected_ids": [held.id for held in gone.protected],
+            "protected_ids": [held.id for held in (*gone.protected, *pinned)],
             "deleted": [{"id": held.id, "content": clean(held.memory.content)} for held in gone.forgotten],
             **undo,
         }

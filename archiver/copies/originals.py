@@ -8,12 +8,12 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
 from ...core.durability import sync
-from ...core.errors import CopyDamaged, InvalidInput, PathOutsideArchive, SourceUnreadable
+from ...core.errors import CopyDamaged, CopyGone, InvalidInput, PathOutsideArchive, SourceUnreadable
 from ...core.progress import Progress, silent
 from ...core.report import Exported, Original
 from ..forget.oblivion import FORGOTTEN
 from ..store import Source, Store
-from .raw import RawArchive, unreadable
+from .raw import RawArchive
 from .seekable import Seekable
 
 _PIECE: Final = 1 << 20
@@ -56,7 +56,7 @@ class Originals:
             raise SourceUnreadable(self._raw.root / source.archived, "some of it was forgotten", hint=hint)
         digest = hashlib.sha256()
         size = 0
-        with self._raw.original(source.archived) as file:
+        with self._opened(source) as file:
             while piece := file.read(_PIECE):
                 target.write(piece)
                 digest.update(piece)
@@ -67,14 +67,21 @@ class Originals:
             raise CopyDamaged(self._raw.root / source.archived, "its content is not what was archived")
         return Original(source.archived, Path(), size, digest.hexdigest())
 
+    def _opened(self, source: Source) -> BinaryIO:
+        try:
+            return self._raw.original(source.archived)
+        except FileNotFoundError:
+            raise CopyGone(self._raw.root / source.archived) from None
+
     def export(self, sources: Sequence[Source], folder: Path, progress: Progress = silent) -> Exported:
         """Write sources below a folder, each where it lay below its agent's own folder.
 
         A file that is there already is compared and never replaced. What cannot be given back is reported; the others
-        go on. Raises `InvalidInput` for a folder in the archive.
+        go on. Raises `InvalidInput` for a folder in the archive, and for one that cannot be made.
         """
         if folder.resolve().is_relative_to(self._raw.root.resolve()):
             raise InvalidInput(f"{folder} lies in the archive", hint="Export to a folder of your own.")
+        _make(folder)
         result = Exported(folder)
         for done, (place, source) in enumerate(self._places(sources)):
             progress(done, len(sources))
@@ -83,7 +90,8 @@ class Originals:
             except SourceUnreadable as problem:
                 result.problems.append(problem)
             except OSError as error:
-                result.problems.append(unreadable(Path(error.filename or folder / place), error))
+                path = Path(error.filename or folder / place)
+                result.problems.append(SourceUnreadable(path, error.strerror or str(error)))
         progress(len(sources), len(sources))
         return result
 
@@ -127,6 +135,15 @@ def _own_place(source: Source, archived: PurePosixPath) -> PurePosixPath:
     if not source.head or PurePosixPath(parts[-1]).suffix != archived.suffix:
         return archived
     return PurePosixPath(agent, *parts)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = "there is a file of that name" if isinstance(error, FileExistsError) else error.strerror
+        hint = "Export to a folder that you may write to."
+        raise InvalidInput(f"{folder} cannot be made: {reason}", hint=hint) from None
 
 
 def _resolved(wanted: str) -> Path:

@@ -283,6 +283,12 @@ class RawArchive:
         """The archive path of a caller's path; raises `PathOutsideArchive`."""
         return self.resolve(path).relative_to(self.root.resolve()).as_posix().removesuffix(SEALED)
 
+    def named(self, path: str) -> str:
+        """The archive path that a caller's path says, whether there is a copy of that name or not."""
+        asked = Path(path.encode("utf-8", "replace").decode())
+        below = next((each for each in (self.root, self.root.resolve()) if asked.is_relative_to(each)), None)
+        return (asked if below is None else asked.relative_to(below)).as_posix().removesuffix(SEALED)
+
     def _size(self, archived: str) -> int:
         try:
             return Copy(self.root, archived).size()

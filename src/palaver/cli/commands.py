@@ -84,6 +84,15 @@ class Commands(click.Group):
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(width), told) for name, (_, told) in section.items()])
 
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        try:
+            done = super().main(*args, standalone_mode=False, **extra)
+        except click.Abort as stopped:  # by Ctrl-C before or after what `invoke` hears
+            from .failures import tell
+
+            done = tell(stopped, sys.argv[1:])
+        return sys.exit(done) if standalone_mode else done
+
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:

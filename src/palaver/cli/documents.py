@@ -15,6 +15,7 @@ from palaver.core.errors import (
     DocumentNotFound,
     DocumentOutsideRoots,
     DocumentUnreadable,
+    InvalidInput,
     UnsupportedDocument,
 )
 from palaver.core.home import Home
@@ -107,14 +108,12 @@ def forget(paths: Sequence[str], *, namespace: str | None, as_json: bool) -> Non
             gone = sum(held.delete_file(path, namespace) + held.delete_directory(path, namespace) for path in paths)
         else:
             gone = held.delete_namespace(str(namespace))
+    if not gone:
+        raise InvalidInput("Nothing of that was indexed.", hint="See `palaver documents list`.")
     if as_json:
         print_json({"deleted_chunks": gone})
-    elif gone:
-        click.echo(f"Removed {many(gone, 'chunk')}; the files themselves were not touched.")
     else:
-        click.echo("Nothing of that was indexed. See `palaver documents list`.")
-    if not gone:
-        sys.exit(1)
+        click.echo(f"Removed {many(gone, 'chunk')}; the files themselves were not touched.")
 
 
 def _add_file(done: IndexedDirectory, indexed: IndexedFile) -> None:

@@ -42,7 +42,10 @@ def tell(error: BaseException, typed: Sequence[str]) -> int:
         from palaver.templates.quote import line
 
         told = {"kind": failure.kind, "message": line(failure.message), "hint": line(failure.hint)}
-        print_json({"error": told})
+        try:
+            print_json({"error": told})
+        except OSError:  # as where the output is a full disk, which may be what failed
+            complain(f"palaver: {failure.message}", failure.hint)
     elif isinstance(error, click.ClickException):
         error.show()
     elif isinstance(error, (KeyboardInterrupt, click.Abort)):

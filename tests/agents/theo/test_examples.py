@@ -5,6 +5,10 @@ from typing import Any
 
 import pytest
 
+from palaver.core.home import Home
+from palaver.core.memory import Memory
+from palaver.observe.memory import MemoryCore
+
 from .page import GRAPH, PARAMETERS, REPLIES, misses
 from .talking import Talk
 
@@ -243,6 +247,17 @@ def test_forgetting_takes_what_it_tells_and_nothing_else(theo: Talk) -> None:
     assert (spared["deleted_ids"], spared["protected_ids"]) == ([], [tea])
     assert theo.data("memory_forget", input_value="oolong tea", force=True)["deleted_ids"] == [tea]
     assert theo.data("memory_count")["count"] == 0
+
+
+def test_what_is_pinned_is_forgotten_by_force_alone(theo: Talk) -> None:
+    """A memory that a person pinned is protected as a golden rule is, by id and by query."""
+    with MemoryCore.open(Home(theo.home)) as core:
+        pinned = core.remembering.remember(Memory("Serve oolong tea", pinned=True)).held.id
+
+    by_id, by_query = (theo.data("memory_forget", input_value=value) for value in (pinned, "oolong tea"))
+    assert (by_id["deleted_ids"], by_id["protected_ids"]) == ([], [pinned])
+    assert (by_query["deleted_ids"], by_query["protected_ids"]) == ([], [pinned])
+    assert theo.data("memory_forget", memory_id=pinned, force=True)["deleted_ids"] == [pinned]
 
 
 def test_every_tool_has_an_example() -> None:

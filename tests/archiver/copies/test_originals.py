@@ -153,6 +153,32 @@ def test_what_is_not_archived_is_said_so(history: History, originals: Originals,
     assert "path" in refused.value.hint
 
 
+def test_a_copy_that_is_gone_is_told_as_such(history: History, originals: Originals, tmp_path: Path) -> None:
+    """Neither is the agent's file said to be gone, nor is the way back kept quiet."""
+    history.write(talk("one"))
+    history.ingest()
+    [source] = history.store.sources.all()
+    (history.raw.root / source.archived).unlink()
+
+    [problem] = originals.export([source], tmp_path / "out").problems
+
+    assert str(problem) == f"{history.raw.root / source.archived}: the copy is gone from the archive"
+    assert "palaver fsck --repair" in problem.hint
+
+
+def test_a_place_that_cannot_be_made_is_told_once(history: History, originals: Originals, tmp_path: Path) -> None:
+    """A file where the folder should be is the caller's to correct, and not a problem of each session."""
+    history.write(talk("one"))
+    history.ingest()
+    taken = tmp_path / "taken"
+    taken.write_text("mine")
+
+    for place in (taken, taken / "below"):
+        with pytest.raises(InvalidInput, match="cannot be made"):
+            originals.export(history.store.sources.all(), place)
+    assert taken.read_text() == "mine"
+
+
 def test_the_archive_is_no_place_to_export_to(history: History, originals: Originals) -> None:
     """Nothing is written among the copies."""
     with pytest.raises(InvalidInput, match="lies in the archive"):
