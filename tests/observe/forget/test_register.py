@@ -51,6 +51,8 @@ def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def archive(history: History) -> None:
+    if history.home.is_lost:
+        make_anew(history.home)
     with Pipeline(history.home) as pipeline:
         pipeline.run(in_paths([history.folder]))
 
@@ -61,6 +63,11 @@ def forget(home: Home, *targets: str, erase: bool = False, mentions: str = "") -
         done = forgetter.forget(wanted, forgetter.preview(wanted).token)
     assert done.number is not None
     return done.number
+
+
+def make_anew(home: Home) -> None:
+    """Make the database that was lost, as `palaver rebuild --from-archive` does before it reads the copies."""
+    Store.create_anew(home.database).close()
 
 
 def lose(home: Home) -> None:
@@ -395,6 +402,7 @@ def test_a_damaged_line_is_told_until_somebody_answers(history: History) -> None
     data[data.index(b" 1 ", data.index(b"\n")) + 1] ^= 2
     register.write_bytes(data)
     lose(history.home)
+    make_anew(history.home)
 
     with Pipeline(history.home) as pipeline:
         [problem] = pipeline.run(in_paths([history.folder])).ingested.problems
