@@ -393,7 +393,7 @@ def test_a_register_that_was_emptied_is_told(tmp_path: Path) -> None:
 
 
 def test_a_damaged_line_is_told_until_somebody_answers(history: History) -> None:
-    """A plain pass into a new database says what it could not take over; so do later looks, until it is answered."""
+    """A rebuild from the copies says what it could not take over; so do later looks, until it is answered."""
     archive(history)
     forget(history.home, mentions="secret")
     forget(history.home, OTHER)
@@ -402,11 +402,9 @@ def test_a_damaged_line_is_told_until_somebody_answers(history: History) -> None
     data[data.index(b" 1 ", data.index(b"\n")) + 1] ^= 2
     register.write_bytes(data)
     lose(history.home)
-    make_anew(history.home)
 
-    with Pipeline(history.home) as pipeline:
-        [problem] = pipeline.run(in_paths([history.folder])).ingested.problems
-    assert "damaged, 1 of them" in problem.reason
+    [problem] = rebuild_from_archive(history.home, in_paths([history.folder])).problems
+    assert "1 times something was forgotten whose marks are damaged" in problem.problem
     assert "whole?" not in asked(history.home)
     for repair in (False, True):
         [finding] = fsck(history.home, repair=repair).findings
