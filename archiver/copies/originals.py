@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
 from ...core.durability import sync
-from ...core.errors import CopyDamaged, CopyGone, InvalidInput, PathOutsideArchive, SourceUnreadable
+from ...core.errors import CopyDamaged, CopyGone, InvalidInput, SourceUnreadable
 from ...core.progress import Progress, silent
 from ...core.report import Exported, Original
 from ..forget.oblivion import FORGOTTEN
@@ -33,10 +33,7 @@ class Originals:
         Raises `InvalidInput` when there is none.
         """
         sources = self._store.sources
-        try:
-            archived = sources.by_archived(self._raw.relative(wanted))
-        except PathOutsideArchive:
-            archived = None
+        archived = sources.by_archived(self._raw.named(wanted))
         if archived is not None:
             return [archived]
         current = sources.by_path().get(_resolved(wanted))

@@ -6,11 +6,14 @@ import os
 import sys
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
 from palaver import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 SECTIONS: Final = {
     "Take in": {
@@ -84,13 +87,20 @@ class Commands(click.Group):
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(width), told) for name, (_, told) in section.items()])
 
-    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
         try:
-            done = super().main(*args, standalone_mode=False, **extra)
+            done = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         except click.Abort as stopped:  # by Ctrl-C before or after what `invoke` hears
             from .failures import tell
 
-            done = tell(stopped, sys.argv[1:])
+            done = tell(stopped, sys.argv[1:] if args is None else args)
         return sys.exit(done) if standalone_mode else done
 
     def make_context(

@@ -160,7 +160,7 @@ def test_a_copy_that_is_gone_is_told_as_such(history: History, originals: Origin
     [source] = history.store.sources.all()
     (history.raw.root / source.archived).unlink()
 
-    [problem] = originals.export([source], tmp_path / "out").problems
+    [problem] = originals.export(originals.find(source.archived), tmp_path / "out").problems
 
     assert str(problem) == f"{history.raw.root / source.archived}: the copy is gone from the archive"
     assert "palaver fsck --repair" in problem.hint
