@@ -11,6 +11,7 @@ import pytest
 from palaver.archiver.copies import sealing
 from palaver.archiver.copies.forms import SEALED, UNFINISHED, Copy
 from palaver.archiver.copies.sealing import QUIET, Sealer
+from palaver.archiver.store import Store
 from palaver.core import clock
 from palaver.core.report import Sealing
 
@@ -89,6 +90,7 @@ def test_a_history_without_its_database_is_taken_up_sealed(history: History, tmp
     seal(history)
     history.store.close()
     history.home.database.unlink()
+    Store.create_anew(history.home.database).close()
 
     with History(tmp_path) as again:
         again.ingest()
