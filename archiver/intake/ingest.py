@@ -7,7 +7,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from stat import S_ISDIR
 from typing import BinaryIO
 
 from ...core.conversation import UNINDEXED, Session
@@ -134,7 +133,7 @@ class Ingest:
                 self._store_waiting(tally)
         progress(len(jobs), len(jobs))
         Rereading(self._store, self._raw, self._boundaries).run(tally, progress, budget)
-        self._forget_gone()
+        self._forget_gone({problem.path for problem in tally.problems})
         return tally
 
     def _excluded_sessions(self) -> int:
@@ -347,9 +346,12 @@ class Ingest:
         tally.problems.append(problem)
         self._store.sources.report(problem.path, problem.reason)
 
-    def _forget_gone(self) -> None:
-        """What is no longer there, and a folder that is open again, is nobody's problem any more."""
-        gone = [path for path, _ in self._store.sources.problems() if _is_gone(path)]
+    def _forget_gone(self, told: Collection[Path]) -> None:
+        """What is no longer there, and a folder that is open again, is nobody's problem any more: of those that were
+        `told` of in this pass a folder still is, as one that stands where a file was.
+        """
+        problems = [path for path, _ in self._store.sources.problems()]
+        gone = [path for path in problems if _is_gone(path) or (path not in told and _is_open(path))]
         if gone:
             with self._store.transaction():
                 for path in gone:
@@ -371,11 +373,16 @@ def _portions(copying: Sequence[_Copying]) -> Iterator[list[_Copying]]:
 
 def _is_gone(path: Path) -> bool:
     try:
-        return S_ISDIR(path.lstat().st_mode) and not is_closed(path)
+        path.lstat()
     except FileNotFoundError:
         return True
     except OSError:
         return False
+    return False
+
+
+def _is_open(path: Path) -> bool:
+    return path.is_dir() and not is_closed(path)
 
 
 def _source(job: _Job, copied: Copied) -> Source:
