@@ -97,12 +97,14 @@ class Observation:
     @property
     def lead(self) -> str:
         """The subtitle, where the narrative does not say it as well."""
-        return "" if _says(self.narrative, self.subtitle) else self.subtitle
+        return "" if self.subtitle and _says(_bare(self.narrative), self.subtitle) else self.subtitle
 
     @property
     def unsaid(self) -> tuple[Evidence, ...]:
         """Of the first few quotes those that nothing else here says word for word."""
-        said = "\n".join((self.title, self.lead, self.narrative, *self.facts))
+        if not self._quoted:
+            return ()
+        said = _bare("\n".join((self.title, self.lead, self.narrative, *self.facts)))
         return tuple(proof for proof in self._quoted if not _says(said, proof.quote))
 
     @property
@@ -130,10 +132,12 @@ class Observation:
         return count("\n".join(told)) + _FRAME
 
 
-def _says(text: str, words: str) -> bool:
-    """Whether words stand in a text as they are, whatever marks them there and however lines are broken."""
+def _says(bare: str, words: str) -> bool:
+    """Whether words stand in a text, of which the bare words are given, whatever marks them and ends their lines."""
     wanted = _bare(words).rstrip(_ENDS)
-    return bool(wanted) and re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", _bare(text)) is not None
+    if not wanted or wanted not in bare:  # a pattern is made only for the few that stand there somehow
+        return False
+    return re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", bare) is not None
 
 
 def _bare(text: str) -> str:
