@@ -131,11 +131,11 @@ class Snapshot:
         voices = Voices(Role.HUMAN in filters.roles, Role.ASSISTANT in filters.roles) if filters.roles else ALL_VOICES
         if not filters:
             return self._vectors.nearest(vector, limit, None, voices)
-        found, share = None, self._shares.made(filters, self._share)
+        share = self._shares.made(filters, self._share)
         if share * share * len(self._vectors) > _LISTED_OR_SIEVED * limit:
             found = self._vectors.sieved(vector, limit, share, partial(self._passing, filters), voices)
-        if found is not None:
-            return found
+            if found is not None:
+                return found
         return self._vectors.nearest(vector, limit, self._flagged.made(filters, self._flags), voices)
 
     def near(self, vector: Array, filters: Filters, limit: int) -> Nears:
