@@ -87,7 +87,12 @@ class Comparison:
         skipped = np.array(sorted(moved), dtype=np.int64)
         ours = Segment.merged([stored.without(skipped)])
         theirs = Segment.merged([held.without(np.union1d(skipped, self._of_other_models(held, stored)))])
-        same = np.array_equal(ours.rows, theirs.rows) and ours.matrix.tobytes() == theirs.matrix.tobytes()
+        same = (
+            np.array_equal(ours.rows, theirs.rows)
+            and ours.matrix.tobytes() == theirs.matrix.tobytes()
+            and np.array_equal(ours.signs.starts, theirs.signs.starts)
+            and np.array_equal(ours.signs.bits, theirs.signs.bits)
+        )
         return [] if same else [f"its {len(theirs)} vectors are not the {len(ours)} of the archive"]
 
     def _of_other_models(self, held: Segment, stored: Segment) -> Numbers:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from ..core.errors import ModelUnavailable
 from ..core.text import readable
@@ -15,12 +15,24 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from .model.encoder import Encoder
+    from .signs import Tokens
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2-int8"
 """The model that ships with Palaver."""
 
-_PIPELINE = 1
-"""Raised with every change that gives a text another vector: as a part of the name it has stored vectors made anew."""
+_PIPELINE, _PACKAGED_PIPELINE = 1, 2
+"""Raised with every change that gives a text another vector, or other tokens: as a part of the name it has stored
+vectors made anew.
+"""
+
+
+class Reading(NamedTuple):
+    """What a model makes of texts. `vectors` are their rows of length one, shape (n, dimension); `tokens` what each of
+    their tokens means in its place, no rows where the model does not tell that.
+    """
+
+    vectors: "npt.NDArray[np.float32]"
+    tokens: "Sequence[Tokens]"
 
 
 class Embedder(Protocol):
@@ -36,6 +48,10 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
         """One row of length one per text, in their order: shape (len(texts), dimension). Raises `ModelUnavailable`."""
+        ...
+
+    def read(self, texts: Sequence[str]) -> Reading:
+        """The same rows, and the tokens of each text. Raises `ModelUnavailable`."""
         ...
 
 
@@ -65,14 +81,18 @@ class PackagedEmbedder:
 
     def __init__(self, folder: Path | None = None, *, threads: int | None = None) -> None:
         """Another `folder` than the packaged one must hold the same files, its own manifest among them."""
-        self.name = f"{DEFAULT_MODEL}/{_PIPELINE}"
+        self.name = f"{DEFAULT_MODEL}/{_PACKAGED_PIPELINE}"
         self._folder, self._threads = folder, threads or os.cpu_count() or 1
         self._encoder: Encoder | None = None
         self._lock = Lock()
 
     def embed(self, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
         """See `Embedder.embed`."""
-        return self._load().encode([readable(text) for text in texts], self._threads)
+        return self.read(texts).vectors
+
+    def read(self, texts: Sequence[str]) -> Reading:
+        """See `Embedder.read`."""
+        return Reading(*self._load().encode([readable(text) for text in texts], self._threads))
 
     def _load(self) -> "Encoder":
         with self._lock:
@@ -105,6 +125,12 @@ class SentenceTransformerEmbedder:
         with self._lock:  # the tokenizers of transformers may not be used by two threads at once
             model, dimension = self._load()
             return _encode(model, texts).reshape(len(texts), dimension)
+
+    def read(self, texts: Sequence[str]) -> Reading:
+        """See `Embedder.read`. These models tell no tokens."""
+        import numpy as np
+
+        return Reading(self.embed(texts), [np.empty((0, 0), dtype=np.float32)] * len(texts))
 
     def _load(self) -> "tuple[_SentenceTransformer, int]":
         if self._loaded is None:

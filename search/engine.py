@@ -15,9 +15,10 @@ from ..core.errors import ModelUnavailable
 from ..core.memo import Memo
 from .embedder import Embedder, load, model_of
 from .findings import Fractions, Matches, Nears, distinct
-from .fusion import Event, gather, joined
+from .fusion import Compare, Event, gather, joined
 from .generation import Generations
 from .segment import Array
+from .signs import Tokens
 from .snapshot import Snapshot
 from .wording import Wording
 
@@ -127,7 +128,7 @@ class Engine:
         matches, nears, rest = self._found(wording, mode, filters, depth)
         if mode is Mode.BOTH and len(matches) == depth:
             matches = completed(wording, matches, nears, partial(self._snapshot.text, wording, filters))
-        events = gather(matches, nears)
+        events = gather(matches, nears, self._compare(wording, nears))
         both = mode is Mode.BOTH and self.unavailable is None
         floor = _FLOOR + _BRIEF * wording.brevity if both else 0.0
         return Found(events, wording, floor, _WORDED if wording.complete else inf, rest)
@@ -196,7 +197,9 @@ class Engine:
             events = matches.event if wording.phrases else np.array(items, dtype=np.int64)
             nears = self._snapshot.of_events(self._vector(wording.text), distinct(events)[0])
             nears = nears.of(self._snapshot.allowed(filters, items)) if filters else nears
-        return Found(gather(matches, nears), wording, rest=Rest(_last(matches.fraction, _DEEPEST)))
+        return Found(
+            gather(matches, nears, self._compare(wording, nears)), wording, rest=Rest(_last(matches.fraction, _DEEPEST))
+        )
 
     def nearest(self, text: str, filters: Filters, limit: int, vector: Array | None = None) -> Nears:
         """The vectors nearest to a text, best first; none where the model is missing. What changed since the index was
@@ -250,12 +253,21 @@ class Engine:
             replace(rest, meaning=_last(nearest.similarity, depth)),
         )
 
+    def _compare(self, wording: Wording, nears: Nears) -> Compare | None:
+        """What compares texts token by token with what was typed; None where no vectors were compared."""
+        return partial(self._snapshot.closeness, self._meaning(wording.text)[1]) if len(nears) else None
+
     def _vector(self, text: str) -> Array:
         """What a query means. Raises `ModelUnavailable`."""
+        return self._meaning(text)[0]
+
+    def _meaning(self, text: str) -> tuple[Array, Tokens]:
+        """What a query means, and what each of its tokens does. Raises `ModelUnavailable`."""
         return self._meant.made((self._model().name, text), self._embed)
 
-    def _embed(self, meant: tuple[str, str]) -> Array:
-        return self._model().embed([meant[1]])[0, :]
+    def _embed(self, meant: tuple[str, str]) -> tuple[Array, Tokens]:
+        reading = self._model().read([meant[1]])
+        return reading.vectors[0, :], reading.tokens[0]
 
     def _model(self) -> Embedder:
         """The model that made the vectors, be it another than the one that new ones are made with."""

@@ -6,13 +6,16 @@ words that stand somewhere is decided by them; a paraphrase, whose words are now
 person asked is the best key to what they half remember, so prompts count apart from everything else that was said.
 What was said just before and after counts a little: work on one thing goes on from one exchange to the next.
 
+What these rank first is looked at more closely: how near each token of the query comes to some token of the event's
+best texts (`signs.py`). An event that is not looked at counts as the least close of those that are.
+
 Words count more than in proportion, because a few of a question's words stand anywhere by chance and most of them
 together do not: the fraction to the power of 1.5. In code, where common words are keywords and names, to that of 3.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,15 +35,21 @@ class Weights(NamedTuple):
     prompts: float = 0.2
     meaning: float = 0.3
     meaning_around: float = 0.07
+    closeness: float = 0.53
 
     def shares(self) -> tuple[float, ...]:
         """The weights, so that a score is at most 1."""
         return tuple(weight / sum(self) for weight in self)
 
 
-_SHARES = Weights().shares()
-NAMES = ("words", "words around", "prompt", "meaning", "meaning around")
+_WEIGHTS = Weights()
+_CLOSELY = 20
+"""Events that are looked at closely."""
+NAMES = ("words", "words around", "prompt", "meaning", "meaning around", "closeness")
 """What the parts of a score are called, in the order in which they are added up."""
+
+Compare: TypeAlias = Callable[[Nears], Fractions]
+"""How close the texts of some vectors come to the query, -1 to 1; NaN where that cannot be told."""
 
 
 @dataclass(slots=True, eq=False)
@@ -60,6 +69,8 @@ class Event:
     """The best cosine of any vector; None where none was compared."""
     meaning_around: float
     """The best cosine of the exchanges just before and after."""
+    closeness: float
+    """How close the best of its texts comes to the query, 0 to 1; 0 where nothing was looked at closely."""
     _best: int
     """The row of the best match; -1 where no word was found."""
     _matches: Matches
@@ -71,7 +82,7 @@ class Event:
     @classmethod
     def unranked(cls, key: int) -> "Event":
         """An event that no words were looked for in."""
-        return cls(key, 0.0, 0.0, 0.0, 0.0, None, 0.0, -1, Matches.none(), Nears.none(), _SHARES)
+        return cls(key, 0.0, 0.0, 0.0, 0.0, None, 0.0, 0.0, -1, Matches.none(), Nears.none(), ())
 
     @property
     def best_match(self) -> TextMatch | None:
@@ -85,7 +96,7 @@ class Event:
             return self._concepts
         in_code = self._best >= 0 and bool(self._matches.in_code[self._best])
         said = np.array([self.words, self.words_around])
-        meant = [max(0.0, self.prompt), self.meaning, self.meaning_around]
+        meant = [max(0.0, self.prompt), self.meaning, self.meaning_around, self.closeness]
         values, counted = [*said.tolist(), *meant], [*_counted(said, in_code).tolist(), *meant]
         rows = zip(NAMES, values, counted, self._shares, strict=True)
         return tuple(Part(name, value, share * counts) for name, value, counts, share in rows)
@@ -113,9 +124,10 @@ def joined(concepts: Sequence[str], events: Sequence[Event]) -> Event:
     return replace(best, score=sum(part.points for part in parts), _concepts=parts)
 
 
-def gather(matches: Matches, nears: Nears, weights: Weights | None = None) -> list[Event]:
-    """Everything both engines found, by event, best first; equal scores in order of key."""
-    shares = weights.shares() if weights else _SHARES
+def gather(matches: Matches, nears: Nears, compare: Compare | None = None, weights: Weights = _WEIGHTS) -> list[Event]:
+    """Everything both engines found, by event, best first; equal scores in order of key. The first are looked at as
+    closely as `compare` can.
+    """
     keys, _ = distinct(np.concatenate([matches.event, nears.event]))
     best = _best_matches(keys, matches)
     found = best >= 0
@@ -128,22 +140,65 @@ def gather(matches: Matches, nears: Nears, weights: Weights | None = None) -> li
     words_around, meaning_around = np.zeros(len(keys)), np.zeros(len(keys))
     words_around[found] = _around(places, words[found])
     meaning_around[found] = _around(places, meaning[found])
-    score = np.zeros(len(keys))
     in_code = np.zeros(len(keys), dtype=bool)
     in_code[found] = matches.in_code[best[found]]
     counted = (_counted(words, in_code), _counted(words_around, in_code))
-    for share, counts in zip(shares, (*counted, np.maximum(prompt, 0), meaning, meaning_around), strict=True):
-        score += share * counts
-    order = np.lexsort((keys, -score))
-    columns = (keys, score, words, words_around, prompt, similarity, meaning_around, best)
+    parts = (*counted, np.maximum(prompt, 0), meaning, meaning_around)
+    first = _order(keys, _total(parts, weights))[:_CLOSELY]
+    closeness = _closeness(keys, np.sort(keys[first]), nears, compare) if compare and weights.closeness else None
+    if closeness is None:
+        closeness, weights = np.zeros(len(keys)), weights._replace(closeness=0.0)
+    shares = weights.shares()
+    score = _total((*parts, closeness), shares)
+    order = _order(keys, score)
+    columns = (keys, score, words, words_around, prompt, similarity, meaning_around, closeness, best)
     return [
         Event(
-            key, total, said, beside, asked, cosine if cosine >= -1 else None, meant_beside, row, matches, nears, shares
+            key,
+            total,
+            said,
+            beside,
+            asked,
+            cosine if cosine >= -1 else None,
+            meant_beside,
+            close,
+            row,
+            matches,
+            nears,
+            shares,
         )
-        for key, total, said, beside, asked, cosine, meant_beside, row in zip(
+        for key, total, said, beside, asked, cosine, meant_beside, close, row in zip(
             *(column[order].tolist() for column in columns), strict=True
         )
     ]
+
+
+def _total(parts: Sequence[Fractions], shares: Sequence[float]) -> Fractions:
+    """The sum of these parts, which may be fewer than the shares, added up in their order."""
+    total = np.zeros(len(parts[0]))
+    for share, part in zip(shares, parts, strict=False):
+        total += share * part
+    return total
+
+
+def _order(keys: Numbers, score: Fractions) -> Numbers:
+    return np.lexsort((keys, -score))
+
+
+def _closeness(keys: Numbers, first: Numbers, nears: Nears, compare: Compare) -> Fractions | None:
+    """How close each event comes; what is not among the first, or cannot be compared, as the least of the others. None
+    where nothing can be.
+    """
+    compared = nears.where(np.isin(nears.event, first))
+    close = compare(compared)
+    known = ~np.isnan(close)
+    if not known.any():
+        return None
+    best = np.full(len(keys), -np.inf)
+    np.maximum.at(best, np.searchsorted(keys, compared.event[known]), close[known])
+    found = np.isfinite(best)
+    best[~found] = best[found].min()
+    return np.maximum(best, 0)
 
 
 def _counted(fractions: Fractions, in_code: npt.NDArray[np.bool_] | bool) -> Fractions:

@@ -22,7 +22,7 @@ from ..core.durability import sync_path
 from ..core.errors import IndexDamaged, IndexUnwritable
 from . import analysis
 
-FORMAT = 9
+FORMAT = 10
 _CURRENT, _MANIFEST = "CURRENT", "manifest.json"
 _VERIFIED = "verified.json"
 _SETTLED_NS = 2_000_000_000

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from ..archiver.store import Entity, Lease, Store
+from ..archiver.store import Embedded, Entity, Lease, Store
 from ..core.errors import IndexDamaged, LeaseHeld
 from ..core.progress import Progress, never, silent
 from . import documents
@@ -168,13 +168,15 @@ class Indexer:
         vectors.save(folder)
         return vectors.dimension, len(vectors), model
 
-    def _embed(self, keys: list[int]) -> dict[int, dict[int, bytes]]:
+    def _embed(self, keys: list[int]) -> dict[int, dict[int, Embedded]]:
+        from .signs import stored
+
         texts = documents.texts(self._store, keys)
         places = [(key, part) for key in keys for part in texts.get(key, {})]
-        rows = self._embedder.embed([texts[key][part] for key, part in places])
-        vectors: dict[int, dict[int, bytes]] = {key: {} for key in keys}
-        for (key, part), row in zip(places, rows.astype("<f2"), strict=True):
-            vectors[key][part] = row.tobytes()
+        reading = self._embedder.read([texts[key][part] for key, part in places])
+        vectors: dict[int, dict[int, Embedded]] = {key: {} for key in keys}
+        for (key, part), embedded in zip(places, stored(reading), strict=True):
+            vectors[key][part] = embedded
         return vectors
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..archiver.store import Embedded
 from ..core.disclosure import Filters, Mode
 from ..core.errors import ModelUnavailable
 from ..core.memory import HeldMemory, Memory
@@ -21,10 +22,10 @@ _SPARE = 64
 
 @dataclass(frozen=True, slots=True)
 class MemoryVectors:
-    """What a memory means, by part: float16 bytes, and the name of the model that made them."""
+    """What a memory means, by part, and the name of the model that says so."""
 
     model: str
-    parts: dict[int, bytes]
+    parts: dict[int, Embedded]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +86,12 @@ class MemoryFinder(Finder):
         """What a memory means; None where the model is missing, so that it is embedded later."""
         told = parts(memory)
         try:
-            rows = self._embedder.embed(list(told.values()))
+            reading = self._embedder.read(list(told.values()))
         except ModelUnavailable:
             return None
-        stored = [row.tobytes() for row in rows.astype("<f2")]
-        return MemoryVectors(self._embedder.name, dict(zip(told, stored, strict=True)))
+        from .signs import stored
+
+        return MemoryVectors(self._embedder.name, dict(zip(told, stored(reading), strict=True)))
 
     def cosines(self, pairs: Sequence[tuple[int, int]]) -> list[float | None]:
         """How near the memories of each pair, given by key, are in meaning; None where one has no vector yet."""
@@ -108,7 +110,7 @@ class MemoryFinder(Finder):
 
         if vectors is None or vectors.model != self._engine.model:
             return None
-        return np.frombuffer(vectors.parts[0], dtype="<f2").astype(np.float32)
+        return np.frombuffer(vectors.parts[0].data, dtype="<f2").astype(np.float32)
 
 
 def _filters(wanted: MemoryFilter) -> Filters:

@@ -11,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..archiver.store import StoredVector
+from ..archiver.store.vectors import PARTS_MAX
 from .findings import Fractions, Nears, Numbers, distinct
 from .generation import share
 from .graph import Graph
+from .signs import Signs, Tokens, stretches
 
 Array: TypeAlias = npt.NDArray[np.float32]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -41,13 +43,15 @@ ALL_VOICES = Voices()
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """`rows` are (item, event, part) in order of event, shape (3, n); `matrix` holds their vectors, shape (n, width).
+    """`rows` are (item, event, part) in order of event, shape (3, n); `matrix` holds their vectors, shape (n, width);
+    `signs` the tokens of their texts.
 
     `alive` is None while no row is gone. `folder` is where the files lie that can be shared, if it was read from some.
     """
 
     rows: Numbers
     matrix: npt.NDArray[np.float16]
+    signs: Signs
     alive: Flags | None = None
     folder: Path | None = None
     graph: Graph | None = None
@@ -59,7 +63,8 @@ class Segment:
         numbers = np.frombuffer(b"".join(one.data for one in vectors), dtype="<f2")
         matrix = numbers.reshape(len(vectors), -1 if vectors else 0)
         sound = np.isfinite(matrix).all(axis=1) & matrix.any(axis=1)
-        return cls._sorted(rows[:, sound], matrix[sound].astype(np.float16, copy=False))
+        signs = Signs.of([one.signs for one, kept in zip(vectors, sound.tolist(), strict=True) if kept])
+        return cls._sorted(rows[:, sound], matrix[sound].astype(np.float16, copy=False), signs)
 
     @classmethod
     def merged(cls, segments: Sequence["Segment"]) -> "Segment":
@@ -67,12 +72,13 @@ class Segment:
         kept = [segment.places() for segment in segments]
         rows = np.concatenate([one.rows[:, places] for one, places in zip(segments, kept, strict=True)], axis=1)
         matrix = np.concatenate([one.matrix[places] for one, places in zip(segments, kept, strict=True)])
-        return cls._sorted(rows, matrix)
+        signs = Signs.merged([one.signs.picked(places) for one, places in zip(segments, kept, strict=True)])
+        return cls._sorted(rows, matrix, signs)
 
     @classmethod
-    def _sorted(cls, rows: Numbers, matrix: npt.NDArray[np.float16]) -> "Segment":
+    def _sorted(cls, rows: Numbers, matrix: npt.NDArray[np.float16], signs: Signs) -> "Segment":
         order = np.lexsort((rows[_PART], rows[_ITEM], rows[_EVENT]))
-        return cls(np.ascontiguousarray(rows[:, order]), matrix[order])
+        return cls(np.ascontiguousarray(rows[:, order]), matrix[order], signs.picked(order))
 
     @classmethod
     def open(cls, folder: Path) -> "Segment":
@@ -82,6 +88,7 @@ class Segment:
         return cls(
             rows,
             matrix,
+            Signs.open(folder, len(matrix)),
             np.load(alive) if alive.exists() else None,
             folder,
             Graph.at(graph, matrix.shape[1]) if graph.exists() else None,
@@ -90,6 +97,7 @@ class Segment:
     def save(self, folder: Path) -> None:
         """Write the files, or share those it was read from. Only ever into a generation that is still being built."""
         folder.mkdir()
+        self.signs.save(folder, self.folder)
         if self.folder is not None:
             for name in (_ROWS, _MATRIX, *([_GRAPH] if self.graph else ())):
                 share(self.folder / name, folder / name)
@@ -158,16 +166,31 @@ class Segment:
 
     def of_events(self, vector: Array, events: Numbers) -> Nears:
         """Of every item of these events its best vectors, exactly compared: part 0, and the best other part."""
-        starts, ends = (np.searchsorted(self.rows[_EVENT], events, side) for side in ("left", "right"))
-        counts = ends - starts
-        places: Numbers = np.arange(int(counts.sum())) + np.repeat(starts - np.cumsum(counts) + counts, counts)
-        if self.alive is not None:
-            places = places[self.alive[places]]
+        places = self._places_of(events)
         cosines = self._cosines(places, vector)
         kinds = self.rows[_ITEM, places] * 2 + (self.rows[_PART, places] == 0)
         order = np.lexsort((-cosines, kinds))
         _, first = distinct(kinds[order])
         return self._of(places[order[first]], cosines[order[first]])
+
+    def closeness(self, query: Tokens, rows: Numbers) -> Fractions:
+        """How close the texts of these (item, event, part), shape (3, n), come to a query; NaN for one that is not here
+        or that no tokens are known of.
+        """
+        places, close = self._places_of(distinct(rows[_EVENT])[0]), np.full(rows.shape[1], np.nan)
+        if len(places):
+            names, known = _names(rows), _names(self.rows[:, places])
+            order = np.argsort(known)
+            nearest = order[np.minimum(np.searchsorted(known, names, sorter=order), len(known) - 1)]
+            here = known[nearest] == names
+            close[here] = self.signs.picked(places[nearest[here]]).closeness(query)
+        return close
+
+    def _places_of(self, events: Numbers) -> Numbers:
+        """The rows of these events that are not gone."""
+        starts, ends = (np.searchsorted(self.rows[_EVENT], events, side) for side in ("left", "right"))
+        places = stretches(starts, ends - starts)
+        return places if self.alive is None else places[self.alive[places]]
 
     def _passed(self, allowed: Flags | None, voices: Voices) -> Flags | None:
         """By row, whether it may be found; None where all may."""
@@ -191,6 +214,11 @@ class Segment:
 
     def _of(self, places: Numbers, cosines: Fractions) -> Nears:
         return Nears(self.rows[:, places], cosines)
+
+
+def _names(rows: Numbers) -> Numbers:
+    """One number for item and part of each row."""
+    return rows[_ITEM] * PARTS_MAX + rows[_PART]
 
 
 def _heard(rows: Numbers, voices: Voices) -> Flags:

@@ -18,9 +18,10 @@ from ..core.disclosure import Filters, Role
 from ..core.errors import IndexDamaged
 from ..core.memo import Memo
 from .embedder import Embedder
-from .findings import Matches, Nears, Numbers
+from .findings import Fractions, Matches, Nears, Numbers
 from .generation import Generation, Generations
 from .segment import ALL_VOICES, Array, Flags, Voices
+from .signs import Tokens
 from .text_index import TextIndex
 from .vector_index import VectorIndex
 from .wording import Wording, brevity
@@ -151,6 +152,10 @@ class Snapshot:
     def of_events(self, vector: Array, events: Numbers) -> Nears:
         """Of every item of these events its best vectors, compared exactly."""
         return self._vectors.of_events(vector, events)
+
+    def closeness(self, query: Tokens, nears: Nears) -> Fractions:
+        """How close the texts of these vectors come to a query's tokens; NaN where no tokens are known."""
+        return self._vectors.closeness(query, nears.rows)
 
     def allowed(self, filters: Filters, among: Sequence[int]) -> AbstractSet[int]:
         """Those of these items that satisfy the filters."""

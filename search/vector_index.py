@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from ..archiver.store import StoredVector
-from .findings import Nears, Numbers
+from .findings import Fractions, Nears, Numbers
 from .segment import ALL_VOICES, Array, Flags, Segment, Sieve, Voices
+from .signs import Tokens
 
 EXACT_UP_TO = 20_000
 """Up to this many vectors an exact scan of float16 rows takes 1-2 ms, and misses nothing."""
@@ -88,6 +89,15 @@ class VectorIndex:
     def of_events(self, vector: Array, events: Numbers) -> Nears:
         """Of every item of these events its best vectors, exactly compared: part 0, and the best other part."""
         return Nears.together([segment.of_events(vector, events) for segment in self._segments])
+
+    def closeness(self, query: Tokens, rows: Numbers) -> Fractions:
+        """How close the texts of these (item, event, part), shape (3, n), come to a query's tokens, -1 to 1; NaN where
+        no tokens are known.
+        """
+        close = np.full(rows.shape[1], np.nan)
+        for segment in self._segments:
+            close = np.fmax(close, segment.closeness(query, rows))
+        return close
 
 
 def _merged(segments: Sequence[Segment], may: Callable[[Segment], bool]) -> list[Segment]:

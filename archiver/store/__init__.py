@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from .stages import Stages
     from .summaries import Summaries
     from .tombstones import Forgotten, State, Tombstones
-    from .vectors import StoredVector, Vectors
+    from .vectors import Embedded, StoredVector, Vectors
 
 __all__ = [
     "ARCHIVER",
@@ -55,6 +55,7 @@ __all__ = [
     "DeadJob",
     "Document",
     "Edit",
+    "Embedded",
     "Entity",
     "Forgotten",
     "Job",
@@ -90,7 +91,7 @@ _MODULES = {
     "repetitions": ("Repetition",),
     "sources": ("Place", "Source"),
     "tombstones": ("Forgotten", "State"),
-    "vectors": ("StoredVector",),
+    "vectors": ("Embedded", "StoredVector"),
 }
 """What a module gives to others besides its table."""
 _TABLES = {

@@ -6,6 +6,7 @@ from typing import Final, cast
 from .changes import Changes, Entity
 from .database import AMONG, Database, listed
 from .observations import MODEL_PREFIX
+from .vectors import TOKEN_BYTES
 
 _TOLD: Final = 20
 """Problems of the file that are told; one is enough to act."""
@@ -89,12 +90,14 @@ class Integrity:
         return found
 
     def misshapen(self) -> list[int]:
-        """Items with vectors whose length is not that of most vectors of their model."""
+        """Items with vectors whose length is not that of most vectors of their model, or with a part of a token."""
         return self._keys(
             """WITH shape AS (SELECT model, length(data) AS size, count(*) AS many FROM vector GROUP BY 1, 2)
-               SELECT DISTINCT v.item FROM vector v WHERE length(v.data) <> (
+               SELECT item FROM token WHERE length(signs) % ?
+               UNION SELECT v.item FROM vector v WHERE length(v.data) <> (
                    SELECT size FROM shape WHERE shape.model = v.model ORDER BY many DESC, size DESC LIMIT 1
-               )"""
+               )""",
+            (TOKEN_BYTES,),
         )
 
     def mistagged(self) -> int:
@@ -142,5 +145,5 @@ class Integrity:
         self._db.run_many("UPDATE item SET embedded = NULL WHERE key = ?", [(key,) for key in doomed])
         self._changes.log(Entity.ITEM, doomed)
 
-    def _keys(self, sql: str) -> list[int]:
-        return [cast(int, row[0]) for row in self._db.rows(sql) if row[0] is not None]
+    def _keys(self, sql: str, values: tuple[int, ...] = ()) -> list[int]:
+        return [cast(int, row[0]) for row in self._db.rows(sql, values) if row[0] is not None]

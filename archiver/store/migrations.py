@@ -335,6 +335,17 @@ CREATE INDEX memory_term ON memory (state, valid_until, valid_from)
     WHERE valid_until IS NOT NULL OR valid_from IS NOT NULL;
 """
 
+# What each token of a text means. With a rowid, unlike the vectors: without one, rows of a kilobyte take a page each.
+_TOKENS: Final = """
+CREATE TABLE token (
+    item INTEGER NOT NULL,
+    part INTEGER NOT NULL,
+    signs BLOB NOT NULL,
+    PRIMARY KEY (item, part),
+    FOREIGN KEY (item, part) REFERENCES vector (item, part) ON DELETE CASCADE
+);
+"""
+
 MIGRATIONS: Final = (
     ARCHIVE_AND_OBSERVATIONS,
     _JOBS_AND_LEDGER,
@@ -356,4 +367,5 @@ MIGRATIONS: Final = (
     _MEMORY_RULES,
     _INSPECTIONS,
     _MEMORY_TERMS,
+    _TOKENS,
 )

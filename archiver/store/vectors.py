@@ -2,20 +2,31 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 from .changes import Changes, Entity
 from .database import AMONG, Database, Row, listed
 
 PARTS_MAX = 256
 """An item has at most this many vectors."""
+TOKEN_BYTES = 16
+"""What is kept of each token of a text: the signs of 128 numbers."""
 PROMPT = 0
 """The part of an exchange that the person asked; what was answered follows."""
 
 
+class Embedded(NamedTuple):
+    """What a text means: little-endian float16 numbers of unit length, and the signs of its tokens, `TOKEN_BYTES` each;
+    none where the model does not tell them.
+    """
+
+    data: bytes
+    signs: bytes = b""
+
+
 @dataclass(frozen=True, slots=True)
 class StoredVector:
-    """One embedded text of an item. `data` holds little-endian float16 numbers of unit length.
+    """One embedded text of an item. `data` and `signs` are those of `Embedded`.
 
     `event` is the exchange that the item belongs to; part 0 of an exchange is what the person asked.
     """
@@ -24,6 +35,7 @@ class StoredVector:
     event: int
     part: int
     data: bytes
+    signs: bytes = b""
 
 
 class Vectors:
@@ -41,7 +53,7 @@ class Vectors:
         """How many items wait for the embedder."""
         return self._db.number("SELECT count(*) FROM item WHERE embedded IS NOT ?", (model,))
 
-    def replace(self, model: str, vectors: dict[int, dict[int, bytes]]) -> None:
+    def replace(self, model: str, vectors: dict[int, dict[int, Embedded]]) -> None:
         """Give each item these vectors, by part, and no others. Items that vanished meanwhile are passed over."""
         for item, parts in vectors.items():
             if not self._db.number("SELECT count(*) FROM item WHERE key = ?", (item,)):
@@ -49,7 +61,11 @@ class Vectors:
             self._db.run("DELETE FROM vector WHERE item = ?", (item,))
             self._db.run_many(
                 "INSERT INTO vector (item, part, model, data) VALUES (?, ?, ?, ?)",
-                [(item, part, model, data) for part, data in parts.items()],
+                [(item, part, model, embedded.data) for part, embedded in parts.items()],
+            )
+            self._db.run_many(
+                "INSERT INTO token (item, part, signs) VALUES (?, ?, ?)",
+                [(item, part, embedded.signs) for part, embedded in parts.items() if embedded.signs],
             )
             self._db.run("UPDATE item SET embedded = ? WHERE key = ?", (model, item))
             self._changes.log(Entity.VECTOR, [item])
@@ -66,10 +82,11 @@ class Vectors:
         return [_stored(row) for row in self._db.rows(f"{_SELECT} WHERE v.model = ? ORDER BY v.item, v.part", (model,))]
 
 
-_SELECT = """SELECT v.item, coalesce(o.exchange, v.item), v.part, v.data
-    FROM vector v LEFT JOIN observation o ON o.item = v.item"""
+_SELECT = """SELECT v.item, coalesce(o.exchange, v.item), v.part, v.data, coalesce(t.signs, x'')
+    FROM vector v LEFT JOIN observation o ON o.item = v.item
+    LEFT JOIN token t ON t.item = v.item AND t.part = v.part"""
 
 
 def _stored(row: Row) -> StoredVector:
     item, event, part = (cast(int, value) for value in row[:3])
-    return StoredVector(item, event, part, cast(bytes, row[3]))
+    return StoredVector(item, event, part, cast(bytes, row[3]), cast(bytes, row[4]))

@@ -16,7 +16,7 @@ from palaver.search.embedder import Embedder
 from palaver.search.engine import DEPTH as BROUGHT
 from palaver.search.engine import completed
 from palaver.search.findings import Matches, Nears, Numbers
-from palaver.search.fusion import Weights, gather
+from palaver.search.fusion import Compare, Weights, gather
 from palaver.search.generation import Generations
 from palaver.search.segment import Array
 from palaver.search.snapshot import Snapshot
@@ -43,10 +43,11 @@ class Housed(Protocol):
 
 
 class Found(NamedTuple):
-    """What both engines found for one question."""
+    """What both engines found for one question, and what looks at it closely."""
 
     matches: Matches
     nears: Nears
+    compare: Compare
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +112,12 @@ def findings(store: Store, home: Home, asked: Sequence[Question], embedder: Embe
     for question in asked:
         filters = Filters(projects=(question.project,)) if question.project else Filters()
         wording = view.settled(Wording.of(question.text))
-        vector = embedder.embed([wording.text])[0, :]
+        reading = embedder.read([wording.text])
+        vector, compare = reading.vectors[0, :], partial(view.closeness, reading.tokens[0])
         nearest = Nears.none() if wording.phrases else view.nearest(vector, filters, BROUGHT)
         meaning = partial(_meant, view, vector, nearest)
-        unworded, every = _both(wording, partial(view.text, wording, filters), meaning)
-        _, plain = _both(wording, partial(_searched, alone, wording, filters), meaning)
+        unworded, every = _both(wording, partial(view.text, wording, filters), meaning, compare)
+        _, plain = _both(wording, partial(_searched, alone, wording, filters), meaning, compare)
         yield Findings(every, unworded, plain)
 
 
@@ -129,12 +131,12 @@ def _searched(
     return index.search(wording, filters, limit, among=among)
 
 
-def _both(wording: Wording, words: Words, meaning: Callable[[Numbers], Nears]) -> tuple[Found, Found]:
+def _both(wording: Wording, words: Words, meaning: Callable[[Numbers], Nears], compare: Compare) -> tuple[Found, Found]:
     """What both engines find, before and after the words of what meaning alone found are added."""
     matches = words(BROUGHT)
     nears = meaning(matches.event)
     worded = matches if len(matches) < BROUGHT else completed(wording, matches, nears, words)
-    return Found(matches, nears), Found(worded, nears)
+    return Found(matches, nears, compare), Found(worded, nears, compare)
 
 
 def _first(entries: Iterator[TextEntry]) -> Iterator[TextEntry]:
@@ -167,11 +169,12 @@ def _as_prose(found: Found) -> Found:
 
 
 def _said(found: Found) -> Found:
-    matches, nears = found
+    matches, nears, compare = found
     words, meant = matches.key == matches.event, nears.item == nears.event
     return Found(
         Matches(matches.numbers[:, words], matches.fraction[words]),
         Nears(nears.rows[:, meant], nears.similarity[meant]),
+        compare,
     )
 
 
@@ -179,7 +182,7 @@ def _events(found: Sequence[Findings]) -> set[int]:
     return {
         key
         for each in found
-        for matches, nears in (each.every, each.unworded, each.alone)
+        for matches, nears, _ in (each.every, each.unworded, each.alone)
         for key in (*matches.event.tolist(), *nears.event.tolist())
     }
 

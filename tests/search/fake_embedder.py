@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from palaver.core.errors import ModelUnavailable
+from palaver.search.embedder import Reading
+from palaver.search.signs import DIRECTIONS
 
 
 class FakeEmbedder:
@@ -27,16 +29,27 @@ class FakeEmbedder:
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         return rows
 
+    def read(self, texts: Sequence[str]) -> Reading:
+        """The same vectors; a token for each word, which is nearest to itself."""
+        return Reading(self.embed(texts), [self._tokens(text) for text in texts])
+
     def prepare(self) -> None:
         """Nothing has to be loaded."""
 
     def _vector(self, text: str) -> npt.NDArray[np.float64]:
-        words = re.findall(r"\w+", text.lower()) or [""]
         total = np.zeros(self.dimension)
-        for word in words:
-            total += self._direction(word)
+        for word in _words(text) or [""]:
+            total += self._direction(word, self.dimension)
         return total
 
-    def _direction(self, word: str) -> npt.NDArray[np.float64]:
+    def _tokens(self, text: str) -> npt.NDArray[np.float32]:
+        rows = [self._direction(word, DIRECTIONS) for word in _words(text)]
+        return np.array(rows, dtype=np.float32).reshape(-1, DIRECTIONS)
+
+    def _direction(self, word: str, width: int) -> npt.NDArray[np.float64]:
         seed = blake2b(f"{self.name} {word}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        return np.random.default_rng(int.from_bytes(seed)).standard_normal(self.dimension)
+        return np.random.default_rng(int.from_bytes(seed)).standard_normal(width)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())

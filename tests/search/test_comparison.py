@@ -1,6 +1,6 @@
 """Is every difference between the index and the store found, and none that is none?"""
 
-from palaver.archiver.store import Store
+from palaver.archiver.store import Embedded, Store
 from palaver.core.disclosure import Mode
 from palaver.search.comparison import Comparison
 from palaver.search.indexer import Indexer
@@ -38,7 +38,7 @@ def test_another_model_is_no_difference(history: History) -> None:
     history.embedder = FakeEmbedder("other/1")
     with history.store.transaction():
         [row] = history.embedder.embed(["brass kettle"]).astype("<f2")
-        history.store.vectors.replace("other/1", {1: {0: row.tobytes()}})
+        history.store.vectors.replace("other/1", {1: {0: Embedded(row.tobytes())}})
     history.publish()
 
     assert Comparison(history.store, history.generations).run().differences == []

@@ -16,6 +16,7 @@ from palaver.core.errors import ModelUnavailable
 from palaver.search import model
 from palaver.search.embedder import DEFAULT_MODEL, Embedder, PackagedEmbedder, SentenceTransformerEmbedder, load
 from palaver.search.model import encoder
+from palaver.search.signs import packed
 
 PACKAGED = Path(next(iter(model.__path__)))
 SENTENCES = (
@@ -46,9 +47,36 @@ def test_rows_are_unit_vectors(embedder: Embedder) -> None:
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
 
 
+def test_each_token_of_a_text_is_told(embedder: Embedder) -> None:
+    """Beside its vector a text has 128 numbers for each of its own tokens, in the place where they stand."""
+    vectors, tokens = embedder.read([*SENTENCES, "", "word " * 300])
+
+    assert np.array_equal(vectors[:5], embedder.embed(SENTENCES))
+    assert [len(each) for each in tokens] == [11, 28, 36, 18, 1, 0, 254]
+    assert {(each.shape[1], each.dtype) for each in tokens} == {(128, np.dtype("f4"))}
+
+
+def test_the_signs_of_one_text(embedder: Embedder) -> None:
+    """What is stored of a text's tokens does not change from one version to the next, unless the model's name does."""
+    [tokens] = embedder.read(["ok then"]).tokens
+
+    assert packed(tokens).hex() == ""
+
+
+def test_a_token_means_what_it_does_in_its_place(embedder: Embedder) -> None:
+    """The same word is nearer to itself in a like sentence than in another."""
+    money, same, river = (
+        tokens[-1] / np.linalg.norm(tokens[-1])
+        for tokens in embedder.read(["money in the bank", "cash at the bank", "reeds on the river bank"]).tokens
+    )
+
+    assert money @ same > money @ river
+
+
 def test_nothing_gives_no_rows(embedder: Embedder) -> None:
     """An empty list of texts gives an empty array that still has the dimension."""
     assert embedder.embed([]).shape == (0, 384)
+    assert list(embedder.read([]).tokens) == []
 
 
 @pytest.mark.parametrize(
@@ -143,7 +171,7 @@ def test_meaning_is_nearness(embedder: Embedder, text: str, paraphrase: str, oth
 
 def test_name_holds_the_pipeline(embedder: Embedder) -> None:
     """The name of an embedder tells its model and the version of all that is done to a text."""
-    assert embedder.name == "all-MiniLM-L6-v2-int8/1"
+    assert embedder.name == "all-MiniLM-L6-v2-int8/2"
 
 
 def test_manifest_describes_the_model(embedder: Embedder) -> None:

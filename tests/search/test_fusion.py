@@ -9,16 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.search import fusion
-from palaver.search.findings import Matches, Near, Nears, TextMatch
-from palaver.search.fusion import Event, Weights
+from palaver.search.findings import Fractions, Matches, Near, Nears, TextMatch
+from palaver.search.fusion import Compare, Event, Weights
 
 
-def gather(matches: Sequence[TextMatch], nears: Sequence[Near]) -> list[Event]:
+def gather(matches: Sequence[TextMatch], nears: Sequence[Near], compare: Compare | None = None) -> list[Event]:
     numbers = np.array([match[:7] for match in matches], dtype=np.int64).reshape(-1, 7).T
     rows = np.array([near[:3] for near in nears], dtype=np.int64).reshape(-1, 3).T
     return fusion.gather(
         Matches(numbers, np.array([match.fraction for match in matches])),
         Nears(rows, np.array([near.similarity for near in nears])),
+        compare,
     )
 
 
@@ -62,7 +63,7 @@ def test_a_score_is_the_sum_of_its_parts(matches: list[TextMatch], nears: list[N
         worded = {one.event for one in matches}
         near_by = worded.intersection((event.key - 1, event.key + 1)) if event.key in worded else set[int]()
         meant = [near.similarity for near in nears if near.event in near_by]
-        weights = Weights()
+        weights = Weights(closeness=0.0)
         parts = (
             weights.words * words**1.5,
             weights.words_around * around**1.5,
@@ -118,10 +119,60 @@ def test_some_of_the_words_count_less_in_code() -> None:
 
 def test_weights_can_be_taken_away() -> None:
     """What is ranked without a part ranks by the others alone, and says so."""
-    [event] = fusion.gather(Matches.none(), Nears(np.array([[1], [1], [0]]), np.array([0.5])), Weights(prompts=0.0))
+    nears = Nears(np.array([[1], [1], [0]]), np.array([0.5]))
+    [event] = fusion.gather(Matches.none(), nears, weights=Weights(prompts=0.0))
 
     assert event.score == sum(part.points for part in event.parts)
     assert dict(zip(fusion.NAMES, (part.points for part in event.parts), strict=True))["prompt"] == 0
+
+
+def close(nears: Nears) -> Fractions:
+    """As close as what was asked is long ago, and nothing known of observations."""
+    return np.where(nears.item == nears.event, nears.part / 2 + nears.event / 100, np.nan)
+
+
+@given(texts, vectors)
+def test_a_close_look_adds_up(matches: list[TextMatch], nears: list[Near]) -> None:
+    """With closeness the score is still the sum of its parts, to the last bit, and from 0 to 1; it orders the list."""
+    found, before = gather(matches, nears, close), gather(matches, nears)
+    own = [near for near in nears if near.item == near.event]
+    best = {
+        event.key: max((near.part / 2 + near.event / 100 for near in own if near.event == event.key), default=None)
+        for event in found
+    }
+    least = min((value for value in best.values() if value is not None), default=0.0)
+
+    assert {event.key for event in found} == {event.key for event in before}
+    for event in found:
+        assert sum(part.points for part in event.parts) == event.score
+        assert 0 <= event.score <= 1
+        assert event.closeness == pytest.approx(least if best[event.key] is None else best[event.key])
+    assert [(-event.score, event.key) for event in found] == sorted((-event.score, event.key) for event in found)
+
+
+def test_the_first_alone_are_looked_at_closely(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not among the first counts as the least close of these: it cannot pass them by not being looked at."""
+    monkeypatch.setattr(fusion, "_CLOSELY", 2)
+    asked: list[list[int]] = []
+
+    def compare(nears: Nears) -> Fractions:
+        asked.append(nears.event.tolist())
+        return np.array([{1: 0.2, 2: 0.9}[event] for event in nears.event.tolist()])
+
+    found = gather([], [vector(1, True, 0, 0.8), vector(2, True, 0, 0.7), vector(3, True, 0, 0.6)], compare)
+
+    assert asked == [[1, 2]]
+    assert [(event.key, event.closeness) for event in found] == [(2, 0.9), (1, 0.2), (3, 0.2)]
+
+
+def test_where_no_tokens_are_known_nothing_changes() -> None:
+    """A model that tells no tokens is ranked by the other parts, with the scores that they make alone."""
+    matches, nears = [match(1, 0.5), match(2, 0.3)], [vector(1, True, 0, 0.4), vector(3, True, 0, 0.9)]
+    without = gather(matches, nears, lambda found: np.full(len(found), np.nan))
+
+    assert [(one.key, one.score, one.closeness) for one in without] == [
+        (one.key, one.score, 0.0) for one in gather(matches, nears)
+    ]
 
 
 def test_what_points_away_counts_nothing() -> None:

@@ -14,6 +14,7 @@ from palaver.archiver.store import StoredVector
 from palaver.search import segment, vector_index
 from palaver.search.findings import Nears
 from palaver.search.segment import Array, Flags
+from palaver.search.signs import DIRECTIONS, Signs, Tokens, packed
 from palaver.search.vector_index import VectorIndex
 
 WIDTH = 24
@@ -26,7 +27,12 @@ def unit(seed: int) -> Array:
 
 def stored(item: int, event: int | None = None, part: int = 0, vector: Array | None = None) -> StoredVector:
     data = unit(item * 1_000 + part) if vector is None else vector
-    return StoredVector(item, item if event is None else event, part, data.astype("<f2").tobytes())
+    signs = packed(tokens(item * 1_000 + part))
+    return StoredVector(item, item if event is None else event, part, data.astype("<f2").tobytes(), signs)
+
+
+def tokens(seed: int) -> Tokens:
+    return np.random.default_rng(seed).standard_normal((1 + seed % 3, DIRECTIONS)).astype(np.float32)
 
 
 def index(*vectors: StoredVector) -> VectorIndex:
@@ -75,6 +81,11 @@ def test_only_allowed_and_nothing_gone(allowed: set[int], gone: set[int], limit:
     assert items(made.nearest(query, limit)) == expected(query, set(range(40)) - gone)[:limit]
 
 
+def closeness(item: int) -> float:
+    """How close the tokens of an item come to the seventh."""
+    return float(Signs.of([packed(tokens(item * 1_000))]).closeness(tokens(7))[0])
+
+
 changes = st.lists(st.tuples(st.sets(st.integers(0, 30)), st.sets(st.integers(0, 30)), st.booleans()), max_size=8)
 
 
@@ -94,6 +105,10 @@ def test_an_index_is_what_its_changes_made_of_it(changes: list[tuple[set[int], s
             assert len(made) == len(left)
             assert items(made.nearest(query, 50)) == expected(query, left)
             assert set(items(made.of_events(query, np.arange(31)))) == left
+            close = made.closeness(tokens(7), np.array([(item, item, 0) for item in range(31)]).T)
+            assert close == pytest.approx(
+                [closeness(item) if item in left else np.nan for item in range(31)], abs=1e-6, nan_ok=True
+            )
 
 
 def test_the_best_vectors_of_each_item() -> None:
@@ -116,12 +131,29 @@ def test_the_best_vectors_of_each_item() -> None:
     assert found[2, 1, 0] == pytest.approx(-1, abs=1e-3)
 
 
+def test_each_text_is_compared_by_itself(tmp_path: Path) -> None:
+    """Every part of an item, of an exchange or of what was learned from it, is as close as its own tokens are; what is
+    not there, or is of a model that tells no tokens, is told apart. It is the same read from the disk.
+    """
+    untold = StoredVector(9, 9, 0, stored(9).data)
+    made = index(stored(1), stored(1, part=1), stored(2, event=1), untold)
+    made.save(tmp_path)
+    rows = np.array([(1, 1, 1), (2, 1, 0), (9, 9, 0), (1, 1, 0), (5, 5, 0), (1, 1, 7)]).T
+    expected = [Signs.of([packed(tokens(seed))]).closeness(tokens(7))[0] for seed in (1_001, 2_000, 1_000)]
+
+    for one in (made, VectorIndex.open(tmp_path)):
+        close = one.closeness(tokens(7), rows)
+        assert close[[0, 1, 3]] == pytest.approx(expected, abs=1e-6)
+        assert np.isnan(close[[2, 4, 5]]).all()
+
+
 def test_an_empty_index_finds_nothing(tmp_path: Path) -> None:
     """An index without vectors can be asked, saved and opened."""
     VectorIndex().save(tmp_path)
     made = VectorIndex.open(tmp_path)
 
     assert (len(made), made.dimension) == (0, 0)
+    assert np.isnan(made.closeness(tokens(1), np.array([[1], [1], [0]]))).all()
     assert len(made.nearest(unit(1), 5)) == len(made.of_events(unit(1), np.array([1]))) == 0
 
 
@@ -201,7 +233,7 @@ def test_what_stays_is_shared_and_not_built_again(tmp_path: Path) -> None:
     changed.settled().save(_new(tmp_path / "two"))
 
     again = VectorIndex.open(tmp_path / "two")
-    for name in ("vectors.npy", "rows.npy", "graph.usearch"):
+    for name in ("vectors.npy", "rows.npy", "graph.usearch", "signs.npy", "tokens.npy"):
         assert (tmp_path / "two" / "0" / name).samefile(tmp_path / "one" / "0" / name)
     assert len(again) == 2_009
     assert 5 not in items(again.nearest(unit(5_000), 2_009))
@@ -216,6 +248,8 @@ def test_what_is_mostly_gone_is_written_anew(tmp_path: Path) -> None:
     VectorIndex.open(tmp_path / "one").changed(range(600), []).settled().save(_new(tmp_path / "two"))
 
     assert not (tmp_path / "two" / "0" / "alive.npy").exists()
+    kept = {packed(tokens(item * 1_000)) for item in range(600, 2_000)}
+    assert len((tmp_path / "two" / "0" / "signs.npy").read_bytes()) == 128 + sum(map(len, kept))
     assert np.load(tmp_path / "two" / "0" / "rows.npy").shape == (3, 1_400)
 
 

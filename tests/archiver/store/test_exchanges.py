@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.archiver.store import Store
+from palaver.archiver.store import Embedded, Store
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
 
 from .said import begun, exchange, keys, learned
@@ -66,7 +66,7 @@ def test_a_growing_exchange_keeps_its_key(store: Store) -> None:
     before, mark = keys(store), store.changes.last()
     for key in before.values():
         store.observations.replace(key, session, [], "rules-1")
-        store.vectors.replace("model", {key: {0: b"v"}})
+        store.vectors.replace("model", {key: {0: Embedded(b"v")}})
     mark = store.changes.last()
     store.exchanges.replace(session, source, 1, [exchange(1, "c", "d"), exchange(2, "e")])
 
@@ -94,7 +94,9 @@ def test_exchanges_that_are_gone_take_what_was_learned_with_them(store: Store) -
     kept, gone = keys(store).values()
     store.observations.replace(gone, session, [learned("b")], "rules-1")
     (observation,) = store.observations.of_exchange(gone)
-    store.vectors.replace("model", {gone: {0: b"v"}, observation.key: {0: b"v"}, kept: {0: b"v"}})
+    store.vectors.replace(
+        "model", {gone: {0: Embedded(b"v")}, observation.key: {0: Embedded(b"v")}, kept: {0: Embedded(b"v")}}
+    )
     mark = store.changes.last()
     store.exchanges.replace(session, source, 0, [exchange(0, "a")])
 

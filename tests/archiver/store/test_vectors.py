@@ -1,6 +1,6 @@
 """Stored vectors: by item, part and model, and gone with their item."""
 
-from palaver.archiver.store import Entity, Store, StoredVector
+from palaver.archiver.store import Embedded, Entity, Store, StoredVector
 
 from .said import begun, exchange, keys, learned
 
@@ -18,8 +18,8 @@ def test_vectors_come_back_by_item_and_part(store: Store) -> None:
     session, (one, two, _) = asked(store)
     store.observations.replace(two, session, [learned("b")], "rules-1")
     learning = store.observations.of_exchange(two)[0].key
-    store.vectors.replace("model", {two: {1: b"2b", 0: b"2a"}, learning: {0: b"o"}})
-    store.vectors.replace("other", {one: {0: b"1"}})
+    store.vectors.replace("model", {two: {1: Embedded(b"2b"), 0: Embedded(b"2a")}, learning: {0: Embedded(b"o")}})
+    store.vectors.replace("other", {one: {0: Embedded(b"1")}})
 
     assert store.vectors.all("model") == [
         StoredVector(two, two, 0, b"2a"),
@@ -30,12 +30,20 @@ def test_vectors_come_back_by_item_and_part(store: Store) -> None:
     assert store.vectors.all("other") == [StoredVector(one, one, 0, b"1")]
 
 
+def test_the_signs_of_tokens_are_kept_beside_the_vector(store: Store) -> None:
+    """They come back with it, and are empty where the model told none."""
+    _, (one, *_) = asked(store)
+    store.vectors.replace("model", {one: {0: Embedded(b"a", b"s" * 32), 1: Embedded(b"b")}})
+
+    assert [vector.signs for vector in store.vectors.all("model")] == [b"s" * 32, b""]
+
+
 def test_new_vectors_replace_all_old_ones(store: Store) -> None:
     """An item has the vectors it was last given, of one model, and the log tells so."""
     _, (one, *_) = asked(store)
-    store.vectors.replace("model", {one: {0: b"a", 1: b"b"}})
+    store.vectors.replace("model", {one: {0: Embedded(b"a"), 1: Embedded(b"b")}})
     mark = store.changes.last()
-    store.vectors.replace("other", {one: {0: b"c"}})
+    store.vectors.replace("other", {one: {0: Embedded(b"c")}})
 
     assert store.vectors.all("model") == []
     assert [vector.data for vector in store.vectors.all("other")] == [b"c"]
@@ -46,7 +54,7 @@ def test_new_vectors_replace_all_old_ones(store: Store) -> None:
 def test_an_item_that_vanished_meanwhile_is_passed_over(store: Store) -> None:
     """Embedding happens outside the transaction, so an item may be gone by then."""
     _, (one, *_) = asked(store)
-    store.vectors.replace("model", {999: {0: b"x"}, one: {0: b"a"}})
+    store.vectors.replace("model", {999: {0: Embedded(b"x")}, one: {0: Embedded(b"a")}})
 
     assert [vector.item for vector in store.vectors.all("model")] == [one]
 
@@ -54,7 +62,7 @@ def test_an_item_that_vanished_meanwhile_is_passed_over(store: Store) -> None:
 def test_items_wait_for_the_model_in_use(store: Store) -> None:
     """The newest wait first; another model makes all of them wait."""
     _, (one, two, three) = asked(store)
-    store.vectors.replace("model", {two: {0: b"a"}})
+    store.vectors.replace("model", {two: {0: Embedded(b"a")}})
 
     assert store.vectors.unembedded("model", 9) == [three, one]
     assert store.vectors.unembedded("model", 1) == [three]
@@ -65,6 +73,6 @@ def test_any_number_of_items_is_asked_for(store: Store) -> None:
     """More keys than one statement may name are no problem."""
     _, known = asked(store, 1100)
     with store.transaction():
-        store.vectors.replace("model", {key: {0: b"v"} for key in known})
+        store.vectors.replace("model", {key: {0: Embedded(b"v")} for key in known})
 
     assert [vector.item for vector in store.vectors.of_items("model", known)] == known

@@ -142,10 +142,12 @@ def answers(home: Home) -> list[tuple[str, str, int]]:
 
 
 def vectors_of(home: Home) -> list[bytes]:
-    """The vectors of the exchange that is to go."""
+    """The vectors of the exchange that is to go, and the signs of its tokens."""
     with Store.open(home.database) as store:
         keys = [each.key for each in store.exchanges.outlines() if store.sessions.load(each.session).native_id == GONE]
-        return [row.data for row in store.vectors.of_items(load(DEFAULT_MODEL).name, keys)]
+        rows = store.vectors.of_items(load(DEFAULT_MODEL).name, keys)
+        assert all(len(row.signs) > 16 for row in rows)
+        return [part for row in rows for part in (row.data, row.signs)]
 
 
 def held(home: Home, vectors: list[bytes]) -> list[Path]:
@@ -161,7 +163,7 @@ def test_an_erased_session_leaves_no_byte_anywhere(root: Path) -> None:
     assert with_all.found
 
     vectors = vectors_of(home)
-    assert held(home, vectors)
+    assert {path.name for path in held(home, vectors)} >= {"vectors.npy", "signs.npy"}
 
     outcome = forgot(home, Wanted((GONE,), erase=True))
 

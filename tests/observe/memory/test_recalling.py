@@ -12,6 +12,7 @@ import pytest
 from palaver.core.memory import Memory
 from palaver.core.memory_filter import MemoryFilter
 from palaver.search.embedder import load
+from palaver.search.signs import stored
 
 from .holding import Holding
 from .test_judging import pairs
@@ -26,10 +27,10 @@ def stated(tmp_path_factory: pytest.TempPathFactory) -> Holding:
     """A core that holds every statement of the pairs, as the packaged model embeds them."""
     holding = Holding(tmp_path_factory.mktemp("stated"), load())
     texts = list(dict.fromkeys(text for pair in pairs() for text in (pair["older"], pair["newer"])))
-    rows = holding.embedder.embed(texts).astype("<f2")
+    meant = stored(holding.embedder.read(texts))
     with holding.store.transaction():
         keys = [holding.store.memories.insert(Memory(text, "fact"), holding.at) for text in texts]
-        vectors = {key: {0: row.tobytes()} for key, row in zip(keys, rows, strict=True)}
+        vectors = {key: {0: embedded} for key, embedded in zip(keys, meant, strict=True)}
         holding.store.vectors.replace(holding.embedder.name, vectors)
     return holding
 

@@ -1,0 +1,114 @@
+"""Signs: what each token of a text means, kept as the signs of 128 numbers, and how close a query comes to them.
+
+A vector says what a whole text is about. Its tokens say which parts of a question it answers: each token of the query
+is compared with the one of the text that is nearest to it, in the place where it stands (late interaction; Khattab and
+Zaharia, ColBERT, 2020). The signs of a token tell its direction nearly as well as its numbers, in 16 bytes.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..archiver.store.vectors import TOKEN_BYTES, Embedded
+from .embedder import Reading
+from .findings import Fractions, Numbers
+from .generation import share
+
+DIRECTIONS = 8 * TOKEN_BYTES
+"""The numbers of a token."""
+_BITS, _STARTS = "signs.npy", "tokens.npy"
+
+Tokens: TypeAlias = npt.NDArray[np.float32]
+"""The tokens of one text, shape (n, `DIRECTIONS`)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Signs:
+    """The tokens of several texts: `bits` are one row each, shape (tokens, 16), and those of text i the rows from
+    `starts[i]` up to `starts[i + 1]`.
+    """
+
+    bits: npt.NDArray[np.uint8]
+    starts: Numbers
+
+    @classmethod
+    def of(cls, texts: Sequence[bytes]) -> "Signs":
+        """What `packed` made of each text; nothing of one that no tokens are known of."""
+        bits = np.frombuffer(b"".join(texts), dtype=np.uint8).reshape(-1, TOKEN_BYTES)
+        return cls(bits, _starts(np.array([len(text) // TOKEN_BYTES for text in texts], dtype=np.int64)))
+
+    @classmethod
+    def merged(cls, several: Sequence["Signs"]) -> "Signs":
+        """All texts of several, one after the other."""
+        bits = np.concatenate([one.bits for one in several])
+        return cls(bits, _starts(np.concatenate([one.counts for one in several])))
+
+    @classmethod
+    def open(cls, folder: Path, texts: int) -> "Signs":
+        """Map the files of a folder that has so many texts; where there are none, no tokens are known."""
+        if not (folder / _BITS).exists():
+            return cls.of([b""] * texts)
+        bits, starts = (np.asarray(np.load(folder / name, mmap_mode="r")) for name in (_BITS, _STARTS))
+        return cls(bits, starts)
+
+    def save(self, folder: Path, shared: Path | None = None) -> None:
+        """Write the files, or share those of a folder that has the same; none where no tokens are known."""
+        if not len(self.bits):
+            return
+        for name, content in ((_BITS, self.bits), (_STARTS, self.starts)):
+            if shared is not None:
+                share(shared / name, folder / name)
+            else:
+                np.save(folder / name, content)
+
+    @property
+    def counts(self) -> Numbers:
+        """How many tokens each text has."""
+        return np.diff(self.starts)
+
+    def picked(self, places: Numbers) -> "Signs":
+        """The texts at these places, in this order."""
+        counts = self.counts[places]
+        return Signs(self.bits[stretches(self.starts[places], counts)], _starts(counts))
+
+    def closeness(self, query: Tokens) -> Fractions:
+        """How close each text comes to a query, -1 to 1: the mean, over the query's tokens, of the cosine of the
+        text's nearest token. NaN where no tokens are known.
+        """
+        close, known = np.full(len(self.counts), np.nan), self.counts > 0
+        if not len(query) or not known.any():
+            return close
+        # The cosine with signs of -1 and 1; bits are 0 and 1, so twice the products less the sum of the query's own.
+        unit = query / np.linalg.norm(query, axis=1, keepdims=True)
+        bits = np.unpackbits(self.bits, axis=1).astype(np.float32)
+        cosines = (bits @ (2 * unit.T) - unit.sum(axis=1)) / np.sqrt(DIRECTIONS, dtype=np.float32)
+        close[known] = np.maximum.reduceat(cosines, self.starts[:-1][known]).mean(axis=1)
+        return close
+
+
+def stored(reading: Reading) -> Iterator[Embedded]:
+    """What a model made of each text, as it is stored."""
+    for row, tokens in zip(reading.vectors.astype("<f2"), reading.tokens, strict=True):
+        yield Embedded(row.tobytes(), packed(tokens))
+
+
+def packed(tokens: Tokens) -> bytes:
+    """The signs of a text's tokens, 16 bytes each."""
+    return np.packbits(tokens > 0, axis=1).tobytes()
+
+
+def _starts(counts: Numbers) -> Numbers:
+    starts = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts
+
+
+def stretches(starts: Numbers, counts: Numbers) -> Numbers:
+    """The rows of several stretches, one after the other."""
+    ends = np.cumsum(counts)
+    rows: Numbers = np.arange(int(counts.sum())) + np.repeat(starts - ends + counts, counts)
+    return rows

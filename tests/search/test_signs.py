@@ -1,0 +1,90 @@
+"""Are the tokens of texts kept, and the nearest of them found?"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.search.signs import DIRECTIONS, Signs, Tokens, packed
+
+
+def tokens(seed: int, count: int) -> Tokens:
+    return np.random.default_rng(seed).standard_normal((count, DIRECTIONS)).astype(np.float32)
+
+
+def closeness(query: Tokens, text: Tokens) -> float:
+    """As the definition says it."""
+    unit, signs = query / np.linalg.norm(query, axis=1, keepdims=True), np.where(text > 0, 1, -1)
+    return float((unit @ signs.T / np.sqrt(DIRECTIONS)).max(axis=1).mean())
+
+
+lengths = st.lists(st.integers(0, 5), max_size=8)
+
+
+@given(lengths)
+def test_signs_come_back(lengths: list[int]) -> None:
+    """What was packed is there again, text by text."""
+    texts = [tokens(seed, length) for seed, length in enumerate(lengths)]
+    made = Signs.of([packed(text) for text in texts])
+
+    assert made.counts.tolist() == lengths
+    signs = np.unpackbits(made.bits, axis=1).astype(bool)
+    assert np.array_equal(signs, np.concatenate([np.empty((0, DIRECTIONS)), *texts]) > 0)
+
+
+@given(lengths, st.integers(1, 3))
+def test_the_mean_of_the_nearest(lengths: list[int], words: int) -> None:
+    """A text is as close as the cosines of the query's tokens to the nearest of its own are on average; one whose
+    tokens are not known is neither close nor far.
+    """
+    texts, query = [tokens(seed, length) for seed, length in enumerate(lengths)], tokens(99, words)
+    close = Signs.of([packed(text) for text in texts]).closeness(query)
+
+    expected = [closeness(query, text) if len(text) else np.nan for text in texts]
+    assert close == pytest.approx(expected, abs=1e-6, nan_ok=True)
+    assert np.all(np.isnan(close) | (np.abs(close) <= 1 + 1e-6))
+
+
+@given(lengths, lengths)
+def test_texts_are_picked_and_put_together(some: list[int], others: list[int]) -> None:
+    """Picking of what was put together is as packing those texts alone."""
+    packs = [packed(tokens(seed, length)) for seed, length in enumerate([*some, *others])]
+    merged = Signs.merged([Signs.of(packs[: len(some)]), Signs.of(packs[len(some) :])])
+    places = list(range(len(packs)))
+    np.random.default_rng(0).shuffle(places)
+    picked, wanted = merged.picked(np.array(places[::2], dtype=np.int64)), Signs.of([packs[at] for at in places[::2]])
+
+    assert np.array_equal(picked.bits, wanted.bits)
+    assert np.array_equal(picked.starts, wanted.starts)
+
+
+def test_a_query_without_tokens_is_close_to_nothing() -> None:
+    """An empty query, or one of a model that tells no tokens, tells nothing of any text."""
+    made = Signs.of([packed(tokens(1, 3))])
+
+    assert np.isnan(made.closeness(tokens(1, 0))).all()
+    assert np.isnan(made.closeness(np.empty((0, 0), dtype=np.float32))).all()
+
+
+def test_files_are_mapped_and_shared(tmp_path: Path) -> None:
+    """What was saved is read back as it was, and another folder shares the very files."""
+    made = Signs.of([packed(tokens(seed, 2)) for seed in range(3)])
+    made.save(tmp_path)
+    again = Signs.open(tmp_path, 3)
+    (tmp_path / "next").mkdir()
+    again.save(tmp_path / "next", tmp_path)
+
+    assert np.array_equal(again.bits, made.bits)
+    assert np.array_equal(again.starts, made.starts)
+    for name in ("signs.npy", "tokens.npy"):
+        assert (tmp_path / name).samefile(tmp_path / "next" / name)
+
+
+def test_without_tokens_there_are_no_files(tmp_path: Path) -> None:
+    """A model that tells no tokens costs no file."""
+    Signs.of([b"", b""]).save(tmp_path)
+
+    assert list(tmp_path.iterdir()) == []
+    assert Signs.open(tmp_path, 2).counts.tolist() == [0, 0]
