@@ -182,6 +182,7 @@ def _total(parts: Sequence[Fractions], shares: Sequence[float]) -> Fractions:
 
 
 def _order(keys: Numbers, score: Fractions) -> Numbers:
+    """The places of the events, best first."""
     return np.lexsort((keys, -score))
 
 
@@ -198,7 +199,8 @@ def _closeness(keys: Numbers, first: Numbers, nears: Nears, compare: Compare) ->
     np.maximum.at(best, np.searchsorted(keys, compared.event[known]), close[known])
     found = np.isfinite(best)
     best[~found] = best[found].min()
-    return np.maximum(best, 0)
+    counted: Fractions = np.maximum(best, 0)
+    return counted
 
 
 def _counted(fractions: Fractions, in_code: npt.NDArray[np.bool_] | bool) -> Fractions:

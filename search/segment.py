@@ -218,7 +218,8 @@ class Segment:
 
 def _names(rows: Numbers) -> Numbers:
     """One number for item and part of each row."""
-    return rows[_ITEM] * PARTS_MAX + rows[_PART]
+    names: Numbers = rows[_ITEM] * PARTS_MAX + rows[_PART]
+    return names
 
 
 def _heard(rows: Numbers, voices: Voices) -> Flags:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from palaver.archiver.store import Source, Store
+from palaver.archiver.store import Embedded, Source, Store
+from palaver.archiver.store.vectors import TOKEN_BYTES
 from palaver.core.conversation import Exchange, Kind, Session, Span, Speaker, Turn
 from palaver.core.disclosure import Filters
 from palaver.core.observation import Evidence, Observation, ObservationType
@@ -21,6 +22,8 @@ _START = 1_700_000_000_000
 _TYPES = tuple(ObservationType)
 _PER_SESSION = 50
 _PROJECTS, _CONCEPTS, _FILES, DAYS = 20, 30, 20, 400
+_TOKENS = 64
+"""Of each text, whose signs are drawn alone: as many as texts of real sessions have on average."""
 _SPREAD = 0.6
 """Of the way between two vectors, by which a third is moved: so noise points where vectors do differ."""
 
@@ -77,7 +80,12 @@ class Maker:
         for exchange in range(key - _PER_SESSION + 1, key + 1):
             store.observations.replace(exchange, session, [self._observation()], "bench-1")
             [learned] = store.observations.of_exchange(exchange)
-            store.vectors.replace(self._model, {item: {0: next(vectors)} for item in (exchange, learned.key)})
+            store.vectors.replace(
+                self._model, {item: {0: self._embedded(next(vectors))} for item in (exchange, learned.key)}
+            )
+
+    def _embedded(self, vector: bytes) -> Embedded:
+        return Embedded(vector, self._random.bytes(_TOKENS * TOKEN_BYTES))
 
     def _exchange(self, ordinal: int) -> Exchange:
         line, at = 2 * ordinal + 1, self._day()

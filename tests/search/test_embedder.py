@@ -52,15 +52,18 @@ def test_each_token_of_a_text_is_told(embedder: Embedder) -> None:
     vectors, tokens = embedder.read([*SENTENCES, "", "word " * 300])
 
     assert np.array_equal(vectors[:5], embedder.embed(SENTENCES))
-    assert [len(each) for each in tokens] == [11, 28, 36, 18, 1, 0, 254]
+    assert [len(each) for each in tokens] == [13, 34, 34, 21, 1, 0, 254]
     assert {(each.shape[1], each.dtype) for each in tokens} == {(128, np.dtype("f4"))}
 
 
 def test_the_signs_of_one_text(embedder: Embedder) -> None:
-    """What is stored of a text's tokens does not change from one version to the next, unless the model's name does."""
+    """What is stored of a text's tokens does not change from one version to the next, unless the model's name does; on
+    another processor a number next to zero may fall on its other side.
+    """
     [tokens] = embedder.read(["ok then"]).tokens
+    known = 0x20734554F9A71DBF53A20B0F07D537C1A3D8C22B387F13E41DF29B200681F7B9
 
-    assert packed(tokens).hex() == ""
+    assert (int.from_bytes(packed(tokens)) ^ known).bit_count() <= 4
 
 
 def test_a_token_means_what_it_does_in_its_place(embedder: Embedder) -> None:

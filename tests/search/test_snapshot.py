@@ -180,6 +180,8 @@ FILES = [
     *(f"text/*.{kind}" for kind in ("idx", "term", "pos", "fast", "store", "fieldnorm")),
     "vectors/0/rows.npy",
     "vectors/0/vectors.npy",
+    "vectors/0/signs.npy",
+    "vectors/0/tokens.npy",
 ]
 
 

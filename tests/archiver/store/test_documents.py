@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.store import Document, Entity, Queued, Store
+from palaver.archiver.store import Document, Embedded, Entity, Queued, Store
 from palaver.core.document import Chunk, ChunkKind, DocumentFilter
 
 A, B = Path("/docs/a.md"), Path("/docs-other/b.py")
@@ -99,7 +99,7 @@ def test_a_chunk_that_only_moved_keeps_its_vectors(store: Store) -> None:
     """It says the same, so nothing is embedded again; the index learns where it stands now."""
     [one] = put(store, A, "one")
     with store.transaction():
-        store.vectors.replace("model", {one: {0: b"vector"}})
+        store.vectors.replace("model", {one: {0: Embedded(b"vector")}})
     before = store.changes.last()
 
     [new, same] = put(store, A, "new", "one")

@@ -22,6 +22,7 @@ from palaver.observe.upkeep import fsck as checking
 from palaver.observe.upkeep import rebuilding
 from palaver.observe.upkeep.fsck import fsck
 from palaver.observe.upkeep.rebuilding import rebuild_from_archive, rebuild_index
+from palaver.search.embedder import PackagedEmbedder
 from palaver.search.layers import Layers
 
 from ... import demo
@@ -107,7 +108,7 @@ def test_reading_again_changes_nothing(home: Home) -> None:
     assert (made.reread, made.recovered, made.problems) == (len(list(names(home.archive))), 0, [])
     assert answers(home) == before
     with Store.open(home.database) as store:
-        assert store.vectors.count_unembedded("all-MiniLM-L6-v2-int8/1") == 1
+        assert store.vectors.count_unembedded(PackagedEmbedder().name) == 1
         assert store.memories.load(store.items.all_keys())
 
 
