@@ -35,10 +35,11 @@ said once, make a fraction of 0.45 in a window of average length and 0.25 in one
 _WORDED = _PRESENT_WORDS
 """From which fraction on an entry has enough of the words of a query, all of which stand in the archive."""
 _FLOOR, _BRIEF = 0.075, 0.12
-"""The score from which a list is relevant, and how much more a brief query needs: who types three words has them from
-what they look for, of a whole sentence most words may be others. Chosen on the tuning half of the questions about
-coding sessions, where no answer among the first five is lost (bench/RESULTS.md). Where every word stands somewhere
-in the archive and an entry has `_WORDED` of them, the list is relevant, whatever the score.
+"""The plain score from which a list is relevant, and how much more a brief query needs: who types three words has them
+from what they look for, of a whole sentence most words may be others. Chosen on the tuning half of the questions about
+coding sessions, where no answer among the first five is lost (bench/RESULTS.md). A close look says what is nearest, not
+whether it is near: counting it, fewer questions without an answer are told. Where every word stands somewhere in the
+archive and an entry has `_WORDED` of them, the list is relevant, whatever the score.
 """
 _EMBED_ANEW = "Run `palaver archive` to embed everything anew."
 
@@ -70,7 +71,7 @@ class Rest:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one search found. An event is clearly about the query from the score `floor` on, or from the fraction of
+    """What one search found. An event is clearly about the query from the plain score `floor` on, or from the fraction of
     words `worded` on; `rest` is what the engines did not bring.
     """
 
@@ -82,7 +83,7 @@ class Found:
 
     def is_clear(self, event: Event) -> bool:
         """Whether an event is clearly about the query."""
-        return event.score >= self.floor or event.words >= self.worded
+        return event.plain >= self.floor or event.words >= self.worded
 
     @property
     def relevant(self) -> bool:
@@ -96,8 +97,8 @@ class Engine:
     def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
         self._store, self._embedder = store, embedder
         self._snapshot = Snapshot(store, generations, embedder)
-        self._meant = Memo[tuple[str, str], Array](_REMEMBERED)
-        """The vectors of the last queries, by model and text: the next page of one is the same query again."""
+        self._meant = Memo[tuple[str, str], tuple[Array, Tokens]](_REMEMBERED)
+        """What the last queries mean, by model and text: the next page of one is the same query again."""
         self.unavailable: ModelUnavailable | None = None
         """Why meaning could not be searched the last time; None when it was."""
 

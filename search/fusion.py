@@ -59,6 +59,8 @@ class Event:
     key: int
     score: float
     """What orders events, 0 to 1."""
+    plain: float
+    """The score without a close look, 0 to 1: what tells whether anything is relevant (`engine.py`)."""
     words: float
     """The best fraction of any entry, 0 to 1."""
     words_around: float
@@ -82,7 +84,7 @@ class Event:
     @classmethod
     def unranked(cls, key: int) -> "Event":
         """An event that no words were looked for in."""
-        return cls(key, 0.0, 0.0, 0.0, 0.0, None, 0.0, 0.0, -1, Matches.none(), Nears.none(), ())
+        return cls(key, 0.0, 0.0, 0.0, 0.0, 0.0, None, 0.0, 0.0, -1, Matches.none(), Nears.none(), ())
 
     @property
     def best_match(self) -> TextMatch | None:
@@ -144,18 +146,23 @@ def gather(matches: Matches, nears: Nears, compare: Compare | None = None, weigh
     in_code[found] = matches.in_code[best[found]]
     counted = (_counted(words, in_code), _counted(words_around, in_code))
     parts = (*counted, np.maximum(prompt, 0), meaning, meaning_around)
-    first = _order(keys, _total(parts, weights))[:_CLOSELY]
+    shares = weights._replace(closeness=0.0).shares()
+    score = plain = _total(parts, shares)
+    first = _order(keys, plain)[:_CLOSELY]
     closeness = _closeness(keys, np.sort(keys[first]), nears, compare) if compare and weights.closeness else None
-    if closeness is None:
-        closeness, weights = np.zeros(len(keys)), weights._replace(closeness=0.0)
-    shares = weights.shares()
-    score = _total((*parts, closeness), shares)
+    if closeness is not None:
+        shares = weights.shares()
+        score = _total((*parts, closeness), shares)
+    else:
+        closeness = np.zeros(len(keys))
     order = _order(keys, score)
-    columns = (keys, score, words, words_around, prompt, similarity, meaning_around, closeness, best)
+    columns = (keys, score, plain, words, words_around, prompt, similarity, meaning_around, closeness, best)
+    rows = zip(*(column[order].tolist() for column in columns), strict=True)
     return [
         Event(
             key,
             total,
+            alone,
             said,
             beside,
             asked,
@@ -167,9 +174,7 @@ def gather(matches: Matches, nears: Nears, compare: Compare | None = None, weigh
             nears,
             shares,
         )
-        for key, total, said, beside, asked, cosine, meant_beside, close, row in zip(
-            *(column[order].tolist() for column in columns), strict=True
-        )
+        for key, total, alone, said, beside, asked, cosine, meant_beside, close, row in rows
     ]
 
 

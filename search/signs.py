@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+import numkong
 import numpy as np
 import numpy.typing as npt
 
@@ -82,11 +83,12 @@ class Signs:
         close, known = np.full(len(self.counts), np.nan), self.counts > 0
         if not len(query) or not known.any():
             return close
-        # The cosine with signs of -1 and 1; bits are 0 and 1, so twice the products less the sum of the query's own.
-        unit = query / np.linalg.norm(query, axis=1, keepdims=True)
-        bits = np.unpackbits(self.bits, axis=1).astype(np.float32)
-        cosines = (bits @ (2 * unit.T) - unit.sum(axis=1)) / np.sqrt(DIRECTIONS, dtype=np.float32)
-        close[known] = np.maximum.reduceat(cosines, self.starts[:-1][known]).mean(axis=1)
+        # Not multiplied by NumPy: on a busy machine the threads of its BLAS wait for each other longer than it takes.
+        asked, signs = _narrow(query), (2 * np.unpackbits(self.bits, axis=1) - 1).view(np.int8)
+        products: Fractions = np.asarray(numkong.cdist(asked, signs, "dot"))
+        nearest = np.maximum.reduceat(products, self.starts[:-1][known], axis=1)
+        lengths = np.linalg.norm(asked.astype(np.float64), axis=1) * np.sqrt(DIRECTIONS)
+        close[known] = (nearest.T / lengths).mean(axis=1)
         return close
 
 
@@ -99,6 +101,13 @@ def stored(reading: Reading) -> Iterator[Embedded]:
 def packed(tokens: Tokens) -> bytes:
     """The signs of a text's tokens, 16 bytes each."""
     return np.packbits(tokens > 0, axis=1).tobytes()
+
+
+def _narrow(tokens: Tokens) -> npt.NDArray[np.int8]:
+    """The same directions, but for a third of a percent, in a byte for each number."""
+    largest: Tokens = np.abs(tokens).max(axis=1, keepdims=True)
+    rounded: npt.NDArray[np.floating] = np.round(tokens * (127 / largest))
+    return rounded.astype(np.int8)
 
 
 def _starts(counts: Numbers) -> Numbers:

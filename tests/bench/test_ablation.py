@@ -11,19 +11,25 @@ from bench.retrieval.corpus import Question
 from palaver.core.disclosure import Filters, Mode
 from palaver.core.home import Home
 from palaver.search import engine
-from palaver.search.findings import Matches, Nears
+from palaver.search.findings import Fractions, Matches, Nears
 from palaver.search.fusion import Weights, gather
 
 from ..search.history import History, Said
+
+
+def close(nears: Nears) -> Fractions:
+    """The first event is closest."""
+    return 1 / nears.event
+
 
 EVERY = Found(
     Matches(
         np.array([[1, 1, 1, 0, 1, 2, 0], [12, 2, 1, 1, 3, 4, 0], [3, 3, 0, 0, 1, 2, 1]]).T, np.array([0.5, 0.4, 0.6])
     ),
     Nears(np.array([[1, 1, 0], [12, 2, 0], [3, 3, 0]]).T, np.array([0.3, 0.2, 0.1])),
-    lambda nears: 1 / nears.event,
+    close,
 )
-NOTHING = Found(Matches.none(), Nears.none(), lambda nears: 1 / nears.event)
+NOTHING = Found(Matches.none(), Nears.none(), close)
 
 
 def scores(lacks: str) -> dict[int, float]:

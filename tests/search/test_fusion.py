@@ -146,6 +146,7 @@ def test_a_close_look_adds_up(matches: list[TextMatch], nears: list[Near]) -> No
     for event in found:
         assert sum(part.points for part in event.parts) == event.score
         assert 0 <= event.score <= 1
+        assert event.plain == next(one.score for one in before if one.key == event.key)
         assert event.closeness == pytest.approx(least if best[event.key] is None else best[event.key])
     assert [(-event.score, event.key) for event in found] == sorted((-event.score, event.key) for event in found)
 

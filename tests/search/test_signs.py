@@ -43,8 +43,8 @@ def test_the_mean_of_the_nearest(lengths: list[int], words: int) -> None:
     close = Signs.of([packed(text) for text in texts]).closeness(query)
 
     expected = [closeness(query, text) if len(text) else np.nan for text in texts]
-    assert close == pytest.approx(expected, abs=1e-6, nan_ok=True)
-    assert np.all(np.isnan(close) | (np.abs(close) <= 1 + 1e-6))
+    assert close == pytest.approx(expected, abs=3e-3, nan_ok=True)
+    assert np.all(np.isnan(close) | (np.abs(close) <= 1 + 1e-9))
 
 
 @given(lengths, lengths)
