@@ -39,7 +39,8 @@ def phases(store: Store, home: Home, embedder: Embedder, queries: Sequence[Query
         view.refresh()
         wording = view.settled(Wording.of(query.concepts[0]))
         with _clock(took, "query embedding"):
-            [vector] = embedder.embed([wording.text])
+            reading = embedder.read([wording.text])
+        vector, compare = reading.vectors[0, :], partial(view.closeness, reading.tokens[0])
         with _clock(took, "word engine"):
             matches = view.text(wording, filters, DEPTH)
         with _clock(took, "vector engine"):
@@ -50,7 +51,7 @@ def phases(store: Store, home: Home, embedder: Embedder, queries: Sequence[Query
             if len(matches) == DEPTH:
                 matches = completed(wording, matches, compared, partial(view.text, wording, filters))
         with _clock(took, "fusion"):
-            events = gather(matches, compared)
+            events = gather(matches, compared, compare)
         with _clock(took, "choosing among the found"):
             chosen = [one for one, _ in zip(choices.of(events, filters, query.limit), range(query.limit), strict=False)]
         with _clock(took, "loading hits"):

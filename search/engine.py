@@ -38,8 +38,9 @@ _FLOOR, _BRIEF = 0.075, 0.12
 """The plain score from which a list is relevant, and how much more a brief query needs: who types three words has them
 from what they look for, of a whole sentence most words may be others. Chosen on the tuning half of the questions about
 coding sessions, where no answer among the first five is lost (bench/RESULTS.md). A close look says what is nearest, not
-whether it is near: counting it, fewer questions without an answer are told. Where every word stands somewhere in the
-archive and an entry has `_WORDED` of them, the list is relevant, whatever the score.
+whether it is near: counting it, fewer questions without an answer would be told from the others, so a list that is not
+relevant has none. Where every word stands somewhere in the archive and an entry has `_WORDED` of them, the list is
+relevant, whatever the score.
 """
 _EMBED_ANEW = "Run `palaver archive` to embed everything anew."
 
@@ -129,10 +130,12 @@ class Engine:
         matches, nears, rest = self._found(wording, mode, filters, depth)
         if mode is Mode.BOTH and len(matches) == depth:
             matches = completed(wording, matches, nears, partial(self._snapshot.text, wording, filters))
-        events = gather(matches, nears, self._compare(wording, nears))
         both = mode is Mode.BOTH and self.unavailable is None
         floor = _FLOOR + _BRIEF * wording.brevity if both else 0.0
-        return Found(events, wording, floor, _WORDED if wording.complete else inf, rest)
+        worded = _WORDED if wording.complete else inf
+        enough = 0.0 if matches.fraction.max(initial=0.0) >= worded else floor
+        events = gather(matches, nears, self._compare(wording, nears), at_least=enough)
+        return Found(events, wording, floor, worded, rest)
 
     def _wording(self, concept: str, mode: Mode) -> Wording:
         """What was typed, as the archive knows it; to vectors phrases are only words."""

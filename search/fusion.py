@@ -126,56 +126,78 @@ def joined(concepts: Sequence[str], events: Sequence[Event]) -> Event:
     return replace(best, score=sum(part.points for part in parts), _concepts=parts)
 
 
-def gather(matches: Matches, nears: Nears, compare: Compare | None = None, weights: Weights = _WEIGHTS) -> list[Event]:
+def gather(
+    matches: Matches,
+    nears: Nears,
+    compare: Compare | None = None,
+    weights: Weights = _WEIGHTS,
+    *,
+    at_least: float = 0.0,
+) -> list[Event]:
     """Everything both engines found, by event, best first; equal scores in order of key. The first are looked at as
-    closely as `compare` can.
+    closely as `compare` can, where one of them has a plain score of `at_least` this.
     """
     keys, _ = distinct(np.concatenate([matches.event, nears.event]))
+    found = _measured(keys, matches, nears)
+    parts = found.counted()
+    shares = weights._replace(closeness=0.0).shares()
+    score = plain = _total(parts, shares)
+    closeness = np.zeros(len(keys))
+    if compare and weights.closeness and plain.max(initial=0.0) >= at_least:
+        first = keys[_order(keys, plain)[:_CLOSELY]]
+        looked = _closeness(keys, np.sort(first), nears, compare)
+        if looked is not None:
+            closeness, shares = looked, weights.shares()
+            score = _total((*parts, closeness), shares)
+    order = _order(keys, score)
+    columns = (keys, score, plain, *found.shown(), closeness, found.best)
+    return [
+        Event(key, total, alone, said, near_by, asked, _told(cosine), meant, close, row, matches, nears, shares)
+        for key, total, alone, said, near_by, asked, cosine, meant, close, row in zip(
+            *(column[order].tolist() for column in columns), strict=True
+        )
+    ]
+
+
+class _Measured(NamedTuple):
+    """What was found, by event. `best` is the row of its best match; `in_code` says whether that is code."""
+
+    words: Fractions
+    words_around: Fractions
+    prompt: Fractions
+    similarity: Fractions
+    meaning_around: Fractions
+    best: Numbers
+    in_code: npt.NDArray[np.bool_]
+
+    def shown(self) -> tuple[Fractions, ...]:
+        """As an event tells it."""
+        return self.words, self.words_around, self.prompt, self.similarity, self.meaning_around
+
+    def counted(self) -> tuple[Fractions, ...]:
+        """As it counts."""
+        said = (_counted(words, self.in_code) for words in (self.words, self.words_around))
+        return (*said, np.maximum(self.prompt, 0), np.maximum(self.similarity, 0), self.meaning_around)
+
+
+def _measured(keys: Numbers, matches: Matches, nears: Nears) -> _Measured:
     best = _best_matches(keys, matches)
     found = best >= 0
-    words = np.zeros(len(keys))
+    words, words_around, meaning_around = (np.zeros(len(keys)) for _ in range(3))
     words[found] = matches.fraction[best[found]]
     similarity = np.full(len(keys), -np.inf)
     np.maximum.at(similarity, np.searchsorted(keys, nears.event), nears.similarity)
-    prompt, meaning = _prompts(keys, nears), np.maximum(similarity, 0)
     places = matches.place[best[found]]
-    words_around, meaning_around = np.zeros(len(keys)), np.zeros(len(keys))
     words_around[found] = _around(places, words[found])
-    meaning_around[found] = _around(places, meaning[found])
+    meaning_around[found] = _around(places, np.maximum(similarity, 0)[found])
     in_code = np.zeros(len(keys), dtype=bool)
     in_code[found] = matches.in_code[best[found]]
-    counted = (_counted(words, in_code), _counted(words_around, in_code))
-    parts = (*counted, np.maximum(prompt, 0), meaning, meaning_around)
-    shares = weights._replace(closeness=0.0).shares()
-    score = plain = _total(parts, shares)
-    first = _order(keys, plain)[:_CLOSELY]
-    closeness = _closeness(keys, np.sort(keys[first]), nears, compare) if compare and weights.closeness else None
-    if closeness is not None:
-        shares = weights.shares()
-        score = _total((*parts, closeness), shares)
-    else:
-        closeness = np.zeros(len(keys))
-    order = _order(keys, score)
-    columns = (keys, score, plain, words, words_around, prompt, similarity, meaning_around, closeness, best)
-    rows = zip(*(column[order].tolist() for column in columns), strict=True)
-    return [
-        Event(
-            key,
-            total,
-            alone,
-            said,
-            beside,
-            asked,
-            cosine if cosine >= -1 else None,
-            meant_beside,
-            close,
-            row,
-            matches,
-            nears,
-            shares,
-        )
-        for key, total, alone, said, beside, asked, cosine, meant_beside, close, row in rows
-    ]
+    return _Measured(words, words_around, _prompts(keys, nears), similarity, meaning_around, best, in_code)
+
+
+def _told(cosine: float) -> float | None:
+    """A similarity; None where no vector was compared."""
+    return cosine if cosine >= -1 else None
 
 
 def _total(parts: Sequence[Fractions], shares: Sequence[float]) -> Fractions:

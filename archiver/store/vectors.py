@@ -58,7 +58,8 @@ class Vectors:
         for item, parts in vectors.items():
             if not self._db.number("SELECT count(*) FROM item WHERE key = ?", (item,)):
                 continue
-            self._db.run("DELETE FROM vector WHERE item = ?", (item,))
+            for table in ("token", "vector"):
+                self._db.run(f"DELETE FROM {table} WHERE item = ?", (item,))
             self._db.run_many(
                 "INSERT INTO vector (item, part, model, data) VALUES (?, ?, ?, ?)",
                 [(item, part, model, embedded.data) for part, embedded in parts.items()],

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from palaver.core.disclosure import Filters, Mode
 from palaver.core.errors import ModelUnavailable
 from palaver.search import engine
+from palaver.search.embedder import Reading
 from palaver.search.engine import completed
 from palaver.search.findings import Matches
 from palaver.search.fusion import Event
@@ -41,6 +42,34 @@ def test_words_alone(told: History) -> None:
 
     assert set(keys(events)) == {1, 2, 5}
     assert all(event.similarity is None for event in events)
+
+
+def test_what_is_closest_is_told(told: History) -> None:
+    """Where vectors are compared, each event is as close as the tokens of its best text; words alone are not close."""
+    close = {event.key: event.closeness for event in told.engine().search("brass kettle", Mode.BOTH, NO_FILTERS)}
+
+    assert close[1] == pytest.approx(close[5], abs=1e-9)
+    assert close[1] > 0.7
+    assert close[1] > close[2] > close[4] >= 0
+    assert all(event.closeness == 0 for event in told.engine().search("brass kettle", Mode.TEXT, NO_FILTERS))
+
+
+def test_a_model_without_tokens_scores_by_all_else(history: History) -> None:
+    """Nothing is close, and every score is what it is without a close look."""
+
+    class Silent(FakeEmbedder):
+        def read(self, texts: Sequence[str]) -> Reading:
+            return Reading(self.embed(texts), [np.empty((0, 0), dtype=np.float32)] * len(texts))
+
+    history.embedder = Silent()
+    history.say("tea", Said("brass kettle"), Said("copper pan"))
+    history.embed()
+    history.publish()
+
+    events = history.engine().search("brass kettle", Mode.BOTH, NO_FILTERS)
+
+    assert [event.closeness for event in events] == [0.0, 0.0]
+    assert [event.score for event in events] == [event.plain for event in events]
 
 
 def test_what_meaning_found_has_its_words(history: History, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,6 +166,18 @@ def test_the_first_alone_are_looked_at_closely(monkeypatch: pytest.MonkeyPatch) 
     assert [(event.key, event.closeness) for event in found] == [(2, 0.9), (1, 0.2), (3, 0.2)]
 
 
+def test_nothing_is_looked_at_closely_where_all_is_weak() -> None:
+    """Unless the best plain score is high enough, what both engines found is ranked by itself."""
+    nears = Nears(np.array([[1, 2], [1, 2], [0, 0]]), np.array([0.5, 0.4]))
+    [best, other] = fusion.gather(Matches.none(), nears)
+
+    weak = fusion.gather(Matches.none(), nears, close, at_least=best.score + 1e-9)
+    strong = fusion.gather(Matches.none(), nears, close, at_least=best.score)
+
+    assert [(one.key, one.score, one.closeness) for one in weak] == [(1, best.score, 0.0), (2, other.score, 0.0)]
+    assert {one.key: one.closeness for one in strong} == {1: 0.01, 2: 0.02}
+
+
 def test_where_no_tokens_are_known_nothing_changes() -> None:
     """A model that tells no tokens is ranked by the other parts, with the scores that they make alone."""
     matches, nears = [match(1, 0.5), match(2, 0.3)], [vector(1, True, 0, 0.4), vector(3, True, 0, 0.9)]

@@ -246,7 +246,9 @@ def test_every_bit_of_the_manifest_counts(generations: Generations) -> None:
         generations.current()
 
 
-@pytest.mark.parametrize("other", [{"format": generation.FORMAT + 1}, {"analysis": analysis.VERSION + 1}])
+@pytest.mark.parametrize(
+    "other", [{"format": generation.FORMAT + 1}, {"format": generation.FORMAT - 1}, {"analysis": analysis.VERSION + 1}]
+)
 def test_another_version_is_not_opened(generations: Generations, other: dict[str, Any]) -> None:
     """A generation of another version of the format or of the tokenizer is made anew."""
 
