@@ -73,8 +73,9 @@ class Signs:
 
     def picked(self, places: Numbers) -> "Signs":
         """The texts at these places, in this order."""
-        counts = self.counts[places]
-        return Signs(self.bits[stretches(self.starts[places], counts)], _starts(counts))
+        starts = self.starts[places]
+        counts = self.starts[places + 1] - starts
+        return Signs(self.bits[stretches(starts, counts)], _starts(counts))
 
     def closeness(self, query: Tokens) -> Fractions:
         """How close each text comes to a query, -1 to 1: the mean, over the query's tokens, of the cosine of the
@@ -83,7 +84,7 @@ class Signs:
         close, known = np.full(len(self.counts), np.nan), self.counts > 0
         if not len(query) or not known.any():
             return close
-        # Bits are 0 and 1 where signs are -1 and 1: the products with these are twice those less the sum of the numbers.
+        # Bits are 0 and 1 where signs are -1 and 1: products with these are twice those less the sum of the numbers.
         # Not by NumPy: on a busy machine the threads of its BLAS wait for each other longer than all of this takes.
         asked, bits = _narrow(query), np.unpackbits(self.bits, axis=1).view(np.int8)
         products: npt.NDArray[np.int32] = np.asarray(numkong.dots_packed(bits, numkong.dots_pack(asked, "int8")))
