@@ -72,8 +72,8 @@ class Rest:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one search found. An event is clearly about the query from the plain score `floor` on, or from the fraction of
-    words `worded` on; `rest` is what the engines did not bring.
+    """What one search found. An event is clearly about the query from the plain score `floor` on, or from the
+    fraction of words `worded` on; `rest` is what the engines did not bring.
     """
 
     events: list[Event]

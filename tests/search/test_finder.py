@@ -15,7 +15,7 @@ from palaver.search.wording import Wording
 from .history import NO_FILTERS
 
 EVENTS = [
-    replace(Event.unranked(key), score=score, words=words)
+    replace(Event.unranked(key), score=score, plain=score, words=words)
     for key, score, words in [(1, 0.3, 0.2), (2, 0.1, 0.1), (3, 0.05, 0.6)]
 ]
 
