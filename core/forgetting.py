@@ -71,6 +71,15 @@ class DoomedCopy:
 
 
 @dataclass(frozen=True, slots=True)
+class DoomedObservation:
+    """Something that was learned and goes, while what it was learned from stays."""
+
+    id: str
+    type: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
 class DoomedFile:
     """A file of a person's project in which a memory is kept. `digest` tells its bytes as they were shown."""
 
@@ -95,7 +104,7 @@ class Preview:
     `protected` memories are golden or pinned, and stay unless forced. `shared` copies repeat some of the lines. `files`
     are those in which people keep the memories: they go where `erase` is meant, and stay otherwise. `unread` copies are
     damaged: nobody knows whether some of it stands there. `kept` lines repeat what other sessions said first, and
-    stay in those.
+    stay in those. `learned` are the observations by name where they go alone; `observations` counts them in any case.
     """
 
     token: str
@@ -112,6 +121,7 @@ class Preview:
     files: tuple[DoomedFile, ...] = ()
     unread: tuple[str, ...] = ()
     kept: int = 0
+    learned: tuple[DoomedObservation, ...] = ()
 
     @property
     def empty(self) -> bool:

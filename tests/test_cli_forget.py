@@ -118,3 +118,16 @@ def test_what_looks_after_the_past_does_nothing_else(words: tuple[str, ...]) -> 
     """No word of a call that erases or brings back is passed over in silence."""
     told = palaver("forget", *words, code=2).stderr
     assert "goes with nothing but --json." in told.splitlines()[-1]
+
+
+def test_the_preview_names_what_was_learned_where_that_goes_alone() -> None:
+    """With --derived each observation that would go is named, and counted; the observations named are those that go."""
+    shown = palaver("forget", "--mentions", "tide", "--derived").stdout
+    told = json.loads(palaver("forget", "--mentions", "tide", "--derived", "--json").stdout)
+    assert len(told["learned"]) == told["observations"] > 0
+    for each in told["learned"]:
+        assert f"- {each['id']} ({each['type']}): {each['title'][:12]}" in shown
+    going = {each["id"] for each in told["learned"]}
+    palaver("forget", "--mentions", "tide", "--derived", "--confirm", told["token"])
+    left = json.loads(palaver("search", "tide", "--kind", "observation", "--json").stdout)["results"]
+    assert not going & {each["id"] for each in left}

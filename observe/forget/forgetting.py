@@ -19,7 +19,7 @@ from ...core import ids
 from ...core.amount import many
 from ...core.clock import now
 from ...core.errors import InvalidInput
-from ...core.forgetting import About, DoomedCopy, DoomedSession, Outcome, Past, Preview, Wanted
+from ...core.forgetting import About, DoomedCopy, DoomedObservation, DoomedSession, Outcome, Past, Preview, Wanted
 from ...core.home import Home
 from ...core.memory import EventKind, HeldMemory, MemoryEvent, MemoryState
 from ...core.progress import Reporter, silent
@@ -174,7 +174,13 @@ class Forgetter:
             files=files,
             unread=plan.unread,
             kept=plan.kept,
+            learned=self._learned([key for each in learned.values() for key in each]),
         )
+
+    def _learned(self, keys: Sequence[int]) -> tuple[DoomedObservation, ...]:
+        found = self._store.observations.load(keys)
+        known = [(found[key].key, found[key].observation) for key in keys if key in found]
+        return tuple(DoomedObservation(ids.show("observation", key), each.type, each.title) for key, each in known)
 
     def _sessions(self, plan: Plan) -> list[DoomedSession]:
         counts = dict.fromkeys(sorted(plan.selected.sessions), 0)
