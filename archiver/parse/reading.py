@@ -51,6 +51,7 @@ class Reading:
         self._format, self._session, self._source, self._places = known, session, source, places
         self._boundaries = boundaries
         self._found = Parsed(source.resume, source.resume.byte)
+        self._entitling: int | None = None
         self.titles: list[Note] = []
         """Titles that name a record, which may belong to another session."""
         self.forgotten: dict[str, int] = {}
@@ -66,7 +67,7 @@ class Reading:
     @property
     def is_whole(self) -> bool:
         """Whether it began at the first line."""
-        return self._found.start == Resume()
+        return self._found.start.line == 1
 
     @property
     def lines(self) -> int:
@@ -92,7 +93,7 @@ class Reading:
         """Read to the end, or take what somebody `parsed` from the source's resume point on."""
         self._found = parsed or self._parse(file, self._source.resume)
         elsewhere = self._known_elsewhere()
-        if self._reaches_back(elsewhere) or (self._is_unindexed and self._found.start != Resume()):
+        if self._reaches_back(elsewhere) or (self._is_unindexed and not self.is_whole):
             self._found = self._parse(file, Resume())
             elsewhere = self._known_elsewhere()
         if elsewhere:
@@ -196,10 +197,20 @@ class Reading:
         session.started = min([*times, *([session.started] if session.started is not None else [])], default=None)
         session.ended = max([*times, *([session.ended] if session.ended is not None else [])], default=None)
         session.project = project_of(session.cwd) or session.project or _folder_of(self._source.archived)
-        prompts = (turn for exchange in self.exchanges for turn in exchange.turns if turn.kind is Kind.PROMPT)
-        title = next(filter(None, (title_of(prompt.text) for prompt in prompts)), "")
-        if title and session.title_rank < 0:
-            session.title, session.title_rank = title, 0
+        if self._source.resume.entitles and session.title_rank == 0:
+            session.title, session.title_rank = "", -1
+        if session.title_rank < 0:
+            self._entitle()
+
+    def _entitle(self) -> None:
+        """Call the session by the first prompt."""
+        for exchange in self.exchanges:
+            prompts = (title_of(turn.text) for turn in exchange.turns if turn.kind is Kind.PROMPT)
+            title = next(filter(None, prompts), "")
+            if title:
+                self._session.title, self._session.title_rank = title, 0
+                self._entitling = exchange.ordinal
+                return
 
     def _account(self) -> None:
         """Count the lines, and remember where to go on: at the start of the last exchange, which may still grow."""
@@ -210,7 +221,8 @@ class Reading:
         if self.exchanges:
             last = self.exchanges[-1]
             before = Counter(start.coverage) + Counter(found.outcomes[: last.span.start_line - start.line])
-            source.resume = Resume(last.span.start_line, last.span.start_byte, last.ordinal, dict(before))
+            entitles = last.ordinal == self._entitling
+            source.resume = Resume(last.span.start_line, last.span.start_byte, last.ordinal, dict(before), entitles)
 
 
 def entitle(session: Session, note: Note) -> None:

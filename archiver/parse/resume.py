@@ -12,3 +12,5 @@ class Resume:
     ordinal: int = 0
     coverage: dict[str, int] = field(default_factory=dict[str, int])
     """Lines before `line`, by outcome."""
+    entitles: bool = False
+    """Whether that exchange gave its session the title."""

@@ -250,7 +250,7 @@ def _values(source: Source) -> tuple[str | bytes | int | None, ...]:
         source.pending,
         source.lines,
         json.dumps(source.coverage),
-        json.dumps([resume.line, resume.byte, resume.ordinal, resume.coverage]),
+        json.dumps([resume.line, resume.byte, resume.ordinal, resume.coverage, resume.entitles]),
         source.rules,
         source.masked,
     )

@@ -126,10 +126,16 @@ def transcript(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 QUEUED_TWICE = [queue("enqueue", "one") | {"sessionId": ORIGINAL}] * 2 + [said("one", uuid="u1")]
+OVERTAKEN = [
+    *(queue("enqueue", word) | {"sessionId": ORIGINAL} for word in ("three", "one")),
+    said("three", uuid="u1"),
+]
+"""The prompt that is queued first is sent last: until then it seems to be what the session began with."""
 
 
 @few
 @example(QUEUED_TWICE, [len(written(QUEUED_TWICE[:1]))], True)
+@example(OVERTAKEN, [len(written(OVERTAKEN[:1]))], True)
 @given(transcript(), st.lists(st.integers(0, 10**6), max_size=4), st.booleans())
 def test_growing_is_the_same_as_being_read_at_once(records: list[dict[str, Any]], cuts: list[int], ended: bool) -> None:
     """A file taken up at any byte positions on the way ends as the same exchanges as one taken up whole, and an
