@@ -346,6 +346,13 @@ CREATE TABLE token (
 );
 """
 
+# The packaged model tells tokens from its second version on and gives the same vectors as before: these are searched
+# until everything was embedded once more.
+_TOKENS_TO_COME: Final = """
+UPDATE vector SET model = 'all-MiniLM-L6-v2-int8/2' WHERE model = 'all-MiniLM-L6-v2-int8/1';
+UPDATE item SET embedded = NULL WHERE embedded = 'all-MiniLM-L6-v2-int8/1';
+"""
+
 MIGRATIONS: Final = (
     ARCHIVE_AND_OBSERVATIONS,
     _JOBS_AND_LEDGER,
@@ -368,4 +375,5 @@ MIGRATIONS: Final = (
     _INSPECTIONS,
     _MEMORY_TERMS,
     _TOKENS,
+    _TOKENS_TO_COME,
 )

@@ -68,3 +68,18 @@ def test_every_schema_is_brought_up_to_date(step: int, tmp_path: Path) -> None:
         fresh = Path(folder) / "palaver.db"
         Store.create(fresh).close()
         assert schema(path) == schema(fresh)
+
+
+def test_vectors_from_before_tokens_are_kept_until_they_are_made_anew(tmp_path: Path) -> None:
+    """What the packaged model gave before it told tokens is searched, and is to be embedded once more."""
+    before = next(step for step, statement in enumerate(MIGRATIONS) if "CREATE TABLE token" in statement)
+    path = database(tmp_path, before)
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE vector SET model = 'all-MiniLM-L6-v2-int8/1'")
+    connection.execute("UPDATE item SET embedded = 'all-MiniLM-L6-v2-int8/1'")
+    connection.close()
+
+    with Store.open(path) as store:
+        model = "all-MiniLM-L6-v2-int8/2"
+        assert [(each.item, each.data, each.signs) for each in store.vectors.all(model)] == [(1, b"\0\x3c\0\0", b"")]
+        assert store.vectors.unembedded(model, 9) == [2, 1]
