@@ -117,10 +117,6 @@ class Engine:
         """Those of these items that satisfy the filters."""
         return self._snapshot.allowed(filters, keys)
 
-    def search(self, concept: str, mode: Mode, filters: Filters) -> list[Event]:
-        """Events that match, best first."""
-        return self.find(concept, mode, filters).events
-
     def find(self, concept: str, mode: Mode, filters: Filters, depth: int | None = None) -> Found:
         """Events that match, best first, and how the words stand in the archive. Each engine brings `depth` entries or
         vectors; `DEPTH` where none is given.

@@ -58,8 +58,8 @@ def test_an_index_of_another_state_is_not_built_upon(history: History) -> None:
     history.store = Store.open(database)
     [key] = history.say("three", Said("copper teapot"))
 
-    assert keys(history.engine().search("teapot", Mode.TEXT, NO_FILTERS)) == [key]
-    assert keys(history.engine().search("spoon", Mode.TEXT, NO_FILTERS)) == []
+    assert keys(history.engine().find("teapot", Mode.TEXT, NO_FILTERS).events) == [key]
+    assert keys(history.engine().find("spoon", Mode.TEXT, NO_FILTERS).events) == []
     [difference] = Comparison(history.store, history.generations).run().differences
     assert "another state" in difference
     assert history.publish() is not None

@@ -38,7 +38,7 @@ def told(history: History) -> History:
 
 def test_words_alone(told: History) -> None:
     """In mode `text` only exchanges with the words are found, and nothing is compared."""
-    events = told.engine().search("kettle", Mode.TEXT, NO_FILTERS)
+    events = told.engine().find("kettle", Mode.TEXT, NO_FILTERS).events
 
     assert set(keys(events)) == {1, 2, 5}
     assert all(event.similarity is None for event in events)
@@ -46,12 +46,12 @@ def test_words_alone(told: History) -> None:
 
 def test_what_is_closest_is_told(told: History) -> None:
     """Where vectors are compared, each event is as close as the tokens of its best text; words alone are not close."""
-    close = {event.key: event.closeness for event in told.engine().search("brass kettle", Mode.BOTH, NO_FILTERS)}
+    close = {event.key: event.closeness for event in told.engine().find("brass kettle", Mode.BOTH, NO_FILTERS).events}
 
     assert close[1] == pytest.approx(close[5], abs=1e-9)
     assert close[1] > 0.7
     assert close[1] > close[2] > close[4] >= 0
-    assert all(event.closeness == 0 for event in told.engine().search("brass kettle", Mode.TEXT, NO_FILTERS))
+    assert all(event.closeness == 0 for event in told.engine().find("brass kettle", Mode.TEXT, NO_FILTERS).events)
 
 
 def test_a_model_without_tokens_scores_by_all_else(history: History) -> None:
@@ -66,7 +66,7 @@ def test_a_model_without_tokens_scores_by_all_else(history: History) -> None:
     history.embed()
     history.publish()
 
-    events = history.engine().search("brass kettle", Mode.BOTH, NO_FILTERS)
+    events = history.engine().find("brass kettle", Mode.BOTH, NO_FILTERS).events
 
     assert [event.closeness for event in events] == [0.0, 0.0]
     assert [event.score for event in events] == [event.plain for event in events]
@@ -117,16 +117,16 @@ def test_events_that_have_many_entries_leave_words_to_others(history: History, m
 @pytest.mark.parametrize("words", ['"brass kettle"', "brass_kettle"])
 def test_meaning_takes_phrases_as_words(told: History, words: str) -> None:
     """In mode `vector` what is quoted, and a name, is compared like any other words."""
-    assert len(told.engine().search(words, Mode.VECTOR, NO_FILTERS)) == 5
+    assert len(told.engine().find(words, Mode.VECTOR, NO_FILTERS).events) == 5
 
 
 def search(history: History, text: str) -> list[Event]:
-    return history.engine().search(text, Mode.BOTH, NO_FILTERS)
+    return history.engine().find(text, Mode.BOTH, NO_FILTERS).events
 
 
 def test_meaning_alone(told: History) -> None:
     """In mode `vector` everything is compared, and words count nothing."""
-    events = told.engine().search("brass kettle", Mode.VECTOR, NO_FILTERS)
+    events = told.engine().find("brass kettle", Mode.VECTOR, NO_FILTERS).events
 
     assert len(events) == 5
     assert keys(events)[0] == 1
@@ -135,7 +135,7 @@ def test_meaning_alone(told: History) -> None:
 
 def test_both_together(told: History) -> None:
     """In mode `both` every event found by words is compared as well."""
-    events = told.engine().search("kettle", Mode.BOTH, NO_FILTERS)
+    events = told.engine().find("kettle", Mode.BOTH, NO_FILTERS).events
 
     assert all(event.similarity is not None for event in events)
     assert events[0].words > 0
@@ -148,7 +148,7 @@ def test_both_together(told: History) -> None:
 def test_who_answered(told: History, mode: Mode, engines: tuple[str, ...]) -> None:
     """`searched` names the engines that answered."""
     reader = told.engine()
-    reader.search("kettle", mode, NO_FILTERS)
+    reader.find("kettle", mode, NO_FILTERS)
 
     assert reader.searched(mode) == engines
 
@@ -158,10 +158,10 @@ def test_without_a_model_words_answer(told: History) -> None:
     told.embedder = FakeEmbedder(missing=True)
     reader = told.engine()
 
-    assert set(keys(reader.search("kettle", Mode.BOTH, NO_FILTERS))) == {1, 2, 5}
+    assert set(keys(reader.find("kettle", Mode.BOTH, NO_FILTERS).events)) == {1, 2, 5}
     assert reader.searched(Mode.BOTH) == ("text",)
     assert isinstance(reader.unavailable, ModelUnavailable)
-    assert reader.search("kettle", Mode.VECTOR, NO_FILTERS) == []
+    assert reader.find("kettle", Mode.VECTOR, NO_FILTERS).events == []
     assert reader.searched(Mode.VECTOR) == ()
 
 
@@ -175,7 +175,7 @@ def test_vectors_of_another_pipeline_are_not_compared(told: History, monkeypatch
     told.embedder = FakeEmbedder("other/1")
     reader = told.engine()
 
-    assert set(keys(reader.search("kettle", Mode.BOTH, NO_FILTERS))) == {1, 2, 5}
+    assert set(keys(reader.find("kettle", Mode.BOTH, NO_FILTERS).events)) == {1, 2, 5}
     assert reader.searched(Mode.BOTH) == ("text",)
 
 
@@ -191,7 +191,7 @@ def test_the_model_of_the_vectors_embeds_the_query(told: History, monkeypatch: p
     told.embedder = FakeEmbedder("other/1")
     reader = told.engine()
     for _ in range(2):
-        assert reader.search("brass kettle", Mode.VECTOR, NO_FILTERS)[0].similarity == pytest.approx(1, abs=1e-3)
+        assert reader.find("brass kettle", Mode.VECTOR, NO_FILTERS).events[0].similarity == pytest.approx(1, abs=1e-3)
 
     assert asked == ["fake"]
 
@@ -270,19 +270,19 @@ def test_a_filter_only_removes_conversations(
 def test_hostile_queries_are_answered(told: History, query: str) -> None:
     """Whatever is asked, there is an answer with scores from 0 to 1."""
     for mode in Mode:
-        assert all(0 <= event.score <= 1 for event in told.engine().search(query, mode, NO_FILTERS))
+        assert all(0 <= event.score <= 1 for event in told.engine().find(query, mode, NO_FILTERS).events)
 
 
 def test_the_same_question_has_the_same_answer(told: History) -> None:
     """Two readers give the same events in the same order with the same scores."""
-    one, other = (told.engine().search("water kettle pan", Mode.BOTH, NO_FILTERS) for _ in range(2))
+    one, other = (told.engine().find("water kettle pan", Mode.BOTH, NO_FILTERS).events for _ in range(2))
 
     assert [(event.key, event.score) for event in one] == [(event.key, event.score) for event in other]
 
 
 def test_an_empty_archive_has_no_answers(history: History) -> None:
     """Nothing is found in nothing."""
-    assert history.engine().search("kettle", Mode.BOTH, NO_FILTERS) == []
+    assert history.engine().find("kettle", Mode.BOTH, NO_FILTERS).events == []
     assert history.engine().find_all(["kettle", "pan"], Mode.BOTH, NO_FILTERS).events == []
 
 
@@ -299,7 +299,7 @@ def test_the_next_page_of_a_query_is_not_embedded_again(told: History, monkeypat
     engine = told.engine()
 
     for filters in (NO_FILTERS, Filters(projects=("tea",))):
-        engine.search("kettle", Mode.BOTH, filters)
-    engine.search("spoon", Mode.BOTH, NO_FILTERS)
+        engine.find("kettle", Mode.BOTH, filters)
+    engine.find("spoon", Mode.BOTH, NO_FILTERS)
 
     assert asked == ["kettle", "spoon"]

@@ -118,7 +118,7 @@ def test_damage_is_repaired(history: History) -> None:
 
     assert repaired is not None
     assert repaired.manifest.vectors == generation.manifest.vectors == 1
-    assert keys(history.engine().search("question", Mode.BOTH, NO_FILTERS)) == [key]
+    assert keys(history.engine().find("question", Mode.BOTH, NO_FILTERS).events) == [key]
 
 
 def test_an_index_from_the_future_is_made_anew(history: History) -> None:
@@ -131,8 +131,8 @@ def test_an_index_from_the_future_is_made_anew(history: History) -> None:
         (Path(folder) / "index").rename(history.folder / "index")
     [key] = history.say("one", Said("a question"))
 
-    assert keys(history.engine().search("question", Mode.BOTH, NO_FILTERS)) == [key]
-    assert keys(history.engine().search("something", Mode.BOTH, NO_FILTERS)) == []
+    assert keys(history.engine().find("question", Mode.BOTH, NO_FILTERS).events) == [key]
+    assert keys(history.engine().find("something", Mode.BOTH, NO_FILTERS).events) == []
     generation = history.publish()
     assert generation is not None
     assert generation.manifest.entries == 1
@@ -164,7 +164,7 @@ def test_old_vectors_answer_until_the_new_ones_are_made(history: History, monkey
 
 
 def scores(history: History) -> list[tuple[int, float]]:
-    return [(event.key, event.score) for event in history.engine().search("kettle spoon", Mode.TEXT, NO_FILTERS)]
+    return [(event.key, event.score) for event in history.engine().find("kettle spoon", Mode.TEXT, NO_FILTERS).events]
 
 
 @st.composite
@@ -179,7 +179,9 @@ def seen(history: History) -> list[tuple[str, int, float | None]]:
     """Everything that can be found, with its similarity."""
     engine = history.engine()
     return sorted(
-        (word, event.key, event.similarity) for word in WORDS for event in engine.search(word, Mode.BOTH, NO_FILTERS)
+        (word, event.key, event.similarity)
+        for word in WORDS
+        for event in engine.find(word, Mode.BOTH, NO_FILTERS).events
     )
 
 

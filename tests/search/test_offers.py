@@ -177,7 +177,7 @@ def test_names_that_were_deleted_are_not_told(history: History, published: bool)
         history.say(name, Said("kettle", reads=(f"/w/src/{name}.py",)))
     if published:
         history.publish()
-    history.engine().search("kettle", Mode.TEXT, NO_FILTERS)
+    history.engine().find("kettle", Mode.TEXT, NO_FILTERS)
     reader = Hits(history.store, history.engine())
     with history.store.transaction():
         history.store.exchanges.delete([1, 2])
@@ -259,11 +259,11 @@ def test_a_filter_takes_nothing_away_that_satisfies_it(history: History, mode: M
     history.embed()
     history.publish()
     reader = history.engine()
-    every = set(keys(reader.search("kettle", mode, NO_FILTERS)))
+    every = set(keys(reader.find("kettle", mode, NO_FILTERS).events))
 
     assert len(every) < sum(map(len, held.values()))
     for project, theirs in held.items():
-        found = set(keys(reader.search("kettle", mode, Filters(projects=(project,)))))
+        found = set(keys(reader.find("kettle", mode, Filters(projects=(project,))).events))
         assert every & theirs < found <= theirs
 
 

@@ -22,17 +22,17 @@ from .test_generation import flip, truncate, zero
 
 
 def found(engine: Engine, words: str, mode: Mode = Mode.BOTH, filters: Filters = NO_FILTERS) -> list[int]:
-    return keys(engine.search(words, mode, filters))
+    return keys(engine.find(words, mode, filters).events)
 
 
 def similarity(engine: Engine, words: str, key: int) -> float:
-    [event] = [event for event in engine.search(words, Mode.VECTOR, NO_FILTERS) if event.key == key]
+    [event] = [event for event in engine.find(words, Mode.VECTOR, NO_FILTERS).events if event.key == key]
     assert event.similarity is not None
     return event.similarity
 
 
 def scores(engine: Engine, words: str) -> dict[int, float]:
-    return {event.key: event.score for event in engine.search(words, Mode.BOTH, NO_FILTERS)}
+    return {event.key: event.score for event in engine.find(words, Mode.BOTH, NO_FILTERS).events}
 
 
 @pytest.fixture
@@ -113,7 +113,9 @@ def test_a_snapshot_that_is_let_go_maps_nothing(history: History) -> None:
     history.publish()
     engine, filters = history.engine(), Filters(after=1)
     [vector] = history.embedder.embed(["kettle"])
-    assert len(engine.snapshot.nearest(vector, filters, 5)) == len(engine.search("kettle", Mode.BOTH, filters)) == 1
+    assert (
+        len(engine.snapshot.nearest(vector, filters, 5)) == len(engine.find("kettle", Mode.BOTH, filters).events) == 1
+    )
 
     def mapped() -> bool:
         return str(history.generations.root) in Path("/proc/self/maps").read_text()
@@ -142,12 +144,12 @@ def test_a_new_generation_is_taken_up(published: History) -> None:
     """A reader that is open goes on with a newly published generation, finds the same, and is no longer behind."""
     engine = published.engine()
     [key] = published.say("two", Said("copper pan"))
-    before = engine.search("copper", Mode.TEXT, NO_FILTERS)
+    before = engine.find("copper", Mode.TEXT, NO_FILTERS).events
     assert engine.lag == 1
 
     published.publish()
 
-    assert keys(engine.search("copper", Mode.TEXT, NO_FILTERS)) == keys(before) == [key]
+    assert keys(engine.find("copper", Mode.TEXT, NO_FILTERS).events) == keys(before) == [key]
     assert engine.lag == 0
 
 
