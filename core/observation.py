@@ -102,15 +102,18 @@ class Observation:
     @property
     def unsaid(self) -> tuple[Evidence, ...]:
         """Of the first few quotes those that nothing else here says word for word."""
-        if not self._quoted:
-            return ()
-        said = _bare("\n".join((self.title, self.lead, self.narrative, *self.facts)))
-        return tuple(proof for proof in self._quoted if not _says(said, proof.quote))
+        return self._unsaid(self.lead)
 
     @property
     def said_on(self) -> tuple[int, ...]:
         """The lines of the others, ascending: what is said here is said there."""
         return tuple(sorted({proof.start_line for proof in self._quoted} - {proof.start_line for proof in self.unsaid}))
+
+    def _unsaid(self, lead: str) -> tuple[Evidence, ...]:
+        if not self._quoted:
+            return ()
+        said = _bare("\n".join((self.title, lead, self.narrative, *self.facts)))
+        return tuple(proof for proof in self._quoted if not _says(said, proof.quote))
 
     @property
     def _quoted(self) -> tuple[Evidence, ...]:
@@ -119,15 +122,16 @@ class Observation:
     @property
     def price(self) -> int:
         """About how many tokens layer 2 costs for it."""
+        lead = self.lead
         told = (
             self.title,
-            self.lead,
+            lead,
             self.narrative,
             *self.facts,
             *self.concepts,
             *self.files_read,
             *self.files_modified,
-            *(proof.quote for proof in self.unsaid),
+            *(proof.quote for proof in self._unsaid(lead)),
         )
         return count("\n".join(told)) + _FRAME
 

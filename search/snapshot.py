@@ -144,8 +144,7 @@ class Snapshot:
         not: for whoever asks again what is found. Reads no text, and so costs no more just after something was stored.
         """
         published = self._flagged_published.made(filters, self._published_flags)
-        flags = np.zeros(max(len(published), 1 + max(self._hidden, default=0)), dtype=bool)
-        flags[: len(published)] = published
+        flags = _lengthened(published, max(self._hidden, default=0))
         flags[list(self._hidden)] = True
         return self._vectors.nearest(vector, limit, flags)
 
@@ -176,8 +175,7 @@ class Snapshot:
     def _flags(self, filters: Filters) -> Flags:
         """By key, whether an item satisfies the filters."""
         published, tail = self._flagged_published.made(filters, self._published_flags), self._read_tail().keys(filters)
-        flags = np.zeros(max(len(published), 1 + max(tail.max(initial=0), *self._hidden, 0)), dtype=bool)
-        flags[: len(published)] = published
+        flags = _lengthened(published, max(tail.max(initial=0), *self._hidden, 0))
         flags[list(self._hidden)] = False
         flags[tail] = True
         return flags
@@ -247,6 +245,13 @@ class Snapshot:
         self._vectors = self._vectors.changed(gone, added)
         self._flagged.clear()
         self._seq = last
+
+
+def _lengthened(flags: Flags, last: int) -> Flags:
+    """A copy that has a place for every key up to `last`."""
+    longer = np.zeros(max(len(flags), 1 + last), dtype=bool)
+    longer[: len(flags)] = flags
+    return longer
 
 
 def _flagged(flags: Flags, keys: Sequence[int]) -> set[int]:
