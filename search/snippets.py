@@ -49,9 +49,9 @@ class Sought:
 
     def snippet(self, texts: Sequence[str]) -> str:
         """Where a phrase stands in these texts, else the rarest word."""
-        said = " ".join(texts)[:_SAID]
-        start = said.rfind(" ", 0, max(self._first(said) - _BEFORE, 0)) + 1
-        shown = one_line(said[start : start + 2 * LENGTH], LENGTH)
+        said = one_line(" ".join(texts)[: 2 * _SAID], _SAID)
+        start = _beginning(said, self._first(said))
+        shown = one_line(said[start:], LENGTH)
         return f"…{shown}" if start else shown
 
     def _first(self, said: str) -> int:
@@ -60,3 +60,14 @@ class Sought:
                 return place
         words = self.words(said)
         return said.find(min(words, key=words.__getitem__)) if words else 0
+
+
+def _beginning(said: str, place: int) -> int:
+    """Where what is shown of a place begins: with a word, where there are blanks to tell words by."""
+    early = place - _BEFORE
+    if early <= 0:
+        return 0
+    blank = said.rfind(" ", max(early - _BEFORE, 0), early)
+    if blank < 0:
+        blank = said.find(" ", early, place)
+    return blank + 1 or early
