@@ -254,11 +254,14 @@ def _learning(patient: Patient) -> Answer:
     status = patient.status
     if status is None:
         return
-    waiting = f"; {many(status.unobserved, 'exchange')} and {many(status.unembedded, 'vector')} wait"
-    late = status.unobserved or status.unembedded
-    yield Fact("learned", f"{many(sum(status.observations.values()), 'observation')}{waiting if late else ''}")
-    if late and not status.watcher:
-        yield Finding("learned", f"{waiting.removeprefix('; ')} and nothing works on them", _ARCHIVE)
+    late = [(status.unobserved, "exchange"), (status.unembedded, "vector")]
+    left = " and ".join(many(count, noun) for count, noun in late if count)
+    one = sum(count for count, _ in late) == 1
+    waiting = f"{left} {'waits' if one else 'wait'}"
+    learned = many(sum(status.observations.values()), "observation")
+    yield Fact("learned", f"{learned}; {waiting}" if left else learned)
+    if left and not status.watcher:
+        yield Finding("learned", f"{waiting} and nothing works on {'it' if one else 'them'}", _ARCHIVE)
 
 
 def _forgotten(patient: Patient) -> Answer:
@@ -267,7 +270,7 @@ def _forgotten(patient: Patient) -> Answer:
     if not past:
         return
     undoable = sum(each.state is State.KEPT for each in past)
-    yield Fact("forgotten", f"{many(len(past), 'time')}; {undoable:,} can be undone")
+    yield Fact("forgotten", many(len(past), "time") + (f"; {undoable:,} can be undone" if undoable else ""))
     unfinished = sum(each.state is State.ERASING for each in past)
     if unfinished and patient.store:
         waiting = list(patient.store.tombstones.intended())

@@ -478,3 +478,12 @@ def test_a_rebuilt_index_says_what_is_left() -> None:
     assert "gen-2, 2,689 entries, 0 vectors." in told
     assert "Run `palaver archive` next: it makes the vectors that are missing" in told
     assert "palaver archive" not in RENDERER.rebuilt(Rebuilt("gen-2", 5, 5))
+
+
+def test_what_is_none_is_left_out_of_how_the_archive_is() -> None:
+    """A sum has no parts that are zero, and what was made anew is told without what was not."""
+    told = RENDERER.status(replace(status("demo"), lines=7, parsed=7))
+    assert "Lines: 7 = 7 parsed\n" in told
+    made = Rebuilt("gen-2", 5, 5, reread=0, recovered=3, problems=[])
+    assert "Read again" not in RENDERER.rebuilt(made)
+    assert "Taken up from the archive alone: 3 copies." in RENDERER.rebuilt(made)

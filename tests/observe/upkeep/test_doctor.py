@@ -291,3 +291,25 @@ def test_a_watcher_that_runs(home: Home) -> None:
 
     assert found.facts["watcher"].startswith("runs since")
     assert found.healthy
+
+
+@pytest.mark.parametrize(
+    ("exchanges", "vectors", "told"),
+    [
+        (0, 0, ""),
+        (0, 445, "445 vectors wait"),
+        (2, 0, "2 exchanges wait"),
+        (0, 1, "1 vector waits"),
+        (1, 1, "1 exchange and 1 vector wait"),
+    ],
+)
+def test_nothing_is_told_of_what_is_not_there(home: Home, exchanges: int, vectors: int, told: str) -> None:
+    """What waits is named by those of the two that wait, and not as none of the other."""
+    patient = Patient(home, "1.2.3", nothing, off)
+    assert patient.status is not None
+    patient.__dict__["status"] = replace(patient.status, unobserved=exchanges, unembedded=vectors)
+
+    found = diagnose(patient)
+
+    assert found.facts["learned"].partition("; ")[2] == told
+    assert [each.problem.partition(" and nothing works")[0] for each in found.findings] == ([told] if told else [])
