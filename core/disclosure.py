@@ -95,14 +95,9 @@ class Filters:
         """Filters from what a caller sent; dates are as `periods` takes them, and included. Raises the `InvalidInput`
         that says how to correct them.
         """
-        from .periods import end_of, start_of  # few queries have dates, and every search would compile the patterns
+        from .periods import between  # few queries have dates, and every search would compile the patterns
 
-        first = start_of(after) if after is not None else None
-        end = end_of(before) if before is not None else None
-        if first is not None and end is not None and first >= end:
-            raise InvalidInput(
-                f"Invalid date range: after {after} and before {before} leave no day", hint="Swap the two dates."
-            )
+        first, end = between(after, before)
         return cls(
             after=first,
             before=end,

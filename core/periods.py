@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from .clock import day_end, day_start
 from .conversation import Milliseconds
-from .errors import InvalidDate
+from .errors import InvalidDate, InvalidInput
 
 _DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _MONTHS: Final = (
@@ -39,6 +39,17 @@ def end_of(text: str, today: date | None = None) -> Milliseconds:
         return day_end(period(text, today).last.isoformat())
     except InvalidDate:
         raise InvalidDate(text, hint=_HINT) from None
+
+
+def between(first: str | None, last: str | None) -> tuple[Milliseconds | None, Milliseconds | None]:
+    """The first instant of one period and the first after another, None where none is given; raises `InvalidDate`, and
+    `InvalidInput` where that leaves no day.
+    """
+    begin = None if first is None else start_of(first)
+    end = None if last is None else end_of(last)
+    if begin is not None and end is not None and begin >= end:
+        raise InvalidInput(f"Invalid date range: {first} is later than {last}", hint="Swap the two dates.")
+    return begin, end
 
 
 def period(text: str, today: date | None = None) -> Period:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.core.clock import day_end, day_start
-from palaver.core.errors import InvalidDate
-from palaver.core.periods import end_of, period, start_of
+from palaver.core.errors import InvalidDate, InvalidInput
+from palaver.core.periods import between, end_of, period, start_of
 
 TODAY = date(2026, 3, 31)
 """A Tuesday, and the last of its month."""
@@ -48,6 +48,17 @@ def test_what_names_no_day_is_refused(text: str) -> None:
     with pytest.raises(InvalidDate, match="Invalid date format") as refused:
         period(text, TODAY)
     assert "last tuesday" in refused.value.hint
+
+
+def test_a_range_is_in_order() -> None:
+    """One day is a range, and either end may be open; what ends before it begins is refused, as is what is no day."""
+    day = "2026-03-01"
+    assert between(day, day) == (day_start(day), day_end(day))
+    assert (between(day, None), between(None, day)) == ((day_start(day), None), (None, day_end(day)))
+    with pytest.raises(InvalidInput, match="2026-03-02 is later than 2026-03-01"):
+        between("2026-03-02", day)
+    with pytest.raises(InvalidDate):
+        between("", None)
 
 
 @given(st.dates(date(1, 1, 1), date(9999, 12, 31)), st.text(max_size=30))
