@@ -17,6 +17,7 @@ from ..core.errors import (
     TooManyIds,
     UnknownIds,
 )
+from ..core.ids import plain
 from ..templates.called import counted
 from ..templates.quote import brief
 from ..templates.shapes import details_json, results_json, transcript_json
@@ -140,7 +141,7 @@ def wording(error: PalaverError) -> str:
             said = (
                 f"Invalid observation ID: {', '.join(brief(one, _NAME) for one in ids)}. Verify ID from search results"
             )
-            said += f". {error.hint}" if gone else ""
+            said += f". {error.hint}" if gone or not all(map(plain, ids)) else ""
         case PathOutsideArchive(path=path):
             said = f"File not found: {brief(path, _PATH)}. Verify path from search"
         case InvalidLineRange(reason=reason):

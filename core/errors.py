@@ -51,6 +51,8 @@ Context rides on the exception as attributes; each surface words it for its own 
 from collections.abc import Sequence
 from pathlib import Path
 
+from .ids import EXAMPLES
+
 
 class PalaverError(Exception):
     """Base of the tree. `hint` says what the caller can do next."""
@@ -146,7 +148,8 @@ class UnknownIds(InvalidInput):
         one = "is no more: it was forgotten, or told anew under another ID. Search for it."
         several = "are no more: they were forgotten, or told anew under other IDs. Search for them."
         anew = f"{', '.join(gone)} {one if len(gone) == 1 else several}"
-        super().__init__(f"Unknown ID: {', '.join(ids)}", hint=anew if gone else "Take IDs from search results.")
+        known = f"Take IDs from search results; they look like {EXAMPLES}."
+        super().__init__(f"Unknown ID: {', '.join(ids)}", hint=anew if gone else known)
 
 
 class TooManyIds(InvalidInput):
@@ -200,7 +203,7 @@ class InvalidNamespace(InvalidInput):
 class MemoryNotFound(InvalidInput):
     """An id that no memory has."""
 
-    hint = "Find its id with recall, or list the memories."
+    hint = "Find its id, as in mem_7, with recall, or list the memories."
 
     def __init__(self, memory_id: str) -> None:
         self.memory_id = memory_id

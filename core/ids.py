@@ -5,6 +5,8 @@ Ids are opaque to callers and are always resolved by look-up, never by their sha
 """
 
 PREFIXES = {"observation": "obs-", "exchange": "ex-", "memory": "mem_", "chunk": "chunk_"}
+EXAMPLES = "obs-24, ex-12, mem_7 or chunk_3"
+_SPOKEN = {prefix[:-1]: prefix for prefix in PREFIXES.values()}
 
 
 def show(kind: str, key: int) -> str:
@@ -12,12 +14,16 @@ def show(kind: str, key: int) -> str:
     return f"{PREFIXES[kind]}{key}"
 
 
-def is_shown(public: str, key: int) -> bool:
-    """Whether an id is written as those of items are."""
-    return any(public == f"{prefix}{key}" for prefix in PREFIXES.values())
+def plain(public: str) -> str:
+    """An id as `show` writes it, also where it was typed as `OBS-24`, `obs_24` or `obs-024`; empty for what is none."""
+    name, _, digits = public.strip().lower().replace("_", "-").rpartition("-")
+    if name not in _SPOKEN or not (digits.isdecimal() and digits.isascii()):
+        return ""
+    return f"{_SPOKEN[name]}{digits.lstrip('0') or '0'}"
 
 
-def key(public: str) -> int | None:
-    """The key inside a public id, or None where there cannot be one."""
-    digits = public.replace("_", "-").rpartition("-")[2]
-    return int(digits) if digits.isdecimal() and digits.isascii() and len(digits) < 19 else None
+def key(public: str, kind: str = "") -> int | None:
+    """The key inside a public id, or None where there cannot be one; nor is there where it is not of the `kind`."""
+    shown = plain(public)
+    digits = shown.removeprefix(PREFIXES[kind]) if kind else shown.replace("_", "-").rpartition("-")[2]
+    return int(digits) if digits.isdecimal() and len(digits) < 19 else None

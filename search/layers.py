@@ -42,9 +42,9 @@ class Layers:
         if key is None:
             raise UnknownIds([public])
         try:
-            return self._hits.around(public, key, around)
-        except UnknownIds as error:
-            raise self._unknown(error.ids) from None
+            return self._hits.around(ids.plain(public), key, around)
+        except UnknownIds:
+            raise self._unknown([public]) from None
 
     @cached_property
     def _hits(self) -> Hits:
@@ -73,15 +73,15 @@ class Layers:
         from .details import Details
 
         keys = {public: ids.key(public) for public in wanted}
-        found = Details(self._store).load([key for key in keys.values() if key is not None])
+        found = Details(self._store).load([key for key in dict.fromkeys(keys.values()) if key is not None])
         known = {detail.id for detail in found}
-        if unknown := [public for public in keys if public not in known]:
+        if unknown := [public for public in keys if ids.plain(public) not in known]:
             raise self._unknown(unknown)
         return tuple(found)
 
     def _unknown(self, wanted: Sequence[str]) -> UnknownIds:
         """What to say of ids that nothing has, those apart that something had."""
-        keys = {public: key for public in wanted if (key := ids.key(public)) is not None and ids.is_shown(public, key)}
+        keys = {public: key for public in wanted if (key := ids.key(public)) is not None}
         gone = self._store.items.given([*keys.values()]) - self._store.items.kinds([*keys.values()]).keys()
         return UnknownIds(wanted, [public for public, key in keys.items() if key in gone])
 

@@ -123,7 +123,7 @@ class Documents:
 
     def get(self, wanted: Sequence[str]) -> list[HeldChunk]:
         """The chunks with these ids, in their order; unknown ones are left out."""
-        keys = [key for public in wanted if (key := ids.key(public)) is not None]
+        keys = [key for public in wanted if (key := ids.key(public, "chunk")) is not None]
         known = self._store.documents.load(keys)
         return [known[key] for key in dict.fromkeys(keys) if key in known]
 
@@ -133,10 +133,10 @@ class Documents:
 
     def delete(self, wanted: Sequence[str]) -> tuple[str, ...]:
         """Delete these chunks; the ids of those that were there. Indexing their file again brings them back."""
-        keys = [key for public in wanted if (key := ids.key(public)) is not None]
+        keys = [key for public in wanted if (key := ids.key(public, "chunk")) is not None]
         with self._store.transaction():
             gone = self._store.documents.delete_chunks(keys)
-        return tuple(public for public in dict.fromkeys(wanted) if ids.key(public) in gone)
+        return tuple(public for public in dict.fromkeys(wanted) if ids.key(public, "chunk") in gone)
 
     def delete_file(self, path: str | Path, namespace: str | None = None) -> int:
         """Delete all chunks of a file, be it still there or not, in one namespace or in all; how many there were."""

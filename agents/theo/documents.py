@@ -59,8 +59,7 @@ def index_directory(
 
 def delete_chunks(desk: TheoDesk, ids: Annotated[list[str], Field(description="chunk_… IDs from search")]) -> Reply:
     """Delete these chunks. Indexing their files again brings them back."""
-    known = {held.id for held in desk.documents.get(ids)}
-    deleted = list(desk.documents.delete([public for public in dict.fromkeys(ids) if public in known]))
+    deleted = list(desk.documents.delete([held.id for held in desk.documents.get(ids)]))
     return done({"deleted_count": len(deleted), "deleted_ids": deleted})
 
 

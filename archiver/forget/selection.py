@@ -23,8 +23,8 @@ from .oblivion import FORGOTTEN, Oblivion
 _SHORTEST: Final = 6
 """Characters of a session's id that name it, when no other begins so."""
 _HINT = (
-    "Give an id that `palaver search` printed, a session's id or its first 6 characters or more, a path with or "
-    "without :FIRST-LAST, or --project, --agent, --since, --until, --mentions."
+    f"Give an id that `palaver search` printed ({ids.EXAMPLES}), a session's id or its first 6 characters or more, "
+    "a path with or without :FIRST-LAST, or --project, --agent, --since, --until, --mentions."
 )
 
 
@@ -171,7 +171,7 @@ class Selector:
     def _name_item(self, target: str, named: _Named) -> bool:
         key = ids.key(target)
         item = self._store.items.load([key]).get(key) if key is not None else None
-        if key is None or item is None or target != ids.PREFIXES.get(item.kind, "\0") + str(key):
+        if key is None or item is None or ids.plain(target) != ids.PREFIXES.get(item.kind, "\0") + str(key):
             return False
         if item.kind == "observation":
             named.parts[target] = item.exchange

@@ -30,10 +30,10 @@ class FakeLayers:
         return results(*(() if query.concepts == ("nothing",) else (hit(1), hit(2))), query=query)
 
     def get_observations(self, ids: Sequence[str]) -> tuple[Detail, ...]:
-        """The same observation for every id but `obs-9`, and `obs-8`, which is gone."""
+        """The same observation for every id but `obs-9` and `9`, and `obs-8`, which is gone."""
         if not 1 <= len(ids) <= IDS_MAX:
             raise TooManyIds(len(ids), IDS_MAX)
-        if unknown := [public for public in ids if public == "obs-9"]:
+        if unknown := [public for public in ids if public in {"obs-9", "9"}]:
             raise UnknownIds(unknown)
         if gone := [public for public in ids if public == "obs-8"]:
             raise UnknownIds(gone, gone)

@@ -170,6 +170,11 @@ def test_facts_are_shown_on_request() -> None:
         ("search", {"query": "ab", "before": "2025-02-30"}, "Invalid date format. Use YYYY-MM-DD format"),
         ("search", {"query": "ab", "limit": 0}, "Invalid limit: 0. Ask for 1 to 50 results."),
         ("search", {"query": "ab", "limit": 51}, "Invalid limit: 51. Ask for 1 to 50 results."),
+        (
+            "get_observations",
+            {"ids": ["9"]},
+            f"Invalid observation ID: 9. Verify ID from search results. {UnknownIds(['9']).hint}",
+        ),
         ("get_observations", {"ids": ["obs-9"]}, "Invalid observation ID: obs-9. Verify ID from search results"),
         (
             "get_observations",

@@ -12,7 +12,8 @@ kinds = st.sampled_from(sorted(ids.PREFIXES))
 @given(kinds, st.integers(0, 10**18 - 1))
 def test_an_id_leads_back_to_its_key(kind: str, key: int) -> None:
     """For every kind and every key."""
-    assert ids.key(ids.show(kind, key)) == key
+    assert ids.key(ids.show(kind, key)) == ids.key(ids.show(kind, key), kind) == key
+    assert ids.plain(ids.show(kind, key)) == ids.show(kind, key)
 
 
 def test_prefixes_tell_kinds_apart() -> None:
@@ -27,6 +28,12 @@ def test_prefixes_tell_kinds_apart() -> None:
 def test_what_cannot_be_an_id_has_no_key(text: str) -> None:
     """Signs, blanks, other digits and numbers that no archive holds are not guessed at."""
     assert ids.key(text) is None
+
+
+@pytest.mark.parametrize("typed", ["obs-24", "OBS-24", "Obs_24", "obs-024", " obs-24\n"])
+def test_an_id_is_known_however_it_is_typed(typed: str) -> None:
+    """Upper case, the other dash, zeros before it and blanks around it make no other id of it."""
+    assert (ids.plain(typed), ids.key(typed), ids.key(typed, "memory")) == ("obs-24", 24, None)
 
 
 @given(st.text())
