@@ -25,7 +25,7 @@ from .codex_tools import (
     review,
 )
 from .echoes import Echoes
-from .given import BOOKKEEPING, CONTEXT, COPIED_HEADER, EMPTY, REPEATED, Given, of_line, unknown
+from .given import BOOKKEEPING, CONTEXT, COPIED_HEADER, EMPTY, REPEATED, Given, of_records, unknown
 from .marks import Facts, Mark, identity
 from .prompts import Accounts, Prompts
 from .shape import instant, listing, mapping, string, whole
@@ -124,20 +124,12 @@ class CodexReader:
 
     def read(self, lines: Iterable[Line]) -> Iterator[Turn | Note | Skipped]:
         """The events of the lines, in order; what is told twice comes once it is known which telling to keep."""
-        for count, line in enumerate(lines):
-            self._prompts.partial = self._prompts.partial or (count == 0 and line.number > 1)
-            events = self._line(line)
-            yield from self._echoes.take()
-            yield from events
-        self._echoes.settle()
-        yield from self._echoes.take()
+        return self._echoes.among(map(self._line, self._prompts.following(lines)))
 
     def _line(self, line: Line) -> Sequence[Turn | Note | Skipped]:
         found = without_history(line) or records(line)
-        if isinstance(found, str):
-            return [Skipped(line.number, found)]
         self._echoes.alone = len(found) == 1
-        return of_line(line, [self._record(record, line) for record in found])
+        return of_records(line, found, self._record)
 
     def _record(self, record: Record, line: Line) -> Given:
         key, payload = opened(record)

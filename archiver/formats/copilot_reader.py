@@ -7,7 +7,7 @@ from ..parse.lines import Line, Record, records
 from ..parse.text import clean, one_line
 from .calls import Calls
 from .echoes import Echoes
-from .given import BOOKKEEPING, CONTEXT, EMPTY, REPEATED, Given, of_line, unknown
+from .given import BOOKKEEPING, CONTEXT, EMPTY, REPEATED, Given, of_records, unknown
 from .marks import Facts, Mark, identity
 from .shape import instant, listing, mapping, string, whole
 
@@ -62,19 +62,12 @@ class CopilotReader:
 
     def read(self, lines: Iterable[Line]) -> Iterator[Turn | Note | Skipped]:
         """The events of the lines, in order; a call comes once it is known whether a message announced it."""
-        for line in lines:
-            events = self._line(line)
-            yield from self._echoes.take()
-            yield from events
-        self._echoes.settle()
-        yield from self._echoes.take()
+        return self._echoes.among(map(self._line, lines))
 
     def _line(self, line: Line) -> Sequence[Turn | Note | Skipped]:
         found = records(line)
-        if isinstance(found, str):
-            return [Skipped(line.number, found)]
         self._echoes.alone = len(found) == 1
-        return of_line(line, [self._record(record, line) for record in found])
+        return of_records(line, found, self._record)
 
     def _record(self, record: Record, line: Line) -> Given:
         kind = string(record.get("type"))

@@ -4,9 +4,10 @@ The poorer telling is held back until the exchange ends. It is dropped when the 
 and takes its place when there is none.
 """
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ...core.conversation import Skipped, Turn
+from ...core.conversation import Note, Skipped, Turn
 from .given import REPEATED, Given
 
 
@@ -43,6 +44,14 @@ class Echoes:
         self._settled += sorted((turn for held in self._held.values() for turn in held), key=lambda turn: turn.line)
         self._held.clear()
         self._heard.clear()
+
+    def among(self, lines: Iterable[Sequence[Turn | Note | Skipped]]) -> Iterator[Turn | Note | Skipped]:
+        """What lines give, each line's after what it decided; at the end what still waits."""
+        for events in lines:
+            yield from self.take()
+            yield from events
+        self.settle()
+        yield from self.take()
 
     def take(self) -> list[Turn | Skipped]:
         """What was decided; it is not given twice."""

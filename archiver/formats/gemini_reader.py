@@ -6,6 +6,7 @@ an exchange says is therefore told when it ends.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import orjson
 
@@ -14,7 +15,7 @@ from ..parse.lines import Line, Record, records
 from ..parse.text import clean, one_line
 from .calls import Calls
 from .gemini_messages import is_command, output_of, text_of
-from .given import BOOKKEEPING, EMPTY, REPEATED, Given, of_line, unknown
+from .given import BOOKKEEPING, EMPTY, REPEATED, Given, of_line, of_records, unknown
 from .marks import Facts, Mark, identity
 from .shape import instant, listing, mapping, string, whole
 
@@ -91,9 +92,7 @@ class GeminiReader:
 
     def _line(self, line: Line) -> Sequence[Turn | Note | Skipped]:
         found = records(line)
-        if isinstance(found, str):
-            return [Skipped(line.number, found)]
-        return of_line(line, [self._record(record, line, alone=len(found) == 1) for record in found])
+        return of_records(line, found, partial(self._record, alone=len(found) == 1))
 
     def _record(self, record: Record, line: Line, *, alone: bool) -> Given:
         if "$set" in record:

@@ -1,10 +1,10 @@
 """Given: what one record gives, and what becomes of its line by that."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from ...core.conversation import Note, Skipped, Turn
-from ..parse.lines import Line
+from ..parse.lines import Line, Record
 from ..parse.text import clean, one_line
 
 Given: TypeAlias = "Sequence[Turn | Note] | str"
@@ -26,6 +26,13 @@ def of_line(line: Line, given: Sequence[Given]) -> Sequence[Turn | Note | Skippe
     events = [event for each in given if not isinstance(each, str) for event in each]
     reason = next((each for each in given if isinstance(each, str)), "")
     return events or ([Skipped(line.number, reason)] if reason else [])
+
+
+def of_records(
+    line: Line, found: Sequence[Record] | str, give: Callable[[Record, Line], Given]
+) -> Sequence[Turn | Note | Skipped]:
+    """What the records found on a line give together; where none was found, the reason why."""
+    return of_line(line, [found] if isinstance(found, str) else [give(record, line) for record in found])
 
 
 def unknown(kind: str) -> str:

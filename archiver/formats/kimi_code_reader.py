@@ -56,12 +56,7 @@ class KimiCodeReader(RowReader):
 
     def read(self, lines: Iterable[Line]) -> Iterator[Turn | Note | Skipped]:
         """The events of the lines, in order."""
-        return super().read(self._watched(lines))
-
-    def _watched(self, lines: Iterable[Line]) -> Iterator[Line]:
-        for count, line in enumerate(lines):
-            self._prompts.partial = self._prompts.partial or (count == 0 and line.number > 1)
-            yield line
+        return super().read(self._prompts.following(lines))
 
     def _record(self, record: Record, line: Line) -> Given:
         kind, content = string(record.get("type")), record

@@ -1,7 +1,7 @@
 """Reads the entries of a pi session, of every version, into turns and notes."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePath
 
 from ...core.conversation import Fact, Kind, Note, Session, Skipped, Speaker, Turn
@@ -9,7 +9,7 @@ from ..parse.lines import Line, Record, records
 from ..parse.text import clean, one_line
 from .actions import UNKNOWN, said
 from .calls import Calls
-from .given import BOOKKEEPING, COPIED_HEADER, EMPTY, REPEATED, Given, of_line, unknown
+from .given import BOOKKEEPING, COPIED_HEADER, EMPTY, REPEATED, Given, of_records, unknown
 from .marks import Facts, Mark, identity
 from .pi_tree import Tree
 from .shape import instant, listing, mapping, string, whole
@@ -50,14 +50,8 @@ class PiReader:
         """The events of the lines, in order; at the end it is known which branches were left."""
         for count, line in enumerate(lines):
             self._tree.partial = self._tree.partial or (count == 0 and line.number > 1)
-            yield from self._line(line)
+            yield from of_records(line, records(line), self._record)
         yield from self._tree.left()
-
-    def _line(self, line: Line) -> Sequence[Turn | Note | Skipped]:
-        found = records(line)
-        if isinstance(found, str):
-            return [Skipped(line.number, found)]
-        return of_line(line, [self._record(record, line) for record in found])
 
     def _record(self, record: Record, line: Line) -> Given:
         kind, message = string(record.get("type")), mapping(record.get("message"))

@@ -1,9 +1,11 @@
 """Prompts: what a person asked in one session, told once and taken back by number."""
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ...core.conversation import Fact, Note
+from ..parse.lines import Line
 
 
 @dataclass(slots=True)
@@ -36,6 +38,12 @@ class Prompts:
     partial: bool = False
     """Whether reading began in the middle of the file, so that there may be earlier ones."""
     _lines: list[int] = field(default_factory=list[int])
+
+    def following(self, lines: Iterable[Line]) -> Iterator[Line]:
+        """The lines, on their way to whoever reads them."""
+        for count, line in enumerate(lines):
+            self.partial = self.partial or (count == 0 and line.number > 1)
+            yield line
 
     def add(self, line: int) -> None:
         """A prompt was typed."""

@@ -8,7 +8,7 @@ from ...core.conversation import Note, Session, Skipped, Turn
 from ..parse.lines import Line, Record, records
 from . import folders
 from .calls import Calls
-from .given import Given, of_line
+from .given import Given, of_records
 from .marks import Facts
 
 TITLE_RANK = 4
@@ -55,14 +55,8 @@ class RowReader(ABC):
     def read(self, lines: Iterable[Line]) -> Iterator[Turn | Note | Skipped]:
         """The events of the lines, in order."""
         for line in lines:
-            yield from self._line(line)
+            yield from of_records(line, records(line), self._record)
         yield from self._left()
-
-    def _line(self, line: Line) -> Sequence[Turn | Note | Skipped]:
-        found = records(line)
-        if isinstance(found, str):
-            return [Skipped(line.number, found)]
-        return of_line(line, [self._record(record, line) for record in found])
 
     def _left(self) -> Sequence[Note]:
         """What the person left behind, as far as it is known at the end."""
