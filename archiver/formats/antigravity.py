@@ -29,9 +29,10 @@ class Antigravity:
     agent = "antigravity"
 
     def roots(self) -> list[Path]:
-        """The existing folders of this user's sessions, of each edition."""
+        """The folders of this user's sessions, of each edition; those that are closed may be there."""
         home = Path(os.environ.get("GEMINI_CLI_HOME") or Path.home()).expanduser()
-        return sorted(folder for folder in (home / ".gemini").glob("antigravity*/brain") if folder.is_dir())
+        kept = [edition / "brain" for edition in folders.matching([(home / ".gemini", "antigravity*")])]
+        return [folder for folder in kept if folders.is_closed(folder) or folder.is_dir()]
 
     def transcripts(self, root: Path) -> Iterator[Path]:
         """`<session>/.system_generated/logs/transcript.jsonl`, sorted."""

@@ -58,7 +58,7 @@ class Cursor:
         user = _user()
         places = [(user, f"globalStorage/{_EDITOR}"), (user, f"workspaceStorage/*/{_EDITOR}")]
         places.append((Path.home() / ".cursor" / "chats", f"*/*/{_CHAT}"))
-        return (path for folder, pattern in places for path in sorted(folder.glob(pattern)))
+        return folders.matching(places)
 
     def holds(self, path: Path) -> bool:
         """Whether a file is a database of the editor, or of a chat. One that cannot be read now may be."""

@@ -3,7 +3,7 @@
 import logging
 import os
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 _log = logging.getLogger(__name__)
@@ -46,6 +46,44 @@ def _walk(
             yield from _walk(path, wanted, without, seen)
         elif is_file and wanted(entry.name):
             yield path
+
+
+def matching(places: Iterable[tuple[Path, str]]) -> Iterator[Path]:
+    """What is there below each folder on paths of a pattern as `*/state.vscdb`, sorted. Raises, after all that was
+    found, the first `PermissionError`, which `Path.glob` passes over.
+    """
+    closed: list[PermissionError] = []
+    for folder, pattern in places:
+        yield from sorted(_matching(folder, pattern.split("/"), closed))
+    if closed:
+        raise closed[0]
+
+
+def is_closed(folder: Path) -> bool:
+    """Whether a folder may be there and may not be looked into."""
+    try:
+        os.scandir(folder).close()
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _matching(path: Path, parts: Sequence[str], closed: list[PermissionError]) -> Iterator[Path]:
+    try:
+        if not parts:
+            path.stat()
+            yield path
+            return
+        below = [path / parts[0]] if "*" not in parts[0] else [each for each in path.iterdir() if each.match(parts[0])]
+    except PermissionError as error:
+        closed.append(error)
+    except OSError as error:
+        _log.debug("nothing at %s: %s", os.fsencode(path), error.strerror)
+    else:
+        for each in below:
+            yield from _matching(each, parts[1:], closed)
 
 
 def archive_name(path: Path, root: Path) -> str:

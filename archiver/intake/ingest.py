@@ -22,6 +22,7 @@ from ..copies.renewal import loses_nothing, renew
 from ..forget.erasing import Erasing
 from ..forget.oblivion import Oblivion
 from ..formats import Format, by_agent
+from ..formats.folders import is_closed
 from ..parse import lines
 from ..parse.parsing import place_in
 from ..parse.reading import Boundaries, Reading
@@ -35,7 +36,7 @@ from .ahead import Ahead
 from .rereading import BUDGET, Rereading
 from .storing import store_reading
 from .task import Answer, Task
-from .transcripts import Transcript, is_closed
+from .transcripts import Transcript
 from .unrolling import Unrolled, Unroller
 
 _COPYING_THREADS = 4

@@ -61,21 +61,10 @@ def roots(known: Format) -> list[Path]:
         return []
 
 
-def is_closed(folder: Path) -> bool:
-    """Whether a folder is there and may not be looked into."""
-    try:
-        os.scandir(folder).close()
-    except PermissionError:
-        return True
-    except OSError:
-        return False
-    return False
-
-
 def _kept(known: Format) -> Iterator[Transcript]:
     try:
         for root in known.roots():
-            if is_closed(root):
+            if folders.is_closed(root):
                 yield _closed(root)
             else:
                 yield from (Transcript(path.resolve(), path, root, known) for path in known.transcripts(root))
@@ -92,7 +81,8 @@ def _contained(known: Container) -> Iterator[Transcript]:
 
 def _closed(path: Path) -> Transcript:
     """The folder that keeps everybody from what lies at a path."""
-    closed = next((each for each in reversed(path.parents) if is_closed(each) and not os.access(each, os.X_OK)), path)
+    above = reversed(path.parents)
+    closed = next((each for each in above if folders.is_closed(each) and not os.access(each, os.X_OK)), path)
     return Transcript(closed, closed, closed)
 
 
