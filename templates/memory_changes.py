@@ -29,3 +29,8 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
     """As an event keeps them."""
     told: dict[str, Any] = orjson.loads(orjson.dumps(values))
     return told
+
+
+def undoing(memory_ids: Sequence[str]) -> str:
+    """The command that holds these memories again, or takes back their last edits."""
+    return f"palaver memories undo {' '.join(memory_ids)}"

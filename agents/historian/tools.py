@@ -9,6 +9,7 @@ from ...archiver.privacy.disclosures import kinds_of
 from ...core.errors import InvalidInput, PalaverError
 from ...core.memory import Memory
 from ...observe.mnemonics import FALLBACK, Deleted, Forgettable, Match
+from ...templates.memory_changes import undoing
 from ...templates.quote import clean, line
 from ..envelope import wrong
 from ..toolset import Reply, WholeNumber
@@ -97,7 +98,7 @@ def memory_compound(
         "createdNew": done.created,
     }
     if not done.created:
-        fields["undo"] = f"palaver memories undo {done.held.id}"
+        fields["undo"] = undoing([done.held.id])
     return answered(fields | _secrets(done.held.memory), desk.mnemonics.problems)
 
 
@@ -138,7 +139,7 @@ def _deleted(deleted: Deleted) -> dict[str, Any]:
     fields: dict[str, Any] = {"success": not deleted.kept, "deletedFiles": len(files), "files": files}
     if deleted.gone:
         fields["deletedIds"] = [held.id for held in deleted.gone]
-        fields["undo"] = f"palaver memories undo {deleted.gone[0].id}"
+        fields["undo"] = undoing(fields["deletedIds"])
     if deleted.kept:
         fields["kept"] = [{"path": clean(path), "reason": line(reason)} for path, reason in deleted.kept.items()]
     return fields

@@ -9,6 +9,7 @@ from ...core.errors import InvalidInput, InvalidMemoryType, MemoryNotFound
 from ...core.memory import HeldMemory, Memory
 from ...core.memory_filter import MemoryFilter
 from ...observe.memory import Expanded, MemoryCore, Recalled, Remembered, near_the_best
+from ...templates.memory_changes import undoing
 from ...templates.quote import clean
 from ..toolset import Reply, WholeNumber
 from .arguments import TYPES, MemoryKind, Object, checked_count, wanted
@@ -95,7 +96,7 @@ def memory_forget(
     chosen = [held.id for held in found if held not in pinned]
     gone = core.memories.forget(chosen, force=force, reason="memory_forget")
     deleted = [held.id for held in gone.forgotten]
-    undo = {"undo": f"palaver memories undo {deleted[0]}"} if deleted else {}
+    undo = {"undo": undoing(deleted)} if deleted else {}
     return done(
         {
             "deleted_ids": deleted,

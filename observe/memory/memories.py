@@ -134,10 +134,17 @@ class Memories:
 
         Done again, it takes back the edit before that.
         """
+        [undone] = self.undo_all([memory_id])
+        return undone
+
+    def undo_all(self, memory_ids: Sequence[str]) -> list[Undone]:
+        """`undo` of several memories, once each: of all of them or, where one raises, of none."""
         with self._store.transaction():
-            held = self.get(memory_id)
-            after = self._edited_back(held) if held.state is MemoryState.ACTIVE else self._restored(held)
-            [event] = self._store.memory_events.of(held.key, limit=1)
+            return [self._undone(held) for held in {held.key: held for held in map(self.get, memory_ids)}.values()]
+
+    def _undone(self, held: HeldMemory) -> Undone:
+        after = self._edited_back(held) if held.state is MemoryState.ACTIVE else self._restored(held)
+        [event] = self._store.memory_events.of(held.key, limit=1)
         return Undone(after, event)
 
     def _edited_back(self, held: HeldMemory) -> HeldMemory:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from palaver.core import ids
 from palaver.core.config import Config
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from palaver.core.forgetting import Preview, Wanted
     from palaver.core.origin import Origin
     from palaver.observe.forget.forgetting import Forgetter
-
-_MEMORY = "mem_"
-
 
 _WORDS = "palaver.forget.words"
 
@@ -96,18 +94,19 @@ def forget(
             raise click.UsageError(f"{asked[0]} goes with nothing but --json.")
         _look_after(undo, for_good, as_json=as_json)
         return
-    if what and not narrowed and all(each.startswith(_MEMORY) for each in what):
+    if what and not narrowed and all(map(_is_memory, what)):
         _put_away(what, force=force, as_json=as_json)
         return
     from palaver.core.forgetting import Wanted
-    from palaver.core.periods import end_of, start_of
+    from palaver.core.periods import between
 
+    first, end = between(since, until)
     wanted = Wanted(
         targets=tuple(what),
         projects=tuple(projects),
         agents=tuple(agents),
-        since=start_of(since) if since else None,
-        until=end_of(until) if until else None,
+        since=first,
+        until=end,
         mentions=mentions,
         origins=_origins(origins),
         derived=derived,
@@ -209,19 +208,27 @@ def _look_after(undo: int | None, for_good: int | None, *, as_json: bool) -> Non
         sys.exit(1)
 
 
+def _is_memory(what: str) -> bool:
+    return what.startswith(ids.PREFIXES["memory"]) or ids.key(what, "memory") is not None
+
+
 def _put_away(what: Sequence[str], *, force: bool, as_json: bool) -> None:
+    from palaver.templates.memory_changes import undoing
     from palaver.templates.quote import line
 
     with memory_core() as core:
-        pinned = [] if force else [each for each in map(core.memories.get, what) if each.memory.pinned]
-        kept = {held.id for held in pinned}
-        done = core.memories.forget([each for each in what if each not in kept], force=force, reason="palaver forget")
-    gone, protected = [held.id for held in done.forgotten], [*(held.id for held in done.protected), *kept]
+        named = list(map(core.memories.get, what))
+        pinned = [] if force else [held for held in named if held.memory.pinned]
+        done = core.memories.forget(
+            [held.id for held in named if held not in pinned], force=force, reason="palaver forget"
+        )
+    gone = [held.id for held in done.forgotten]
+    protected = list(dict.fromkeys(held.id for held in (*done.protected, *pinned)))
     if as_json:
         print_json({"forgotten": gone, "protected": protected})
         return
     if gone:
-        click.echo(f"Forgotten: {', '.join(gone)}. To hold one again: palaver memories undo {gone[0]}")
+        click.echo(f"Forgotten: {', '.join(gone)}. To hold {'it' if len(gone) == 1 else 'them'} again: {undoing(gone)}")
         for held in done.forgotten:
             if held.memory.path:
                 click.echo(f"Its file stays: {line(held.memory.path)} (`palaver forget {held.id} --erase` deletes it.)")

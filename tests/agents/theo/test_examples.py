@@ -232,6 +232,10 @@ def test_forgetting_takes_what_it_tells_and_nothing_else(theo: Talk) -> None:
     """By id, by query, and by a value that may be either; golden rules only by force."""
     dark, light, tea = (theo.store(text) for text in ("Use dark mode", "Use light mode at noon", "Serve oolong tea"))
 
+    alike = [theo.store("Use linen sheets at sea"), theo.store("Use linen sheets ashore", "decision")]
+    both = theo.data("memory_forget", query="linen sheets")
+    assert sorted(both["deleted_ids"]) == sorted(alike)
+    assert both["undo"] == f"palaver memories undo {' '.join(both['deleted_ids'])}"
     noon = theo.store("Use light mode at noon and at midnight", "decision")
     assert theo.data("memory_forget", query="midnight", n_results=5)["deleted_ids"] == [noon]
     by_id = theo.data("memory_forget", memory_id=dark)
