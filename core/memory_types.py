@@ -4,6 +4,7 @@ Surfaces have different words for one thing (`pattern`, `code_pattern`, `recurri
 A type that nobody registered is allowed in the core and belongs to the family `fact`; a surface may refuse it.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -97,6 +98,16 @@ def known_types(surface: str) -> tuple[MemoryType, ...]:
 def family_of(name: str) -> Family:
     """What a type means; `fact` for one that nobody registered."""
     return _FAMILIES.get(name, Family.FACT)
+
+
+def named(name: str, held: Collection[str] = ()) -> str:
+    """A type that some surface knows, or that a memory which is `held` has; raises `InvalidMemoryType` for another."""
+    plain = name.strip()
+    if plain in held:
+        return plain
+    if plain.lower() not in {*_FAMILIES, GOLDEN_RULE}:
+        raise InvalidMemoryType(name, hint=f"Use one of: {', '.join(dict.fromkeys((*_FAMILIES, *held)))}.")
+    return plain.lower()
 
 
 def storable(name: str) -> str:

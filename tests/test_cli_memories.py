@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from palaver.cli import main
 from palaver.core.home import Home
+from palaver.core.memory import Memory
 from palaver.core.origin import Origin
 from palaver.observe.memory import MemoryCore, Revision
 
@@ -292,3 +293,41 @@ def test_what_is_held_cannot_steer_the_terminal() -> None:
         assert "mem_1" in told.stdout
         assert "\x1b" not in told.stdout
         assert [row for row in told.stdout.splitlines() if row.startswith("and on")] == []
+
+
+def test_a_memory_is_meant_however_its_id_is_typed() -> None:
+    """Capitals and zeros make no other id of it, and what is pinned stays whatever way it is named."""
+    palaver("remember", "The harbour closes at nine", "--pin")
+    assert "harbour" in palaver("memories", "show", "MEM-001").output
+    assert "Protected" in palaver("forget", "Mem_1").output
+    assert "Forgotten: mem_1." in palaver("forget", "MEM-1", "--force").output
+
+
+def test_a_type_is_one_that_is_known() -> None:
+    """A word that no surface lists and no memory has is refused with those that are; capitals make no other type."""
+    refused = palaver("remember", "The harbour closes at nine", "--type", "opinion", code=2).stderr
+    assert refused.startswith("palaver: Invalid memory type: opinion\nUse one of: preference, decision, pattern, ")
+    assert told("remember", "The harbour closes at nine", "--type", "Decision")["memory"]["type"] == "decision"
+    for command in (("recall", "harbour"), ("memories", "list")):
+        assert "opinion" in palaver(*command, "--type", "opinion", code=2).stderr
+        assert "nine" in palaver(*command, "--type", "decision").stdout
+
+
+def test_a_type_that_a_memory_has_already_is_known(core: MemoryCore) -> None:
+    """What an agent stored under a project's own type is listed by it, and more can be stored."""
+    core.remembering.remember(Memory("The tide comes twice a day", "almanac"))
+    assert "tide" in palaver("memories", "list", "--type", "almanac").stdout
+    assert told("remember", "The moon is new", "--type", "almanac")["memory"]["type"] == "almanac"
+
+
+def test_what_was_forgotten_together_is_held_again_together() -> None:
+    """The command that is named brings all of it back; where one cannot be, none is."""
+    for text in ("Use tabs in Go", "Serve oolong tea", "The harbour closes at nine"):
+        palaver("remember", text)
+    command = palaver("forget", "mem_1", "mem_2").stdout.strip().partition("palaver ")[2].split()
+    assert command == ["memories", "undo", "mem_1", "mem_2"]
+
+    assert "Nothing to undo: mem_3" in palaver(*command, "mem_3", code=1).stderr
+    assert told("memories", "list")["total"] == 1
+    assert [each["undone"] for each in told(*command)["memories"]] == ["put away", "put away"]
+    assert told("memories", "list")["total"] == 3

@@ -15,6 +15,8 @@ from .judging import judging
 from .output import print_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from palaver.core.memory import HeldMemory
     from palaver.observe.memory import MemoryCore
 
@@ -45,6 +47,16 @@ def namespace_of(project: str | None) -> str:
     if project and found == "global" and project != ".":
         raise InvalidInput(f"No name of a project: {project}", hint="Give its name or its folder.")
     return found
+
+
+def types_of(core: MemoryCore, names: Sequence[str]) -> tuple[str, ...]:
+    """Types as they are stored; raises `InvalidMemoryType` for one that neither a surface nor a memory has."""
+    from palaver.core.memory import MemoryState
+    from palaver.core.memory_filter import MemoryFilter
+    from palaver.core.memory_types import named
+
+    held = core.memories.count_by("type", MemoryFilter(states=tuple(MemoryState)))
+    return tuple(named(name, held) for name in names)
 
 
 def say(held: HeldMemory, words: str, *, as_json: bool, **more: str) -> None:

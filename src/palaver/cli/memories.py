@@ -8,13 +8,13 @@ import click
 
 from palaver.core.errors import PalaverError
 
-from .held import in_project, memory_core, namespace_of, say
+from .held import in_project, memory_core, namespace_of, say, types_of
 from .output import as_json, print_json, renderer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.observe.memory import Recalled
+    from palaver.observe.memory import Recalled, Undone
 
 
 @click.command()
@@ -31,9 +31,9 @@ def recall(
     from palaver.core.memory_filter import MemoryFilter
 
     where = (namespace_of(project),) if project else ()
-    wanted = MemoryFilter(namespaces=where, types=tuple(types), tags=tuple(tags))
     words = " ".join(query)
     with memory_core() as core:
+        wanted = MemoryFilter(namespaces=where, types=types_of(core, types), tags=tuple(tags))
         found = core.recalling.recall(words, wanted, limit=limit)
         weak = [] if found else core.recalling.nearest(words, wanted)
         meant, held = core.memories.count(wanted), core.memories.count()
@@ -75,13 +75,10 @@ def list_memories(
     from palaver.core.memory import MemoryState
     from palaver.core.memory_filter import ACTIVE, MemoryFilter, order_of
 
-    wanted = MemoryFilter(
-        namespaces=(namespace_of(project),) if project else (),
-        types=tuple(types),
-        tags=tuple(tags),
-        states=tuple(MemoryState) if every else ACTIVE,
-    )
+    where = (namespace_of(project),) if project else ()
+    states = tuple(MemoryState) if every else ACTIVE
     with memory_core() as core:
+        wanted = MemoryFilter(namespaces=where, types=types_of(core, types), tags=tuple(tags), states=states)
         found = core.memories.page(wanted, order=order_of(order), limit=limit, offset=offset)
         total, held = core.memories.count(wanted), core.memories.count()
     if as_json:
@@ -143,26 +140,37 @@ def _edited(text: str) -> str:
 
 
 @memories.command("undo", short_help="Take back the last edit, or hold again what was put away.")
-@click.argument("memory_id", metavar="ID")
+@click.argument("memory_ids", nargs=-1, required=True, metavar="ID...")
 @as_json
-def undo(memory_id: str, *, as_json: bool) -> None:
+def undo(memory_ids: Sequence[str], *, as_json: bool) -> None:
     """Take back the last edit of a memory, or hold again what was forgotten or superseded.
 
-    Done again, it takes back the edit before that.
+    Done again, it takes back the edit before that. Of several memories it is done for all, or for none.
     """
+    with memory_core() as core:
+        told = [(undone.held, *_told(undone)) for undone in core.memories.undo_all(memory_ids)]
+    if as_json and len(told) > 1:
+        from palaver.templates.memory_shapes import memory_json
+
+        print_json({"memories": [{**memory_json(held), "undone": done} for held, done, _ in told]})
+        return
+    for held, done, words in told:
+        say(held, words, as_json=as_json, undone=done)
+
+
+def _told(undone: Undone) -> tuple[str, str]:
+    """What was taken back, in a word and in words."""
     from palaver.core.memory import EventKind
     from palaver.templates.memory_changes import changes
 
-    with memory_core() as core:
-        undone = core.memories.undo(memory_id)
     held = undone.held
     [(event, changed, said)] = changes(held, [undone.event])
     if event.kind is EventKind.RESTORED:
-        done, words = "put away", f"{memory_id} is {held.state} again; it {event.context}."
+        done, words = "put away", f"{held.id} is {held.state} again; it {event.context}."
     else:
-        done, words = changed, f"The last edit of {memory_id} is taken back ({changed})."
+        done, words = changed, f"The last edit of {held.id} is taken back ({changed})."
     until = f" (until now: {said})" if said else ""
-    say(held, f"{words} It says: {held.memory.content}{until}", as_json=as_json, undone=done)
+    return done, f"{words} It says: {held.memory.content}{until}"
 
 
 @memories.command("history")

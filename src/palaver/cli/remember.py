@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from palaver.core.clock import now
 
-from .held import folder_of, in_project, memory_core, namespace_of, secrets_told, tell_secrets
+from .held import folder_of, in_project, memory_core, namespace_of, secrets_told, tell_secrets, types_of
 from .output import as_json, print_json
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ def remember(
         valid_until=None if days is None else now() + days * 86_400_000,
     )
     with memory_core(make=True) as core:
-        done = core.remembering.remember(memory)
+        [known] = types_of(core, [kind])
+        done = core.remembering.remember(replace(memory, type=known))
     if as_json:
         from palaver.templates.memory_shapes import edge_json, memory_json
 
