@@ -97,6 +97,7 @@ class Renderer:
             "search_none",
             noun=noun,
             filters=_removable(results.query.filters),
+            dates=[name for name in ("after", "before") if getattr(results.query.filters, name) is not None],
             missing=_missing(results),
             why=why,
             lag=results.index_lag,

@@ -30,6 +30,7 @@ from . import demo
 from .commands import EVERY, LEAVES
 
 PATH = "claude-code/-home-demo-tide-clock/0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01.jsonl"
+SWAPPED = "Invalid date range: 2026-03-02 is later than 2026-03-01\nSwap the two dates."
 PALAVER = (sys.executable, "-m", "palaver")
 
 
@@ -338,11 +339,24 @@ def test_a_file_that_may_not_be_read_does_not_stop_the_others(home: Path) -> Non
     assert "Archived 1 of 7 transcripts" in palaver("archive", str(root)).stdout
 
 
-@pytest.mark.parametrize("closed", [".codex", ".codex/sessions"])
+@pytest.mark.parametrize(
+    "closed",
+    [
+        ".codex",
+        ".codex/sessions",
+        ".gemini/antigravity",
+        ".gemini/antigravity/brain",
+        ".config/Cursor",
+        ".config/Cursor/User/workspaceStorage",
+        ".config/Cursor/User/workspaceStorage/ab12",
+        ".cursor/chats",
+    ],
+)
 def test_an_agent_whose_folder_is_closed_does_not_stop_the_others(home: Path, closed: str) -> None:
     """The folder is named as a file would be, by a pass and by the doctor, until it is open again."""
     demo.history(home / ".claude" / "projects")
-    (home / ".codex" / "sessions").mkdir(parents=True)
+    below = {".codex": "sessions", ".gemini/antigravity": "brain"}
+    (home / closed / below.get(closed, "")).mkdir(parents=True)
     with unreadable(home / closed):
         result = palaver("up")
         examined = palaver("doctor").stdout
@@ -483,10 +497,28 @@ def test_control_c_loses_nothing(tmp_path: Path) -> None:
 # search, show, read, status
 
 
+@pytest.mark.parametrize(
+    ("range", "told"),
+    [
+        (("--after", "2099-01-01"), "without --after: "),
+        (("--before", "1999-01-01"), "without --before: "),
+        (("--after", "2099-01-01", "--before", "2099-02-01"), "without --after and --before: "),
+    ],
+)
+@pytest.mark.usefixtures("archived")
+def test_only_the_filters_that_were_given_are_named(range: tuple[str, ...], told: str) -> None:  # noqa: A002
+    """Where nothing is found, what would be found without one date speaks of that date."""
+    assert told in palaver("search", "tide", *range).stdout
+
+
 REFUSED = [
     ("Query too short\nUse at least 2 characters.", ["search", "x"]),
     ("Invalid date format\nUse YYYY-MM-DD, yesterday,", ["search", "tide", "--after", "someday"]),
     ("Invalid date format", ["search", "tide", "--before", "2026-02-30"]),
+    (SWAPPED, ["search", "tide", "--after", "2026-03-02", "--before", "2026-03-01"]),
+    (SWAPPED, ["search", "--after", "2026-03-02", "--before", "2026-03-01"]),
+    (SWAPPED, ["forget", "--since", "2026-03-02", "--until", "2026-03-01"]),
+    (SWAPPED, ["forget", "--mentions", "tide", "--since", "2026-03-02", "--until", "2026-03-01", "--derived"]),
     ("Invalid limit: 0\nAsk for 1 to 50 results.", ["search", "tide", "-n", "0"]),
     ("Unknown observation type: wish\nUse one of: decision, ", ["search", "tide", "--type", "wish"]),
     ("types: for single-concept searches only", ["search", "--all-of", "tide", "sql", "--type", "test"]),
@@ -494,7 +526,7 @@ REFUSED = [
     ("--all-of takes 2 to 5 concepts", ["search", "--all-of", *"abcdef"]),
     ("Missing argument 'WORDS...'", ["search"]),
     ("'loud' is not one of", ["search", "tide", "--mode", "loud"]),
-    ("Unknown ID: obs-999\nTake IDs from search results.", ["show", "obs-999"]),
+    ("Unknown ID: obs-999\nTake IDs from search results; they look like obs-24,", ["show", "obs-999"]),
     ("21 IDs given, 1 to 20 allowed", ["show", *["obs-12"] * 21]),
     ("File not found: /etc/passwd\nVerify path from search results.", ["read", "/etc/passwd"]),
     ("File not found: ../palaver.db", ["read", "../palaver.db"]),
