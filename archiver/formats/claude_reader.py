@@ -11,7 +11,7 @@ from .claude_branches import Rewinds
 from .claude_prompts import Said, sort_out
 from .claude_queue import QUEUED, Queue
 from .claude_tools import INPUT_LIMIT, Call, block_text, call, content_text, describe, outcome
-from .marks import identity
+from .marks import Facts, Mark, identity
 from .shape import instant, listing, mapping, string, whole
 
 _TITLES = {"custom-title": ("customTitle", 4), "agent-name": ("agentName", 3), "ai-title": ("aiTitle", 2)}
@@ -75,13 +75,13 @@ class ClaudeReader:
     def __init__(self, session: Session, *, shorten: bool) -> None:
         self._session = session
         self._shorten = shorten
-        self._known: dict[Fact, str] = {}
+        self._facts = Facts(session)
         self._envelope: tuple[object, ...] = ()
         self._titles: dict[int, str] = {}
         self._calls: dict[str, Call] = {}
         self._queue = Queue()
         self._rewinds = Rewinds()
-        self._handlers: dict[str, Callable[[Record, int], Given]] = {
+        self._handlers: dict[str, Callable[[Record, Mark], Given]] = {
             "user": self._user,
             "assistant": self._assistant,
             "system": self._system,
@@ -131,19 +131,21 @@ class ClaudeReader:
         if reason is not None:
             return reason
         handler = self._handlers.get(kind)
-        return handler(record, line) if handler is not None else f"unknown-type:{one_line(kind)}"
+        if handler is None:
+            return f"unknown-type:{one_line(kind)}"
+        return handler(record, Mark(line, instant(record.get("timestamp")), string(record.get("uuid"))))
 
-    def _user(self, record: Record, line: int) -> Given:
+    def _user(self, record: Record, mark: Mark) -> Given:
         content = mapping(record.get("message")).get("content")
         blocks = [mapping(block) for block in listing(content)]
         results = [block for block in blocks if _is_result(block)]
         if results:
-            return self._results(record, line, results, [block for block in blocks if not _is_result(block)])
+            return self._results(record, mark, results, [block for block in blocks if not _is_result(block)])
         said = self._author(record, clean(content_text(content)))
         if not said.text:
             return EMPTY
         origin = string(mapping(record.get("forkedFrom")).get("sessionId"))
-        return [*self._say(record, line, said), *self._learn(line, Fact.PARENT, origin)]
+        return [*self._say(record, mark, said), *self._facts.learn(mark.line, Fact.PARENT, origin)]
 
     def _author(self, record: Record, text: str) -> Said:
         """Who wrote a text, by the line's flags first and by its wording second."""
@@ -161,40 +163,36 @@ class ClaudeReader:
             return Said(Speaker.HOST, Kind.INJECTED, said.text)
         return said
 
-    def _say(self, record: Record, line: int, said: Said) -> Events:
+    def _say(self, record: Record, mark: Mark, said: Said) -> Events:
         self._queue.seen_again(said.text)
         notes: Events = []
         if said.kind is Kind.PROMPT:
-            notes = self._open(record, line)
+            notes = self._open(record, mark.line)
         text = clip(said.text, INPUT_LIMIT) if self._shorten and said.kind is Kind.INJECTED else said.text
-        turn = self._turn(record, line, said.speaker, said.kind, text, tool=said.tool)
-        return [turn, *notes, *self._facts(record, line)]
+        return [mark.turn(said.speaker, said.kind, text, tool=said.tool), *notes, *self._told(record, mark.line)]
 
     def _open(self, record: Record, line: int) -> Events:
         """Forget what belongs to the exchange that ends here."""
         self._queue.settle(line)
         self._calls.clear()
         self._envelope = ()
-        self._known.pop(Fact.CWD, None)
-        self._known.pop(Fact.BRANCH, None)
+        self._facts.forget(Fact.CWD, Fact.BRANCH)
         return self._rewinds.prompt(record, line)
 
-    def _results(self, record: Record, line: int, results: Sequence[Record], others: list[Record]) -> Given:
+    def _results(self, record: Record, mark: Mark, results: Sequence[Record], others: list[Record]) -> Given:
         extra = record.get("toolUseResult") if len(results) == 1 else None
-        events: Events = [self._result(record, line, block, extra) for block in results]
+        events: Events = [self._result(mark, block, extra) for block in results]
         beside = clean(content_text(others))
         if beside:
             text = clip(beside, INPUT_LIMIT) if self._shorten else beside
-            events.append(self._turn(record, line, Speaker.HOST, Kind.INJECTED, text))
-        return [*events, *self._facts(record, line)]
+            events.append(mark.turn(Speaker.HOST, Kind.INJECTED, text))
+        return [*events, *self._told(record, mark.line)]
 
-    def _result(self, record: Record, line: int, block: Record, extra: object) -> Turn:
+    def _result(self, mark: Mark, block: Record, extra: object) -> Turn:
         made_by = string(block.get("tool_use_id"))
         made = self._calls.pop(made_by, None)
         end = outcome(block, made, extra, shorten=self._shorten)
-        return self._turn(
-            record,
-            line,
+        return mark.turn(
             end.speaker,
             Kind.RESULT,
             end.text,
@@ -205,37 +203,34 @@ class ClaudeReader:
             writes=end.writes,
         )
 
-    def _assistant(self, record: Record, line: int) -> Given:
+    def _assistant(self, record: Record, mark: Mark) -> Given:
         message = mapping(record.get("message"))
         content = message.get("content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else listing(content)
         group = string(message.get("id")) or string(record.get("requestId"))
         events: Events = []
         for block in map(mapping, blocks):
-            turn = self._reply(record, line, block, group)
+            turn = self._reply(record, mark, block, group)
             if turn is not None:
                 events.append(turn)
         if events:
-            events += self._facts(record, line)
-        model = message.get("model")
+            events += self._told(record, mark.line)
+        model = string(message.get("model"))
         if model == _SYNTHETIC:
             return events or EMPTY
-        if model != self._known.get(Fact.MODEL):
-            events += self._learn(line, Fact.MODEL, string(model))
-        events += self._learn(line, Fact.USAGE, _usage(message))
+        events += self._facts.learn(mark.line, Fact.MODEL, model)
+        events += self._facts.learn(mark.line, Fact.USAGE, _usage(message))
         return events or EMPTY
 
-    def _reply(self, record: Record, line: int, block: Record, group: str) -> Turn | None:
+    def _reply(self, record: Record, mark: Mark, block: Record, group: str) -> Turn | None:
         kind = string(block.get("type"))
         if kind in _CALLS:
             made, made_by = call(block), string(block.get("id"))
             self._calls[made_by] = made
             text = describe(made.tool, mapping(block.get("input")), shorten=self._shorten)
-            return self._turn(
-                record, line, Speaker.ASSISTANT, Kind.CALL, text, group=group, tool=made.tool, call=made_by
-            )
+            return mark.turn(Speaker.ASSISTANT, Kind.CALL, text, group=group, tool=made.tool, call=made_by)
         if _is_result(block):
-            return self._result(record, line, block, None)._replace(group=group)
+            return self._result(mark, block, None)._replace(group=group)
         if kind == "thinking":
             text, said = clean(string(block.get("thinking"))), Kind.THINKING
         else:
@@ -244,27 +239,27 @@ class ClaudeReader:
             return None
         broken = record.get("isApiErrorMessage") is True
         if broken or mapping(record.get("message")).get("model") == _SYNTHETIC:
-            return self._turn(record, line, Speaker.HOST, Kind.INJECTED, text, failed=broken)
-        return self._turn(record, line, Speaker.ASSISTANT, said, text, group=group)
+            return mark.turn(Speaker.HOST, Kind.INJECTED, text, failed=broken)
+        return mark.turn(Speaker.ASSISTANT, said, text, group=group)
 
-    def _system(self, record: Record, line: int) -> Given:
+    def _system(self, record: Record, mark: Mark) -> Given:
         subtype, text = string(record.get("subtype")), clean(string(record.get("content")))
         if subtype == "compact_boundary":
             details = mapping(record.get("compactMetadata"))
             known = [string(details.get("trigger")), f"{whole(details.get('preTokens'))} tokens before"]
             text = f"{text or 'Conversation compacted'} ({', '.join(filter(None, known))})"
-            return self._say(record, line, Said(Speaker.HOST, Kind.COMPACTION, text))
+            return self._say(record, mark, Said(Speaker.HOST, Kind.COMPACTION, text))
         if subtype == "away_summary" and text:
-            return self._say(record, line, Said(Speaker.HOST, Kind.RECAP, text.removesuffix(_AWAY_HINT).strip()))
+            return self._say(record, mark, Said(Speaker.HOST, Kind.RECAP, text.removesuffix(_AWAY_HINT).strip()))
         if subtype == "local_command" and text:
             said = self._author(record, text)
             bare = said.kind is Kind.PROMPT and not text.startswith("<")
-            return self._say(record, line, Said(Speaker.HOST, Kind.INJECTED, text) if bare else said)
+            return self._say(record, mark, Said(Speaker.HOST, Kind.INJECTED, text) if bare else said)
         if subtype in _SKIPPED_SYSTEM or subtype in {"away_summary", "local_command"}:
             return BOOKKEEPING
         return f"unknown-type:system/{one_line(subtype)}"
 
-    def _attachment(self, record: Record, line: int) -> Given:
+    def _attachment(self, record: Record, mark: Mark) -> Given:
         attached = mapping(record.get("attachment"))
         kind, name = string(attached.get("type")), clean(string(attached.get("filename")))
         text = clean(content_text(attached.get("prompt")))
@@ -272,15 +267,15 @@ class ClaudeReader:
             said = self._author({**record, "origin": attached.get("origin")}, text)
             if attached.get("commandMode", "prompt") != "prompt" and said.kind is Kind.PROMPT:
                 said = Said(Speaker.HOST, Kind.INJECTED, said.text)
-            return self._say(record, line, said)
+            return self._say(record, mark, said)
         if kind == "file" and name:
-            turn = self._turn(record, line, Speaker.HOST, Kind.INJECTED, f"Attached: {name}", reads=(name,))
-            return [turn, *self._facts(record, line)]
+            turn = mark.turn(Speaker.HOST, Kind.INJECTED, f"Attached: {name}", reads=(name,))
+            return [turn, *self._told(record, mark.line)]
         if kind == "edited_text_file" and name:
-            return self._say(record, line, Said(Speaker.HOST, Kind.INJECTED, f"Changed outside the session: {name}"))
+            return self._say(record, mark, Said(Speaker.HOST, Kind.INJECTED, f"Changed outside the session: {name}"))
         return HOOK_OUTPUT if kind.startswith("hook_") else CONTEXT
 
-    def _queue_operation(self, record: Record, line: int) -> Given:
+    def _queue_operation(self, record: Record, mark: Mark) -> Given:
         if record.get("operation") == "popAll":
             self._queue.withdraw()
             return BOOKKEEPING
@@ -292,19 +287,19 @@ class ClaudeReader:
             return QUEUED
         if text.startswith("/") and len(text.split()) == 1:
             said = Said(Speaker.HOST, Kind.INJECTED, text)
-        turn = self._turn(record, line, said.speaker, said.kind, said.text)
+        turn = mark.turn(said.speaker, said.kind, said.text)
         # It has no id of its own, and stands in every copy of the file.
         told = identity("", f"{turn.at} {text}".encode()) if turn.at is not None else ""
         self._queue.hold(turn._replace(record=told))
         return QUEUED
 
-    def _summary(self, record: Record, line: int) -> Given:
+    def _summary(self, record: Record, mark: Mark) -> Given:
         title, about = one_line(clean(string(record.get("summary")))), string(record.get("leafUuid"))
-        return [Note(line, Fact.TITLE, title, _SUMMARY_RANK, about)] if title else EMPTY
+        return [Note(mark.line, Fact.TITLE, title, _SUMMARY_RANK, about)] if title else EMPTY
 
-    def _title(self, record: Record, line: int) -> Given:
+    def _title(self, record: Record, mark: Mark) -> Given:
         name, rank = _TITLES[record["type"]]
-        return self._entitle(line, string(record.get(name)), rank) or REPEATED
+        return self._entitle(mark.line, string(record.get(name)), rank) or REPEATED
 
     def _entitle(self, line: int, text: str, rank: int) -> Events:
         title = one_line(clean(text))
@@ -313,17 +308,17 @@ class ClaudeReader:
         self._titles[rank] = title
         return [Note(line, Fact.TITLE, title, rank)]
 
-    def _pull_request(self, record: Record, line: int) -> Given:
+    def _pull_request(self, record: Record, mark: Mark) -> Given:
         place = string(record.get("prUrl")) or f"{string(record.get('prRepository'))}#{record.get('prNumber', '')}"
-        return self._learn(line, Fact.PULL_REQUEST, place) or REPEATED
+        return self._facts.learn(mark.line, Fact.PULL_REQUEST, place) or REPEATED
 
-    def _continued(self, record: Record, line: int) -> Given:
+    def _continued(self, record: Record, mark: Mark) -> Given:
         """The field that names the next session has had no stable name: it is the only other id on the line."""
         own = {string(record.get(name)) for name in ("sessionId", "session_id", "uuid", "parentUuid")}
         others = [value for value in map(string, record.values()) if _UUID.fullmatch(value) and value not in own]
-        return self._learn(line, Fact.CONTINUES, others[0]) or REPEATED if others else BOOKKEEPING
+        return self._facts.learn(mark.line, Fact.CONTINUES, others[0]) or REPEATED if others else BOOKKEEPING
 
-    def _facts(self, record: Record, line: int) -> Events:
+    def _told(self, record: Record, line: int) -> Events:
         """What the line's envelope says of the session, as far as it is new."""
         envelope = _envelope(record)
         if envelope == self._envelope:
@@ -333,35 +328,10 @@ class ClaudeReader:
         for fact, value in zip(_ENVELOPE_FACTS, envelope, strict=True):
             if fact is Fact.SESSION and self._session.kind is SessionKind.SUBAGENT:
                 # The lines of a sub-agent carry the id of the session that sent it out.
-                notes += self._learn(line, Fact.PARENT, "" if value == self._session.native_id else string(value))
+                notes += self._facts.learn(line, Fact.PARENT, "" if value == self._session.native_id else string(value))
             elif fact is not Fact.BRANCH or value != "HEAD":
-                notes += self._learn(line, fact, string(value))
+                notes += self._facts.learn(line, fact, string(value))
         return notes
-
-    def _learn(self, line: int, fact: Fact, value: str) -> Events:
-        if not value or value == self._known.get(fact):
-            return []
-        self._known[fact] = value
-        return [Note(line, fact, clean(value))]
-
-    def _turn(
-        self,
-        record: Record,
-        line: int,
-        speaker: Speaker,
-        kind: Kind,
-        text: str,
-        *,
-        group: str = "",
-        tool: str = "",
-        call: str = "",
-        failed: bool = False,
-        reads: tuple[str, ...] = (),
-        writes: tuple[str, ...] = (),
-    ) -> Turn:
-        at = instant(record.get("timestamp"))
-        uuid = string(record.get("uuid"))
-        return Turn(line, speaker, kind, text, at, uuid, group, tool, call, failed, reads, writes)
 
 
 def _envelope(record: Record) -> tuple[object, ...]:

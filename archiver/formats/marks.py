@@ -65,6 +65,11 @@ class Facts:
         self._known[fact] = value
         return [Note(line, fact, value, rank)]
 
+    def forget(self, *facts: Fact) -> None:
+        """Let these be told again."""
+        for fact in facts:
+            self._known.pop(fact, None)
+
     def place(self, line: int) -> list[Note]:
         """Where an exchange begins: the folder and the branch, as they are known on its first line."""
         here = {
