@@ -7,8 +7,6 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
-from types import TracebackType
-from typing import Self
 
 from ..archiver.copies.raw import RawArchive
 from ..archiver.copies.sealing import Sealer
@@ -16,6 +14,7 @@ from ..archiver.intake.ingest import Ingest
 from ..archiver.intake.transcripts import Transcript
 from ..archiver.privacy.exclusion import Exclusion
 from ..archiver.store import ARCHIVER, LEARNER, Store
+from ..core.closing import Closing
 from ..core.errors import LeaseHeld, PalaverError, SourceUnreadable
 from ..core.home import Home
 from ..core.progress import Reporter, silent
@@ -26,7 +25,7 @@ from ..search.generation import Generations
 from ..search.indexer import Indexer
 
 
-class Pipeline:
+class Pipeline(Closing):
     """All stages over one home. One process takes up at a time; a second raises `LeaseHeld`."""
 
     def __init__(
@@ -114,10 +113,6 @@ class Pipeline:
         self._indexer.publish(draft)
         self._store.stages.note("publish")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Let go of everything that it opened."""
         self._close()

@@ -3,10 +3,9 @@
 import shutil
 import tempfile
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from ..archiver.store import Entity, Store
+from ..core.closing import Closing
 from ..core.errors import IndexUnwritable
 from . import documents
 from .text_index import TextIndex, Writing
@@ -15,7 +14,7 @@ _SUFFIX = ".draft"
 """No number, so that a draft whose process was killed counts as older than every generation and is swept up."""
 
 
-class Draft:
+class Draft(Closing):
     """Follows a store that never held anything. Nothing depends on it: what is not published is thrown away."""
 
     def __init__(self, store: Store, root: Path) -> None:
@@ -61,12 +60,8 @@ class Draft:
         self._known.update(changed)
         self._watermark = watermark
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Leave nothing of it behind."""
         self._useful, self._writing = False, None
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)

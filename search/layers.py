@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from ..core import ids
+from ..core.closing import Closing
 from ..core.errors import TooManyIds, UnknownIds
 from .embedder import DEFAULT_MODEL, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from types import TracebackType
 
     from ..core.disclosure import Detail, Query, Results, Timeline, Transcript
     from ..core.home import Home
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .passages import Passages
 
 
-class Layers:
+class Layers(Closing):
     """What an agent or a person asks. Opens the archive; raises `StoreMissing` where there is none.
 
     Each layer loads what it needs when it is first asked: reading opens no index, searching no transcript.
@@ -97,10 +97,6 @@ class Layers:
         """Whether secrets are masked in the copy that a path names; raises `PathOutsideArchive`."""
         return self._passages.is_masked(path)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Let go of the store."""
         self._store.close()

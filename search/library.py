@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from ..archiver.documents import Intake, Roots
 from ..archiver.redaction import Redactor
 from ..archiver.store import Store
 from ..core import ids
+from ..core.closing import Closing
 from ..core.disclosure import Mode
 from ..core.document import (
     DEFAULT_NAMESPACE,
@@ -34,7 +34,7 @@ _PATIENCE: Final = 5.0
 """Seconds that `async_mode` reads before it queues the rest: most folders are read whole by then."""
 
 
-class Documents:
+class Documents(Closing):
     """Not for several threads at once; several processes may have one each. What one stores every other finds at once.
 
     Raises `InvalidInput` for what the caller can correct, among them `DocumentNotFound`, `UnsupportedDocument` and
@@ -57,7 +57,7 @@ class Documents:
         Files are taken up from below `roots` alone (`usual_roots` where the caller is no person), and never from
         Palaver's own home.
         """
-        home.make()
+        home.prepare()
         allowed = Roots(roots, without=(home.root,))
         store = Store.create(home.database)
         embedder = load(model or DEFAULT_MODEL)
@@ -181,14 +181,6 @@ class Documents:
     def close(self) -> None:
         """Let go of the file, where `open` opened it."""
         self._close.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def usual_roots(named: Sequence[str] = ()) -> tuple[Path, ...]:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
+from ...core.closing import Closing
 from ...core.errors import StoreError
 from ...core.home import Home
 from .database import Database, is_wal_safe, sqlite_version
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from contextlib import AbstractContextManager
     from pathlib import Path
-    from types import TracebackType
 
     from .changes import Changes, Entity
     from .confirmations import Confirmation, Confirmations
@@ -130,7 +130,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-class Store:
+class Store(Closing):
     """Everything parsed, learned and remembered. One per process and thread."""
 
     changes: Changes
@@ -196,6 +196,11 @@ class Store:
         """How many steps of the schema the file has seen, and how many there are."""
         return self._database.schema
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether nothing can be written, as in a home that may only be read."""
+        return self._database.is_read_only
+
     @classmethod
     def open(cls, path: Path) -> Self:
         """Open a store that exists; raises `StoreMissing`."""
@@ -252,11 +257,3 @@ class Store:
     def close(self) -> None:
         """Let go of the file."""
         self._database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()

@@ -5,8 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from ...archiver.copies.raw import RawArchive
 from ...archiver.forget.forgetting import KEPT, Forgetting
@@ -18,6 +17,7 @@ from ...archiver.store import ARCHIVER, Source, State, Store
 from ...core import ids
 from ...core.amount import many
 from ...core.clock import now
+from ...core.closing import Closing
 from ...core.errors import InvalidInput
 from ...core.forgetting import About, DoomedCopy, DoomedObservation, DoomedSession, Outcome, Past, Preview, Wanted
 from ...core.home import Home
@@ -45,7 +45,7 @@ class _Planned:
     learned: dict[int, list[int]]
 
 
-class Forgetter:
+class Forgetter(Closing):
     """Forgets in one home. Raises `StoreMissing` where there is no archive."""
 
     def __init__(self, home: Home, model: str | None = None, exclude: Sequence[str] = ()) -> None:
@@ -272,12 +272,8 @@ class Forgetter:
         proof.compacted = done or bool(proof.uncleaned)
         return Outcome(planned.preview, number, None, proof, _outside(planned.preview), left)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Let go of the store."""
         self._store.close()
 
 

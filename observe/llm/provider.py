@@ -7,12 +7,12 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import orjson
 from pydantic import BaseModel, ValidationError
 
+from ...core.closing import Closing
 from ...core.conversation import Milliseconds
 from ...core.spending import Usage
 from .errors import ExtractionError, ModelBusy, ModelRefused, ReplyInvalid, RequestRefused
@@ -85,7 +85,7 @@ class Provider(Protocol):
         ...
 
 
-class Anthropic:
+class Anthropic(Closing):
     """Any server that speaks the Messages API. Making one imports the SDK (about a second) and opens no socket."""
 
     def __init__(self, key: str, url: str | None = None, seconds: float = _SECONDS) -> None:
@@ -128,14 +128,6 @@ class Anthropic:
 
     def close(self) -> None:
         self._client.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class _Block(BaseModel):

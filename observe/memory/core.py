@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Self
 
 from ...archiver.redaction import Redactor
 from ...archiver.store import Store
 from ...core.clock import now
+from ...core.closing import Closing
 from ...core.conversation import Milliseconds
 from ...core.home import Home
 from ...search.embedder import DEFAULT_MODEL, Embedder, load
@@ -26,7 +26,7 @@ from .remembering import Remembering
 from .secrecy import Secrecy
 
 
-class MemoryCore:
+class MemoryCore(Closing):
     """What every surface calls. Not for several threads at once; several processes may have one each.
 
     `remembering` stores, `recalling` finds, `expanding` adds what edges lead to, `memories` lists, edits, forgets and
@@ -68,7 +68,7 @@ class MemoryCore:
 
         `judging` makes the judge that works with the same store.
         """
-        home.make()
+        home.prepare()
         store = Store.create(home.database)
         core = cls.over(store, home, model, judging)
         core._close.callback(store.close)  # noqa: SLF001 - one of ours
@@ -86,11 +86,3 @@ class MemoryCore:
     def close(self) -> None:
         """Let go of the judge, and of the file where `open` opened it."""
         self._close.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()

@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from ...archiver.copies.raw import RawArchive
 from ...archiver.store import Store
+from ...core.closing import Closing
 from ...core.errors import DocumentNotFound, DocumentUnreadable, InvalidInput
 from ...core.home import Home
 from .attribution import SURE, Attribution, Certainty, Writings, Written
@@ -58,7 +58,7 @@ class Attributed:
         return sum(map(self.count, SURE))
 
 
-class Traces:
+class Traces(Closing):
     """Asks git and the archive. Writes nothing."""
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
@@ -67,7 +67,7 @@ class Traces:
     @classmethod
     def open(cls, home: Home) -> Self:
         """The traces of the archive in this home, which is made if there is none."""
-        home.make()
+        home.prepare()
         return cls(Store.create(home.database), RawArchive(home.archive))
 
     def of_file(self, path: Path, line: int | None = None) -> Attributed:
@@ -167,12 +167,8 @@ class Traces:
         newest = self._store.sessions.load(group.edits[0][1].session)
         return Trace(group.revision, group.at, newest.agent, newest.version, files)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Let go of the store."""
         self._store.close()
 
 
