@@ -21,7 +21,8 @@ from ..core.ids import plain
 from ..templates.called import counted
 from ..templates.quote import brief
 from ..templates.shapes import details_json, results_json, transcript_json
-from .toolset import Desk, Place, Reply, Tool, Toolset, WholeNumber
+from .desk import Desk, Place
+from .toolset import Reply, Tool, Toolset, WholeNumber
 
 Format: TypeAlias = Literal["markdown", "json"]
 LineNumber: TypeAlias = Annotated[WholeNumber, Field(json_schema_extra={"minimum": 1})]

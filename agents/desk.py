@@ -1,11 +1,53 @@
-"""Desks: what a surface's tools work with, each part opened when the first tool asks for it."""
+"""Desks: what a surface's tools work with, and what it takes to open one."""
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from ..core.disclosure import Detail, Query, Results, Transcript
 from ..core.errors import InvalidInput, PalaverError, ServerNotReady
+from ..core.home import Home
+from ..templates.render import Renderer
+
+if TYPE_CHECKING:
+    from ..observe.memory import Judging
 
 Part = TypeVar("Part")
+
+
+class Layers(Protocol):
+    """The three layers a tool can ask; each raises the `InvalidInput` that says how to correct the call."""
+
+    def search(self, query: Query, /, *, snippets: bool = True) -> Results: ...
+
+    def get_observations(self, ids: Sequence[str], /) -> tuple[Detail, ...]: ...
+
+    def read(self, path: str, start_line: int = 1, end_line: int | None = None, /) -> Transcript: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What the three layers' tools work with; other surfaces have desks of their own."""
+
+    layers: Layers
+    renderer: Renderer
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a surface needs to open its desk: where everything lies, the model that embeds, and who renders.
+
+    Documents are taken up from below `roots` alone. `project` is the folder in which the agent works. `judging` makes
+    who says whether memories disagree; by rules where there is none.
+    """
+
+    home: Home
+    model: str | None
+    renderer: Renderer
+    roots: tuple[Path, ...] = ()
+    project: Path = Path()
+    judging: "Judging | None" = None
 
 
 def opened(part: Callable[[], Part]) -> Part:

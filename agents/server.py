@@ -30,8 +30,9 @@ from mcp_types import Tool as ListedTool
 from mcp_types.version import is_version_at_least
 
 from ..core.errors import PalaverError
+from .desk import Place
 from .surface import Surface
-from .toolset import Effect, Place, Reply, Tool, Toolset
+from .toolset import Effect, Reply, Tool, Toolset
 
 STRUCTURED_SINCE = "2025-06-18"
 """The first protocol version whose clients know structured content."""

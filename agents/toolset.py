@@ -1,60 +1,20 @@
 """A tool surface: typed functions, and everything that follows from their signatures."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import ErrorDetails, core_schema
 
-from ..core.disclosure import Detail, Query, Results, Transcript
 from ..core.errors import InvalidInput, PalaverError
-from ..core.home import Home
 from ..core.tokens import count
 from ..templates.quote import brief
-from ..templates.render import Renderer
-
-if TYPE_CHECKING:
-    from ..observe.memory import Judging
-
-
-class Layers(Protocol):
-    """The three layers a tool can ask; each raises the `InvalidInput` that says how to correct the call."""
-
-    def search(self, query: Query, /, *, snippets: bool = True) -> Results: ...
-
-    def get_observations(self, ids: Sequence[str], /) -> tuple[Detail, ...]: ...
-
-    def read(self, path: str, start_line: int = 1, end_line: int | None = None, /) -> Transcript: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Desk:
-    """What the three layers' tools work with; other surfaces have desks of their own."""
-
-    layers: Layers
-    renderer: Renderer
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """What a surface needs to open its desk: where everything lies, the model that embeds, and who renders.
-
-    Documents are taken up from below `roots` alone. `project` is the folder in which the agent works. `judging` makes
-    who says whether memories disagree; by rules where there is none.
-    """
-
-    home: Home
-    model: str | None
-    renderer: Renderer
-    roots: tuple[Path, ...] = ()
-    project: Path = Path()
-    judging: "Judging | None" = None
+from .desk import Place
 
 
 @dataclass(frozen=True, slots=True)

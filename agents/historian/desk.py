@@ -3,8 +3,7 @@
 from functools import cached_property
 
 from ...observe.mnemonics import Forgettable, Mnemonics
-from ..desk import opened
-from ..toolset import Place
+from ..desk import Place, opened
 
 
 class HistorianDesk:

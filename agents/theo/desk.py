@@ -5,8 +5,7 @@ from functools import cached_property
 from ...observe.memory import MemoryCore
 from ...observe.traces import Traces
 from ...search.library import Documents
-from ..desk import opened
-from ..toolset import Place
+from ..desk import Place, opened
 
 
 class TheoDesk:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from palaver.agents.conversation import CONVERSATION
+from palaver.agents.desk import Desk, Place
 from palaver.agents.surface import Surface
-from palaver.agents.toolset import Desk, Place
 from palaver.core.disclosure import IDS_MAX, Detail, Query, Results, Transcript
 from palaver.core.errors import InvalidLineRange, PathOutsideArchive, TooManyIds, UnknownIds
 from palaver.core.home import Home

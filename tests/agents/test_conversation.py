@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from palaver.agents.conversation import CONVERSATION, wording
-from palaver.agents.toolset import Desk, Reply
+from palaver.agents.desk import Desk
+from palaver.agents.toolset import Reply
 from palaver.core.disclosure import Mode
 from palaver.core.errors import IndexDamaged, InvalidInput, LeaseHeld, PalaverError, StoreMissing, UnknownIds
 from palaver.core.home import Home

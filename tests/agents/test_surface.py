@@ -8,11 +8,11 @@ from click.testing import CliRunner
 from mcp.client.client import Client
 
 from palaver.agents.conversation import CONVERSATION
+from palaver.agents.desk import Place
 from palaver.agents.historian import HISTORIAN
 from palaver.agents.server import build
 from palaver.agents.surface import TOOLSETS, Surface, toolset_of
 from palaver.agents.theo import THEO
-from palaver.agents.toolset import Place
 from palaver.archiver.store import Store
 from palaver.cli import main
 from palaver.core.errors import InvalidInput

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from palaver.agents.conversation import CONVERSATION
-from palaver.agents.toolset import Desk
+from palaver.agents.desk import Desk
 from palaver.archiver.copies.originals import Originals
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Store

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from palaver.agents.desk import Place
 from palaver.agents.historian import HISTORIAN
 from palaver.agents.historian.desk import HistorianDesk
 from palaver.agents.theo import THEO
 from palaver.agents.theo.desk import TheoDesk
-from palaver.agents.toolset import Place, Reply, Tool, Toolset
+from palaver.agents.toolset import Reply, Tool, Toolset
 from palaver.archiver.forget.selection import Selector
 from palaver.cli import main
 from palaver.core.errors import InvalidInput, PalaverError

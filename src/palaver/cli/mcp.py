@@ -33,8 +33,8 @@ def mcp(*, toolset: str, prefix: bool) -> None:
 
     names = dict.fromkeys(name.strip() for name in toolset.split(","))
     surface = Surface.of([toolset_of(name) for name in names], prefix=prefix)
+    from palaver.agents.desk import Place
     from palaver.agents.server import serve
-    from palaver.agents.toolset import Place
     from palaver.search.library import usual_roots
     from palaver.templates.render import Renderer
 

@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
+from palaver.agents.desk import Place
 from palaver.agents.historian import HISTORIAN
-from palaver.agents.toolset import Place
 from palaver.core.home import Home
 from palaver.templates.render import Renderer
 

@@ -11,11 +11,11 @@ import orjson
 from mcp.client.client import Client
 from mcp_types import CallToolResult, TextContent
 
+from palaver.agents.desk import Place
 from palaver.agents.historian import HISTORIAN
 from palaver.agents.historian.desk import HistorianDesk
 from palaver.agents.server import build
 from palaver.agents.surface import Surface
-from palaver.agents.toolset import Place
 from palaver.core.home import Home
 from palaver.observe.memory import MemoryCore
 from palaver.templates.render import Renderer

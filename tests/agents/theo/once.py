@@ -5,8 +5,8 @@ from pathlib import Path
 
 import orjson
 
+from palaver.agents.desk import Place
 from palaver.agents.theo import THEO
-from palaver.agents.toolset import Place
 from palaver.core.errors import PalaverError
 from palaver.core.home import Home
 from palaver.templates.render import Renderer
