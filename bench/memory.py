@@ -5,7 +5,6 @@ but what is stored and recalled while the clock runs is embedded by the packaged
 """
 
 import argparse
-import os
 import random
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from palaver.search.embedder import load
 from palaver.search.generation import Generations
 from palaver.search.indexer import Indexer
 
+from .stopwatch import crowd
 from .table import table, write_section
 
 MEMORIES, NODES, RUNS = 100_000, 10_000, 60
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     text = table(["measure", "best", "median", "95th percentile", "processor", "aim"], rows)
     print(text)
     if chosen.write:
-        told = f"`python -m bench.memory --write`, {chosen.memories:,} memories; {_load()}"
+        told = f"`python -m bench.memory --write`, {chosen.memories:,} memories; {crowd()}"
         write_section("Memory", f"{told}\n\n{text}")
     return 0
 
@@ -110,11 +110,6 @@ def _row(name: str, do: Callable[[int], object], aim: str) -> Row:
         seconds.append(time.perf_counter() - started)
         used.append(time.process_time() - begun)
     return name, min(seconds), median(seconds), quantiles(seconds, n=20)[-1], median(used), aim
-
-
-def _load() -> str:
-    """How busy the machine was: on one with other work, only the best and the processor's seconds say something."""
-    return f"{os.getloadavg()[1]:.1f} processes were running or waiting on {os.cpu_count()} processors"
 
 
 def _text(chance: random.Random) -> str:

@@ -1,9 +1,7 @@
 """A search taken apart: how long each part takes by itself. In a search they follow each other as here."""
 
-import time
 from collections import defaultdict
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -21,49 +19,44 @@ from palaver.search.hits import Hits
 from palaver.search.wording import Wording
 from palaver.templates.render import Renderer
 
+from .stopwatch import Took, stopwatch
+
 _WARM_UP = 5
 
 
-def phases(store: Store, home: Home, embedder: Embedder, queries: Sequence[Query]) -> Mapping[str, list[float]]:
-    """Seconds of each phase for each query, which has one concept; filters count to the engine that they are put to.
+def phases(store: Store, home: Home, embedder: Embedder, queries: Sequence[Query]) -> Mapping[str, list[Took]]:
+    """What each phase took for each query, which has one concept; filters count to the engine that they are put to.
 
     The last queries are asked first, to warm up, and again.
     """
     engine = Engine(store, Generations(home.index), embedder)
     hits, choices, renderer = Hits(store, engine), Choices(store, engine), Renderer()
-    took: defaultdict[str, list[float]] = defaultdict(list)
+    taken: defaultdict[str, list[Took]] = defaultdict(list)
     for number, query in enumerate([*queries[-_WARM_UP:], *queries]):
         if number == _WARM_UP:
-            took.clear()
+            taken.clear()
         view, filters = engine.snapshot, query.filters
         view.refresh()
         wording = view.settled(Wording.of(query.concepts[0]))
-        with _clock(took, "query embedding"):
+        with stopwatch(taken, "query embedding"):
             reading = embedder.read([wording.text])
         vector, compare = reading.vectors[0, :], partial(view.closeness, reading.tokens[0])
-        with _clock(took, "word engine"):
+        with stopwatch(taken, "word engine"):
             matches = view.text(wording, filters, DEPTH)
-        with _clock(took, "vector engine"):
+        with stopwatch(taken, "vector engine"):
             nears = Nears.none() if wording.phrases else view.nearest(vector, filters, DEPTH)
-        with _clock(took, "comparing events"):
+        with stopwatch(taken, "comparing events"):
             compared = view.of_events(vector, distinct(np.concatenate([matches.event, nears.event]))[0])
-        with _clock(took, "completing words"):
+        with stopwatch(taken, "completing words"):
             if len(matches) == DEPTH:
                 matches = completed(wording, matches, compared, partial(view.text, wording, filters))
-        with _clock(took, "fusion"):
+        with stopwatch(taken, "fusion"):
             events = gather(matches, compared, compare)
-        with _clock(took, "choosing among the found"):
+        with stopwatch(taken, "choosing among the found"):
             chosen = [one for one, _ in zip(choices.of(events, filters, query.limit), range(query.limit), strict=False)]
-        with _clock(took, "loading hits"):
+        with stopwatch(taken, "loading hits"):
             hits._shown(chosen, wording, query, snippets=False)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         results = hits.search(query, snippets=False)
-        with _clock(took, "rendering"):
+        with stopwatch(taken, "rendering"):
             renderer.search(results)
-    return took
-
-
-@contextmanager
-def _clock(took: defaultdict[str, list[float]], name: str) -> Generator[None]:
-    started = time.perf_counter()
-    yield
-    took[name].append(time.perf_counter() - started)
+    return taken

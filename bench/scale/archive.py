@@ -17,13 +17,17 @@ from palaver.core.observation import Evidence, Observation, ObservationType
 
 from .material import Material
 
+VERSION = 1
+"""Raised with every change that makes other archives."""
 DAY = 86_400_000
 _START = 1_700_000_000_000
 _TYPES = tuple(ObservationType)
 _PER_SESSION = 50
 _PROJECTS, _CONCEPTS, _FILES, DAYS = 20, 30, 20, 400
-_TOKENS = 64
-"""Of each text, whose signs are drawn alone: as many as texts of real sessions have on average."""
+_TOKENS = 10, 210
+"""The fewest and the most of a text, whose signs are drawn alone: prompts and observations of real sessions have 110 on
+average.
+"""
 _SPREAD = 0.6
 """Of the way between two vectors, by which a third is moved: so noise points where vectors do differ."""
 
@@ -85,7 +89,7 @@ class Maker:
             )
 
     def _embedded(self, vector: bytes) -> Embedded:
-        return Embedded(vector, self._random.bytes(_TOKENS * TOKEN_BYTES))
+        return Embedded(vector, self._random.bytes(int(self._random.integers(*_TOKENS)) * TOKEN_BYTES))
 
     def _exchange(self, ordinal: int) -> Exchange:
         line, at = 2 * ordinal + 1, self._day()

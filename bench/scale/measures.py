@@ -1,13 +1,9 @@
-"""What one archive takes to build and to ask, part by part."""
+"""What a live session costs in an archive that is there, and what a search does, part by part."""
 
-import resource
-import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from statistics import median, quantiles
 from typing import TypeVar
 
 import numpy as np
@@ -17,7 +13,7 @@ from palaver.core.disclosure import Filters, Query, Results
 from palaver.core.home import Home
 from palaver.search.embedder import Embedder
 from palaver.search.engine import DEPTH, Engine
-from palaver.search.generation import Generation, Generations
+from palaver.search.generation import Generations
 from palaver.search.hits import Hits
 from palaver.search.indexer import Indexer
 from palaver.search.snapshot import Snapshot
@@ -25,8 +21,11 @@ from palaver.search.text_index import TextIndex
 from palaver.search.vector_index import VectorIndex
 
 from ..phases import phases
+from ..stopwatch import Took, took
 from .archive import DAY, DAYS, Asked, Maker
+from .building import published
 from .material import Material
+from .row import Row
 
 _WARM_UP = 5
 _COMPARED = 20
@@ -35,51 +34,27 @@ _NONE = Filters()
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One measure: a median and a 99th percentile, or one value alone. `unit` is ms, s or MB."""
-
-    name: str
-    value: float
-    p99: float | None = None
-    unit: str = "ms"
-
-
-def measures(
-    folder: Path, items: int, questions: int, progress: Callable[[int], None], material: Material, embedder: Embedder
-) -> Iterator[Row]:
-    """Build an archive of so many items in an empty folder, then ask it so many questions, at least ten."""
-    home = Home(folder)
-    home.make()
-    maker = Maker(material, embedder.name)
-    with Store.create(home.database) as store:
-        yield Row("fill the store", _seconds(lambda: maker.fill(store, items, progress)), unit="s")
+def live(folder: Path, material: Material, embedder: Embedder) -> Iterator[Row]:
+    """Go on as a live session does: another one of fifty exchanges with what was learned from them. It stays there."""
+    home = Home(folder / "home")
+    with Store.open(home.database) as store:
+        with store.transaction():
+            Maker(material, embedder.name).session(store, store.sessions.count())
         indexer = Indexer(store, Generations(home.index), embedder)
-        yield Row("build the index", _seconds(indexer.publish), unit="s")
-        _change(store, maker)
-        yield Row("publish 100 changed items", _seconds(indexer.publish), unit="s")
-        yield Row(
-            "index on disk", sum(path.stat().st_size for path in _published(home).folder.rglob("*")) / 1e6, unit="MB"
-        )
-        yield Row("store on disk", home.database.stat().st_size / 1e6, unit="MB")
-        yield from asked(home, store, embedder, list(maker.questions(questions)))
-    yield Row("peak memory, building included", _peak(), unit="MB")
+        yield Row.of_work("publish 100 changed items", took(indexer.publish))
+    yield Row.of_peak("publish 100 changed items, peak memory")
 
 
-def _published(home: Home) -> Generation:
-    published = Generations(home.index).current()
-    assert published is not None
-    return published
+def ask(folder: Path, questions: int, material: Material, embedder: Embedder) -> Iterator[Row]:
+    """Ask so many questions, at least ten: as a whole, part by part, and compared with an exact scan."""
+    home, asked = Home(folder / "home"), list(Maker(material, embedder.name).questions(questions))
+    with Store.open(home.database) as store:
+        yield from _searched(home, store, embedder, asked)
+        yield Row.of_peak("peak memory of the searching process")
+        yield from _recall(home, Snapshot(store, Generations(home.index), embedder), embedder, asked[:_COMPARED])
 
 
-def _change(store: Store, maker: Maker) -> None:
-    """As a live session does: another one of fifty exchanges with what was learned from them."""
-    with store.transaction():
-        maker.session(store, store.sessions.count())
-
-
-def asked(home: Home, store: Store, embedder: Embedder, questions: Sequence[Asked]) -> Iterator[Row]:
-    """Ask a published archive, as a whole and part by part."""
+def _searched(home: Home, store: Store, embedder: Embedder, questions: Sequence[Asked]) -> Iterator[Row]:
     queries = {
         "no filter": [Query((one.words,)) for one in questions],
         "half the dates": [
@@ -94,19 +69,17 @@ def asked(home: Home, store: Store, embedder: Embedder, questions: Sequence[Aske
         return partial(Hits(store, Engine(store, Generations(home.index), embedder)).search, snippets=False)
 
     for name, wanted in queries.items():
-        yield _row(f"hybrid search, {name}", _each(search(), wanted))
-    yield _row("the same filters again and again", _each(search(), _alike(queries["all filters"])))
+        yield Row.of_calls(f"hybrid search, {name}", _each(search(), wanted))
+    yield Row.of_calls("the same filters again and again", _each(search(), _alike(queries["all filters"])))
     for name in ("no filter", "all filters"):
-        for phase, seconds in phases(store, home, embedder, queries[name]).items():
-            yield _row(f"  {phase}, {name}", seconds)
-    view = Snapshot(store, Generations(home.index), embedder)
-    yield from _recall(home, view, embedder, questions[:_COMPARED])
+        for phase, taken in phases(store, home, embedder, queries[name]).items():
+            yield Row.of_calls(f"  {phase}, {name}", taken)
 
 
 def _recall(home: Home, view: Snapshot, embedder: Embedder, questions: Sequence[Asked]) -> Iterator[Row]:
     """What share of the nearest of an exact scan is found, under filters that keep less and less."""
-    published = _published(home)
-    text, every = TextIndex.open(published.text), VectorIndex.open(published.vectors).contents()
+    index = published(home)
+    text, every = TextIndex.open(index.text), VectorIndex.open(index.vectors).contents()
     vectors = embedder.embed([one.words for one in questions])
     for name, days in (("everything", 0), ("half", DAYS // 2), ("10 %", DAYS // 10), ("1 %", DAYS // 100)):
         shares: list[float] = []
@@ -118,29 +91,15 @@ def _recall(home: Home, view: Snapshot, embedder: Embedder, questions: Sequence[
             flags[keys] = True
             found, exact = view.nearest(vector, filters, DEPTH), every.nearest(vector, DEPTH, flags)
             shares.append(float(np.isin(exact.item, found.item).mean()) if len(exact) else 1.0)
-        yield Row(f"  recall@{DEPTH} of vectors, filter that keeps {name}", sum(shares) / len(shares), unit="")
+        yield Row(f"  recall@{DEPTH} of vectors, filter that keeps {name}", (sum(shares) / len(shares),))
 
 
 def _alike(queries: Sequence[Query]) -> list[Query]:
     return [replace(query, filters=queries[0].filters) for query in queries]
 
 
-def _each(ask: Callable[[_T], object], questions: Sequence[_T]) -> list[float]:
-    """Seconds for each question but the last few, which warm up."""
+def _each(ask: Callable[[_T], object], questions: Sequence[_T]) -> list[Took]:
+    """What each question took but the last few, which warm up."""
     for question in questions[-_WARM_UP:]:
         ask(question)
-    return [_seconds(partial(ask, question)) for question in questions[:-_WARM_UP]]
-
-
-def _row(name: str, seconds: Sequence[float]) -> Row:
-    return Row(name, median(seconds) * 1e3, quantiles(seconds, n=100)[-1] * 1e3)
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
-
-
-def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+    return [took(partial(ask, question)) for question in questions[:-_WARM_UP]]

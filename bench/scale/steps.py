@@ -1,0 +1,64 @@
+"""The steps of measuring one archive, each in a process of its own, so that the peak of its memory is its own."""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TypeAlias
+
+from palaver.search.embedder import load
+
+from .building import build
+from .material import Material
+from .measures import ask, live
+from .row import Row
+
+_QUESTIONS = 200
+Step: TypeAlias = Callable[[Path, int], Sequence[Row]]
+"""Gets the archive's folder and the number of its items; raises `SetMissing`."""
+
+
+def run(steps: Sequence[Step], folder: Path, items: int) -> list[Row]:
+    """All rows of these steps."""
+    rows: list[Row] = []
+    for step in steps:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+            rows += process.submit(step, folder, items).result()
+    return rows
+
+
+def building(folder: Path, items: int) -> Sequence[Row]:
+    """Have the archive."""
+    embedder = load()
+    return _shown(items, build(folder, items, partial(_progress, items), Material.real(embedder), embedder))
+
+
+def living(folder: Path, items: int) -> Sequence[Row]:
+    """Go on with it."""
+    embedder = load()
+    return _shown(items, live(folder, Material.real(embedder), embedder))
+
+
+def asking(folder: Path, items: int) -> Sequence[Row]:
+    """Search it."""
+    embedder = load()
+    return _shown(items, ask(folder, _QUESTIONS, Material.real(embedder), embedder))
+
+
+def _shown(items: int, rows: Iterable[Row]) -> list[Row]:
+    every: list[Row] = []
+    for row in rows:
+        every.append(row)
+        _show(f"{items:,} items: {row.name.strip()}: {row}\n")
+    return every
+
+
+def _progress(items: int, done: int) -> None:
+    if sys.stderr.isatty():
+        _show(f"{done:,} of {items:,} items")
+
+
+def _show(text: str) -> None:
+    print(f"\r{text}", end="", file=sys.stderr, flush=True)
