@@ -232,6 +232,11 @@ def test_damaged_manifest_is_told(copied: Path, content: str) -> None:
         PackagedEmbedder(copied).embed(["text"])
 
 
+def test_one_process_loads_the_model_once() -> None:
+    """Whoever asks for it shares it: a server answers over the archive, the memories and the documents."""
+    assert load() is load(DEFAULT_MODEL)
+
+
 def test_failure_is_not_remembered(copied: Path) -> None:
     """A model that was put right is found without a new start."""
     hidden = (copied / "model_int8.onnx").rename(copied / "hidden")
