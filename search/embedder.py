@@ -69,7 +69,7 @@ def load(name: str = DEFAULT_MODEL, *, threads: int | None = None, download: boo
 
 @cache
 def _packaged_embedder(threads: int | None) -> "PackagedEmbedder":
-    """One for all who ask: each of its own would take 0.3 s and 55 MB, and a server opens three."""
+    """One for all who ask: each more would take 0.2 s and 33 MB, and a server would have up to four."""
     return PackagedEmbedder(threads=threads)
 
 
