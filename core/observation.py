@@ -9,8 +9,8 @@ from .errors import UnknownType
 from .tokens import count
 
 _FRAME = 160
-"""Tokens that headings, labels and where it was said add to what an observation says, on average of the 232 that the
-rules make of 98 real sessions.
+"""Tokens that headings, labels and where it was said add to what an observation says. On average of the 232 that the
+rules make of 98 real sessions they are 180 for one that is shown alone, and 145 for one of twenty.
 """
 _QUOTES = 3
 """Pieces of evidence that layer 2 quotes; the lines of all are within those it names."""
@@ -98,6 +98,10 @@ class Observation:
     def lead(self) -> str:
         """The subtitle, where the narrative does not say it as well."""
         return "" if self.subtitle and _says(_bare(self.narrative), self.subtitle) else self.subtitle
+
+    def says(self, words: str) -> bool:
+        """Whether its title, lead or narrative says these words as well."""
+        return _says(_bare(f"{self.title}\n{self.lead}\n{self.narrative}"), words)
 
     @property
     def unsaid(self) -> tuple[Evidence, ...]:

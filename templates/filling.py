@@ -33,7 +33,7 @@ from .elsewhere import also_in
 if TYPE_CHECKING:
     from .dialogue import Excerpt
 
-_FILES_SHOWN = 12
+_SHOWN = 12
 _FAULTS = (TemplateError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, OSError)
 """What a template of the user can raise while it is compiled or rendered."""
 
@@ -130,9 +130,14 @@ def _beside(part: Excerpt) -> str:
     return "\n" + indent(text, "  ") if "\n" in text else f" {text}"
 
 
-def _files(paths: Sequence[str], verb: str) -> str:
-    shown = ", ".join(f"{quote.code(path)} ({verb})" for path in paths[:_FILES_SHOWN])
-    return f"{shown} and {len(paths) - _FILES_SHOWN:,} more" if len(paths) > _FILES_SHOWN else shown
+def _codes(names: Sequence[str], room: int = _SHOWN) -> str:
+    """Names, the first so many of them, and how many more there are."""
+    shown = ", ".join(map(quote.code, names[:room]))
+    return f"{shown} and {len(names) - room:,} more" if len(names) > room else shown
+
+
+def _files(paths: Sequence[str], verb: str, room: int = _SHOWN) -> str:
+    return f"{_codes(paths, room)} ({verb})" if paths else ""
 
 
 _FILTERS: Mapping[str, Any] = {
@@ -142,6 +147,7 @@ _FILTERS: Mapping[str, Any] = {
     "brief": quote.brief,
     "called": called,
     "code": quote.code,
+    "codes": _codes,
     "counted": counted,
     "day": show_day,
     "dollars": dollars,

@@ -487,3 +487,29 @@ def test_what_is_none_is_left_out_of_how_the_archive_is() -> None:
     made = Rebuilt("gen-2", 5, 5, reread=0, recovered=3, problems=[])
     assert "Read again" not in RENDERER.rebuilt(made)
     assert "Taken up from the archive alone: 3 copies." in RENDERER.rebuilt(made)
+
+
+def test_layer_two_keeps_to_its_price_and_says_what_it_leaves_out() -> None:
+    """Long lists end early where the rest is long, too, and say how many more there are; nowhere else."""
+    names = tuple(f"src/shared/evaluation/part_{number}.py" for number in range(10))
+    one = detail()
+    short = replace(one, observation=replace(one.observation, files_read=(), files_modified=names[:7]))
+    told = replace(one.observation, narrative="The evaluation is run again. " * 25, concepts=names, files_read=names)
+    long = replace(one, observation=replace(told, files_modified=names))
+
+    assert "more" not in RENDERER.observations([short])
+    cut = RENDERER.observations([long])
+    assert cut.count("`src/shared/evaluation/part_5.py` and 4 more") == 3
+    assert "part_6.py" not in cut
+
+
+def test_a_session_is_not_named_in_words_that_a_long_observation_just_said() -> None:
+    """Its title stands beside the evidence, unless title or narrative says it and all is long."""
+    one = replace(detail(), session_title="Make the footer sticky…")
+    long = replace(one, observation=replace(one.observation, narrative="The evaluation is run again. " * 60))
+    said = f"Plan: Make the footer sticky. {long.observation.narrative}"
+    again = replace(long, observation=replace(long.observation, narrative=said))
+
+    assert 'session "Make the footer sticky…"' in RENDERER.observations([one])
+    assert 'session "Make the footer sticky…"' in RENDERER.observations([long])
+    assert "sticky…" not in RENDERER.observations([again])
