@@ -74,6 +74,11 @@ class Home:
         return self.archive / REGISTER
 
     @property
+    def numbers(self) -> Path:
+        """Up to where ids were given; beside the copies, too."""
+        return self.archive / ".given"
+
+    @property
     def index(self) -> Path:
         """Derived; may be deleted at any time."""
         return self.root / "index"
@@ -132,9 +137,15 @@ class Home:
             self.root.chmod(0o700)
         except OSError as error:
             reason = "there is a file of that name" if isinstance(error, FileExistsError) else error.strerror
+            done = "written to" if self.root.is_dir() else "made"
             raise ConfigInvalid(
-                f"{self.root} cannot be made: {reason}", hint="Set PALAVER_HOME to a folder you may write to."
+                f"{self.root} cannot be {done}: {reason}", hint="Set PALAVER_HOME to a folder you may write to."
             ) from None
+
+    def prepare(self) -> None:
+        """`make` it for those who read and write, unless it is there and may only be read: then it is left as it is."""
+        if not self.root.is_dir() or os.access(self.root, os.W_OK):
+            self.make()
 
 
 def _write_key(path: Path) -> None:

@@ -1,6 +1,7 @@
 """The connection: pragmas, transactions, and SQLite's errors put into ours."""
 
 import json
+import os
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,13 +45,18 @@ class Database:
     def look(cls, path: Path) -> Self:
         """Open an existing file to be read only, and change nothing about it; raises `StoreMissing`."""
         _check(path)
+        still = _is_still(path)
+        name = f"{path.absolute().as_uri()}?immutable=1" if still else str(path)
         with _translated(path):
-            connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+            flags = apsw.SQLITE_OPEN_READONLY | (apsw.SQLITE_OPEN_URI if still else 0)
+            connection = apsw.Connection(name, flags=flags)
             connection.set_busy_timeout(_BUSY_MS)
         return cls(connection, path)
 
     @classmethod
     def _open(cls, path: Path, flags: int) -> Self:
+        if _is_still(path):
+            return cls.look(path)._as_known()  # noqa: SLF001 - one of ours
         with _translated(path):
             connection = apsw.Connection(str(path), flags=flags)
             try:
@@ -78,20 +84,35 @@ class Database:
         """How many steps of the schema the file has seen, and how many there are."""
         return self._version(), len(MIGRATIONS)
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether nothing can be written."""
+        return self._connection.readonly("main")
+
     def _version(self) -> int:
         return self.number("PRAGMA user_version")
+
+    def _as_known(self) -> Self:
+        """This file, which may only be read; raises where it has not the schema that is read here."""
+        if self._known_version() < len(MIGRATIONS):
+            self.close()
+            raise _unwritable(self.path, "the database is of an older Palaver and has to be brought up to date")
+        return self
+
+    def _known_version(self) -> int:
+        version = self._version()
+        if version > len(MIGRATIONS):
+            raise StoreFromFuture(
+                f"{self.path} has schema {version}, this Palaver knows {len(MIGRATIONS)}",
+                hint="Install the newer Palaver again: `pip install --upgrade palaver`.",
+            )
+        return version
 
     def _migrate(self) -> None:
         if self._version() == len(MIGRATIONS):
             return
         with self.transaction():
-            version = self._version()
-            if version > len(MIGRATIONS):
-                raise StoreFromFuture(
-                    f"{self.path} has schema {version}, this Palaver knows {len(MIGRATIONS)}",
-                    hint="Install the newer Palaver again: `pip install --upgrade palaver`.",
-                )
-            for step in MIGRATIONS[version:]:
+            for step in MIGRATIONS[self._known_version() :]:
                 self._connection.execute(step)
             self._connection.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
 
@@ -158,6 +179,22 @@ def _check(path: Path) -> None:
         raise StoreMissing(path.parent, copies=Home(path.parent).has_copies)
 
 
+def _is_still(path: Path) -> bool:
+    """Whether a file is there beside which nothing can be made, and nothing is.
+
+    SQLite reads what has a log only with files beside it. Without any nobody writes, and the file alone is all.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    return path.is_file() and not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
+
+
+def _unwritable(path: Path, why: str) -> StoreError:
+    return StoreError(
+        f"{path.parent} may only be read, and {why}",
+        hint=f"Searching and reading go on. To write, let yourself: `chmod -R u+w {path.parent}`, as its owner.",
+    )
+
+
 def listed(keys: Iterable[int] | Iterable[str]) -> str:
     """The keys as the one value that `AMONG` takes."""
     return json.dumps(list(keys))
@@ -190,6 +227,10 @@ def _translated(path: Path) -> Generator[None]:
         raise StoreBusy(
             f"{path} stayed locked for {_BUSY_MS // 1000} s", hint="Another Palaver is writing; try again."
         ) from error
+    except (apsw.ReadOnlyError, apsw.CantOpenError) as error:
+        if os.access(path.parent, os.W_OK):
+            raise StoreError(f"{path}: {error}", hint="Check who owns it and its rights.") from error
+        raise _unwritable(path, "this has to be written down") from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise StoreCorrupt(
             f"{path}: {error}", hint="Nothing was changed. Keep the file and restore a backup beside it."

@@ -60,7 +60,7 @@ class Recalling:
         Only active and valid ones. Each one handed back counts as accessed, unless nothing may be written.
         """
         ranked = self._ranked(query, wanted, limit, mode, weak=False)
-        if count_access and ranked:
+        if count_access and ranked and not self._store.is_read_only:
             with self._store.transaction():
                 self._store.memories.touch([found.held.key for found in ranked], self._clock())
         return ranked

@@ -138,6 +138,9 @@ def _folder(patient: Patient) -> Answer:
     free = shutil.disk_usage(root).free
     silent = is_silent(root)
     yield Fact("folder", f"{_size(free)} free, {'on a network file system' if silent else 'on a local disk'}")
+    if not os.access(root, os.W_OK):
+        remedy = f"Let yourself write: `chmod -R u+w {root}`, as its owner."
+        yield Finding("folder", f"{root} may only be read: it is searched, and nothing new is archived", remedy)
     if free < _LITTLE:
         yield Finding("folder", f"only {_size(free)} are free where the archive lies", "Free some space.")
     if silent:

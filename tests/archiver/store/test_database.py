@@ -2,6 +2,7 @@
 
 # pyright: reportPrivateUsage=false
 
+import os
 import stat
 import subprocess
 import sys
@@ -235,3 +236,39 @@ def test_closing_twice_is_fine(path: Path) -> None:
     made = Database.create(path)
     made.close()
     made.close()
+
+
+def may_not(*_: object) -> bool:
+    """No right at all; real rights would not stop a test run by an administrator."""
+    return False
+
+
+def test_a_file_beside_which_nothing_can_be_made_is_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read without any file beside it, whoever writes hears what to do, and one of an older schema is refused."""
+    with Store.create(path) as made, made.transaction():
+        made.sessions.save(Session("codex", "one"))
+    before = sorted(path.parent.iterdir())
+    monkeypatch.setattr(os, "access", may_not)
+
+    with Store.create(path) as store:
+        assert (store.is_read_only, store.sessions.count()) == (True, 1)
+        assert sorted(path.parent.iterdir()) == before
+        with pytest.raises(StoreError, match="may only be read") as refused, store.transaction():
+            store.sessions.save(Session("codex", "two"))
+        assert "chmod -R u+w" in refused.value.hint
+
+    older = apsw.Connection(str(path))
+    older.execute("PRAGMA user_version = 3")
+    older.close()
+    with pytest.raises(StoreError, match="older Palaver"):
+        Store.open(path)
+
+
+def test_what_a_log_holds_is_never_passed_over(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While there is a log the file alone is not all, so it is opened with it."""
+    with Store.create(path) as store:
+        monkeypatch.setattr(os, "access", may_not)
+        with store.transaction():
+            store.sessions.save(Session("codex", "one"))
+        with Store.open(path) as other:
+            assert (other.is_read_only, other.sessions.count()) == (False, 1)

@@ -85,6 +85,20 @@ def test_a_healthy_home(home: Home) -> None:
     assert contents(home) == before
 
 
+def test_a_home_that_may_only_be_read_is_told_of(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever wonders why nothing new is found hears it, and everything else is looked at all the same."""
+
+    def may_not(*_: object) -> bool:
+        return False
+
+    monkeypatch.setattr(os, "access", may_not)
+
+    [found] = looked_at(home).findings
+
+    assert found.problem == f"{home.root} may only be read: it is searched, and nothing new is archived"
+    assert f"chmod -R u+w {home.root}" in found.remedy
+
+
 def missing_database(home: Home) -> None:
     for path in home.root.glob("palaver.db*"):
         path.unlink()
