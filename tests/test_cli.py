@@ -326,6 +326,42 @@ def unreadable(path: Path) -> Generator[None]:
         path.chmod(mode)
 
 
+@contextmanager
+def unwritable(root: Path) -> Generator[None]:
+    """Takes away all rights to write below a folder for a while; skips where that stops nobody, as for root."""
+    modes = {path: path.stat().st_mode for path in (root, *root.rglob("*"))}
+    for path, mode in modes.items():
+        path.chmod(mode & ~0o222)
+    try:
+        if os.access(root, os.W_OK):
+            pytest.skip("this user may write everywhere")
+        yield
+    finally:
+        for path, mode in modes.items():
+            path.chmod(mode)
+
+
+def test_a_home_that_may_only_be_read_is_read(home: Path) -> None:
+    """What is archived is found, shown and told of; what has to be written is refused with what to do, and no file of
+    it is touched.
+    """
+    demo.archived(home)
+    palaver("remember", "The tide clock is read-only by design")
+    with unwritable(home / "palaver"):
+        before = {path: path.read_bytes() for path in (home / "palaver").rglob("*") if path.is_file()}
+        assert answer("search", "tide")["total"] > 0
+        for words in (("show", "ex-1"), ("timeline", "ex-1"), ("status",), ("recall", "tide clock")):
+            assert palaver(*words).exit_code == 0
+        assert "read-only by design" in palaver("recall", "tide clock").stdout
+        assert "may only be read: it is searched" in palaver("doctor").stdout
+        refused = palaver("remember", "The kettle leaks")
+        assert {path: path.read_bytes() for path in (home / "palaver").rglob("*") if path.is_file()} == before
+
+    assert refused.exit_code == 1
+    assert refused.stderr.startswith(f"palaver: {home / 'palaver'} may only be read")
+    assert "chmod -R u+w" in refused.stderr
+
+
 def test_a_file_that_may_not_be_read_does_not_stop_the_others(home: Path) -> None:
     """It is named, the exit code tells, and the next run goes on with it."""
     root = demo.history(home / "projects")
@@ -495,6 +531,20 @@ def test_control_c_loses_nothing(tmp_path: Path) -> None:
 
 
 # search, show, read, status
+
+
+@pytest.mark.usefixtures("archived")
+def test_titles_are_whole_in_json_wherever_it_goes() -> None:
+    """What is cut in a pipe, as the help says, begins as the whole title that --json has."""
+    whole = {hit["id"]: hit["title"] for hit in answer("search", "tide")["results"]}
+    rows = [row for row in palaver("search", "tide").stdout.splitlines() if row.split(" ")[0] in whole]
+    shown = {row.split(" ")[0]: row.split(" ", 4)[4].partition(" (+")[0] for row in rows}
+    assert whole.keys() == shown.keys()
+    assert any(title.endswith("…") for title in shown.values())
+    for key, title in shown.items():
+        assert whole[key].startswith(title.removesuffix("…"))
+        assert not whole[key].endswith("…")
+    assert "In a pipe" in palaver("search", "--help").stdout
 
 
 @pytest.mark.parametrize(

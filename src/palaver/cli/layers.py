@@ -93,6 +93,9 @@ def search(
 
     WORDS are a question or keywords; "words in quotes" must stand so, and instal* is every word that begins so. Without
     words the newest is shown of what the filters leave. Filters can be repeated: any of the values will do.
+
+    At a terminal titles are whole. In a pipe, where agents read, they are cut to about 30 tokens a hit; --json has them
+    whole there, too.
     """
     # The process ends before there is garbage worth collecting; looking for it, at the end too, is slow.
     gc.disable()
