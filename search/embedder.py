@@ -29,11 +29,13 @@ vectors made anew.
 
 class Reading(NamedTuple):
     """What a model makes of texts. `vectors` are their rows of length one, shape (n, dimension); `tokens` what each of
-    their tokens means in its place, no rows where the model does not tell that.
+    their tokens means in its place, no rows where the model does not tell that; `spans` where in the text each token
+    begins and ends, in characters.
     """
 
     vectors: "npt.NDArray[np.float32]"
     tokens: "Sequence[Tokens]"
+    spans: Sequence[Sequence[tuple[int, int]]]
 
 
 class Embedder(Protocol):
@@ -99,7 +101,11 @@ class PackagedEmbedder:
 
     def read(self, texts: Sequence[str]) -> Reading:
         """See `Embedder.read`."""
-        return Reading(*self._load().encode([readable(text) for text in texts], self._threads))
+        made = self._load().encode([readable(text) for text in texts], self._threads)
+        import numpy as np
+
+        vectors = np.array([each.vector for each in made], dtype=np.float32).reshape(-1, self.dimension)
+        return Reading(vectors, [each.tokens for each in made], [each.spans for each in made])
 
     def _load(self) -> "Encoder":
         with self._lock:
@@ -137,7 +143,7 @@ class SentenceTransformerEmbedder:
         """See `Embedder.read`. These models tell no tokens."""
         import numpy as np
 
-        return Reading(self.embed(texts), [np.empty((0, 0), dtype=np.float32)] * len(texts))
+        return Reading(self.embed(texts), [np.empty((0, 0), dtype=np.float32)] * len(texts), [()] * len(texts))
 
     def _load(self) -> "tuple[_SentenceTransformer, int]":
         if self._loaded is None:

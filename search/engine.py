@@ -13,12 +13,12 @@ from ..archiver.store import Store
 from ..core.disclosure import Filters, Mode
 from ..core.errors import ModelUnavailable
 from ..core.memo import Memo
-from .embedder import Embedder, load, model_of
+from .embedder import Embedder, Reading, load, model_of
+from .emphasis import emphasised
 from .findings import Fractions, Matches, Nears, distinct
 from .fusion import Compare, Event, gather, joined
 from .generation import Generations
 from .segment import Array
-from .signs import Tokens
 from .snapshot import Snapshot
 from .wording import Wording
 
@@ -98,7 +98,7 @@ class Engine:
     def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
         self._store, self._embedder = store, embedder
         self._snapshot = Snapshot(store, generations, embedder)
-        self._meant = Memo[tuple[str, str], tuple[Array, Tokens]](_REMEMBERED)
+        self._meant = Memo[tuple[str, str], Reading](_REMEMBERED)
         """What the last queries mean, by model and text: the next page of one is the same query again."""
         self.unavailable: ModelUnavailable | None = None
         """Why meaning could not be searched the last time; None when it was."""
@@ -255,19 +255,21 @@ class Engine:
 
     def _compare(self, wording: Wording, nears: Nears) -> Compare | None:
         """What compares texts token by token with what was typed; None where no vectors were compared."""
-        return partial(self._snapshot.closeness, self._meaning(wording.text)[1]) if len(nears) else None
+        return partial(self._closeness, wording.text) if len(nears) else None
+
+    def _closeness(self, text: str, nears: Nears) -> Fractions:
+        return self._snapshot.closeness(emphasised(text, self._meaning(text), self._snapshot.rarity), nears)
 
     def _vector(self, text: str) -> Array:
         """What a query means. Raises `ModelUnavailable`."""
-        return self._meaning(text)[0]
+        return self._meaning(text).vectors[0, :]
 
-    def _meaning(self, text: str) -> tuple[Array, Tokens]:
+    def _meaning(self, text: str) -> Reading:
         """What a query means, and what each of its tokens does. Raises `ModelUnavailable`."""
         return self._meant.made((self._model().name, text), self._embed)
 
-    def _embed(self, meant: tuple[str, str]) -> tuple[Array, Tokens]:
-        reading = self._model().read([meant[1]])
-        return reading.vectors[0, :], reading.tokens[0]
+    def _embed(self, meant: tuple[str, str]) -> Reading:
+        return self._model().read([meant[1]])
 
     def _model(self) -> Embedder:
         """The model that made the vectors, be it another than the one that new ones are made with."""

@@ -6,8 +6,10 @@ words that stand somewhere is decided by them; a paraphrase, whose words are now
 person asked is the best key to what they half remember, so prompts count apart from everything else that was said.
 What was said just before and after counts a little: work on one thing goes on from one exchange to the next.
 
-What these rank first is looked at more closely: how near each token of the query comes to some token of the event's
-best texts (`signs.py`). An event that is not looked at counts as the least close of those that are.
+What these rank first is looked at more closely: how near each token of the query comes to some token of one of the
+event's texts (`signs.py`), a rare word's counting more (`emphasis.py`). An event that is not looked at counts as the
+least close of those that are. The tokens of code are names and keywords, which are near each other whatever it does:
+there the whole vector says more, and counts instead.
 
 Words count more than in proportion, because a few of a question's words stand anywhere by chance and most of them
 together do not: the fraction to the power of 1.5. In code, where common words are keywords and names, to that of 3.
@@ -35,7 +37,7 @@ class Weights(NamedTuple):
     prompts: float = 0.2
     meaning: float = 0.3
     meaning_around: float = 0.07
-    closeness: float = 0.53
+    closeness: float = 1.2
 
     def shares(self) -> tuple[float, ...]:
         """The weights, so that a score is at most 1."""
@@ -43,7 +45,7 @@ class Weights(NamedTuple):
 
 
 _WEIGHTS = Weights()
-_CLOSELY = 20
+_CLOSELY = 40
 """Events that are looked at closely."""
 NAMES = ("words", "words around", "prompt", "meaning", "meaning around", "closeness")
 """What the parts of a score are called, in the order in which they are added up."""
@@ -72,7 +74,9 @@ class Event:
     meaning_around: float
     """The best cosine of the exchanges just before and after."""
     closeness: float
-    """How close the best of its texts comes to the query, 0 to 1; 0 where nothing was looked at closely."""
+    """How close the best of its texts comes to the query, 0 to 1; of code the best cosine. 0 where nothing was looked
+    at closely.
+    """
     _best: int
     """The row of the best match; -1 where no word was found."""
     _matches: Matches
@@ -145,7 +149,7 @@ def gather(
     closeness = np.zeros(len(keys))
     if compare and weights.closeness and plain.max(initial=0.0) >= at_least:
         first = keys[_order(keys, plain)[:_CLOSELY]]
-        looked = _closeness(keys, np.sort(first), nears, compare)
+        looked = _closeness(keys, np.sort(first), nears, compare, found)
         if looked is not None:
             closeness, shares = looked, weights.shares()
             score = _total((*parts, closeness), shares)
@@ -213,9 +217,11 @@ def _order(keys: Numbers, score: Fractions) -> Numbers:
     return np.lexsort((keys, -score))
 
 
-def _closeness(keys: Numbers, first: Numbers, nears: Nears, compare: Compare) -> Fractions | None:
-    """How close each event comes; what is not among the first, or cannot be compared, as the least of the others. None
-    where nothing can be.
+def _closeness(
+    keys: Numbers, first: Numbers, nears: Nears, compare: Compare, measured: "_Measured"
+) -> Fractions | None:
+    """How close each event comes; what is not among the first as the least of these, what cannot be compared as they do
+    on average. None where nothing can be.
     """
     compared = nears.where(np.isin(nears.event, first))
     close = compare(compared)
@@ -225,7 +231,9 @@ def _closeness(keys: Numbers, first: Numbers, nears: Nears, compare: Compare) ->
     best = np.full(len(keys), -np.inf)
     np.maximum.at(best, np.searchsorted(keys, compared.event[known]), close[known])
     found = np.isfinite(best)
-    best[~found] = best[found].min()
+    best = np.where(found & measured.in_code, measured.similarity, best)
+    least, mean = best[found].min(), best[found].mean()
+    best[~found] = np.where(np.isin(keys[~found], first), mean, least)
     counted: Fractions = np.maximum(best, 0)
     return counted
 

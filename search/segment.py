@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..archiver.store import StoredVector
-from ..archiver.store.vectors import PARTS_MAX
 from .findings import Fractions, Nears, Numbers, distinct
 from .generation import share
 from .graph import Graph
@@ -174,16 +173,15 @@ class Segment:
         return self._of(places[order[first]], cosines[order[first]])
 
     def closeness(self, query: Tokens, rows: Numbers) -> Fractions:
-        """How close the texts of these (item, event, part), shape (3, n), come to a query; NaN for one that is not here
-        or that no tokens are known of.
+        """How close the items of these (item, event, part), shape (3, n), come to a query, each by the closest of all
+        its texts; NaN for one that is not here or that no tokens are known of.
         """
-        places, close = self._places_of(distinct(rows[_EVENT])[0]), np.full(rows.shape[1], np.nan)
-        if len(places):
-            names, known = _names(rows), _names(self.rows[:, places])
-            order = np.argsort(known)
-            nearest = order[np.minimum(np.searchsorted(known, names, sorter=order), len(known) - 1)]
-            here = known[nearest] == names
-            close[here] = self.signs.picked(places[nearest[here]]).closeness(query)
+        items, _ = distinct(rows[_ITEM])
+        places = self._places_of(distinct(rows[_EVENT])[0])
+        places = places[np.isin(self.rows[_ITEM, places], items)]
+        best = np.full(len(items), np.nan)
+        np.fmax.at(best, np.searchsorted(items, self.rows[_ITEM, places]), self.signs.picked(places).closeness(query))
+        close: Fractions = best[np.searchsorted(items, rows[_ITEM])]
         return close
 
     def _places_of(self, events: Numbers) -> Numbers:
@@ -214,12 +212,6 @@ class Segment:
 
     def _of(self, places: Numbers, cosines: Fractions) -> Nears:
         return Nears(self.rows[:, places], cosines)
-
-
-def _names(rows: Numbers) -> Numbers:
-    """One number for item and part of each row."""
-    names: Numbers = rows[_ITEM] * PARTS_MAX + rows[_PART]
-    return names
 
 
 def _heard(rows: Numbers, voices: Voices) -> Flags:

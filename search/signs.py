@@ -79,7 +79,7 @@ class Signs:
 
     def closeness(self, query: Tokens) -> Fractions:
         """How close each text comes to a query, -1 to 1: the mean, over the query's tokens, of the cosine of the
-        text's nearest token. NaN where no tokens are known.
+        text's nearest token; a token counts as much as it is long. NaN where no tokens are known.
         """
         close, known = np.full(len(self.counts), np.nan), self.counts > 0
         if not len(query) or not known.any():
@@ -91,7 +91,7 @@ class Signs:
         most: npt.NDArray[np.int32] = np.maximum.reduceat(products, self.starts[:-1][known], axis=0)
         nearest = 2 * most - asked.sum(axis=1, dtype=np.int32)
         lengths = np.linalg.norm(asked.astype(np.float64), axis=1) * np.sqrt(DIRECTIONS)
-        close[known] = (nearest / lengths).mean(axis=1)
+        close[known] = np.average(nearest / lengths, axis=1, weights=np.linalg.norm(query, axis=1))
         return close
 
 

@@ -5,6 +5,7 @@ items that changed since the generation was published are hidden in it and answe
 no tail of their own: a vector index with changes is the old one and a small segment.
 """
 
+import math
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -116,6 +117,12 @@ class Snapshot:
         """How many entries have a term."""
         return self._read_tail().having(term) + (self._text.having(term) if self._text is not None else 0)
 
+    def rarity(self, word: str) -> float:
+        """How rare a word is, by the weight that BM25 gives its terms: near 0 where all entries have it."""
+        entries, terms = len(self._read_tail()) + (len(self._text) if self._text is not None else 0), self.terms(word)
+        having = [self.having(term) for term in terms]
+        return sum(math.log(1 + (max(entries - n, 0) + 0.5) / (n + 0.5)) for n in having) / max(1, len(terms))
+
     def text(self, words: str | Wording, filters: Filters, limit: int, among: Sequence[int] | None = None) -> Matches:
         """Entries by words, best first; of these items alone, where some are given."""
         if among is not None and (flags := self._flagged.get(filters)) is not None:
@@ -153,7 +160,7 @@ class Snapshot:
         return self._vectors.of_events(vector, events)
 
     def closeness(self, query: Tokens, nears: Nears) -> Fractions:
-        """How close the texts of these vectors come to a query's tokens; NaN where no tokens are known."""
+        """How close the items of these vectors come to a query's tokens; NaN where no tokens are known."""
         return self._vectors.closeness(query, nears.rows)
 
     def allowed(self, filters: Filters, among: Sequence[int]) -> AbstractSet[int]:

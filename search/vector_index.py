@@ -91,8 +91,8 @@ class VectorIndex:
         return Nears.together([segment.of_events(vector, events) for segment in self._segments])
 
     def closeness(self, query: Tokens, rows: Numbers) -> Fractions:
-        """How close the texts of these (item, event, part), shape (3, n), come to a query's tokens, -1 to 1; NaN where
-        no tokens are known.
+        """How close the items of these (item, event, part), shape (3, n), come to a query's tokens, -1 to 1, each by
+        the closest of its texts; NaN where no tokens are known.
         """
         close = np.full(rows.shape[1], np.nan)
         for segment in self._segments:

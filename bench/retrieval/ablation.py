@@ -13,6 +13,7 @@ from palaver.core.disclosure import Filters
 from palaver.core.home import Home
 from palaver.search import documents
 from palaver.search.embedder import Embedder
+from palaver.search.emphasis import emphasised
 from palaver.search.engine import DEPTH as BROUGHT
 from palaver.search.engine import completed
 from palaver.search.findings import Matches, Nears, Numbers
@@ -113,7 +114,8 @@ def findings(store: Store, home: Home, asked: Sequence[Question], embedder: Embe
         filters = Filters(projects=(question.project,)) if question.project else Filters()
         wording = view.settled(Wording.of(question.text))
         reading = embedder.read([wording.text])
-        vector, compare = reading.vectors[0, :], partial(view.closeness, reading.tokens[0])
+        vector = reading.vectors[0, :]
+        compare = partial(view.closeness, emphasised(wording.text, reading, view.rarity))
         nearest = Nears.none() if wording.phrases else view.nearest(vector, filters, BROUGHT)
         meaning = partial(_meant, view, vector, nearest)
         unworded, every = _both(wording, partial(view.text, wording, filters), meaning, compare)

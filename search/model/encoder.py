@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol, TypedDict, cast
+from typing import NamedTuple, Protocol, TypedDict, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,14 @@ class Session(Protocol):
         ...
 
 
+class Encoded(NamedTuple):
+    """What one text means: a vector of length one, shape (384,), its tokens, and where each begins and ends."""
+
+    vector: npt.NDArray[np.float32]
+    tokens: Tokens
+    spans: list[tuple[int, int]]
+
+
 class Encoder:
     """Encodes each text by itself, several at a time.
 
@@ -63,25 +71,19 @@ class Encoder:
         self._tokenizer = open_tokenizer(folder)
         self._session = open_session(folder / MODEL)
 
-    def encode(self, texts: Sequence[str], threads: int) -> tuple[npt.NDArray[np.float32], list[Tokens]]:
-        """Rows of length one in the order of the texts, shape (len(texts), 384), and the tokens of each."""
-        vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
+    def encode(self, texts: Sequence[str], threads: int) -> list[Encoded]:
+        """What each text means, in their order."""
         if len(texts) == 1:  # a query: starting threads would take longer than encoding it
-            vectors[0], tokens = self._encode(texts[0])
-            return vectors, [tokens]
+            return [self._encode(texts[0])]
         from concurrent.futures import ThreadPoolExecutor
 
-        told: list[Tokens] = []
         with ThreadPoolExecutor(threads) as pool:
-            for row, (vector, tokens) in enumerate(pool.map(self._encode, texts)):
-                vectors[row] = vector
-                told.append(tokens)
-        return vectors, told
+            return list(pool.map(self._encode, texts))
 
-    def _encode(self, text: str) -> tuple[npt.NDArray[np.float32], Tokens]:
-        ids = self._tokenizer.encode(text[:_CHARACTERS_MAX]).ids
-        vector, tokens = self._session.run(None, {"input_ids": np.array(ids, dtype=np.int64)})
-        return vector, tokens[1:-1]  # the first and the last are the model's own
+    def _encode(self, text: str) -> Encoded:
+        made = self._tokenizer.encode(text[:_CHARACTERS_MAX])
+        vector, tokens = self._session.run(None, {"input_ids": np.array(made.ids, dtype=np.int64)})
+        return Encoded(vector, tokens[1:-1], made.offsets[1:-1])  # the first and the last are the model's own
 
 
 def fingerprint(path: Path) -> File:

@@ -11,6 +11,8 @@ from palaver.core.errors import ModelUnavailable
 from palaver.search.embedder import Reading
 from palaver.search.signs import DIRECTIONS
 
+_WORD = re.compile(r"\w+")
+
 
 class FakeEmbedder:
     """Texts with common words are near each other. The same text has the same vector in every process."""
@@ -31,7 +33,8 @@ class FakeEmbedder:
 
     def read(self, texts: Sequence[str]) -> Reading:
         """The same vectors; a token for each word, which is nearest to itself."""
-        return Reading(self.embed(texts), [self._tokens(text) for text in texts])
+        spans = [[word.span() for word in _WORD.finditer(text.lower())] for text in texts]
+        return Reading(self.embed(texts), [self._tokens(text) for text in texts], spans)
 
     def prepare(self) -> None:
         """Nothing has to be loaded."""
@@ -52,4 +55,4 @@ class FakeEmbedder:
 
 
 def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.lower())
+    return _WORD.findall(text.lower())

@@ -49,11 +49,15 @@ def test_rows_are_unit_vectors(embedder: Embedder) -> None:
 
 def test_each_token_of_a_text_is_told(embedder: Embedder) -> None:
     """Beside its vector a text has 128 numbers for each of its own tokens, in the place where they stand."""
-    vectors, tokens = embedder.read([*SENTENCES, "", "word " * 300])
+    vectors, tokens, spans = embedder.read([*SENTENCES, "", "word " * 300])
 
     assert np.array_equal(vectors[:5], embedder.embed(SENTENCES))
     assert [len(each) for each in tokens] == [13, 34, 34, 21, 1, 0, 254]
     assert {(each.shape[1], each.dtype) for each in tokens} == {(128, np.dtype("f4"))}
+    assert [len(each) for each in spans] == [len(each) for each in tokens]
+    text = "É unkettled é"
+    [places] = embedder.read([text]).spans
+    assert [text[start:end] for start, end in places] == ["É", "un", "ke", "ttle", "d", "é"]
 
 
 def test_the_signs_of_one_text(embedder: Embedder) -> None:

@@ -59,7 +59,7 @@ def test_a_model_without_tokens_scores_by_all_else(history: History) -> None:
 
     class Silent(FakeEmbedder):
         def read(self, texts: Sequence[str]) -> Reading:
-            return Reading(self.embed(texts), [np.empty((0, 0), dtype=np.float32)] * len(texts))
+            return Reading(self.embed(texts), [np.empty((0, 0), dtype=np.float32)] * len(texts), [()] * len(texts))
 
     history.embedder = Silent()
     history.say("tea", Said("brass kettle"), Said("copper pan"))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import permutations
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -140,14 +141,17 @@ def test_a_close_look_adds_up(matches: list[TextMatch], nears: list[Near]) -> No
         event.key: max((near.part / 2 + near.event / 100 for near in own if near.event == event.key), default=None)
         for event in found
     }
-    least = min((value for value in best.values() if value is not None), default=0.0)
+    cosine = {event.key: event.similarity or 0.0 for event in found}
+    in_code = {event.key for event in found if event.best_match is not None and event.best_match.in_code}
+    told = {key: cosine[key] if key in in_code else value for key, value in best.items() if value is not None}
+    mean = fmean(told.values()) if told else 0.0
 
     assert {event.key for event in found} == {event.key for event in before}
     for event in found:
         assert sum(part.points for part in event.parts) == event.score
         assert 0 <= event.score <= 1
         assert event.plain == next(one.score for one in before if one.key == event.key)
-        assert event.closeness == pytest.approx(least if best[event.key] is None else best[event.key])
+        assert event.closeness == pytest.approx(max(0.0, told.get(event.key, mean)))
     assert [(-event.score, event.key) for event in found] == sorted((-event.score, event.key) for event in found)
 
 
@@ -164,6 +168,30 @@ def test_the_first_alone_are_looked_at_closely(monkeypatch: pytest.MonkeyPatch) 
 
     assert asked == [[1, 2]]
     assert [(event.key, event.closeness) for event in found] == [(2, 0.9), (1, 0.2), (3, 0.2)]
+
+
+def test_what_cannot_be_looked_at_is_as_close_as_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was embedded before tokens were kept neither gains nor loses beside what has its own already."""
+    monkeypatch.setattr(fusion, "_CLOSELY", 3)
+    known = {1: 0.2, 2: 0.6, 3: np.nan, 4: np.nan}
+
+    found = gather(
+        [],
+        [vector(event, True, 0, 0.9 - event / 10) for event in known],
+        lambda nears: np.array([known[event] for event in nears.event.tolist()]),
+    )
+
+    assert {event.key: round(event.closeness, 9) for event in found} == {1: 0.2, 2: 0.6, 3: 0.4, 4: 0.2}
+
+
+def test_code_is_as_close_as_its_vector() -> None:
+    """The names and keywords of code are near each other whatever it does: there the best cosine counts, as it is."""
+    nears = [vector(1, True, 0, 0.3), vector(1, True, 1, 0.5), vector(2, True, 0, 0.4), vector(3, True, 0, -0.2)]
+    matches = [match(event, 0.2)._replace(in_code=event != 2) for event in (1, 2, 3)]
+
+    found = gather(matches, nears, lambda found: np.full(len(found), 0.9))
+
+    assert {event.key: event.closeness for event in found} == {1: 0.5, 2: 0.9, 3: 0.0}
 
 
 def test_nothing_is_looked_at_closely_where_all_is_weak() -> None:

@@ -16,8 +16,9 @@ def tokens(seed: int, count: int) -> Tokens:
 
 def closeness(query: Tokens, text: Tokens) -> float:
     """As the definition says it."""
-    unit, signs = query / np.linalg.norm(query, axis=1, keepdims=True), np.where(text > 0, 1, -1)
-    return float((unit @ signs.T / np.sqrt(DIRECTIONS)).max(axis=1).mean())
+    length, signs = np.linalg.norm(query, axis=1), np.where(text > 0, 1, -1)
+    nearest = (query / length[:, None] @ signs.T / np.sqrt(DIRECTIONS)).max(axis=1)
+    return float((length * nearest).sum() / length.sum())
 
 
 lengths = st.lists(st.integers(0, 5), max_size=8)
@@ -36,10 +37,11 @@ def test_signs_come_back(lengths: list[int]) -> None:
 
 @given(lengths, st.integers(1, 3))
 def test_the_mean_of_the_nearest(lengths: list[int], words: int) -> None:
-    """A text is as close as the cosines of the query's tokens to the nearest of its own are on average; one whose
-    tokens are not known is neither close nor far.
+    """A text is as close as the cosines of the query's tokens to the nearest of its own are on average, where a longer
+    token counts more; one whose tokens are not known is neither close nor far.
     """
     texts, query = [tokens(seed, length) for seed, length in enumerate(lengths)], tokens(99, words)
+    query[0] *= 9
     close = Signs.of([packed(text) for text in texts]).closeness(query)
 
     expected = [closeness(query, text) if len(text) else np.nan for text in texts]

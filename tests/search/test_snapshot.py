@@ -244,3 +244,16 @@ def test_looking_again_costs_nothing(published: History, monkeypatch: pytest.Mon
     monkeypatch.setattr(published.store.exchanges, "load", refuse)
 
     view.refresh()
+
+
+def test_a_word_is_as_rare_as_the_entries_that_have_it_are_few(published: History) -> None:
+    """Whether these are published or not, and whatever form it has; what is no word tells nothing."""
+    view = Snapshot(published.store, published.generations, published.embedder)
+    before = view.rarity("kettles")
+    published.say("two", Said("copper kettle"), Said("kettle brush"))
+    view.refresh()
+
+    assert 0 < view.rarity("kettles") < before
+    assert view.rarity("kettle") < view.rarity("copper") == view.rarity("spoon") < view.rarity("zinc")
+    assert view.rarity("copperKettle") < view.rarity("zinc")
+    assert view.rarity("?") == 0
