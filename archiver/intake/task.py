@@ -5,9 +5,10 @@ How soon such a process helps is decided by what it has to load first, so nothin
 
 import pickle
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from ...core.conversation import Session
 from ..copies.compression import shown
@@ -22,8 +23,7 @@ from ..redaction import Redactor
 Answer: TypeAlias = tuple[Session, Parsed]
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """A file to parse from its start: in which format, where it was found, and which copy it has in which archive."""
 
     format: Format
@@ -41,6 +41,13 @@ class Task:
             session = Discretion(redactor).session(self.format.identify(self.path, head(file)))
             return session, parse(self.format, session, Resume(), file, redactor)
 
+    def answer(self) -> Answer | None:
+        """What it found; None where its copy cannot be read."""
+        try:
+            return self.run()
+        except OSError:
+            return None
+
 
 def serve() -> None:
     """Answer tasks on standard input until it ends."""
@@ -49,9 +56,5 @@ def serve() -> None:
             task: Task = pickle.load(sys.stdin.buffer)  # noqa: S301 - the process that started this one wrote it
         except EOFError:
             return
-        try:
-            answer = task.run()
-        except OSError:
-            answer = None
-        pickle.dump(answer, sys.stdout.buffer, pickle.HIGHEST_PROTOCOL)
+        pickle.dump(task.answer(), sys.stdout.buffer, pickle.HIGHEST_PROTOCOL)
         sys.stdout.buffer.flush()
