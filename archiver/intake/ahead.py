@@ -1,4 +1,4 @@
-"""Reading ahead: other processes parse the last of many new files while this one takes up the first."""
+"""Reading ahead: other processes parse many new files while this one takes them up, one after the other."""
 
 import os
 import pickle
@@ -19,7 +19,8 @@ _Awaited = tuple[Task, Future[Copied]]
 
 
 class Ahead:
-    """Answers to tasks, the last first, from as many processes as there are processors to spare.
+    """Answers to tasks, in their order, from as many processes as there are processors to spare, and from this one
+    whenever it would have to wait for another.
 
     Nothing depends on it: a task that nobody has begun, or that went wrong, is left to the one who asks.
     """
@@ -34,11 +35,14 @@ class Ahead:
         self._threads = [threading.Thread(target=self._work, args=(helper,)) for helper in self._helpers]
 
     def take(self, name: str) -> Answer | None:
-        """The answer to a task, waiting for it if somebody is at it; None when it is left to the caller."""
+        """The answer to a task; while somebody is at it, others are answered here. None if it is left to the caller."""
         with self._news:
             self._left.pop(name, None)
             if name not in self._begun:
                 return None
+        while name not in self._answers and (found := self._next(copied=True)) is not None:
+            self._told(found[0], found[1][0].answer())
+        with self._news:
             self._news.wait_for(lambda: name in self._answers)
             return self._answers.pop(name)
 
@@ -63,18 +67,21 @@ class Ahead:
             name, (task, copy) = found
             first: list[Future[Any]] = [copy, self._stopped]
             wait(first, return_when=FIRST_COMPLETED)
-            answer = helper.ask(task)
-            with self._news:
-                self._answers[name] = answer
-                self._news.notify_all()
+            self._told(name, helper.ask(task))
 
-    def _next(self) -> tuple[str, _Awaited] | None:
+    def _told(self, name: str, answer: Answer | None) -> None:
         with self._news:
-            if self._stopped.done() or not self._left:
+            self._answers[name] = answer
+            self._news.notify_all()
+
+    def _next(self, *, copied: bool = False) -> tuple[str, _Awaited] | None:
+        """The first task that nobody has begun; with `copied`, only if it need not wait for its copy."""
+        with self._news:
+            name = next(iter(self._left), None)
+            if self._stopped.done() or name is None or (copied and not self._left[name][1].done()):
                 return None
-            found = self._left.popitem()
-            self._begun.add(found[0])
-            return found
+            self._begun.add(name)
+            return name, self._left.pop(name)
 
 
 class _Helper:
