@@ -1,9 +1,10 @@
 """Desks: what a surface's tools work with, and what it takes to open one."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from msgspec import Struct
 
 from ..core.disclosure import Detail, Query, Results, Transcript
 from ..core.errors import InvalidInput, PalaverError, ServerNotReady
@@ -26,16 +27,14 @@ class Layers(Protocol):
     def read(self, path: str, start_line: int = 1, end_line: int | None = None, /) -> Transcript: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Desk:
+class Desk(Struct, frozen=True):
     """What the three layers' tools work with; other surfaces have desks of their own."""
 
     layers: Layers
     renderer: Renderer
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """What a surface needs to open its desk: where everything lies, the model that embeds, and who renders.
 
     Documents are taken up from below `roots` alone. `project` is the folder in which the agent works. `judging` makes

@@ -1,9 +1,10 @@
 """Toolsets that are served together, by name: what one connection offers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Final
+
+from msgspec import Struct
 
 from ..core.errors import InvalidInput
 from .toolset import Tool, Toolset
@@ -12,8 +13,7 @@ TOOLSETS: Final = {"conversation": ".conversation", "theo": ".theo", "historian"
 """Each toolset, and the module here that has it as a constant. A module is loaded when its toolset is asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Surface:
+class Surface(Struct, frozen=True):
     """The tools of one or more toolsets under the names they are listed by, with the toolset each belongs to."""
 
     instructions: str

@@ -2,11 +2,11 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Annotated, Any
 
 import orjson
+from msgspec import Struct
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import ErrorDetails, core_schema
@@ -17,8 +17,7 @@ from ..templates.quote import brief
 from .desk import Place
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """What a tool answers. `data` is given only where the reply is JSON; `text` then announces it, or says it whole on
     surfaces whose page promises nothing but JSON.
     """
@@ -39,8 +38,7 @@ WholeNumber = Annotated[int, BeforeValidator(lambda value: int(value) if _is_who
 """JSON does not tell 10.0 from 10."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """One tool: the name, the prompt, the arguments and what to do, all taken from one function.
 
     The function's first parameter is the desk; the others are the tool's. Their types are checked here; limits that
@@ -86,8 +84,7 @@ class Tool:
         return self.function(desk, **{name: getattr(given, name) for name in self.arguments.model_fields})
 
 
-@dataclass(frozen=True, slots=True)
-class Toolset:
+class Toolset(Struct, frozen=True):
     """One surface: its tools in the order they are listed, its words for errors, and how its desk is opened.
 
     `refusal` turns an error into what the caller reads. `instructions` tells a model what the tools are for together.

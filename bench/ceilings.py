@@ -13,11 +13,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 import orjson
+from msgspec import Struct
 
 from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.copies.sealing import Sealer
@@ -46,8 +46,7 @@ _SESSION = "33333333-0000-4000-8000-000000000003"
 _WORDS = "archive index lease store line query token frame cache branch deploy invoice retry timeout".split()
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """A made-up session: what it is, its size in megabytes, and one line of that many megabytes in its middle."""
 
     name: str

@@ -7,10 +7,11 @@ samples the titles of their sessions, each with the tools' own defaults; what is
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
+
+from msgspec import Struct, field
 
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Store
@@ -28,8 +29,7 @@ from .table import table, write_section
 _HEADER = ["", "questions", "hits", "a hit", "in the worst list", "an observation", "a stretch read"]
 
 
-@dataclass(slots=True)
-class Costs:
+class Costs(Struct):
     """Tokens of every reply: for each list its hits and cost, for details and transcripts their costs."""
 
     lists: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])

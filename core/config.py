@@ -3,10 +3,11 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final, cast
+
+from msgspec import Struct
 
 from .durability import sync
 from .errors import ConfigInvalid
@@ -14,8 +15,7 @@ from .errors import ConfigInvalid
 _MODEL = re.compile(r"""\s*(?:model|"model"|'model')\s*=""")
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(Struct, frozen=True):
     """What a person can set. Every setting has a default that needs no file."""
 
     model: str | None = None

@@ -4,9 +4,10 @@ Times are integers, milliseconds since 1970-01-01T00:00Z. Lines are 1-based and 
 *archived* copy of a transcript; bytes are half-open offsets into the same copy.
 """
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeAlias
+
+from msgspec import Struct, field
 
 Milliseconds: TypeAlias = int
 
@@ -80,8 +81,7 @@ class Fact(StrEnum):
     empty `value` means that they begin before the place where reading began."""
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """Something a line says about the session rather than in the conversation."""
 
     line: int
@@ -92,16 +92,14 @@ class Note:
     """For titles: the record id the title belongs to, when the line names one (it may live in another file)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(Struct, frozen=True):
     """A line that yields nothing, and the named reason why."""
 
     line: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """A stretch of an archived file: lines 1-based inclusive, bytes half-open."""
 
     start_line: int
@@ -110,8 +108,7 @@ class Span:
     end_byte: int
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(Struct, frozen=True):
     """One thing a person asked and everything that followed until the next thing they asked.
 
     `ordinal` counts from 0 within one file. `tokens_in` and `tokens_out` are what the agent's own model used for it, as
@@ -164,8 +161,7 @@ UNINDEXED: Final = "unindexed"
 """The link of a session that its person wants in the copies alone, with its sub-agents and all that goes on from it."""
 
 
-@dataclass(slots=True)
-class Session:
+class Session(Struct):
     """What is known of a session so far. Filled note by note while its lines are read."""
 
     agent: str

@@ -4,9 +4,10 @@ Layer 1 is `Query` -> `Results`, layer 2 ids -> `Detail`s, layer 3 a path and li
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple, cast
+
+from msgspec import Struct
 
 from .conversation import Exchange, Milliseconds, SessionKind
 from .errors import ConceptCount, FilterNotAllowed, InvalidInput, InvalidLimit, QueryNotText, QueryTooShort
@@ -52,8 +53,7 @@ class Grouping(StrEnum):
     SESSION = "session"
 
 
-@dataclass(frozen=True, slots=True)
-class Filters:
+class Filters(Struct, frozen=True):
     """What a hit must satisfy. Different filters combine with AND, the values of one with OR; empty means no filter.
 
     `after` is the first instant allowed, `before` the first instant no longer allowed. `projects` are names or full
@@ -117,8 +117,7 @@ class Filters:
         return self != Filters()
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """A search that is known to be well-formed.
 
     `concepts` has one entry, or two to five that must all be present; none asks for the newest of what satisfies the
@@ -209,8 +208,7 @@ class Part(NamedTuple):
     points: float
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """One line of layer 1.
 
     `score` ordered the list, and is what `parts` add up to; `similarity` is a true cosine, or None where no vector was
@@ -259,8 +257,7 @@ class Spelling(NamedTuple):
     nearest: str
 
 
-@dataclass(frozen=True, slots=True)
-class Absence:
+class Absence(Struct, frozen=True):
     """Why nothing was found.
 
     `weak` are the nearest of what was left out because it is not clearly relevant. `without` tells for each filter how
@@ -275,8 +272,7 @@ class Absence:
     unknown: tuple[Unknown, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Results:
+class Results(Struct, frozen=True):
     """The answer of layer 1. `total` counts the hits, as on the reference page.
 
     `index_lag` is how many changes the published index is behind the archive (they are searched too);
@@ -297,8 +293,7 @@ class Results:
     beyond: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Struct, frozen=True):
     """What was said and learned just before and after a hit, in order; `anchor` is the id of the one that was asked
     for or of what stands for it.
     """
@@ -309,8 +304,7 @@ class Timeline:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Detail:
+class Detail(Struct, frozen=True):
     """One entry of layer 2. An exchange without observations is shown as an observation of type `general`.
 
     `tokens` is what layer 3 would cost for the lines that prove it. `also_in` are the ids of other sessions that repeat
@@ -333,8 +327,7 @@ class Detail:
     confirmed_at: Milliseconds | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Transcript:
+class Transcript(Struct, frozen=True):
     """The answer of layer 3: whole exchanges or the part of them that lies in the lines asked for.
 
     `parent_id` is the session that sent a sub-agent out, or the one that a main session was forked from.

@@ -1,9 +1,10 @@
 """Documents: files that a person or an agent had taken up, in chunks that can be found one by one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from . import ids
 from .conversation import Milliseconds
@@ -20,8 +21,7 @@ class ChunkKind(StrEnum):
     CODE = "code"
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(Struct, frozen=True):
     """One stretch of a document, without identity.
 
     Lines are 1-based and inclusive, 0 where the format has none; `page` counts from 1, 0 where there are no pages.
@@ -40,8 +40,7 @@ class Chunk:
     signature: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class HeldChunk:
+class HeldChunk(Struct, frozen=True):
     """A stored chunk. `index` counts from 0 within its document; `at` is when the file was last changed."""
 
     key: int
@@ -58,8 +57,7 @@ class HeldChunk:
         return ids.show("chunk", self.key)
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentFilter:
+class DocumentFilter(Struct, frozen=True):
     """What a chunk must satisfy. Different filters combine with AND, the values of one with OR; empty means no filter.
 
     `source_files` are whole paths, `under` is a folder. `languages` are those of `DocumentFormat`, such as `python`.
@@ -82,8 +80,7 @@ class DocumentFilter:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedFile:
+class IndexedFile(Struct, frozen=True):
     """What became of one file. `unchanged` says that it was known as it is, so that its chunks are those of before."""
 
     source_file: Path
@@ -92,8 +89,7 @@ class IndexedFile:
     unchanged: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FailedFile:
+class FailedFile(Struct, frozen=True):
     """A file that could not be taken up, and why. The others were."""
 
     file: Path
@@ -101,8 +97,7 @@ class FailedFile:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class HeldFile:
+class HeldFile(Struct, frozen=True):
     """A file as it is held: its chunks, and when it was last changed."""
 
     source_file: Path
@@ -112,8 +107,7 @@ class HeldFile:
     at: Milliseconds
 
 
-@dataclass(slots=True)
-class IndexedDirectory:
+class IndexedDirectory(Struct):
     """What became of a folder. `indexed` files were new or changed and have `chunks` chunks now, `unchanged` ones were
     passed over, `queued` ones wait for the background archiver or the next command, `gone` ones were deleted with
     their files. `unembedded` chunks are found by words at once and by meaning once they are embedded.
@@ -128,8 +122,7 @@ class IndexedDirectory:
     failed: list[FailedFile] = field(default_factory=list[FailedFile])
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentStats:
+class DocumentStats(Struct, frozen=True):
     """What is held. `queued` files wait to be read; `failed` ones could not be, when the queue was worked off.
 
     `namespaces` and `kinds` count chunks, the most first.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     from .origin import Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """What somebody names. Each of `targets` adds to the set; everything else narrows it.
 
     A target is the id of an exchange, an observation (which stands for its exchange) or a memory, the id of a session
@@ -47,8 +47,7 @@ class Wanted:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class DoomedSession:
+class DoomedSession(Struct, frozen=True):
     """A session of which something goes: how many of its exchanges, and whether nothing of it is left."""
 
     session_id: str
@@ -59,8 +58,7 @@ class DoomedSession:
     whole: bool
 
 
-@dataclass(frozen=True, slots=True)
-class DoomedCopy:
+class DoomedCopy(Struct, frozen=True):
     """A copy in the archive that goes as a `whole`, or loses lines. `path` is where the agent keeps its own."""
 
     archived: str
@@ -70,8 +68,7 @@ class DoomedCopy:
     whole: bool
 
 
-@dataclass(frozen=True, slots=True)
-class DoomedObservation:
+class DoomedObservation(Struct, frozen=True):
     """Something that was learned and goes, while what it was learned from stays."""
 
     id: str
@@ -79,16 +76,14 @@ class DoomedObservation:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
-class DoomedFile:
+class DoomedFile(Struct, frozen=True):
     """A file of a person's project in which a memory is kept. `digest` tells its bytes as they were shown."""
 
     path: str
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class Widened:
+class Widened(Struct, frozen=True):
     """Lines of a copy that go because an exchange goes as a whole, of which a `target` named only a part."""
 
     target: str
@@ -97,8 +92,7 @@ class Widened:
     end_line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(Struct, frozen=True):
     """Exactly what would go. `token` stands for this set and no other; `sent` exchanges went to a language model.
 
     `protected` memories are golden or pinned, and stay unless forced. `shared` copies repeat some of the lines. `files`
@@ -129,8 +123,7 @@ class Preview:
         return not (self.sessions or self.exchanges or self.observations or self.copies or self.memories)
 
 
-@dataclass(slots=True)
-class Proof:
+class Proof(Struct):
     """How it was verified: `samples` of what was erased were looked for in every byte, and searched for.
 
     `found` names the files of the home in which one still stands, `hits` the searches that still found something.
@@ -155,8 +148,7 @@ class Proof:
         return not (self.found or self.hits or self.unread or self.uncleaned) and self.compacted
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What became of it. `number` is that of the forgetting, by which it can be undone until `until`; None for none."""
 
     preview: Preview
@@ -169,8 +161,7 @@ class Outcome:
     """Files of memories that were to be deleted and are still there, each with the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class About:
+class About(Struct, frozen=True):
     """What a forgetting was about, without a word of it: how much, of which agents.
 
     `projects`, and `first` and `last`, when it was said, are told only while it can be undone.
@@ -189,8 +180,7 @@ class About:
 UNTOLD: Final = About()
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
+class Past(Struct, frozen=True):
     """A forgetting of the past. `until` is how long it can be undone; None for what was erased.
 
     `about` is empty where the database was lost since: then only the `marks` are known, two or three for each line.

@@ -2,9 +2,10 @@
 
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from .durability import sync
 from .errors import ConfigInvalid, StoreMissing
@@ -14,8 +15,7 @@ REGISTER: Final = ".forgotten"
 _KEY_BYTES: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(Struct, frozen=True):
     """The folder that holds all of Palaver's data. Making this value touches nothing on disk."""
 
     root: Path

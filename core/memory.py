@@ -11,10 +11,11 @@ One record serves every surface. Where their words differ, this is what they mea
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any
+
+from msgspec import Struct, field
 
 from . import ids
 from .conversation import Milliseconds
@@ -67,8 +68,7 @@ VALIDATION = (EventKind.APPLIED, EventKind.SUCCEEDED, EventKind.FAILED)
 """The events by which confidence is earned."""
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """One thing held to be true, without identity: what is said, where it holds, whose word it is.
 
     `level` is a surface's own classification beside the type; `source` says by what way it came (a surface's word, such
@@ -122,8 +122,7 @@ class Memory:
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """What a memory has earned. Counts are kept for ever; `strikes` are the failures since it became a golden rule."""
 
     confidence: float = STARTS_AT
@@ -133,8 +132,7 @@ class Standing:
     promoted_from: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class HeldMemory:
+class HeldMemory(Struct, frozen=True):
     """A memory as the store holds it. `accessed` and `accesses` count what was recalled, and earn nothing."""
 
     key: int
@@ -169,8 +167,7 @@ class HeldMemory:
         return self.state is MemoryState.ACTIVE and begun and not ended
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Struct, frozen=True):
     """A typed arrow between two memories. `weight` is 0-1, `reason` says why it was drawn and by whom."""
 
     source: int
@@ -192,8 +189,7 @@ class Edge:
         return ids.show("memory", self.target)
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryEvent:
+class MemoryEvent(Struct, frozen=True):
     """Something that happened to a memory. `before` is what an edit replaced, for the person's history and for undo."""
 
     memory: int

@@ -1,7 +1,8 @@
 """Which memories are meant: one value for lists, counts and recall, so that all of them agree."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from .conversation import Milliseconds
 from .errors import InvalidInput
@@ -20,8 +21,7 @@ class MemoryOrder(StrEnum):
     CONFIDENCE = "confidence"
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryFilter:
+class MemoryFilter(Struct, frozen=True):
     """What a memory must satisfy. Different filters combine with AND, the values of one with OR; empty means no filter.
 
     `valid_at` leaves out what is not valid at that instant; for None the core takes the present one, unless other

@@ -5,8 +5,9 @@ A type that nobody registered is allowed in the core and belongs to the family `
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from .errors import InvalidMemoryType
 
@@ -31,8 +32,7 @@ class Family(StrEnum):
         return self in {Family.PREFERENCE, Family.DECISION, Family.PATTERN}
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryType:
+class MemoryType(Struct, frozen=True):
     """A type that a surface knows."""
 
     name: str

@@ -1,8 +1,9 @@
 """What was learned: typed observations, each bound to the lines that prove it."""
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from .conversation import Milliseconds
 from .errors import UnknownType
@@ -58,8 +59,7 @@ _ALIASES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """Lines of the archived transcript (1-based, inclusive) and a short quote that stands in them."""
 
     start_line: int
@@ -67,8 +67,7 @@ class Evidence:
     quote: str
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(Struct, frozen=True):
     """One thing worth remembering.
 
     `origin` says whose word it is ("human", "assistant", "tool"); it is set by code and never rises. `extractor`

@@ -1,14 +1,14 @@
 """What a pass over the transcripts did, and how the archive is: the values behind `up`, `archive` and `status`."""
 
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from .conversation import Milliseconds
 from .errors import ModelUnavailable, SourceUnreadable
 
 
-@dataclass(slots=True)
-class Pass:
+class Pass(Struct):
     """What one pass saw and took up. `lines` and `exchanges` were read; old ones that grew are read again.
 
     `foreign` of the files seen were written by no known agent and left alone, and `excluded` ones by the settings.
@@ -31,8 +31,7 @@ class Pass:
     problems: list[SourceUnreadable] = field(default_factory=list[SourceUnreadable])
 
 
-@dataclass(slots=True)
-class Sealing:
+class Sealing(Struct):
     """Copies that were sealed, their bytes before and after, and how many wait for the next pass."""
 
     sealed: int = 0
@@ -42,8 +41,7 @@ class Sealing:
     problems: list[SourceUnreadable] = field(default_factory=list[SourceUnreadable])
 
 
-@dataclass(slots=True)
-class Swept:
+class Swept(Struct):
     """Copies that were compared with what was archived; damaged ones that were repaired, and those that were not."""
 
     compared: int = 0
@@ -51,8 +49,7 @@ class Swept:
     damaged: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Original:
+class Original(Struct, frozen=True):
     """A file of an agent as it was given back: its archive path, where it was written, its bytes, their SHA-256."""
 
     archived: str
@@ -61,8 +58,7 @@ class Original:
     sha256: str
 
 
-@dataclass(slots=True)
-class Exported:
+class Exported(Struct):
     """What was given back below a folder; `present` of the files were there already, with the same bytes.
 
     In `masked` ones secrets are masked, because they are in the archive.
@@ -75,8 +71,7 @@ class Exported:
     problems: list[SourceUnreadable] = field(default_factory=list[SourceUnreadable])
 
 
-@dataclass(slots=True)
-class Report:
+class Report(Struct):
     """What all stages did. Times are seconds from the start; `model` is why meaning cannot be searched, if so.
 
     With `elsewhere` another process observes and embeds at this moment, and this pass left that to it.
@@ -92,8 +87,7 @@ class Report:
     model: ModelUnavailable | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StageState:
+class StageState(Struct, frozen=True):
     """A stage, its last success, and its last problem with the time of that; None and empty where there was none."""
 
     name: str
@@ -107,16 +101,14 @@ class StageState:
         return self.failed is not None and (self.succeeded is None or self.succeeded < self.failed)
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(Struct, frozen=True):
     """Who holds a lease at this moment, and since when."""
 
     who: str
     since: Milliseconds
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Struct, frozen=True):
     """How the archive is. Always `lines == parsed + repeated + sum(skipped.values())`, in the whole and in every copy.
 
     `pending_bytes` belong to last lines that are still being written. `index_lag` counts changes that the published
@@ -154,8 +146,7 @@ class Status:
     given_up: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SessionSecrets:
+class SessionSecrets(Struct, frozen=True):
     """The secrets that were taken out of one copy: how often each kind stood there. Never the secrets themselves."""
 
     session_id: str
@@ -164,8 +155,7 @@ class SessionSecrets:
     kinds: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Secrets:
+class Secrets(Struct, frozen=True):
     """The secrets that were taken out of the whole archive.
 
     `kinds` says for each kind how many different secrets there are, and how often they stood somewhere. `outdated`

@@ -3,13 +3,12 @@
 Amounts are as in `core/money.py`.
 """
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from .errors import PalaverError
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """Tokens of one call or of many, as the provider counted them. `tokens_in` leaves out those of the cache."""
 
     tokens_in: int = 0
@@ -18,8 +17,7 @@ class Usage:
     tokens_out: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(Struct, frozen=True):
     """What one model was used for. `unanswered` of the `calls` may have been charged although no answer was kept."""
 
     model: str
@@ -30,8 +28,7 @@ class Spent:
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """What looking at `exchanges` would cost: about `cost` one by one, about half of it (`batch`) in batches.
 
     `skipped` exchanges say too little to be asked about, `private` ones belong to projects that are never sent.
@@ -48,8 +45,7 @@ class Estimate:
     priced: str
 
 
-@dataclass(slots=True)
-class Extraction:
+class Extraction(Struct):
     """What one run of the language model stage did.
 
     `learned` exchanges got observations, in `nothing` nothing was worth keeping; `refused` counts facts without proof.
@@ -70,8 +66,7 @@ class Extraction:
     stopped: PalaverError | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
+class DeadLetter(Struct, frozen=True):
     """A request that was given up: about which lines, why, and the last reply as it came."""
 
     id: str
@@ -83,8 +78,7 @@ class DeadLetter:
     reply: str
 
 
-@dataclass(frozen=True, slots=True)
-class Disclosure:
+class Disclosure(Struct, frozen=True):
     """What the last `exchanges` that taught something cost to read, in estimated tokens.
 
     `told` is what layer 2 prints of them, all `observations` together. `said` is what the person and the agent said in
@@ -98,8 +92,7 @@ class Disclosure:
     kept: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Stats:
+class Stats(Struct, frozen=True):
     """What was spent and what is left of it; what observations cost to read beside what they were made from.
 
     `left` is what each budget still allows.

@@ -5,7 +5,9 @@ Both extractors, the rules and the language model, go through this one gate.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.conversation import Exchange, Kind, Speaker, Turn
 from ..core.observation import Evidence, Observation
@@ -24,8 +26,7 @@ _FETCHED = re.compile(
 """Commands that bring in what others wrote."""
 
 
-@dataclass(frozen=True, slots=True)
-class Proven:
+class Proven(Struct, frozen=True):
     """What is left of what an extractor learned. `refused` counts the facts whose quote stands nowhere."""
 
     observations: tuple[Observation, ...]

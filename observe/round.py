@@ -4,8 +4,9 @@ A pass and the background archiver do it alike; when what was learned is publish
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from ..archiver.documents import Intake
 from ..archiver.redaction import VERSION, Redactor
@@ -18,8 +19,7 @@ from . import rules
 from .stage import observe_pending
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
+class Round(Struct, frozen=True):
     """How many exchanges were observed, how many were left `unobserved` when that was done, how many items embedded.
 
     `model` is why meaning cannot be searched, if so.

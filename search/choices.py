@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.clock import now
 from .analysis import label
@@ -26,8 +28,7 @@ _AS_GOOD = 0.5
 """From which share of its best score on a session has more that matches."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """What stands for an event: an observation, or the exchange itself without one; or a memory or a chunk of a
     document, which is its own. `more` is how many other events of its session match about as well, where sessions are
     asked for.

@@ -1,10 +1,10 @@
 """Comparison: whether the published index says what the store says, entry by entry and number by number."""
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from msgspec import Struct
 
 from ..archiver.store import Entity, Store
 from ..core.errors import IndexDamaged
@@ -19,8 +19,7 @@ from .vector_index import VectorIndex
 _PORTION = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """How many entries and vectors were compared, the sentences that say where they differ, and the items that were
     embedded and do not have the vectors of what they say.
     """

@@ -1,15 +1,15 @@
 """Finding documents: the same engines, asked for chunks alone."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..core.disclosure import Filters, Mode
 from ..core.document import ChunkKind, DocumentFilter, HeldChunk
 from .finder import Finder
 
 
-@dataclass(frozen=True, slots=True)
-class FoundChunk:
+class FoundChunk(Struct, frozen=True):
     """A chunk that matches. `score` (0-1) is the engines' own; `similarity` a true cosine, None where none was
     compared.
     """

@@ -1,7 +1,9 @@
 """Stored items as what can be found: text entries for the text index, texts for the embedder."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..archiver.store import Entity, Store, StoredExchange, StoredObservation, StoredVector
 from ..archiver.store.exchanges import CONTEXT
@@ -26,8 +28,7 @@ _SHORTEST = 40
 """Prose of fewer characters ("Let me look.") is not worth a vector."""
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """A stretch of an exchange, at most `WINDOW` characters, and the lines it was said on."""
 
     text: str

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 from typing import TypeAlias
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..archiver.store import Store
 from ..core.disclosure import Filters, Mode
@@ -55,8 +56,7 @@ Place: TypeAlias = tuple[int, int]
 """The number of a conversation and 0; of what was said in none, 0 and its key."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rest:
+class Rest(Struct, frozen=True):
     """How well what the engines left out can match at most, a fraction of words and a cosine; None where an engine left
     nothing out.
     """
@@ -70,8 +70,7 @@ class Rest:
         return (self.words or 0) >= _PRESENT_WORDS or (self.meaning or 0) >= _PRESENT_MEANING
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """What one search found. An event is clearly about the query from the plain score `floor` on, or from the
     fraction of words `worded` on; `rest` is what the engines did not bring.
     """

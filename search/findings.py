@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Fractions: TypeAlias = npt.NDArray[np.float64]
@@ -42,8 +42,7 @@ class TextMatch(NamedTuple):
     fraction: float
 
 
-@dataclass(frozen=True, eq=False)
-class Matches:
+class Matches(Struct, frozen=True, eq=False, dict=True):
     """Matching entries. `numbers` are the columns of `TextMatch` but the last, shape (7, n)."""
 
     numbers: Numbers
@@ -107,8 +106,7 @@ class Near(NamedTuple):
     similarity: float
 
 
-@dataclass(frozen=True, eq=False)
-class Nears:
+class Nears(Struct, frozen=True, eq=False, dict=True):
     """Vectors with their similarities. `rows` are (item, event, part), shape (3, n)."""
 
     rows: Numbers

@@ -16,11 +16,12 @@ together do not: the fraction to the power of 1.5. In code, where common words a
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..archiver.store.vectors import PROMPT
 from ..core.disclosure import Part
@@ -54,8 +55,7 @@ Compare: TypeAlias = Callable[[Nears], Fractions]
 """How close the texts of some vectors come to the query, -1 to 1; NaN where that cannot be told."""
 
 
-@dataclass(slots=True, eq=False)
-class Event:
+class Event(Struct, eq=False):
     """What is known of one event for one query."""
 
     key: int

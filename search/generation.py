@@ -13,9 +13,11 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from ..archiver.store import Store
 from ..core.durability import sync_path
@@ -33,8 +35,7 @@ _NAME = re.compile(r"(gen-\d+) ([0-9a-f]{64})")
 _NOT_DATA = {".tantivy-writer.lock", ".tantivy-meta.lock", _MANIFEST, _VERIFIED}
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """What a generation holds. `watermark` is the last change that is in it; `files` are (size, SHA-256) by path.
 
     The store that it was made from knows its `token`.
@@ -55,13 +56,19 @@ class Manifest:
         return self.watermark <= store.changes.last() and store.publications.knows(self.token)
 
 
-@dataclass(frozen=True, slots=True)
-class Generation:
+class Generation(Struct, frozen=True, eq=False):
     """A published folder whose files are what its manifest says."""
 
     folder: Path
     manifest: Manifest
-    _stats: Mapping[str, "_Stat"] = field(default_factory=dict[str, "_Stat"], compare=False, repr=False)
+    _stats: Mapping[str, "_Stat"] = field(default_factory=dict[str, "_Stat"])
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are the same, whenever their files were looked at."""
+        return isinstance(other, Generation) and (self.folder, self.manifest) == (other.folder, other.manifest)
+
+    def __hash__(self) -> int:
+        return hash(self.folder)
 
     def is_untouched(self) -> bool:
         """Whether all files are still those that were verified, as far as can be told without reading them."""

@@ -1,9 +1,10 @@
 """Finding memories: the same engines, asked for memories alone."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
 
 from ..archiver.store import Embedded
 from ..core.disclosure import Filters, Mode
@@ -20,16 +21,14 @@ _SPARE = 64
 """Vectors beyond those asked for: the newest ones are not filtered before they are found."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryVectors:
+class MemoryVectors(Struct, frozen=True):
     """What a memory means, by part, and the name of the model that says so."""
 
     model: str
     parts: dict[int, Embedded]
 
 
-@dataclass(frozen=True, slots=True)
-class FoundMemory:
+class FoundMemory(Struct, frozen=True):
     """A memory that matches. `relevance` (0-1) is the engines' score; `similarity` a true cosine, None where none was
     compared.
     """

@@ -1,8 +1,10 @@
 """Layer 3: lines of an archived transcript, read as the conversation they are."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from itertools import islice
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..archiver.copies.raw import RawArchive
 from ..archiver.forget.oblivion import FORGOTTEN, Oblivion
@@ -29,8 +31,7 @@ _LEAD = 100
 """Lines before those asked for that are read to understand them, where their exchange begins earlier still."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Stretch:
+class _Stretch(Struct, frozen=True):
     """Lines of a source that are wanted, where reading them begins, and which of them the person rewound and left."""
 
     source: Source

@@ -1,11 +1,12 @@
 """Reasons: why nothing was found, and what would find something."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields, replace
 from difflib import get_close_matches
 from heapq import nlargest
 from itertools import chain, islice
 from typing import Any
+
+from msgspec.structs import fields, replace
 
 from ..archiver.store import Store
 from ..core.disclosure import Absence, Filters, Hit, Query, Spelling, Unknown

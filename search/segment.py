@@ -1,7 +1,6 @@
 """A segment: vectors that were written together and stay as they are, bar those that are marked as gone."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -9,6 +8,8 @@ from typing import NamedTuple, TypeAlias
 import numkong
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..archiver.store import StoredVector
 from .findings import Fractions, Nears, Numbers, distinct
@@ -40,8 +41,7 @@ class Voices(NamedTuple):
 ALL_VOICES = Voices()
 
 
-@dataclass(frozen=True, eq=False)
-class Segment:
+class Segment(Struct, frozen=True, eq=False, dict=True):
     """`rows` are (item, event, part) in order of event, shape (3, n); `matrix` holds their vectors, shape (n, width);
     `signs` the tokens of their texts.
 

@@ -6,13 +6,13 @@ Zaharia, ColBERT, 2020). The signs of a token tell its direction nearly as well 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 import numkong
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from ..archiver.store.vectors import TOKEN_BYTES, Embedded
 from .embedder import Reading
@@ -27,8 +27,7 @@ Tokens: TypeAlias = npt.NDArray[np.float32]
 """The tokens of one text, shape (n, `DIRECTIONS`)."""
 
 
-@dataclass(frozen=True, eq=False)
-class Signs:
+class Signs(Struct, frozen=True, eq=False):
     """The tokens of several texts: `bits` are one row each, shape (tokens, 16), and those of text i the rows from
     `starts[i]` up to `starts[i + 1]`.
     """

@@ -8,11 +8,11 @@ no tail of their own: a vector index with changes is the old one and a small seg
 import math
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 
 import numpy as np
+from msgspec.structs import replace
 
 from ..archiver.store import Entity, Store
 from ..core.disclosure import Filters, Role

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ..archiver.parse.text import one_line
 from . import analysis
@@ -16,8 +17,7 @@ _SHORT = 2
 """Terms of so few letters are not worth showing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sought:
+class Sought(Struct, frozen=True):
     """What was looked for: terms with how many entries have them, and phrases."""
 
     terms: Mapping[str, int] = field(default_factory=dict[str, int])

@@ -1,9 +1,9 @@
 """Text entries: the stretches of items that words find, and what of them is written into the text index."""
 
-from dataclasses import dataclass
 from hashlib import blake2b
 
 import tantivy
+from msgspec import Struct
 
 from ..archiver.parse.document import line
 from ..core.disclosure import Role
@@ -22,8 +22,7 @@ _RAW = ("kind", "type", "concept", "file", "project", "session", "branch", "agen
 """Fields that are filtered by, and are compared whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextEntry:
+class TextEntry(Struct, frozen=True):
     """One findable stretch of an item: what it says, where it stands, and all it can be filtered by.
 
     `event` is the key of the exchange the item belongs to, `ordinal` its place in its source, `at` 0 when undated.

@@ -2,7 +2,9 @@
 
 import math
 import re
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 _QUOTED = re.compile(r'"([^"]*\w[^"]*)"|“([^”]*\w[^”]*)”')
 _BEGINNING = re.compile(r"(?<!\S)(\w{2,})\*(?!\S)")
@@ -18,8 +20,7 @@ def brevity(terms: int) -> float:
     return math.log(_MANY_TERMS / min(max(terms, _FEW_TERMS), _MANY_TERMS))
 
 
-@dataclass(frozen=True, slots=True)
-class Wording:
+class Wording(Struct, frozen=True):
     """`text` are all words. Each of `phrases` must stand as it is; `beginnings` find every word that begins so.
 
     Where phrases stand nowhere they are only words: that, and which words stand nowhere, is known to the archive alone

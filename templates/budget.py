@@ -1,9 +1,10 @@
 """Budgets: as much of a reply as fits into so many tokens, and never more."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from itertools import takewhile
 from typing import Any, Final, TypeVar, cast
+
+from msgspec.structs import replace
 
 from ..core.conversation import Exchange, Turn
 from ..core.disclosure import Detail, Hit, Timeline, Transcript

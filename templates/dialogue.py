@@ -1,7 +1,9 @@
 """An exchange as a reader follows it: who spoke, which tool was called, what it answered."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.conversation import Exchange, Kind, Speaker, Turn
 
@@ -13,8 +15,7 @@ _ASIDE = 500
 """Characters shown of what the host injected or the model thought: seldom what a reader is looking for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Excerpt:
+class Excerpt(Struct, frozen=True):
     """The beginning of a text, and how many characters of it were left out."""
 
     text: str
@@ -23,8 +24,7 @@ class Excerpt:
     failed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One thing that happened. `label` is set where the voice changes; `form` is prose, call, result or aside.
 
     `left` is True on a branch that the person rewound and left.

@@ -1,10 +1,10 @@
 """What each event in the history of a memory changed, and what the memory said until then."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import orjson
+from msgspec.structs import asdict
 
 from ..core.memory import HeldMemory, MemoryEvent
 

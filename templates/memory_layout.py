@@ -2,11 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import isnan, nan
 from statistics import fmean
 from typing import Protocol
 from unicodedata import east_asian_width
+
+from msgspec import Struct
 
 from ..core.memory import Edge
 from .quote import clean
@@ -38,8 +39,7 @@ class Pictured(Protocol):
     def relevance(self) -> float: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(Struct, frozen=True):
     """A memory in its place, in pixels from the upper left corner. `rows` are what it says, cut to fit."""
 
     node: Pictured

@@ -1,10 +1,10 @@
 """The JSON that callers may rely on. Keys are only ever added."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final, TypedDict, TypeVar
 
 import orjson
+from msgspec.structs import replace
 
 from ..core.clock import show_day, show_minute
 from ..core.conversation import Exchange, Turn

@@ -1,9 +1,9 @@
 """Theo's search: documents and memories in one list, by one score."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+from msgspec import Struct
 from pydantic import Field
 
 from ...core import tokens
@@ -34,16 +34,14 @@ Filters = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Wanted(Struct, frozen=True):
     """Which kinds of thing are searched, and what of each. None means not at all."""
 
     documents: DocumentFilter | None
     memories: MemoryFilter | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(Struct, frozen=True):
     """A chunk or a memory, and the score that both engines gave it."""
 
     held: HeldChunk | HeldMemory

@@ -11,9 +11,10 @@ import shutil
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
+
+from msgspec import Struct
 
 from ...core.durability import sync, sync_path
 from ...core.errors import CopyDamaged
@@ -30,8 +31,7 @@ _BUFFER: Final = 1 << 18
 """Lines of a transcript are long: with Python's own 8 KiB, cutting them takes more than twice as long."""
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(Struct, frozen=True):
     """A copy by its archive path. Only who holds the archiver's lease changes forms; anybody may read meanwhile."""
 
     root: Path

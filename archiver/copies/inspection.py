@@ -4,10 +4,11 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
+
+from msgspec import Struct
 
 from ...core.clock import now
 from ...core.errors import CopyDamaged, SourceUnreadable
@@ -25,8 +26,7 @@ from .seekable import Seekable
 _PIECE: Final = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """A copy that is not what was archived, and why."""
 
     source: Source

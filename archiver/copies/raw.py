@@ -7,11 +7,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, TypeVar
+
+from msgspec import Struct
 
 from ...core.durability import sync, sync_path
 from ...core.errors import CopyDamaged, PathOutsideArchive, SourceUnreadable
@@ -29,8 +30,7 @@ _NO_COPY = {errno.ENOENT, errno.ENAMETOOLONG, errno.ENOTDIR}
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Stat:
+class Stat(Struct, frozen=True):
     """What tells whether a file changed: device, inode, modification time in ns, size in bytes."""
 
     device: int
@@ -45,8 +45,7 @@ class Stat:
         return cls(found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)
 
 
-@dataclass(frozen=True, slots=True)
-class Copied:
+class Copied(Struct, frozen=True):
     """A copy that is safely on disk: the file's state, with the bytes really copied as its size, and the digests of
     the copy's first and last 4 KiB.
     """

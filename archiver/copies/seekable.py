@@ -14,10 +14,11 @@ import os
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
+
+from msgspec import Struct
 
 from ...core.errors import CopyDamaged
 from .compression import zstd
@@ -41,8 +42,7 @@ _SKIPPED, _FOOTER = struct.Struct("<II"), struct.Struct("<IBI")
 _DIGEST, _CHECK = 32, 8
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Where each frame begins, in the file (`at`) and in the content (`starts`), both with the end as a last element.
 
     `lines` counts the line ends before each frame. It is empty, and so is the `digest` of the whole content, where the

@@ -9,9 +9,10 @@ import os
 import stat
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from ...core.errors import DocumentNotFound, DocumentOutsideRoots, DocumentUnreadable
 
@@ -24,16 +25,14 @@ _NOT_OURS: Final = {"__pycache__", "node_modules", "site-packages"}
 _MOVED: Final = {errno.ELOOP, errno.ENOTDIR}
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Struct, frozen=True):
     """A file's bytes and when it was last changed, in milliseconds."""
 
     data: bytes
     at: int
 
 
-@dataclass(slots=True)
-class Walk:
+class Walk(Struct):
     """The files of a folder that were found so far, and the folders that could not be looked into."""
 
     folder: Path

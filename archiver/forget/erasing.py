@@ -4,8 +4,9 @@ What is to be done is written down in the transaction that decides it, so that w
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from ...core.errors import CopyDamaged, SourceUnreadable
 from ...core.home import Home

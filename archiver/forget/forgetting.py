@@ -6,8 +6,9 @@ erased leaves the copies as well (`erasing.py`).
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from ...core.clock import now
 from ...core.conversation import UNINDEXED, Milliseconds

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import chain
+
+from msgspec import Struct
 
 from ...core.errors import CopyDamaged
 from ...core.progress import Progress, silent
@@ -17,8 +18,7 @@ from .oblivion import Oblivion
 from .selection import Selected, Selector
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """What goes, with the marks by which it will be known, and the last change that was seen when it was made.
 
     `shared` are lines of copies that stay, by source, which say the same again and go with it. `unread` are the names

@@ -4,9 +4,10 @@ import json
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Final
+
+from msgspec import Struct, field
 
 from ...core import ids
 from ...core.conversation import Session, SessionKind
@@ -28,8 +29,7 @@ _HINT = (
 )
 
 
-@dataclass(slots=True)
-class Selected:
+class Selected(Struct):
     """What goes. `lines` are those of sources of which others stay; the lines of exchanges are among them.
 
     `sessions` and `sources` go as a whole; `memories` were named by their keys. `widened` are exchanges
@@ -49,8 +49,7 @@ class Selected:
         return source in self.sources or line in self.lines.get(source, ())
 
 
-@dataclass(slots=True)
-class _Named:
+class _Named(Struct):
     """What targets resolve to."""
 
     exchanges: set[int] = field(default_factory=set[int])

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from ..parse.text import clean, clip, one_line
 from .shape import listing, mapping, string
@@ -27,8 +27,7 @@ _PATCH = "*** Begin Patch"
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     """A call: its tool, what it was asked to do as `tool: body`, and the files it touches if it succeeds."""
 
     tool: str

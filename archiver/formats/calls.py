@@ -1,6 +1,6 @@
 """Calls: what was asked of tools in one exchange, until they answer."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from ...core.conversation import Kind, Speaker, Turn
 from ..parse.text import clean, one_line
@@ -8,8 +8,7 @@ from .actions import UNKNOWN, Action, action, said
 from .marks import Mark
 
 
-@dataclass(slots=True)
-class Calls:
+class Calls(Struct):
     """The calls whose results are still to come, by the id that both share."""
 
     shorten: bool

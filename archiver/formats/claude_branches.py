@@ -1,14 +1,13 @@
 """Branches: places where a person went back in the conversation and asked something else."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from ...core.conversation import Fact, Note, Turn
 from ..parse.lines import Record
 from .shape import string
 
 
-@dataclass(slots=True)
-class Rewinds:
+class Rewinds(Struct):
     """Two prompts that follow the same record: the earlier one was left behind, with everything up to the later.
 
     Nothing else that forks is a rewind: parallel tool calls, hooks and progress give one record several children too.

@@ -5,7 +5,7 @@ up in the middle of its work. So a queued prompt is held until the next exchange
 another line or belongs to the exchange in which it was typed.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ...core.conversation import Skipped, Turn
 
@@ -15,8 +15,7 @@ WITHDRAWN = "withdrawn"
 """The person took the prompt back into the input line."""
 
 
-@dataclass(slots=True)
-class _Held:
+class _Held(Struct):
     turn: Turn
     dropped: str = ""
     accounted: bool = False

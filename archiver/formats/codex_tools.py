@@ -1,10 +1,10 @@
 """What Codex's tools answered: their text, and whether they failed."""
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from ..parse.lines import Record
 from ..parse.text import clean
@@ -27,8 +27,7 @@ _FAILURES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """A result's text, and whether it is a failure."""
 
     text: str

@@ -6,10 +6,10 @@ new one.
 
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
+from msgspec import Struct
 
 from ...core.conversation import Milliseconds
 from ..parse.document import line
@@ -20,8 +20,7 @@ from .shape import mapping
 _NAME_LENGTH = 150
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
+class Conversation(Struct, frozen=True):
     """One conversation of a container.
 
     `path` is where it stands: below the container's path, or below the name of the service that an export is from, so

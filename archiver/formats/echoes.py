@@ -5,14 +5,14 @@ and takes its place when there is none.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ...core.conversation import Note, Skipped, Turn
 from .given import REPEATED, Given
 
 
-@dataclass(slots=True)
-class Echoes:
+class Echoes(Struct):
     """The poorer tellings of one exchange. A key is equal for all tellings of one thing, and for nothing else."""
 
     alone: bool = True

@@ -5,10 +5,10 @@ an exchange says is therefore told when it ends.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 
 import orjson
+from msgspec import Struct, field
 
 from ...core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
 from ..parse.lines import Line, Record, records
@@ -28,8 +28,7 @@ _REPLIES = {"gemini", "model"}
 _NOTICES = {"info", "warning", "error"}
 
 
-@dataclass(slots=True)
-class _Journal:
+class _Journal(Struct):
     """The messages of the file so far, and those of this exchange that may still be corrected."""
 
     partial: bool = False

@@ -2,7 +2,8 @@
 
 import hashlib
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ...core.conversation import Fact, Kind, Milliseconds, Note, Session, Speaker, Turn
 from ..parse.text import clean, clip
@@ -12,8 +13,7 @@ from .actions import INPUT_LIMIT
 _UNIQUE = re.compile(r"[0-9A-Za-z]{16,}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """Where a record stands, when it was written, and its id."""
 
     line: int
@@ -50,8 +50,7 @@ def identity(named: str, data: bytes) -> str:
     return named if _UNIQUE.search(named) else hashlib.blake2b(data, digest_size=12).hexdigest()
 
 
-@dataclass(slots=True)
-class Facts:
+class Facts(Struct):
     """What notes have told already."""
 
     session: Session

@@ -1,12 +1,11 @@
 """The tree of a pi session: a person may go back to any entry and go on from there, as often as they like."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from ...core.conversation import Fact, Note
 
 
-@dataclass(slots=True)
-class Tree:
+class Tree(Struct):
     """The entries read so far. The branch that holds the last one that says something is the one that was not left."""
 
     partial: bool = False

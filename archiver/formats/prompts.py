@@ -2,14 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ...core.conversation import Fact, Note
 from ..parse.lines import Line
 
 
-@dataclass(slots=True)
-class Accounts:
+class Accounts(Struct):
     """The tellings of an exchange's prompt, in a file that keeps several accounts of what was asked."""
 
     _told: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
@@ -31,8 +31,7 @@ class Accounts:
         self._told.clear()
 
 
-@dataclass(slots=True)
-class Prompts:
+class Prompts(Struct):
     """The lines on which the person asked something, for agents that count back in prompts."""
 
     partial: bool = False

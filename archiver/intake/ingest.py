@@ -4,10 +4,12 @@ import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.conversation import UNINDEXED, Session
 from ...core.errors import CopyDamaged, SourceUnreadable, ValueRefused
@@ -50,8 +52,7 @@ _WORTH_HELP = 8 << 20
 """From how many bytes on other processes help: less is parsed before they have started."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
+class _Job(Struct, frozen=True):
     """A transcript to take up: in which format, under which name, and which source it continues or replaces."""
 
     path: Path
@@ -69,8 +70,7 @@ class _Job:
 _Copying = tuple[_Job, Future[Copied]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Taken:
+class _Taken(Struct, frozen=True):
     """A transcript that was read and waits to be stored."""
 
     job: _Job

@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from ...core.errors import SourceUnreadable
 from ..copies.compression import DOCUMENT, SUFFIX, opened
@@ -16,8 +17,7 @@ _KINDS = (".jsonl", f".jsonl{SUFFIX}", DOCUMENT)
 _CONTAINERS = (".db", ".vscdb", ".zip")
 
 
-@dataclass(frozen=True, slots=True)
-class Transcript:
+class Transcript(Struct, frozen=True):
     """A file that is a transcript or, without a `format`, may be one: then its content has to tell.
 
     One that is its own `root` is a folder that may not be looked into.

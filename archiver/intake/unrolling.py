@@ -11,10 +11,12 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...core.clock import now
 from ...core.conversation import Session
@@ -39,8 +41,7 @@ _PIECE = 1 << 20
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Unrolled:
+class Unrolled(Struct, frozen=True):
     """A copy that holds all that a conversation says now. `grown` when what it held stands where it stood.
 
     `path` is where the conversation stands, `continued` the source that this is, where it is not new. `masker` masked
@@ -56,8 +57,7 @@ class Unrolled:
     masker: Masker | None = None
 
 
-@dataclass(slots=True)
-class _Held:
+class _Held(Struct):
     """What a copy holds: the digest of each of its lines, and where the last version of each message stands, with its.
 
     `end` is where its last whole line ends; what follows is of a pass that was killed.

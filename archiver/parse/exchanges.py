@@ -1,7 +1,9 @@
 """Exchanges: the stream of events cut where a person asks the next thing."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...core.conversation import Exchange, Fact, Kind, Milliseconds, Note, Skipped, Span, Turn
 from ..formats import Reader
@@ -76,8 +78,7 @@ class _Ruler:
         self.starts = {number: start for number, start in self.starts.items() if number >= line}
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(Struct):
     """The exchange being read."""
 
     opened: bool = False

@@ -2,9 +2,10 @@
 
 import io
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
+
+from msgspec import Struct, field
 
 from ...core.conversation import Exchange, Fact, Kind, Note, Session, Skipped, Speaker, Turn
 from ..formats import Event, Format, Reader
@@ -20,8 +21,7 @@ REPEATED = "repeated"
 """The outcome of a line that this or another file brought before, as forks and resumed sessions do."""
 
 
-@dataclass(slots=True)
-class Parsed:
+class Parsed(Struct):
     """The lines of a file from `start` on.
 
     `outcomes` has one entry a line, `records` maps the ids of its records to lines. `pending` bytes after `end` are a

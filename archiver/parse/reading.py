@@ -3,9 +3,11 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.conversation import UNINDEXED, Exchange, Fact, Kind, Note, Session
 from ..forget.oblivion import FORGOTTEN, Oblivion
@@ -30,8 +32,7 @@ Places = Callable[[Collection[str]], Mapping[str, Place]]
 """Where record ids were first seen, as far as they are known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Boundaries:
+class Boundaries(Struct, frozen=True):
     """Where telling ends: our own home, secrets, excluded folders, what was forgotten."""
 
     home: Path

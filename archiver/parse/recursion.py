@@ -5,9 +5,10 @@ from them a second time.
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 from itertools import groupby
 from pathlib import Path, PurePath
+
+from msgspec.structs import replace
 
 from ...core.conversation import Exchange, Fact, Kind, Session, SessionKind, Turn
 from ...core.recursion import Own, is_own_command, is_own_prompt, is_own_tool, is_suspect, without_recalled

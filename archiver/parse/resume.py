@@ -1,10 +1,9 @@
 """Resume points: where reading a file goes on."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 
-@dataclass(slots=True)
-class Resume:
+class Resume(Struct):
     """Where reading goes on after an append: the start of the last exchange, which may still grow."""
 
     line: int = 1

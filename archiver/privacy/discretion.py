@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from itertools import islice
+
+from msgspec.structs import replace
 
 from ...core.conversation import Exchange, Fact, Note, Session, Speaker, Turn
 from ..parse.text import CUT, trim

@@ -3,15 +3,15 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Optional
+
+from msgspec import Struct
 
 Span = tuple[int, int]
 """Half-open, in bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """A text made from a piece of another one. What was replaced there is one piece that no span divides.
 
     For each change there is its start here in `starts`, and its end here and its span there in `changes`.

@@ -3,7 +3,8 @@
 import hmac
 import re
 from bisect import bisect_left
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...core.memo import Memo
 from .scanner import Found, scan, signs
@@ -23,8 +24,7 @@ _LETTER, _DIGIT = re.compile(rb"[A-Za-z]"), re.compile(rb"[0-9]")
 _PLACEHOLDER = re.compile(rb"\[secret:([a-z0-9-]{1,64}):([0-9a-f]{6})\]")
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One secret: its kind, and a tag of six hexadecimal digits that equal secrets share."""
 
     kind: str
@@ -41,8 +41,7 @@ def placed(text: str) -> list[Finding]:
     return [Finding(kind.decode(), tag.decode()) for kind, tag in (match.groups() for match in found)]
 
 
-@dataclass(frozen=True, slots=True)
-class Redacted:
+class Redacted(Struct, frozen=True):
     """A text without secrets, and what was found in it."""
 
     text: str

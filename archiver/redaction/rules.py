@@ -1,10 +1,11 @@
 """What a secret looks like: the rules of gitleaks, read from `gitleaks.json`, and our own."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct
 
 VERSION = "3"
 """Changes whenever any rule does, so that what was redacted by older rules can be told and redacted again."""
@@ -14,8 +15,7 @@ GITLEAKS = Path(__file__).with_name("gitleaks.json")
 Target = Literal["secret", "match", "line"]
 
 
-@dataclass(frozen=True, slots=True)
-class Allowed:
+class Allowed(Struct, frozen=True):
     """What is no secret after all: `target` (see `Rule`) contains one of the patterns or, in any case, the words."""
 
     patterns: tuple[str, ...] = ()
@@ -23,8 +23,7 @@ class Allowed:
     target: Target = "secret"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One kind of secret. All patterns are RE2's.
 
     A text that has none of `signs` (matched in any case) cannot hold a secret of this kind. Of each match of `pattern`

@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
 from typing import cast
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from ...core.conversation import Milliseconds
 from ...core.observation import Evidence
@@ -14,8 +16,7 @@ CANDIDATES = 100
 """Observations of equal values that a new one is compared with."""
 
 
-@dataclass(frozen=True, slots=True)
-class Confirmation:
+class Confirmation(Struct, frozen=True):
     """An exchange that says an observation again, and when. `archived` is the copy with the lines of `evidence`."""
 
     observation: int

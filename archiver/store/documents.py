@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
+
+from msgspec import Struct
 
 from ...core.conversation import Milliseconds
 from ...core.document import Chunk, ChunkKind, DocumentFilter, FailedFile, HeldChunk, HeldFile
@@ -14,8 +15,7 @@ from .database import AMONG, Database, Row, Value, listed
 _CHUNK = "text, kind, start_line, end_line, page, header_path, unit, name, signature"
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """A file as it was when it was read. `digest` is of its bytes and of how they are read."""
 
     path: Path
@@ -25,8 +25,7 @@ class Document:
     at: Milliseconds
 
 
-@dataclass(frozen=True, slots=True)
-class Queued:
+class Queued(Struct, frozen=True):
     """A file that waits to be read, and the folder that it must not lead out of."""
 
     path: Path

@@ -1,10 +1,10 @@
 """Exchanges: what was said, parsed once and kept, so that rules and indexes never need the raw lines again."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import orjson
+from msgspec import Struct
 
 from ...core.conversation import Exchange, Kind, Span, Speaker, Turn
 from .changes import Changes, Entity
@@ -17,8 +17,7 @@ CONTEXT = 4
 """So many exchanges before a short one may lend it their words: when one changes, the entries of those after it do."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredExchange:
+class StoredExchange(Struct, frozen=True):
     """An exchange under its key, with the numbers of its session and source."""
 
     key: int

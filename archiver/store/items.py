@@ -1,14 +1,14 @@
 """Items: everything that can be found, of whatever kind, under one numbering."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
+
+from msgspec import Struct
 
 from .database import AMONG, Database, listed
 
 
-@dataclass(frozen=True, slots=True)
-class StoredItem:
+class StoredItem(Struct, frozen=True):
     """What all findable things have in common. `exchange` is the exchange an item lies in (itself for exchanges).
 
     What was not said in a conversation, such as a memory, has session 0.

@@ -1,16 +1,16 @@
 """Jobs: which exchanges a language model shall look at, how far each is, and the batches they were sent in."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import cast
+
+from msgspec import Struct
 
 from ...core.conversation import Milliseconds
 from .database import AMONG, Database, Row, listed
 from .observations import MODEL_PREFIX
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """A job as it was claimed. `attempts` is the fence: whoever claims it later has a higher one.
 
     `digest` is of what is asked: content, prompt and model.
@@ -21,8 +21,7 @@ class Job:
     attempts: int
 
 
-@dataclass(frozen=True, slots=True)
-class DeadJob:
+class DeadJob(Struct, frozen=True):
     """A job that was given up, why, and the last reply as it came."""
 
     exchange: int
@@ -31,8 +30,7 @@ class DeadJob:
     reply: str
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """Jobs sent together since `at`. `name` is the provider's, None while nobody heard its answer."""
 
     id: int

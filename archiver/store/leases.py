@@ -5,9 +5,10 @@ import os
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from ...core.clock import now, show_minute
 from ...core.errors import LeaseHeld
@@ -24,8 +25,7 @@ _AGAIN: Final = 0.05
 """Seconds between two attempts to get a lease that another process has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(Struct, frozen=True):
     """The right to write, as long as no later epoch was given out."""
 
     name: str

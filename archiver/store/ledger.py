@@ -5,10 +5,10 @@ Money is counted in whole billionths of a dollar, so that sums are exact: a pric
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, cast
 
 import orjson
+from msgspec import Struct
 
 from ...core.conversation import Kind, Milliseconds
 from ...core.spending import Disclosure, Spent, Usage
@@ -16,8 +16,7 @@ from ...core.tokens import count
 from .database import Database, Row
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Struct, frozen=True):
     """A call that is about to be made. `cost` is the most that it can cost."""
 
     model: str

@@ -1,10 +1,10 @@
 """Memories: what is held to be true, item by item."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TypeAlias, cast
 
 import orjson
+from msgspec.structs import replace
 
 from ...core.conversation import Milliseconds
 from ...core.memory import GOLDEN_FROM, HeldMemory, Memory, MemoryState, Standing

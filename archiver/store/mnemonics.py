@@ -1,13 +1,13 @@
 """Mnemonics: the files that people keep memories in, as they were when the memory and the file said the same."""
 
-from dataclasses import dataclass
 from typing import cast
+
+from msgspec import Struct
 
 from .database import Database, Row
 
 
-@dataclass(frozen=True, slots=True)
-class Mirrored:
+class Mirrored(Struct, frozen=True):
     """A file and its memory. `digest` is of the file's bytes, `content_hash` of what the memory then said, `declared`
     the type that the file then named. `memory` is None where it was erased; `gone` says that the file was deleted.
     """

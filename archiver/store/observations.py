@@ -2,18 +2,18 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, replace
 from typing import cast
 
 import orjson
+from msgspec import Struct
+from msgspec.structs import astuple, replace
 
 from ...core.observation import Evidence, Observation, ObservationType
 from .changes import Changes, Entity
 from .database import AMONG, Database, Row, Value, listed
 
 
-@dataclass(frozen=True, slots=True)
-class StoredObservation:
+class StoredObservation(Struct, frozen=True):
     """An observation under its key, with its exchange's key, its session's number and what layer 2 costs in tokens."""
 
     key: int

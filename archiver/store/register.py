@@ -12,9 +12,10 @@ import struct
 import zlib
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from ...core.conversation import Milliseconds
 from ...core.durability import sync, sync_path
@@ -24,8 +25,7 @@ _TITLE: Final = b"palaver-forgotten-1"
 _STATES: Final = ("kept", "erasing", "erased")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One forgetting: its number, when it was decided, its state, and the marks of what it is about."""
 
     number: int
@@ -34,16 +34,14 @@ class Entry:
     marks: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Registered:
+class Registered(Struct, frozen=True):
     """What a register says; `damaged` lines could not be read."""
 
     entries: tuple[Entry, ...] = ()
     damaged: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True):
     """The first line: the number of the last write, how many entries it wrote, and the sign of their key."""
 
     seq: int

@@ -4,9 +4,10 @@ import json
 import os
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
+
+from msgspec import Struct, field
 
 from ...core.clock import now
 from ...core.conversation import UNINDEXED, Milliseconds, SessionKind
@@ -18,8 +19,7 @@ Place = tuple[int, int]
 """A source's id and a line in its copy."""
 
 
-@dataclass(slots=True)
-class Source:
+class Source(Struct):
     """A file of an agent and its copy in the archive.
 
     `size` counts bytes of the file, `parsed` and `pending` bytes of its content, which is more where the file is

@@ -1,8 +1,9 @@
 """Summaries: one observation for each session that sums up what the others of it say, and keeps its key as it grows."""
 
 from collections.abc import Collection
-from dataclasses import replace
 from typing import cast
+
+from msgspec.structs import replace
 
 from ...core.observation import Observation
 from .changes import Changes, Entity

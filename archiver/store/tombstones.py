@@ -7,10 +7,12 @@ A forgetting is `kept` while it can be undone, `erasing` from the moment it is d
 import json
 import os
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, cast
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from ...core.conversation import Milliseconds
 from ...core.errors import StoreError
@@ -31,8 +33,7 @@ class State(StrEnum):
     ERASED = "erased"
 
 
-@dataclass(frozen=True, slots=True)
-class Forgotten:
+class Forgotten(Struct, frozen=True):
     """A forgetting: how many lines and records it is about, and when it was decided."""
 
     id: int

@@ -1,8 +1,9 @@
 """Vectors: kept as truth, because making them again costs minutes and needs the model."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, cast
+
+from msgspec import Struct
 
 from .changes import Changes, Entity
 from .database import AMONG, Database, Row, listed
@@ -24,8 +25,7 @@ class Embedded(NamedTuple):
     signs: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredVector:
+class StoredVector(Struct, frozen=True):
     """One embedded text of an item. `data` and `signs` are those of `Embedded`.
 
     `event` is the exchange that the item belongs to; part 0 of an exchange is what the person asked.

@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Callable, Collection, Generator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from .mounts import is_silent
 from .scanning import Folder
@@ -21,8 +22,7 @@ _BACK_OFF = (1.0, 300.0)
 """Seconds until the first, and the longest until any other, attempt to listen again after listening broke off."""
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
+class Heard(Struct, frozen=True):
     """Files and folders that changed. `lost` when more may have changed than was heard of."""
 
     paths: frozenset[Path] = frozenset()

@@ -1,9 +1,10 @@
 """Scanning: which transcripts are not as they were when they were last taken up. A `stat` for each tells."""
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from ..copies.raw import Stat
 from ..formats import FORMATS
@@ -24,8 +25,7 @@ class Folder(NamedTuple):
     inode: int
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """A transcript as it was at one moment."""
 
     transcript: Transcript

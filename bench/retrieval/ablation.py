@@ -1,12 +1,13 @@
 """What each part of the ranking adds: everything is found once, and ranked again without one part at a time."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from palaver.archiver.store import Store
 from palaver.core.disclosure import Filters
@@ -51,8 +52,7 @@ class Found(NamedTuple):
     compare: Compare
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
+class Findings(Struct, frozen=True):
     """What was found for one question: in all entries; before the words of what meaning alone found were added; and
     without the entries that tell an exchange together with what was said before it.
     """

@@ -2,9 +2,10 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias
+
+from msgspec import Struct
 
 Metric: TypeAlias = Callable[[Sequence[str], Mapping[str, float]], float]
 """Item ids in ranked order and the gains of the relevant ones -> a number from 0 to 1."""
@@ -13,8 +14,7 @@ DEPTH = 100
 """How many items an engine is asked for; a relevant item further down counts as not found."""
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(Struct, frozen=True):
     """A stretch of text. Several passages may belong to one item; an item ranks as its best passage does."""
 
     item: str
@@ -22,8 +22,7 @@ class Passage:
     project: str
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """One query. `gains` maps each relevant item to its gain; empty where the right answer is nothing.
 
     `kinds` are the rows in which it counts, from narrow to wide.
@@ -41,8 +40,7 @@ class Question:
         return "held" if hashlib.sha256(self.id.encode()).digest()[0] & 1 else "tune"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Corpus:
+class Corpus(Struct, frozen=True, eq=False):
     """One development set. Passages stand in their natural order: neighbours in a dialogue are neighbours here.
 
     `transcripts` is the archive that the passages were cut from, where items are whole conversations. `suffix` is that

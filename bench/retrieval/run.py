@@ -4,13 +4,13 @@ import math
 import statistics
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from .corpus import DEPTH, Corpus, Engine, Question, Ranked
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """A question, the score of the first item (minus infinity when there was none), and each metric's value."""
 
     question: Question
@@ -18,8 +18,7 @@ class Answer:
     values: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """An engine's answers to all questions of a corpus, in their order. Times are in seconds."""
 
     engine: str

@@ -3,11 +3,11 @@ filter can ask for.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 
 from palaver.archiver.store import Embedded, Source, Store
 from palaver.archiver.store.vectors import TOKEN_BYTES
@@ -32,8 +32,7 @@ _SPREAD = 0.6
 """Of the way between two vectors, by which a third is moved: so noise points where vectors do differ."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A question and what it is asked with."""
 
     words: str

@@ -2,10 +2,11 @@
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import orjson
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from palaver.archiver.store import Store
 from palaver.core.home import Home
@@ -23,8 +24,7 @@ from .row import Row
 _BUILT = "built.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(Struct, frozen=True):
     """What an archive was made as. Only one that would be made alike today is asked again."""
 
     items: int

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from palaver.search.embedder import Embedder
 
@@ -20,8 +20,7 @@ _VECTORS = 2_000
 _WORDS, _TEXTS, _LENGTH = 5_000, 200, 12
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Material:
+class Material(Struct, frozen=True, eq=False):
     """`shares` says for each word how often it or one before it is said, up to 1. `vectors` has shape (n, width)."""
 
     words: Sequence[str]

@@ -1,12 +1,12 @@
 """What a live session costs in an archive that is there, and what a search does, part by part."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 
 from palaver.archiver.store import Store
 from palaver.core.disclosure import Filters, Query, Results

@@ -3,14 +3,14 @@
 import resource
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median, quantiles
+
+from msgspec import Struct
 
 from ..stopwatch import Took
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """`figures` are in `unit` (ms, s, MB, or none for a share); growth is told from the last of them."""
 
     name: str

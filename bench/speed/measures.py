@@ -4,12 +4,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median, quantiles
 
 import orjson
 import tantivy
+from msgspec import Struct
+from msgspec.structs import replace
 
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Store
@@ -38,8 +39,7 @@ for name in sys.argv[1:]:
 _PYTHON = (sys.executable, "-c")
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(Struct, frozen=True):
     """One row. Seconds, or megabytes where `unit` says so; `bare` is None where there is nothing to compare with."""
 
     name: str

@@ -7,12 +7,12 @@ import tempfile
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import IO, Any, TypeAlias
 
 import orjson
+from msgspec import Struct
 
 Watch: TypeAlias = Callable[[float], bool]
 """Gets the seconds since the start, often, until it returns True."""
@@ -21,16 +21,14 @@ PALAVER = (sys.executable, "-m", "palaver")
 COLD_RUNS = 9
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Struct, frozen=True):
     """A program that ended well: wall seconds and peak resident memory in megabytes."""
 
     seconds: float
     peak: float
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A throw-away home, and an agent's history for `palaver up` to find. Nothing else of this user is seen."""
 
     home: Path

@@ -11,9 +11,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final, Self
+
+from msgspec import Struct, field, to_builtins
 
 from ...archiver.copies.raw import RawArchive
 from ...archiver.copies.sweeping import Sweeper
@@ -47,8 +48,7 @@ _NICE: Final = 10
 """Whatever the person does comes first, and so does taking up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caught:
+class Caught(Struct, frozen=True):
     """What one round did. `seq` is the last change that it saw, `left` whether it broke off with work to do.
 
     `lag` is how many changes the index is behind, `swept` what came of the look for damage.
@@ -70,7 +70,7 @@ class Caught:
 
     def write(self) -> str:
         """In one line, for the process that began the round."""
-        return json.dumps(asdict(self))
+        return json.dumps(to_builtins(self))
 
 
 def catch_up(home: Home, model: str | None, *, settle: bool, enough: Callable[[], bool] = never) -> Caught:

@@ -4,10 +4,11 @@ import shutil
 import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from ...archiver.copies.raw import RawArchive
 from ...archiver.forget.erasing import Erasing
@@ -71,8 +72,7 @@ def is_unfinished(store: Store) -> bool:
     return any(each.state is State.ERASING for each in store.tombstones.all())
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Struct, frozen=True):
     """Whether nothing is left of what was erased; the `problems` of copies that may still hold some of it."""
 
     done: bool

@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...archiver.copies.raw import RawArchive
 from ...archiver.forget.forgetting import KEPT, Forgetting
@@ -36,8 +38,7 @@ _SOME: Final = 5
 """How many projects are named to who names none of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Planned:
+class _Planned(Struct, frozen=True):
     """What is shown, and what is needed to do it. `learned` are the observations that go where what was said stays."""
 
     preview: Preview

@@ -4,9 +4,11 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from ...archiver.copies.compression import SUFFIX, shown
 from ...archiver.copies.forms import SEALED
@@ -16,8 +18,7 @@ from ...core.errors import CopyDamaged
 _PIECE: Final = 8 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Scoured:
+class Scoured(Struct, frozen=True):
     """How much was read, and the files in whose bytes or names a text stands, below the folder.
 
     The `unread` ones could not be read, so nobody knows what stands in them.

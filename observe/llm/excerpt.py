@@ -6,7 +6,8 @@ the model with a voice of its own.
 
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...core.conversation import Exchange, Kind, Speaker, Turn
 from ...core.text import readable, without_ansi
@@ -18,8 +19,7 @@ _LEAST = 200
 """Characters that must have been said before an exchange is worth a call, unless files changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(Struct, frozen=True):
     """One turn as the model sees it. `turn` is the source in which a quote must stand."""
 
     line: int
@@ -28,8 +28,7 @@ class Passage:
     turn: Turn
 
 
-@dataclass(frozen=True, slots=True)
-class Excerpt:
+class Excerpt(Struct, frozen=True):
     """The passages of an exchange in order. `left_out` passages in the middle had no room, before passage `gap`."""
 
     passages: tuple[Passage, ...]

@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from uuid import uuid4
+
+from msgspec import Struct
 
 from ...archiver.store import Job, Planned, Store
 from ...core.clock import now
@@ -36,8 +37,7 @@ _TYPICAL_OUT = 800
 REASON = "newest"
 
 
-@dataclass(slots=True)
-class _Sorted:
+class _Sorted(Struct):
     requests: list[Request]
     skipped: int = 0
     private: int = 0

@@ -5,8 +5,9 @@ afterwards what it did cost is settled. What was reserved and never settled, bec
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from ...archiver.store import Planned, Store
 from ...core.clock import now
@@ -18,8 +19,7 @@ from ...core.money import DOLLAR, dollars
 _HOUR = 3_600_000
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """The caps in billionths of a dollar, by span: run, hour (60 minutes), day (24 hours), month (calendar, UTC)."""
 
     caps: Mapping[str, int]

@@ -1,11 +1,11 @@
 """Prices: what a model's tokens cost. The table is data with a date, `prices.json`."""
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 import orjson
+from msgspec import Struct
 
 from ...core.errors import ConfigInvalid
 from ...core.money import DOLLAR
@@ -15,8 +15,7 @@ _DATED = re.compile(r"-\d{8}\Z")
 _PER_MILLION = DOLLAR // 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(Struct, frozen=True):
     """Billionths of a dollar for a token. `source` says since when the price is known, or that it is the person's."""
 
     tokens_in: int

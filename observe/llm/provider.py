@@ -5,11 +5,11 @@ Nothing is retried here: the queue does that, so that every attempt is in the le
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import orjson
+from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 
 from ...core.closing import Closing
@@ -29,8 +29,7 @@ _NOT_A_REQUEST = {408, 409, 425, 429}
 _NOT_IMPLEMENTED = 501
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What came back and was charged. `cut` when the answer was longer than allowed or refused half-way."""
 
     text: str
@@ -39,8 +38,7 @@ class Answer:
     raw: str
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """The result of one request of a batch: an answer, or why there is none (which is not charged)."""
 
     custom_id: str
@@ -48,8 +46,7 @@ class Outcome:
     error: ExtractionError | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteBatch:
+class RemoteBatch(Struct, frozen=True):
     """A batch as the provider tells of it."""
 
     name: str

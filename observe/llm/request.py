@@ -1,11 +1,11 @@
 """A request: what is asked about one exchange, and the name under which its answer is known."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Protocol
 
 import orjson
+from msgspec import Struct
 
 from ...archiver.store import MODEL_PREFIX, StoredExchange
 from ...core.observation import Observation
@@ -32,8 +32,7 @@ class Prompts(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """One question. `digest` is equal for equal content, prompt and model, whatever was known before."""
 
     exchange: int

@@ -1,10 +1,11 @@
 """Edits: what is to change about a memory, and everything it said before, so that it can be seen and undone."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import orjson
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from ...core.conversation import Milliseconds
 from ...core.memory import HeldMemory, Memory
@@ -14,8 +15,7 @@ from ...core.origin import Origin, least
 _CONFIDENCE = "confidence"
 
 
-@dataclass(frozen=True, slots=True)
-class Revision:
+class Revision(Struct, frozen=True):
     """What to change; None leaves a thing as it is. Tags replace, metadata is merged, and a key with None goes.
 
     `origin` says whose edit it is: the memory's own never rises by it.

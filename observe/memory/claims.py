@@ -8,8 +8,9 @@ other, or are numbers or names in the same place.
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
+
+from msgspec import Struct
 
 from .lexicon import EXCLUSIVE, OPPOSITES, PEOPLE, RIVALS, SINGULAR, TURNS
 from .wording import Statement, Word, clauses, normal, sentences, stem_of
@@ -27,8 +28,7 @@ class Difference(Enum):
     OTHER = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """The difference, and why in one sentence. `akin` where rules can tell no more than that both have one subject."""
 
     difference: Difference

@@ -1,7 +1,8 @@
 """Comparing: which held memories are near another in meaning, and whether they agree."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...core.conversation import Milliseconds
 from ...core.memory import Edge, HeldMemory, Memory, Relation
@@ -15,8 +16,7 @@ RELATED_FROM, JUDGED_FROM = 0.6, 0.7
 """From which cosine on memories are related, and are judged."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """A held memory that another was compared with. `similarity` is a true cosine; `judgement` is None below the cosine
     from which memories are judged.
     """

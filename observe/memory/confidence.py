@@ -1,6 +1,6 @@
 """Confidence: how outcomes and time change what a memory has earned. Pure rules, after Theo, its traps repaired."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from ...core.conversation import Milliseconds
 from ...core.memory import GOLDEN_FROM, HeldMemory, MemoryState, Standing

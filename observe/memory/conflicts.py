@@ -1,7 +1,9 @@
 """Conflicts: memories that disagree, and which of them has been overtaken."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds
@@ -18,8 +20,7 @@ _PROVEN = 2
 """Successes that a memory needs before it may overtake another."""
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Struct, frozen=True):
     """A memory that disagrees with the one asked about. `edge` is the one that says so; `new` whether it was drawn now.
 
     `judge` names who judged, `similarity` is a true cosine.

@@ -1,7 +1,8 @@
 """What a new session should know: rules, preferences and decisions, within a hard budget of tokens."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds
@@ -30,16 +31,14 @@ EVERYWHERE = ("global", "default")
 """The namespaces of what holds in every project."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContextSection:
+class ContextSection(Struct, frozen=True):
     """Memories under one heading, the weightiest first."""
 
     title: str
     memories: tuple[HeldMemory, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """What to tell. `tokens` is what it costs, rather too much than too little, and never more than the budget.
 
     `left_out` counts what would have been told had there been room; of it `golden_left_out` are golden rules.

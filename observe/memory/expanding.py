@@ -1,8 +1,9 @@
 """Expanding: what edges lead to from the memories that were recalled, with the reason for each."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from math import prod
+
+from msgspec import Struct, field
 
 from ...archiver.store import Store
 from ...core import ids
@@ -25,8 +26,7 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Expanded:
+class Expanded(Struct, frozen=True):
     """A memory that was not found itself. `score` (0-1) says how much the way to it carries, `hops` how many edges it
     has, and `explanation` tells it in a sentence.
     """
@@ -37,8 +37,7 @@ class Expanded:
     explanation: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
+class _Way(Struct, frozen=True):
     """The edges from a recalled memory on; each with whether it was followed along its arrow."""
 
     start: int
@@ -60,8 +59,7 @@ class _Way:
         return f"{told}."
 
 
-@dataclass(slots=True)
-class _Walk:
+class _Walk(Struct):
     """The best way to each memory that was reached, and those whose edges are followed next."""
 
     ways: dict[int, _Way]

@@ -1,7 +1,9 @@
 """The graph of memories: edges drawn and removed, what lies around a memory, and links for what has none."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...archiver.store import Store
 from ...core import ids
@@ -20,8 +22,7 @@ _PREVIEW = 150
 DIRECTIONS = ("outgoing", "incoming", "both")
 
 
-@dataclass(frozen=True, slots=True)
-class GraphNode:
+class GraphNode(Struct, frozen=True):
     """A memory in a graph. `content` is at most 150 characters; `relevance` is the best path's."""
 
     id: str
@@ -31,16 +32,14 @@ class GraphNode:
     relevance: float
 
 
-@dataclass(frozen=True, slots=True)
-class GraphPath:
+class GraphPath(Struct, frozen=True):
     """The best way from the origin to a memory: ids from the origin on."""
 
     ids: tuple[str, ...]
     relevance: float
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbourhood:
+class Neighbourhood(Struct, frozen=True):
     """What lies around a memory: nodes by depth, the edges between them, the best path to each."""
 
     origin: str
@@ -60,8 +59,7 @@ class Neighbourhood:
         return "\n".join(["graph TD", *rows, *arrows])
 
 
-@dataclass(frozen=True, slots=True)
-class Backfilled:
+class Backfilled(Struct, frozen=True):
     """What linking the unlinked did. `attempted_to` is where the next call goes on, so that none is tried twice."""
 
     initial_orphans: int
@@ -71,8 +69,7 @@ class Backfilled:
     attempted_to: int
 
 
-@dataclass(slots=True)
-class _Walk:
+class _Walk(Struct):
     """How far a search from the origin has come."""
 
     direction: str

@@ -1,7 +1,8 @@
 """Health: memories that somebody should look at."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...archiver.store import Store
 from ...core.amount import many
@@ -15,8 +16,7 @@ LOW_CONFIDENCE = 0.3
 _DAY = 86_400_000
 
 
-@dataclass(frozen=True, slots=True)
-class Contradiction:
+class Contradiction(Struct, frozen=True):
     """Two memories that an edge says contradict. `similarity` is a true cosine, None where a vector is missing."""
 
     one: HeldMemory
@@ -24,8 +24,7 @@ class Contradiction:
     similarity: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(Struct, frozen=True):
     """What was found. `stale` has when each was last validated, or None; `recommendations` are sentences."""
 
     contradictions: tuple[Contradiction, ...]

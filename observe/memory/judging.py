@@ -1,9 +1,10 @@
 """Judges: whether two memories about one subject agree. Which one judged is always said."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, TypeAlias
+
+from msgspec import Struct
 
 from ...archiver.store import Store
 from ...core.memory import Memory
@@ -23,8 +24,7 @@ Pair: TypeAlias = tuple[Memory, Memory]
 """Two memories, the older first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """A verdict with its reason in one sentence, and the name of the judge.
 
     `unsure` is a judge by rules that found one subject and no more, so that who understands the words may know better.

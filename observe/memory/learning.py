@@ -1,7 +1,9 @@
 """Learning: what was tried with a memory and how it went, by which it earns confidence or loses it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds
@@ -14,8 +16,7 @@ from .lookup import held_memory
 from .secrecy import Secrecy
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What an outcome did. `counted` is False where this session had reported the same before: once is enough."""
 
     before: HeldMemory
@@ -33,8 +34,7 @@ class Outcome:
         return self.before.memory.type == GOLDEN_RULE != self.after.memory.type
 
 
-@dataclass(frozen=True, slots=True)
-class Validation:
+class Validation(Struct, frozen=True):
     """What was tried, newest first, and the counts of all times. `success_rate` is None before the first outcome."""
 
     events: tuple[MemoryEvent, ...]

@@ -1,7 +1,9 @@
 """Memories one by one: look up, list, count, edit, forget, restore. Nothing is ever deleted here."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...archiver.store import Store
 from ...core import ids
@@ -21,16 +23,14 @@ UNDONE = "undone"
 """The context of an event that took an edit back."""
 
 
-@dataclass(frozen=True, slots=True)
-class Forgotten:
+class Forgotten(Struct, frozen=True):
     """What was archived, and the golden rules that were left alone."""
 
     forgotten: tuple[HeldMemory, ...]
     protected: tuple[HeldMemory, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Undone:
+class Undone(Struct, frozen=True):
     """A memory of which something was taken back, and the event that says so."""
 
     held: HeldMemory

@@ -1,9 +1,11 @@
 """Recalling: what is held about something, best first. Being found earns a memory nothing."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds
@@ -29,8 +31,7 @@ class _Ranked(Protocol):
 Answer = TypeVar("Answer", bound=_Ranked)
 
 
-@dataclass(frozen=True, slots=True)
-class Recalled:
+class Recalled(Struct, frozen=True):
     """A memory that answers. `score` (0-1) ordered the list, `similarity` is a true cosine or None where none was
     compared, and `held.standing.confidence` is earned: three numbers that are never mixed up.
     """

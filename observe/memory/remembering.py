@@ -1,7 +1,9 @@
 """Remembering: a new memory is compared with what is held already before it is stored."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...archiver.redaction import VERSION as RULES
 from ...archiver.store import Store
@@ -19,8 +21,7 @@ TWIN_FROM = 0.9
 """From which cosine on two memories that are judged to say the same are held once. A full stop alone costs 0.05."""
 
 
-@dataclass(frozen=True, slots=True)
-class Remembered:
+class Remembered(Struct, frozen=True):
     """What became of it. Where it is a duplicate, `held` is the memory that was there already, and nothing was stored.
 
     `superseded` are found no more; `conflicts` are still held and disagree; `spared` are golden rules that the new

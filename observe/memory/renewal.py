@@ -1,8 +1,9 @@
 """Renewal: what newer rules know as a secret is taken out of memories that were stored before, and of their history."""
 
 import time
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from ...archiver.redaction import VERSION, Redactor
 from ...archiver.store import Store

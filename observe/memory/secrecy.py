@@ -1,8 +1,9 @@
 """Secrecy: what a memory says, without secrets, before it is compared with anything or stored."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, TypeAlias
+
+from msgspec.structs import replace
 
 from ...archiver.redaction import Redactor
 from ...core.memory import Memory

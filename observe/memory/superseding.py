@@ -1,6 +1,6 @@
 """Superseding: a newer memory takes the place of an older one, which is kept but found no more."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds

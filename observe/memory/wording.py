@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from ...search.analysis import stems
 from .lexicon import CHANGES, EMPTY, LIGHT, NEGATORS, NUMBERS, PHRASES, UNITS, VALUED, VERSIONED
@@ -19,8 +20,7 @@ SENTENCES_MAX = 40
 """Sentences of one memory that are compared; longer ones are documents, not claims."""
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Struct, frozen=True):
     """A word that carries meaning. `value` marks what can stand in the place of another: a number, name or path; a
     version `of` something only in that of another version.
     """
@@ -33,8 +33,7 @@ class Word:
     of: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """A sentence or clause. `denied` is whether it is put in the negative; `changes` are its words for a change."""
 
     words: tuple[Word, ...]

@@ -6,10 +6,11 @@ import secrets
 import stat
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Final
+
+from msgspec import Struct, field
 
 from ...core.durability import sync
 from ...core.errors import MnemonicsUnusable
@@ -32,8 +33,7 @@ def project_of(start: Path) -> Path:
     return next((each for each in (here, *here.parents) if _marked(each)), here)
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """What a look at the folder found: files by their path below it, each with what tells an edit; what is no file."""
 
     files: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])

@@ -2,10 +2,11 @@
 
 import json
 import re
-from dataclasses import dataclass, replace
 from typing import Self
 
 import yaml
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.clock import parse_instant
 from ...core.conversation import Milliseconds
@@ -23,8 +24,7 @@ class YamlInvalid(Exception):
     """YAML that cannot be read or changed; the text says what is wrong with it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mnemonic:
+class Mnemonic(Struct, frozen=True):
     """A memory as a file: the front matter as it stands there, what it says, and the body without blank ends.
 
     `declared` is the type it names, empty where it names none. Raises `YamlInvalid` where it is made.

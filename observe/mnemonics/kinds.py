@@ -1,11 +1,11 @@
 """Kinds: the types a memory of a project may have, built-in and the project's own."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final, cast
 
 import yaml
+from msgspec import Struct
 
 from ...core.errors import InvalidMemoryType
 from ...core.memory_types import GOLDEN_RULE, HISTORIAN, known_types
@@ -17,8 +17,7 @@ OWN: Final = "types.yaml"
 """The file in which a project describes types of its own, one `name: description` on each line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """A type and what belongs under it."""
 
     name: str

@@ -3,10 +3,12 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...archiver.redaction import Redactor
 from ...archiver.store import Mirrored, Store
@@ -31,16 +33,14 @@ _RECENT: Final = 2_000_000_000
 SOURCE: Final = "historian"
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """A file that could not be taken up, by its absolute path, and why. It is untouched."""
 
     path: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A file that can be read: its path below the folder and as stored, its bytes' digest, and what it says."""
 
     place: str

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final, Self
+
+from msgspec import Struct, field
 
 from ...archiver.redaction import Redactor
 from ...archiver.store import Store
@@ -26,8 +27,7 @@ _SURE, _MEANT = 0.3, 0.5
 """The score, and the cosine, below both of which a memory is too far from a query to be replaced by what is told."""
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """A memory that answers, and where it is: its file, or its id where it is kept in none."""
 
     held: HeldMemory
@@ -40,8 +40,7 @@ class Match:
         return self.held.memory.path or self.held.id
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """A file that holds a memory now. `existed` where the same title said the same already."""
 
     held: HeldMemory
@@ -49,16 +48,14 @@ class Written:
     superseded: tuple[HeldMemory, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Compounded:
+class Compounded(Struct, frozen=True):
     """What became of a memory that was told anew; `created` where none was near enough."""
 
     held: HeldMemory
     created: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Forgettable:
+class Forgettable(Struct, frozen=True):
     """What a query would forget: its matches, each with the digest of its file; golden rules stay."""
 
     matches: tuple[Match, ...]
@@ -66,8 +63,7 @@ class Forgettable:
     protected: tuple[Match, ...]
 
 
-@dataclass(slots=True)
-class Deleted:
+class Deleted(Struct):
     """What was forgotten, and what was not, with the reason."""
 
     gone: list[HeldMemory] = field(default_factory=list[HeldMemory])

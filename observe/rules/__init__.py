@@ -4,7 +4,7 @@ One exchange yields at most one outcome (what was asked, done and concluded), on
 the person's own choices. Exchanges in which nothing changed and nothing was explained yield nothing.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from ...core.conversation import Exchange, Session
 from ..proof import Proven, prove

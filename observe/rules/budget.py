@@ -1,6 +1,6 @@
 """What does it cost to show? Layer 2 promises at most 500 tokens; what says least is left out until that is kept."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from ...core.observation import Observation
 from .wording import clip

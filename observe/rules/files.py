@@ -1,7 +1,8 @@
 """Which files? Paths as a person in the project would write them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...core.conversation import Exchange, Session
 
@@ -9,8 +10,7 @@ READ_MAX = 8
 MODIFIED_MAX = 30
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
+class Files(Struct, frozen=True):
     """The files of an exchange in first-seen order; what was modified is not repeated among what was read."""
 
     read: tuple[str, ...]

@@ -18,7 +18,8 @@ a diagnosis, and nothing changed          4 for debug ("the issue is", "root cau
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...core.observation import ObservationType
 from .phrases import anywhere, opening
@@ -152,8 +153,7 @@ _FILES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Signs:
+class Signs(Struct, frozen=True):
     """What an exchange shows of its kind: its headlines, words and changed files."""
 
     titles: Sequence[str]

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...core.conversation import Exchange, Kind, Turn
 from ...core.observation import Evidence
@@ -25,8 +26,7 @@ _LEFT = anywhere(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OpenItem:
+class OpenItem(Struct, frozen=True):
     """Something that is left to do, and where that is said."""
 
     text: str

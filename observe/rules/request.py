@@ -1,7 +1,8 @@
 """What was asked: the person's own words, freed of pasted logs and code, or the plan they handed over."""
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...archiver.parse.text import heading_of, plan_in
 from ...core.conversation import Exchange, Kind, Speaker, Turn
@@ -95,8 +96,7 @@ _VAGUE = frozenset(
 """Words that do not say what a request is about."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """What an exchange was for.
 
     `title` is the heading of a plan, or the first words of a prompt that say something.

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...core.conversation import Speaker, Turn
 from .wording import clip, plain, sentences
@@ -41,8 +43,7 @@ _SENTENCE = re.compile(
 """A line that says something is no name for what stands below it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """One sentence or list item. `text` is plain and names what it is about; `quote` stands word for word in the turn.
 
     `raw` still has its markdown, which tells code from words.
@@ -57,8 +58,7 @@ class Statement:
     """Whether it was an item of a list or a table rather than a sentence of a paragraph."""
 
 
-@dataclass(slots=True)
-class _Outline:
+class _Outline(Struct):
     """The headings and list parents above the current line, outermost first."""
 
     labels: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
+
+from msgspec import Struct
 
 from ...core.conversation import Exchange, Kind, Speaker, Turn
 from .request import Request, plan_title, request
@@ -62,8 +63,7 @@ TELLING = 3
 """The worth of a sentence that says something."""
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Struct, frozen=True):
     """A commit that was asked for on the command line; `done` unless its command failed and nobody said otherwise.
 
     Hooks that run after a commit make its command fail although the commit is there.
@@ -76,8 +76,7 @@ class Commit:
     done: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """A question the assistant put and what the person chose."""
 
     question: str
@@ -86,8 +85,7 @@ class Answer:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """The last plan that was put before the person."""
 
     title: str
@@ -95,8 +93,7 @@ class Plan:
     approved: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
+class Story(Struct, frozen=True):
     """An exchange as it went.
 
     Each statement belongs to one of `findings` (on the way), `conclusion` (in the last reply) and `statuses` (how

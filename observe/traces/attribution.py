@@ -1,9 +1,10 @@
 """Attribution: which of an agent's edits wrote a line, and how sure that is."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+
+from msgspec import Struct
 
 from ...archiver.copies.raw import RawArchive
 from ...archiver.parse.written import written_lines
@@ -36,8 +37,7 @@ SURE = (Certainty.CERTAIN, Certainty.LIKELY)
 """From these on a line counts as an agent's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """A file that one exchange wrote: when, which lines, and whether it is this very file (or a copy elsewhere)."""
 
     edit: Edit

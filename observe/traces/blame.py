@@ -1,8 +1,9 @@
 """Blame: for each line of a file the commit that brought it, and when."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from ...core.conversation import Milliseconds
 from .git import Repository
@@ -10,8 +11,7 @@ from .git import Repository
 UNCOMMITTED = "0" * 40
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Struct, frozen=True):
     """A commit that brought lines. `at` is when it was made, or written where that is later; `since` is when the one
     before it was made, None for the first. `name` is what the file was called in it.
     """
@@ -27,8 +27,7 @@ class Commit:
         return set(self.sha) == {"0"}
 
 
-@dataclass(frozen=True, slots=True)
-class BlamedLine:
+class BlamedLine(Struct, frozen=True):
     """A line (1-based) of the file as it is now, and the commit that brought it."""
 
     number: int

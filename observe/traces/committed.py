@@ -3,8 +3,9 @@
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from ...archiver.store import Edit
 from ...core.conversation import Milliseconds
@@ -16,8 +17,7 @@ _SLACK = 60_000
 _COMMIT, _HUNK = re.compile(r"([0-9a-f]{40,64}) (\d+)"), re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 
 
-@dataclass(slots=True)
-class Group:
+class Group(Struct):
     """Edits that one commit holds, or, without a `revision`, those of one conversation that no commit is known to hold.
 
     `edits` have the path as it is within the repository, or the whole one; newest first.

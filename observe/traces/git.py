@@ -3,8 +3,9 @@
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 _SECONDS = 60
 _QUIET = ("--no-pager", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false", "-c", "core.quotePath=false")
@@ -12,8 +13,7 @@ _INHERITED = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_C
 """What a hook's environment says about another repository than the one that is asked about."""
 
 
-@dataclass(frozen=True, slots=True)
-class Repository:
+class Repository(Struct, frozen=True):
     """A working tree: its own folder, also where it is one of several worktrees of a repository."""
 
     root: Path

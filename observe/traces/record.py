@@ -1,9 +1,10 @@
 """Trace records: who wrote which lines, in the form of the agent-trace specification, version 0.1."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
+
+from msgspec import Struct
 
 from ...core.clock import show_instant
 from ...core.conversation import Milliseconds
@@ -11,8 +12,7 @@ from ...core.conversation import Milliseconds
 VERSION = "0.1.0"
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
+class Conversation(Struct, frozen=True):
     """A conversation in which lines were written. `ranges` are pairs of first and last line, empty where unknown."""
 
     url: str
@@ -20,16 +20,14 @@ class Conversation:
     ranges: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TracedFile:
+class TracedFile(Struct, frozen=True):
     """A file and the conversations that wrote in it. `path` is relative to the repository where there is one."""
 
     path: str
     conversations: tuple[Conversation, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(Struct, frozen=True):
     """What agents wrote for one commit; without `revision`, what one conversation wrote that is in no commit known."""
 
     revision: str

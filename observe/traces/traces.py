@@ -3,9 +3,11 @@
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...archiver.copies.raw import RawArchive
 from ...archiver.store import Store
@@ -25,8 +27,7 @@ _EDITS_MAX = 1_000
 """The newest edits of one file that are looked at."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommitShare:
+class CommitShare(Struct, frozen=True):
     """What one commit brought to the lines asked about, and how much of it agents wrote.
 
     `lines` are all of them, `certainties` how many there are of each. `trace` has those that agents wrote, with the
@@ -39,8 +40,7 @@ class CommitShare:
     trace: Trace | None
 
 
-@dataclass(frozen=True, slots=True)
-class Attributed:
+class Attributed(Struct, frozen=True):
     """Who wrote a file or a line. `shares` are by commit, the largest first; `versioned` says whether git knows it."""
 
     path: str

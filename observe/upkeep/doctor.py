@@ -10,10 +10,11 @@ import stat
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from ...archiver.copies.inspection import strays
 from ...archiver.copies.raw import RawArchive, Stat
@@ -56,8 +57,7 @@ class Fact(NamedTuple):
     told: str
 
 
-@dataclass(frozen=True)
-class Patient:
+class Patient(Struct, frozen=True, dict=True):
     """What is looked at. `transcripts` are the agents' files, `off` is why no language model may be asked."""
 
     home: Home

@@ -1,8 +1,10 @@
 """Layers that need no archive. Run as a module, it is an MCP server over them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from palaver.agents.conversation import CONVERSATION
 from palaver.agents.desk import Desk, Place

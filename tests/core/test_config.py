@@ -1,13 +1,13 @@
 """Tests for core/config.py."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from palaver.core.config import Config
 from palaver.core.errors import ConfigInvalid

@@ -1,8 +1,7 @@
 """Is a fact kept only while its line bears it out, and whose word does it become?"""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from palaver.core.conversation import Exchange
 from palaver.core.observation import Evidence, Observation, ObservationType

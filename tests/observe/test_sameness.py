@@ -1,10 +1,9 @@
 """Is only that a repetition which says the same, value for value?"""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from palaver.core.observation import Observation, ObservationType
 from palaver.observe.sameness import mark, same

@@ -1,10 +1,10 @@
 """Does what is asked of memories and documents alone stay apart from what merely shares a store with them?"""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from palaver.core.disclosure import Mode
 from palaver.search.engine import Found

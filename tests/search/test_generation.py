@@ -4,11 +4,11 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from palaver.core.errors import IndexDamaged, IndexUnwritable
 from palaver.search import analysis, generation
@@ -91,7 +91,9 @@ def test_a_failed_build_changes_nothing(generations: Generations) -> None:
         generations.publish(fail)
 
     assert generations.current() == before
-    assert generations.publish(build("two")) == generations.current()
+    published, current = generations.publish(build("two")), generations.current()
+    assert current
+    assert published.folder == current.folder
 
 
 def test_readers_keep_what_they_opened(generations: Generations, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +129,9 @@ def test_garbage_in_current(generations: Generations, root: Path, content: bytes
 
     with pytest.raises(IndexDamaged):
         generations.current()
-    assert generations.publish(build("again")) == generations.current()
+    published, current = generations.publish(build("again")), generations.current()
+    assert current
+    assert published.folder == current.folder
 
 
 def truncate(path: Path) -> None:

@@ -1,12 +1,12 @@
 """Is each event shown as what says it best, and does every hit satisfy the filters?"""
 
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from palaver.core import ids
 from palaver.core.clock import day_end, day_start

@@ -2,13 +2,13 @@
 
 import random
 import time
-from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from palaver.core.disclosure import Filters, Grouping, Mode, Query
 from palaver.core.errors import InvalidInput, UnknownIds

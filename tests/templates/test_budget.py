@@ -1,11 +1,10 @@
 """Does every reply keep to its budget, and say how to go on?"""
 
-from dataclasses import replace
-
 import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from palaver.core.conversation import Kind, Span, Speaker, Turn
 from palaver.core.disclosure import (

@@ -1,6 +1,6 @@
 """Tests for templates/dialogue.py."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
 from palaver.templates.dialogue import LEAST, ROOM, share, steps

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from palaver.core.checkup import Rebuilt
 from palaver.core.disclosure import Filters, Query, Results, Transcript

@@ -1,9 +1,8 @@
 """Tests for templates/shapes.py."""
 
-from dataclasses import replace
-
 import orjson
 import pytest
+from msgspec.structs import replace
 
 from palaver.core.disclosure import Query
 from palaver.core.tokens import count

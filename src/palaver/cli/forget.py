@@ -186,9 +186,9 @@ def _look_after(undo: int | None, for_good: int | None, *, as_json: bool) -> Non
     done = finished is None or finished.done
     problems = [each.told for each in finished.problems] if finished is not None else []
     if as_json:
-        from dataclasses import asdict
+        from msgspec import to_builtins
 
-        print_json({"forgotten": list(map(asdict, found)), "finished": done, "left": left, "problems": problems})
+        print_json({"forgotten": list(map(to_builtins, found)), "finished": done, "left": left, "problems": problems})
     elif undo is not None:
         click.echo("It is there again. `palaver archive` learns from it anew.")
         if left:

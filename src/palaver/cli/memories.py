@@ -200,11 +200,11 @@ def graph(memory_id: str, *, depth: int, svg: bool, as_json: bool) -> None:
     with memory_core() as core:
         around = core.graph.inspect(memory_id, depth=depth)
     if as_json:
-        from dataclasses import asdict
+        from msgspec import to_builtins
 
         from palaver.templates.memory_shapes import edge_json
 
-        nodes, paths = [asdict(node) for node in around.nodes], [asdict(path) for path in around.paths]
+        nodes, paths = [to_builtins(node) for node in around.nodes], [to_builtins(path) for path in around.paths]
         edges = [edge_json(edge) for edge in around.edges]
         print_json({"origin": around.origin, "nodes": nodes, "edges": edges, "paths": paths})
     elif svg:

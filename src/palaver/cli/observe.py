@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import asdict
 
 from palaver.core.config import Config
 from palaver.core.errors import BudgetExhausted, LeaseHeld

@@ -6,11 +6,11 @@ import os
 import shlex
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+from msgspec import Struct
 
 from palaver.core.errors import PalaverError
 from palaver.core.home import Home
@@ -28,8 +28,7 @@ _CARRIED: Final = (
 """Where this shell's settings say that Palaver and the agents keep their data; a service does not see them."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Service:
+class _Service(Struct, frozen=True):
     """A file that describes the archiver to what starts it, and the commands that start and stop it."""
 
     path: Path

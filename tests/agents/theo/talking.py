@@ -1,7 +1,7 @@
 """The SDK's own client over a Theo server in this process, with a home of its own."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import anyio
 import orjson
 from mcp.client.client import Client
 from mcp_types import CallToolResult, TextContent
+from msgspec.structs import replace
 
 from palaver.agents.desk import Place
 from palaver.agents.server import build

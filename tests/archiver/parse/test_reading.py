@@ -2,10 +2,10 @@
 
 import io
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from palaver.archiver.formats.claude_code import ClaudeCode
 from palaver.archiver.parse.parsing import PARSED, REPEATED

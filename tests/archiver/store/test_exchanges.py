@@ -1,10 +1,9 @@
 """Stored exchanges: what comes out is what went in, and what stays the same keeps its key."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from palaver.archiver.store import Embedded, Store
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn

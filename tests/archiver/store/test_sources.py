@@ -4,10 +4,10 @@
 
 import os
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from palaver.archiver.parse.resume import Resume
 from palaver.archiver.store import Store

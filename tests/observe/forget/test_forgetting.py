@@ -7,11 +7,11 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from palaver.archiver.forget.forgetting import KEPT as KEPT_FOR
 from palaver.archiver.intake.transcripts import in_paths

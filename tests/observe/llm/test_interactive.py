@@ -1,9 +1,9 @@
 """One call at a time: what becomes of each kind of answer a provider can give."""
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from palaver.core.conversation import Session
 from palaver.core.errors import BudgetExhausted

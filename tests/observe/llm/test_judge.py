@@ -3,10 +3,10 @@
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store

@@ -1,9 +1,8 @@
 """Does an observation cost no more than layer 2 promises, whatever it would have said?"""
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.observe.rules.budget import TOKENS_MAX, affordable

@@ -4,11 +4,11 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import apsw
 import pytest
+from msgspec.structs import replace
 
 from palaver.archiver.forget.forgetting import KEPT
 from palaver.archiver.intake.transcripts import Transcript, in_paths
