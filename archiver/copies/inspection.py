@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ...core.clock import now
 from ...core.errors import CopyDamaged, SourceUnreadable
-from ...core.home import REGISTER, Home
+from ...core.home import Home
 from ...core.progress import Progress, silent
 from ..forget.oblivion import FORGOTTEN
 from ..parse.parsing import REPEATED
@@ -149,7 +149,7 @@ def names(root: Path) -> Iterator[str]:
     for folder, folders, files in os.walk(root):
         folders[:] = [name for name in folders if Path(folder, name) != root / UNFINISHED]
         inside = Path(folder).relative_to(root)
-        told = (name for name in files if ASIDE not in name and (folder != str(root) or not name.startswith(REGISTER)))
+        told = (name for name in files if ASIDE not in name and (folder != str(root) or not name.startswith(".")))
         found.update((inside / name).as_posix().removesuffix(SEALED) for name in told)
     yield from sorted(found)
 

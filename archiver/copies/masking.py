@@ -13,7 +13,6 @@ from typing import BinaryIO, Final
 
 from ...core.durability import sync
 from ...core.errors import CopyDamaged, SourceUnreadable
-from ...core.home import REGISTER
 from ...core.progress import Progress, silent
 from ...core.report import Pass
 from ..forget.oblivion import Oblivion
@@ -85,7 +84,7 @@ class Masking:
         known = self._store.sources.archived_names()
         for path in sorted(path for path in self._root.rglob("*") if path.is_file() and not path.is_symlink()):
             name = path.relative_to(self._root).as_posix().removesuffix(SEALED)
-            if name.startswith(REGISTER):
+            if name.startswith("."):
                 continue
             if ASIDE in path.name:
                 _mask_aside(self._root, path, self._masker)

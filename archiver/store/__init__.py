@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .memory_edges import MemoryEdges
     from .memory_events import MemoryEvents
     from .mnemonics import Mirrored, Mnemonics
+    from .numbering import Numbering
     from .observations import MODEL_PREFIX, Observations, StoredObservation
     from .publications import Publications
     from .repetitions import Repetition, Repetitions
@@ -119,6 +120,7 @@ _TABLES = {
     "stages": ("Stages",),
     "jobs": ("Jobs",),
     "ledger": ("LedgerRows",),
+    "numbering": ("Numbering",),
 }
 """Each table's module, the class in it, and the tables that it writes to as well."""
 
@@ -157,6 +159,7 @@ class Store(Closing):
     stages: Stages
     jobs: Jobs
     ledger: LedgerRows
+    numbering: Numbering
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -183,6 +186,7 @@ class Store(Closing):
         What was forgotten before a database was lost stays forgotten.
         """
         store = cls(Database.create(path))
+        store.numbering.go_on()
         store.bring_together()
         return store
 
@@ -249,6 +253,7 @@ class Store(Closing):
             yield
             if "tombstones" in self.__dict__:
                 self.tombstones.write_down()
+            self.numbering.write_down()
 
     def step(self) -> AbstractContextManager[None]:
         """A part of a transaction that can fail without the rest of it."""

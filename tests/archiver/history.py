@@ -132,4 +132,5 @@ class History:
     def archive_files(self) -> dict[str, bytes]:
         """Every copy by its archive path."""
         root = self.home.archive
-        return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+        files = (path for path in root.rglob("*") if path.is_file() and path.parent != root)
+        return {path.relative_to(root).as_posix(): path.read_bytes() for path in files}

@@ -15,7 +15,7 @@ from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.privacy.exclusion import Exclusion
 from palaver.archiver.store import Store
 from palaver.core.disclosure import Mode, Query
-from palaver.core.errors import StoreCorrupt, StoreMissing
+from palaver.core.errors import StoreCorrupt, StoreMissing, UnknownIds
 from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.observe.upkeep import fsck as checking
@@ -129,6 +129,41 @@ def test_a_lost_database_comes_back(home: Home, pristine: Path, remain: bool) ->
     again = rebuild_from_archive(home, transcripts)
     assert (again.reread, again.recovered) == (len(list(names(home.archive))), 0)
     assert sorted(answers(home, Mode.TEXT)) == sorted(before)
+
+
+@pytest.mark.usefixtures("lexical")
+def test_no_id_ever_means_something_else(home: Home) -> None:
+    """What is made anew from the copies has ids that nothing had, so who kept an old one hears that it is no more."""
+    with Store.open(home.database) as store:
+        old = store.items.all_keys()
+    lost(home)
+    rebuild_from_archive(home, ())
+
+    with Store.open(home.database) as store:
+        assert min(store.items.all_keys()) > max(old)
+        assert store.items.given(old) == set(old)
+    with Layers(home) as layers, pytest.raises(UnknownIds) as refused:
+        layers.get_observations([f"obs-{max(old)}"])
+    assert refused.value.gone == (f"obs-{max(old)}",)
+
+
+@pytest.mark.usefixtures("lexical")
+def test_ids_are_reserved_ahead_and_a_damaged_file_stops_nobody(home: Home) -> None:
+    """Many ids cost one write; where the number cannot be read, or is none, ids begin as in a new archive."""
+    reserved = home.numbers.read_bytes()
+    with Store.open(home.database) as store:
+        last = max(store.items.all_keys())
+        assert last < int(reserved) <= last + 1_000
+        with store.transaction():
+            store.stages.note("publish")
+    assert home.numbers.read_bytes() == reserved
+
+    home.numbers.write_bytes(b"many\n")
+    lost(home)
+    rebuild_from_archive(home, ())
+    with Store.open(home.database) as store:
+        assert min(store.items.all_keys()) == 1
+    assert int(home.numbers.read_bytes()) > 1_000
 
 
 def test_what_cannot_be_read_is_named(home: Home) -> None:

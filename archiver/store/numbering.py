@@ -1,0 +1,63 @@
+"""Numbering: up to where ids were given, in a small file beside the copies, so that no id ever means something else.
+
+A database that is made anew from the copies goes on behind what the lost one can have given. The file is ahead of what
+was given, so it is written once for many ids.
+"""
+
+import os
+from contextlib import suppress
+from typing import Final
+
+from ...core.durability import sync, sync_path
+from ...core.home import Home
+from .database import Database
+
+_AHEAD: Final = 1_000
+_LAST: Final = "SELECT seq FROM sqlite_sequence WHERE name = 'item'"
+
+
+class Numbering:
+    """The ids of one store. Where nothing stands beside the copies yet, nothing is known of earlier ones."""
+
+    def __init__(self, database: Database) -> None:
+        self._db, self._path, self._reserved = database, Home(database.path.parent).numbers, 0
+
+    def write_down(self) -> None:
+        """Reserve more ids before a commit that gives some beyond those that are."""
+        last = self._db.number(_LAST)
+        if last <= self._reserved or not self._path.parent.is_dir():
+            return
+        self._reserved = self._read()
+        if last > self._reserved:
+            with suppress(OSError):  # That an id could be given again is no reason to keep nothing.
+                self._write(last + _AHEAD)
+
+    def go_on(self) -> None:
+        """Begin behind all that was ever reserved, in a database that gave no id yet."""
+        if self._db.number(_LAST) or not (reserved := self._read()):
+            return
+        with self._db.transaction():
+            if not self._db.number(_LAST):
+                self._db.run("INSERT INTO sqlite_sequence (name, seq) VALUES ('item', ?)", (reserved,))
+
+    def _read(self) -> int:
+        try:
+            said = self._path.read_bytes().strip()
+        except OSError:
+            return 0
+        return int(said) if said.isdigit() and len(said) < 16 else 0
+
+    def _write(self, reserved: int) -> None:
+        beside = self._path.with_name(f"{self._path.name}.new")
+        try:
+            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(b"%d\n" % reserved)
+                sync(file)
+            beside.replace(self._path)
+            sync_path(self._path.parent)
+        except OSError:
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
+            raise
+        self._reserved = reserved
