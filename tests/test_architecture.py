@@ -46,6 +46,13 @@ def tree(name: str) -> ast.Module:
     return ast.parse((ROOT / name).read_bytes(), name)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _trees() -> Iterator[None]:
+    """All trees take 70 MB, and no other module looks at them."""
+    yield
+    tree.cache_clear()
+
+
 def absolute_imports(name: str) -> Iterator[str]:
     """The first name of everything that a module imports absolutely."""
     for node in ast.walk(tree(name)):
