@@ -512,7 +512,7 @@ def many(path: Path, prompts: int) -> None:
 
 def test_control_c_loses_nothing(tmp_path: Path) -> None:
     """Stopped in the middle of the last stage, everything before it is there and the rest waits for the next run."""
-    many(tmp_path / "many.jsonl", 1000)
+    many(tmp_path / "many.jsonl", 3000)
     with at_a_terminal("archive", str(tmp_path)) as (process, screen):
         shown = b""
         while b"Embedding" not in shown:
@@ -525,8 +525,8 @@ def test_control_c_loses_nothing(tmp_path: Path) -> None:
     assert b"palaver: stopped. Nothing is lost; run the same command to go on." in shown
     assert b"Traceback" not in shown
     state = answer("status")
-    assert (state["exchanges"], state["unobserved"]) == (1000, 0)
-    assert 0 < state["unembedded"] <= 1000
+    assert (state["exchanges"], state["unobserved"]) == (3000, 0)
+    assert 0 < state["unembedded"] <= 3000
     assert answer("search", "case 712", "--mode", "text")["results"][0]["title"] == "What about case 712?"
 
 
