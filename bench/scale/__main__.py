@@ -13,6 +13,8 @@ from ..table import table, write_section
 from .row import Row
 from .steps import asking, building, living, run
 
+_SOME = 0.1
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and with `--write` keep the table in RESULTS.md."""
@@ -45,8 +47,14 @@ def _table(sizes: Sequence[int], columns: Sequence[Sequence[Row]]) -> str:
 
 
 def _line(rows: Sequence[Row]) -> list[str]:
-    growth = f"{rows[-1].figures[-1] / rows[-2].figures[-1]:.1f} x" if len(rows) > 1 else ""
-    return [rows[0].name, *map(str, rows), growth]
+    return [rows[0].name, *map(str, rows), _growth(*rows[-2:]) if len(rows) > 1 else ""]
+
+
+def _growth(before: Row, after: Row) -> str:
+    """Nothing for shares, and for what takes no time at all."""
+    if not before.unit or before.figures[-1] < _SOME:
+        return ""
+    return f"{after.figures[-1] / before.figures[-1]:.1f} x"
 
 
 if __name__ == "__main__":

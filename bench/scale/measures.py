@@ -16,6 +16,7 @@ from palaver.search.engine import DEPTH, Engine
 from palaver.search.generation import Generations
 from palaver.search.hits import Hits
 from palaver.search.indexer import Indexer
+from palaver.search.segment import Segment
 from palaver.search.snapshot import Snapshot
 from palaver.search.text_index import TextIndex
 from palaver.search.vector_index import VectorIndex
@@ -79,7 +80,8 @@ def _searched(home: Home, store: Store, embedder: Embedder, questions: Sequence[
 def _recall(home: Home, view: Snapshot, embedder: Embedder, questions: Sequence[Asked]) -> Iterator[Row]:
     """What share of the nearest of an exact scan is found, under filters that keep less and less."""
     index = published(home)
-    text, every = TextIndex.open(index.text), VectorIndex.open(index.vectors).contents()
+    text = TextIndex.open(index.text)
+    every = VectorIndex([replace(Segment.open(path), graph=None) for path in index.vectors.iterdir()])
     vectors = embedder.embed([one.words for one in questions])
     for name, days in (("everything", 0), ("half", DAYS // 2), ("10 %", DAYS // 10), ("1 %", DAYS // 100)):
         shares: list[float] = []
