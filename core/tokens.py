@@ -26,6 +26,7 @@ _OTHER = (
     (r"[\u2000-\u2e7f]", 0.9),  # typographic signs, arrows, box drawing
     (r"[\U00010000-\U0010ffff]", 3.6),  # emoji
 )
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
 @cache
@@ -41,5 +42,8 @@ def count(text: str) -> int:
     fitted to: 3.7 % too many on average, off by less than 14.6 % in 95 of 100. On shorter ones off by less than
     23 % in 95 of 100. Against o200k alone 16 % too many. About 0.6 ms for 2,000 characters.
     """
-    rows = _ASCII if text.isascii() else _ASCII + _other()
-    return round(sum(price * len(pattern.findall(text)) for pattern, price in rows))
+    price = sum(price * len(pattern.findall(text)) for pattern, price in _ASCII)
+    if not text.isascii():
+        foreign = "".join(_NOT_ASCII.findall(text))  # little of most texts, and each sign of it counts by itself
+        price = sum((each * len(pattern.findall(foreign)) for pattern, each in _other()), price)
+    return round(price)

@@ -95,6 +95,13 @@ def test_what_is_alike_is_not_said(title: str, quote: str) -> None:
     assert Observation(ObservationType.DECISION, title, evidence=told.evidence).unsaid == told.evidence
 
 
+def test_what_is_part_of_a_word_may_stand_again_by_itself() -> None:
+    """A quote is said where it stands in words of its own, be it first a part of others."""
+    told = Observation(ObservationType.DECISION, "Reuse it, and use it", evidence=(Evidence(2, 2, "use it"),))
+
+    assert told.unsaid == ()
+
+
 def test_what_only_the_subtitle_says_is_kept() -> None:
     """A subtitle that says more leads, and counts among what has been said."""
     told = Observation(
