@@ -96,17 +96,19 @@ class TextIndex:
         wording = Wording(text) if isinstance(text, str) else text
         sought = self._sought(wording) if len(self) else []
         if not sought:
-            return self._matches([], 1.0)
+            from .findings import Matches
+
+            return Matches.none()
         wanted = _any([query for query, _ in sought])
         needed = [wanted, *map(self._phrase, wording.phrases), *self._heard(wording.text, filters)]
         if among is not None:
-            needed.append(tantivy.Query.const_score_query(self._keyed(among), 0.0))
+            needed.append(self._keyed(among))
         query = self._restricted(needed, filters, hidden)
         return self._matches(self._hits(query, limit), sum(most for _, most in sought))
 
     def newest(self, filters: Filters, limit: int, hidden: Sequence[int] = ()) -> list[tuple[int, int]]:
         """The events that satisfy the filters as (instant, event), newest first; undated ones last."""
-        query = self._restricted([tantivy.Query.all_query()], filters, hidden)
+        query = self._restricted([], filters, hidden)
         found = self._searcher.search(query, limit, count=False, order_by_field="at").hits if len(self) else []
         hits = cast("list[tuple[float, tantivy.DocAddress]]", found)
         return list(zip(self._column("at", hits), self._column("event", hits), strict=True))
@@ -174,11 +176,11 @@ class TextIndex:
 
     def _restricted(self, needed: Sequence[tantivy.Query], filters: Filters, hidden: Sequence[int]) -> tantivy.Query:
         filtered = [tantivy.Query.const_score_query(clause, 0.0) for clause in self._clauses(filters)]
-        clauses = [(tantivy.Occur.Must, clause) for clause in [*needed, *filtered]]
+        clauses = [(tantivy.Occur.Must, clause) for clause in [*needed, *filtered] or [tantivy.Query.all_query()]]
         if hidden:
             clauses.append((tantivy.Occur.MustNot, self._keyed(hidden)))
         # Words with nothing beside them are left bare: Tantivy passes over entries that cannot be among the best.
-        return tantivy.Query.boolean_query(clauses) if len(clauses) > 1 else needed[0]
+        return tantivy.Query.boolean_query(clauses) if len(clauses) > 1 else clauses[0][1]
 
     def _clauses(self, filters: Filters) -> list[tantivy.Query]:
         named = {
@@ -205,7 +207,8 @@ class TextIndex:
         """The entries of these items."""
         if len(keys) > _SINGLY:
             return tantivy.Query.term_set_query(self._schema, "key", list(keys))
-        return _any([tantivy.Query.term_query(self._schema, "key", key, "basic") for key in keys])
+        each = [tantivy.Query.term_query(self._schema, "key", key, "basic") for key in keys]
+        return tantivy.Query.const_score_query(_any(each), 0.0)  # nobody asks how well a key fits
 
     def _any_of(self, name: str, values: Iterable[str]) -> tantivy.Query:
         return tantivy.Query.term_set_query(self._schema, name, list(values))
@@ -247,7 +250,7 @@ class TextIndex:
         """The share of entries that satisfy the filters, 0 to 1."""
         if not len(self):
             return 0.0
-        query = self._restricted([tantivy.Query.all_query()], filters, ())
+        query = self._restricted([], filters, ())
         count = cast("int", getattr(self._searcher.search(query, 1), "count"))  # noqa: B009 - the stubs do not know it
         return count / len(self)
 
@@ -257,7 +260,7 @@ class TextIndex:
 
         if not len(self):
             return np.empty(0, dtype=np.int64)
-        query = self._restricted([tantivy.Query.all_query()], filters, ())
+        query = self._restricted([], filters, ())
         return np.array(self._column("key", self._hits(query, len(self))), dtype=np.int64)
 
     def _hits(self, query: tantivy.Query, limit: int) -> list[tuple[float, tantivy.DocAddress]]:
