@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,6 +63,7 @@ class Renderer:
             return self._nothing(results, "conversations" if several else "observations")
         name = "search_conversations" if several else "search_facts" if facts else "search"
 
+        @cache  # most fit as they are, and are shown as they were counted
         def shown(some: tuple[Hit, ...]) -> str:
             return self._page(name, results, some, snippets=snippets, explain=explain)
 
@@ -110,6 +112,7 @@ class Renderer:
         """What stands before and after a hit, one line each, with the hit marked."""
         room = _WHOLE if self._roomy else title_room(timeline.hits)
 
+        @cache  # most fit as they are, and are shown as they were counted
         def shown(part: Timeline) -> str:
             return self._fill("timeline", timeline=part, title_room=room, **_price(part.hits))
 
@@ -119,6 +122,7 @@ class Renderer:
         """Layer 2: every observation whole, with the lines that prove it; those that do not fit are named."""
         every = tuple(details)
 
+        @cache  # most fit as they are, and are shown as they were counted
         def shown(some: tuple[Detail, ...]) -> str:
             rest = [detail.id for detail in every[len(some) :]]
             return self._fill("observations", details=some, rest=rest, **_price([*filter(was_said, some)]))
@@ -129,6 +133,7 @@ class Renderer:
         """Layer 3: the conversation. Results of tools share a limited room unless a single line was asked for."""
         whole = transcript.start_line == transcript.end_line
 
+        @cache  # most fit as they are, and are shown as they were counted
         def shown(part: Transcript) -> str:
             return self._transcript(part, whole=whole)
 

@@ -15,6 +15,7 @@ from palaver.core.disclosure import Filters, Query, Results, Transcript
 from palaver.core.errors import CopyDamaged, TemplateInvalid
 from palaver.core.report import Exported, Original, Pass, Report, Sealing, Status
 from palaver.core.tokens import count
+from palaver.templates.filling import Filling
 from palaver.templates.render import Renderer
 
 from .samples import detail, hit, results, transcript
@@ -149,6 +150,24 @@ def test_a_terminal_has_room_for_whole_titles() -> None:
     shown = Renderer(roomy=True).search(results(*hits))
 
     assert (shown.count(long), shown.count("a-project-with-a-long-name-"), "…" in shown) == (10, 10, False)
+
+
+def test_what_fits_is_rendered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To know what a page costs it is rendered, and where that is within the budget it is the page."""
+    filled: list[str] = []
+    fill = Filling.fill
+
+    def counting(self: Filling, name: str, values: dict[str, object]) -> str:
+        filled.append(name)
+        return fill(self, name, values)
+
+    monkeypatch.setattr(Filling, "fill", counting)
+    renderer = Renderer()
+    renderer.search(results(hit(1), hit(2)))
+    renderer.observations([detail()])
+    renderer.read(transcript())
+
+    assert filled == ["search.md.j2", "observations.md.j2", "read.md.j2"]
 
 
 def test_snippets_are_asked_for() -> None:
