@@ -72,9 +72,12 @@ class Signs(Struct, frozen=True, eq=False):
 
     def picked(self, places: Numbers) -> "Signs":
         """The texts at these places, in this order."""
-        starts = self.starts[places]
-        counts = self.starts[places + 1] - starts
-        return Signs(self.bits[stretches(starts, counts)], _starts(counts))
+        starts, ends = self.starts[places], self.starts[places + 1]
+        # Texts that follow each other are taken as one piece: a number for each token would be half as large as it is.
+        begins = np.flatnonzero(np.concatenate(([True], starts[1:] != ends[:-1]))[: len(places)])
+        last = np.concatenate((begins[1:], [len(places)]))[: len(begins)] - 1
+        pieces = [self.bits[start:end] for start, end in zip(starts[begins].tolist(), ends[last].tolist(), strict=True)]
+        return Signs(np.concatenate([self.bits[:0], *pieces]), _starts(ends - starts))
 
     def closeness(self, query: Tokens) -> Fractions:
         """How close each text comes to a query, -1 to 1: the mean, over the query's tokens, of the cosine of the
