@@ -93,14 +93,14 @@ class _Helper:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0)
 
     def ask(self, task: Task) -> Answer | None:
-        """The answer; None when it could not be given."""
+        """The answer; None when it could not be given, or read: one that starts after an update has other types."""
         assert self._process.stdin
         assert self._process.stdout
         try:
             pickle.dump(task, self._process.stdin)
             self._process.stdin.flush()
             answer: Answer | None = pickle.load(self._process.stdout)  # noqa: S301 - our own process wrote it
-        except (OSError, EOFError, pickle.UnpicklingError):
+        except Exception:  # noqa: BLE001 - loading may raise anything, and whoever waits for the answer is to be told
             return None
         return answer
 

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ...core.conversation import Session
+from ...core.errors import PalaverError
 from ..copies.compression import shown
 from ..copies.forms import Copy
 from ..formats import Format
@@ -42,10 +43,10 @@ class Task(Struct, frozen=True):
             return session, parse(self.format, session, Resume(), file, redactor)
 
     def answer(self) -> Answer | None:
-        """What it found; None where its copy cannot be read."""
+        """What it found; None where its copy cannot be read: who takes the file up then says why."""
         try:
             return self.run()
-        except OSError:
+        except (OSError, PalaverError):
             return None
 
 

@@ -82,6 +82,29 @@ def test_a_process_that_dies_is_not_missed(history: History, monkeypatch: pytest
     assert (tally.changed, tally.exchanges, tally.problems) == (SESSIONS, 2 * SESSIONS, [])
 
 
+def test_an_answer_of_other_types_is_left_to_the_one_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a process of another version answers may not be loaded here: whoever waits for it is told so."""
+    program = """if True:
+        import pickle, sys
+
+        class Other:
+            def __reduce__(self):
+                return zip, (1,)
+
+        while pickle.load(sys.stdin.buffer):
+            pickle.dump(Other(), sys.stdout.buffer)
+            sys.stdout.flush()
+    """
+    monkeypatch.setattr(ahead, "_SERVE", program)
+    helper = ahead._Helper()
+    try:
+        assert helper.ask(Task(by_agent("claude-code"), tmp_path / "a.jsonl", tmp_path, "a.jsonl", KEY)) is None
+        assert helper._process.poll() is None
+    finally:
+        helper.stop()
+        helper.close()
+
+
 def test_stopping_waits_for_no_copy(history: History) -> None:
     """Who leaves does not wait for copies that will never be there, nor for the processes."""
     with Ahead(_tasks(history, copied=False)) as parsed:
