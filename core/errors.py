@@ -32,6 +32,7 @@
     ├── ConfigInvalid           config.toml or the environment says something impossible
     ├── StoreError              the database said no
     │   ├── StoreMissing
+    │   ├── StoreReadOnly
     │   ├── StoreBusy
     │   ├── StoreCorrupt
     │   ├── ValueRefused        what was read holds something that the database cannot
@@ -329,6 +330,15 @@ class StoreMissing(StoreError):
             super().__init__(f"the database in {path} is gone, but the archived copies are there", hint=hint)
         else:
             super().__init__(f"no archive at {path}", hint="Run `palaver up` to make one.")
+
+
+class StoreReadOnly(StoreError):
+    """The home may only be read by who asks for something that has to be written; nothing of it was touched."""
+
+    def __init__(self, path: Path, why: str = "this has to be written down") -> None:
+        self.path = path
+        hint = f"Searching and reading go on. To write, let yourself: `chmod -R u+w {path}`, as its owner."
+        super().__init__(f"{path} may only be read, and {why}", hint=hint)
 
 
 class StoreBusy(StoreError):

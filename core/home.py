@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from .durability import sync
-from .errors import ConfigInvalid, StoreMissing
+from .errors import ConfigInvalid, StoreMissing, StoreReadOnly
 
 REGISTER: Final = ".forgotten"
 """What the register of what was forgotten is called; files whose names go on are of a write that was broken off."""
@@ -62,6 +62,13 @@ class Home(Struct, frozen=True):
     def is_new(self) -> bool:
         """Whether nothing was ever archived here."""
         return not self.has_database and not self.is_lost
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether it is there, and its folder or its database may not be written to."""
+        if not os.access(self.root, os.W_OK):
+            return self.root.is_dir()
+        return os.access(self.database, os.F_OK) and not os.access(self.database, os.W_OK)
 
     @property
     def has_copies(self) -> bool:
@@ -131,10 +138,15 @@ class Home(Struct, frozen=True):
             raise StoreMissing(self.root, copies=True)
 
     def make(self) -> None:
-        """Create the folder, closed to everyone else; raises `ConfigInvalid` where that is impossible."""
+        """Create the folder, closed to everyone else; raises `ConfigInvalid` where that is impossible.
+
+        What its owner may only read stays so: raises `StoreReadOnly`.
+        """
+        if self.is_read_only:
+            raise StoreReadOnly(self.root)
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self.root.chmod(0o700)
+            self.root.chmod(self.root.stat().st_mode & 0o700)
         except OSError as error:
             reason = "there is a file of that name" if isinstance(error, FileExistsError) else error.strerror
             done = "written to" if self.root.is_dir() else "made"
@@ -144,7 +156,7 @@ class Home(Struct, frozen=True):
 
     def prepare(self) -> None:
         """`make` it for those who read and write, unless it is there and may only be read: then it is left as it is."""
-        if not self.root.is_dir() or os.access(self.root, os.W_OK):
+        if not self.is_read_only:
             self.make()
 
 

@@ -354,12 +354,17 @@ def test_a_home_that_may_only_be_read_is_read(home: Path) -> None:
             assert palaver(*words).exit_code == 0
         assert "read-only by design" in palaver("recall", "tide clock").stdout
         assert "may only be read: it is searched" in palaver("doctor").stdout
-        refused = palaver("remember", "The kettle leaks")
+        modes = {path: path.stat().st_mode for path in (home / "palaver", *(home / "palaver").rglob("*"))}
+        writing = (("remember", "The kettle leaks"), ("archive",), ("up",), ("rebuild",), ("rebuild", "--from-archive"))
+        refused = [palaver(*words) for words in writing]
+        told = json.loads(palaver("archive", "--json").stdout)["error"]
         assert {path: path.read_bytes() for path in (home / "palaver").rglob("*") if path.is_file()} == before
+        assert {path: path.stat().st_mode for path in modes} == modes
 
-    assert refused.exit_code == 1
-    assert refused.stderr.startswith(f"palaver: {home / 'palaver'} may only be read")
-    assert "chmod -R u+w" in refused.stderr
+    assert {(each.exit_code, each.stderr) for each in refused} == {(1, f"palaver: {told['message']}\n{told['hint']}\n")}
+    assert told["kind"] == "store_read_only"
+    assert told["message"].startswith(f"{home / 'palaver'} may only be read")
+    assert "chmod -R u+w" in told["hint"]
 
 
 def test_a_file_that_may_not_be_read_does_not_stop_the_others(home: Path) -> None:

@@ -9,7 +9,15 @@ from typing import Final, Self, cast
 
 import apsw
 
-from ...core.errors import StoreBusy, StoreCorrupt, StoreError, StoreFromFuture, StoreMissing, ValueRefused
+from ...core.errors import (
+    StoreBusy,
+    StoreCorrupt,
+    StoreError,
+    StoreFromFuture,
+    StoreMissing,
+    StoreReadOnly,
+    ValueRefused,
+)
 from ...core.home import Home
 from .migrations import MIGRATIONS
 
@@ -62,7 +70,8 @@ class Database:
             try:
                 connection.set_busy_timeout(_BUSY_MS)
                 if flags & apsw.SQLITE_OPEN_CREATE:
-                    path.chmod(0o600)  # before the files beside it are made: they take their rights from this one
+                    # Before the files beside it are made: they take their rights from this one.
+                    path.chmod(path.stat().st_mode & 0o600)
                 database = cls(connection, path)
                 database._prepare()
             except BaseException:
@@ -96,7 +105,8 @@ class Database:
         """This file, which may only be read; raises where it has not the schema that is read here."""
         if self._known_version() < len(MIGRATIONS):
             self.close()
-            raise _unwritable(self.path, "the database is of an older Palaver and has to be brought up to date")
+            why = "the database is of an older Palaver and has to be brought up to date"
+            raise StoreReadOnly(self.path.parent, why)
         return self
 
     def _known_version(self) -> int:
@@ -188,13 +198,6 @@ def _is_still(path: Path) -> bool:
     return path.is_file() and not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
 
 
-def _unwritable(path: Path, why: str) -> StoreError:
-    return StoreError(
-        f"{path.parent} may only be read, and {why}",
-        hint=f"Searching and reading go on. To write, let yourself: `chmod -R u+w {path.parent}`, as its owner.",
-    )
-
-
 def listed(keys: Iterable[int] | Iterable[str]) -> str:
     """The keys as the one value that `AMONG` takes."""
     return json.dumps(list(keys))
@@ -228,9 +231,9 @@ def _translated(path: Path) -> Generator[None]:
             f"{path} stayed locked for {_BUSY_MS // 1000} s", hint="Another Palaver is writing; try again."
         ) from error
     except (apsw.ReadOnlyError, apsw.CantOpenError) as error:
-        if os.access(path.parent, os.W_OK):
-            raise StoreError(f"{path}: {error}", hint="Check who owns it and its rights.") from error
-        raise _unwritable(path, "this has to be written down") from error
+        if Home(path.parent).is_read_only:
+            raise StoreReadOnly(path.parent) from error
+        raise StoreError(f"{path}: {error}", hint="Check who owns it and its rights.") from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise StoreCorrupt(
             f"{path}: {error}", hint="Nothing was changed. Keep the file and restore a backup beside it."

@@ -1,5 +1,6 @@
 """Leases: which process may take up, learn or watch right now, fenced by an epoch that only rises."""
 
+import errno
 import fcntl
 import os
 import time
@@ -11,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from ...core.clock import now, show_minute
-from ...core.errors import LeaseHeld
+from ...core.errors import LeaseHeld, StoreReadOnly
 from ...core.report import Holder
 from .database import Database
 
@@ -42,10 +43,11 @@ class Leases:
     def hold(self, name: str, patience: float = 0.0) -> Generator[Lease]:
         """Hold the lease while the block runs.
 
-        Raises `LeaseHeld` when another process has it and does not give it back within `patience` seconds.
+        Raises `LeaseHeld` when another process has it and does not give it back within `patience` seconds, and
+        `StoreReadOnly` where nothing may be written.
         """
         deadline = time.monotonic() + patience
-        descriptor = os.open(self._lock(name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = self._open(name)
         try:
             while not _locked(descriptor, fcntl.LOCK_EX):
                 if time.monotonic() >= deadline:
@@ -70,6 +72,14 @@ class Leases:
         """Raises `LeaseHeld` when somebody took the lease after us, as can happen where file locks do not work."""
         if self._db.number("SELECT epoch FROM lease WHERE name = ?", (lease.name,)) != lease.epoch:
             raise LeaseHeld(f"another Palaver took the {lease.name} lease", hint="Wait until it is done.")
+
+    def _open(self, name: str) -> int:
+        try:
+            return os.open(self._lock(name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            if error.errno in {errno.EACCES, errno.EROFS}:
+                raise StoreReadOnly(self._db.path.parent) from error
+            raise
 
     def _lock(self, name: str) -> Path:
         return self._db.path.with_name(f"{name}.lock")

@@ -32,6 +32,7 @@ LEAVES: list[PalaverError] = [
     errors.DocumentOutsideRoots(Path("/x")),
     errors.DocumentUnreadable(Path("/x"), "why"),
     errors.StoreMissing(Path("/x")),
+    errors.StoreReadOnly(Path("/x")),
     errors.IndexDamaged(Path("/x"), "why"),
 ]
 
@@ -119,8 +120,9 @@ def test_a_hint_given_replaces_the_usual_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gone", "told"), [(["obs-1"], "obs-1 is no more: it"), (["ex-1", "obs-2"], "ex-1, obs-2 are no more: they")]
+    ("gone", "told"),
+    [(["obs-1"], "obs-1 is not here, or no more: it"), (["ex-1", "obs-2"], "ex-1, obs-2 are not here, or no more: they")],
 )
 def test_what_is_gone_is_counted(gone: list[str], told: str) -> None:
-    """One id that was given once is no more, several are."""
+    """One id that can have been given is no more, several are; or it was never given."""
     assert errors.UnknownIds(["obs-9", *gone], gone).hint.startswith(told)

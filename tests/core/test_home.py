@@ -1,5 +1,6 @@
 """The home: one folder, moved by one variable, and looking for it makes nothing."""
 
+import os
 import stat
 import subprocess
 import sys
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.core.errors import ConfigInvalid, StoreMissing
+from palaver.core.errors import ConfigInvalid, StoreMissing, StoreReadOnly
 from palaver.core.home import Home
 
 
@@ -96,6 +97,29 @@ def test_a_home_that_was_open_is_closed(tmp_path: Path) -> None:
     Home(tmp_path / "home").make()
 
     assert (tmp_path / "home").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("closed", ["", "palaver.db"])
+def test_a_home_that_may_only_be_read_stays_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closed: str) -> None:
+    """Rights that its owner took away are not given back, neither the folder's nor the database's."""
+    home = Home(tmp_path)
+    home.database.write_text("rows")
+    path = tmp_path / closed
+    path.chmod(0o500)
+    may = os.access
+
+    def may_not(each: Path, mode: int) -> bool:
+        """No right to write; real rights would not stop a test run by an administrator."""
+        return may(each, mode) and (mode != os.W_OK or each != path)
+
+    monkeypatch.setattr(os, "access", may_not)
+
+    with pytest.raises(StoreReadOnly, match="may only be read"):
+        home.make()
+    home.prepare()
+
+    assert stat.S_IMODE(path.stat().st_mode) == 0o500
+    path.chmod(0o700)
 
 
 KEY_MAKER = """
