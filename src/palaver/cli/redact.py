@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import click
-from msgspec.structs import asdict
+from msgspec import to_builtins
 
 from palaver.core.home import Home
 
@@ -26,6 +26,6 @@ def redact(*, report: bool, as_json: bool) -> None:  # noqa: ARG001 - spelled ou
         found = secrets_in(store)
     if as_json:
         kinds = {kind: {"different": different, "times": times} for kind, (different, times) in found.kinds.items()}
-        print_json({**asdict(found), "kinds": kinds})
+        print_json({**to_builtins(found), "kinds": kinds})
     else:
         click.echo(renderer().secrets(found), nl=False)
