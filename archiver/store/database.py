@@ -1,8 +1,7 @@
 """The connection: pragmas, transactions, and SQLite's errors put into ours."""
 
 import json
-import os
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Self, cast
@@ -19,6 +18,7 @@ from ...core.errors import (
     ValueRefused,
 )
 from ...core.home import Home
+from .foreign_file import ForeignFile
 from .migrations import MIGRATIONS
 
 Value = str | bytes | int | float | None
@@ -27,6 +27,8 @@ Row = tuple[Value, ...]
 AMONG: Final = "IN (SELECT value FROM json_each(?))"
 """How a statement asks for however many keys: `listed` makes one value of them."""
 _BUSY_MS = 30_000
+_TRIES = 10
+"""How often a query is made of a file that each time was changed meanwhile."""
 _WAL_SAFE = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
 """First releases of each branch without the WAL-reset race (SQLite WAL documentation, "the WAL-reset bug")."""
 
@@ -34,9 +36,12 @@ _WAL_SAFE = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
 class Database:
     """One SQLite connection. Not for several threads at once."""
 
-    def __init__(self, connection: apsw.Connection, path: Path) -> None:
-        self._connection = connection
+    def __init__(self, connection: apsw.Connection, path: Path, file: ForeignFile | None = None) -> None:
+        """`file` is what was opened, where it has to be compared with what is there."""
+        self._connection, self._file = connection, file
         self.path = path
+        self._again: Callable[[], Self] = lambda: self.look(path)
+        """Opens what is there now, the same way."""
 
     @classmethod
     def create(cls, path: Path) -> Self:
@@ -53,26 +58,32 @@ class Database:
     def look(cls, path: Path) -> Self:
         """Open an existing file to be read only, and change nothing about it; raises `StoreMissing`."""
         _check(path)
-        still = _is_still(path)
+        file = ForeignFile.at(path)
+        still = file is not None and file.still
         name = f"{path.absolute().as_uri()}?immutable=1" if still else str(path)
         with _translated(path):
             flags = apsw.SQLITE_OPEN_READONLY | (apsw.SQLITE_OPEN_URI if still else 0)
             connection = apsw.Connection(name, flags=flags)
             connection.set_busy_timeout(_BUSY_MS)
-        return cls(connection, path)
+        return cls(connection, path, file)
 
     @classmethod
     def _open(cls, path: Path, flags: int) -> Self:
-        if _is_still(path):
-            return cls.look(path)._as_known()  # noqa: SLF001 - one of ours
+        file = ForeignFile.at(path)
+        made = cls.look(path)._as_known() if file and file.still else cls._open_to_write(path, flags, file)  # noqa: SLF001 - one of ours
+        made._again = lambda: cls._open(path, flags & ~apsw.SQLITE_OPEN_CREATE)  # noqa: SLF001 - one of ours
+        return made
+
+    @classmethod
+    def _open_to_write(cls, path: Path, flags: int, file: ForeignFile | None) -> Self:
         with _translated(path):
             connection = apsw.Connection(str(path), flags=flags)
             try:
                 connection.set_busy_timeout(_BUSY_MS)
-                if flags & apsw.SQLITE_OPEN_CREATE:
+                if flags & apsw.SQLITE_OPEN_CREATE and file is None:
                     # Before the files beside it are made: they take their rights from this one.
                     path.chmod(path.stat().st_mode & 0o600)
-                database = cls(connection, path)
+                database = cls(connection, path, file)
                 database._prepare()
             except BaseException:
                 connection.close()
@@ -154,19 +165,47 @@ class Database:
 
     def run(self, sql: str, values: tuple[Value, ...] = ()) -> int:
         """Run one statement; the row id of the last insert."""
+        self._follow()
         with _translated(self.path):
             self._connection.execute(sql, values)
         return self._connection.last_insert_rowid()
 
     def run_many(self, sql: str, rows: list[tuple[Value, ...]]) -> None:
         """Run one statement for each row."""
+        self._follow()
         with _translated(self.path):
             self._connection.executemany(sql, rows)
 
     def rows(self, sql: str, values: tuple[Value, ...] = ()) -> list[Row]:
         """All rows of a query."""
+        for _ in range(_TRIES):
+            self._follow()
+            try:
+                found = self._read(sql, values)
+            except StoreError:
+                # Of a file that was being written anything can have been read, also what looks like damage.
+                if not self._is_other():
+                    raise
+            else:
+                if not self._is_other():
+                    return found
+        raise StoreBusy(f"{self.path} changed again and again while it was read", hint="Try again in a moment.")
+
+    def _read(self, sql: str, values: tuple[Value, ...]) -> list[Row]:
         with _translated(self.path):
             return cast("list[Row]", self._connection.execute(sql, values).fetchall())
+
+    def _is_other(self) -> bool:
+        """Whether what was opened is no longer what is there, and SQLite does not see it."""
+        known = self._file
+        return known is not None and not self._connection.in_transaction and ForeignFile.at(self.path) != known
+
+    def _follow(self) -> None:
+        """Open anew what somebody else changed: SQLite looks at no change of what it took for unchanging."""
+        if self._is_other():
+            before, now = self._connection, self._again()
+            self.__dict__.update(now.__dict__)
+            before.close()
 
     def one(self, sql: str, values: tuple[Value, ...] = ()) -> Row | None:
         """The first row of a query."""
@@ -180,6 +219,7 @@ class Database:
 
     def close(self) -> None:
         """Close the connection; calling it twice is fine."""
+        self._file = None
         self._connection.close()
 
 
@@ -187,15 +227,6 @@ def _check(path: Path) -> None:
     # SQLite takes a file of no bytes for a new database, and would make what was lost an empty archive.
     if not path.is_file() or path.stat().st_size == 0:
         raise StoreMissing(path.parent, copies=Home(path.parent).has_copies)
-
-
-def _is_still(path: Path) -> bool:
-    """Whether a file is there beside which nothing can be made, and nothing is.
-
-    SQLite reads what has a log only with files beside it. Without any nobody writes, and the file alone is all.
-    """
-    log = path.with_name(f"{path.name}-wal")
-    return path.is_file() and not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
 
 
 def listed(keys: Iterable[int] | Iterable[str]) -> str:
