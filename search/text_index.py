@@ -1,10 +1,12 @@
 """The text index: Tantivy, kept behind one class. Queries are built as objects, never parsed."""
 
 import math
+import os
 from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Self, cast
 
 import tantivy
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from .findings import Matches, Numbers
 
 _HEAP = 32_000_000
+_LOCK = ".tantivy-meta.lock"
+"""What Tantivy locks while it opens an index."""
 _BEGUN = 100
 """Words that a beginning of a word stands for at most: the most frequent ones."""
 _SHORTEST_RESPELLED, _TWO_MISTAKES = 4, 8
@@ -48,7 +52,8 @@ class TextIndex:
     @classmethod
     def open(cls, folder: Path) -> Self:
         """The index in a folder whose checksums were verified before; raises ValueError where there is none."""
-        return cls(tantivy.Index.open(str(folder)))
+        with _lockable(folder) as place:
+            return cls(tantivy.Index.open(str(place)))
 
     def apply(self, gone: Iterable[int], entries: Iterable[TextEntry]) -> None:
         """Remove all entries of the items `gone`, add these, and make the result visible."""
@@ -121,10 +126,9 @@ class TextIndex:
         """How many entries have a term; deleted ones count until they are merged away."""
         return self._searcher.doc_freq(BODY, term)
 
-    def holds(self, phrases: Sequence[str]) -> bool:
-        """Whether any entry has all of these phrases."""
-        needed = [(tantivy.Occur.Must, self._phrase(phrase)) for phrase in phrases]
-        return bool(len(self) and self._hits(tantivy.Query.boolean_query(needed), 1))
+    def holds(self, phrase: str) -> bool:
+        """Whether any entry has this phrase."""
+        return bool(len(self) and self._hits(self._phrase(phrase), 1))
 
     def spelled_like(self, term: str, limit: int) -> list[int]:
         """Items with words that are spelled much like a term."""
@@ -307,6 +311,22 @@ class Writing:
         with _written():
             self._writer.commit()
             self._writer.wait_merging_threads()
+
+
+@contextmanager
+def _lockable(folder: Path) -> Generator[Path]:
+    """A folder with the files of an index in which Tantivy can make its lock, as it does to read. They are open then,
+    and need no folder any more. Links, not hard ones: those to somebody else's files are refused.
+    """
+    lock = folder / _LOCK
+    if os.access(lock if lock.exists() else folder, os.W_OK) or not folder.is_dir():
+        yield folder
+        return
+    with TemporaryDirectory(prefix="palaver-") as name:
+        for file in folder.iterdir():
+            if file.suffix != ".lock":
+                (Path(name) / file.name).symlink_to(file.absolute())
+        yield Path(name)
 
 
 @contextmanager
