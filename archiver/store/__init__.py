@@ -186,7 +186,6 @@ class Store(Closing):
         What was forgotten before a database was lost stays forgotten.
         """
         store = cls(Database.create(path))
-        store.numbering.go_on()
         store.bring_together()
         return store
 
@@ -249,6 +248,7 @@ class Store(Closing):
     @contextmanager
     def transaction(self) -> Generator[None]:
         """All writes inside happen together or not at all. Keep it short; do not nest."""
+        self.numbering.go_on()
         with self._database.transaction():
             yield
             if "tombstones" in self.__dict__:

@@ -1,7 +1,9 @@
-"""Numbering: up to where ids were given, in a small file beside the copies, so that no id ever means something else.
+"""Numbering: up to where ids were given, in a small file beside the copies, so that an old id is not given again.
 
-A database that is made anew from the copies goes on behind what the lost one can have given. The file is ahead of what
-was given, so it is written once for many ids.
+A database that is made anew from the copies, or put back as it was, goes on behind what the lost one can have given.
+The file is ahead of what was given, so it is written once for many ids; that a few ids were given since a database was
+as it is now cannot be told from it. So of a database that is put back with less than `_AHEAD` ids missing, those can be
+given again, and all of them where this file was lost or put back too.
 """
 
 import os
@@ -21,6 +23,7 @@ class Numbering:
 
     def __init__(self, database: Database) -> None:
         self._db, self._path, self._reserved = database, Home(database.path.parent).numbers, 0
+        self._went_on = False
 
     def write_down(self) -> None:
         """Reserve more ids before a commit that gives some beyond those that are."""
@@ -33,12 +36,18 @@ class Numbering:
                 self._write(last + _AHEAD)
 
     def go_on(self) -> None:
-        """Begin behind all that was ever reserved, in a database that gave no id yet."""
-        if self._db.number(_LAST) or not (reserved := self._read()):
+        """Before the first id is given: begin behind all that was ever reserved, in a database that is behind it."""
+        if self._went_on:
             return
-        with self._db.transaction():
-            if not self._db.number(_LAST):
-                self._db.run("INSERT INTO sqlite_sequence (name, seq) VALUES ('item', ?)", (reserved,))
+        if self._is_behind(self._read()):
+            with self._db.transaction():
+                if self._is_behind(reserved := self._read()):
+                    self._db.run("DELETE FROM sqlite_sequence WHERE name = 'item'")
+                    self._db.run("INSERT INTO sqlite_sequence (name, seq) VALUES ('item', ?)", (reserved,))
+        self._went_on = True
+
+    def _is_behind(self, reserved: int) -> bool:
+        return reserved > self._db.number(_LAST) + _AHEAD
 
     def _read(self) -> int:
         try:

@@ -1,0 +1,52 @@
+"""Numbering: an id that was given is not given again, also by a database that is put back."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.store import Store
+from palaver.core.home import Home
+
+from .said import begun, exchange
+
+
+def give(path: Path, name: str, count: int) -> set[int]:
+    """Archive so many exchanges; their ids."""
+    with Store.open(path) as store:
+        before = set(store.items.all_keys())
+        with store.transaction():
+            session, source = begun(store, name)
+            store.exchanges.replace(session, source, 0, [exchange(number, "a") for number in range(count)])
+        return set(store.items.all_keys()) - before
+
+
+@pytest.fixture
+def home(path: Path) -> Home:
+    """A home with copies and an empty database."""
+    made = Home(path.parent)
+    made.archive.mkdir()
+    Store.create(path).close()
+    return made
+
+
+def test_a_database_that_is_put_back_gives_other_ids(home: Home, path: Path) -> None:
+    """Yesterday's goes on behind all that today's can have given, once, and then one after the other."""
+    give(path, "yesterday", 5)
+    shutil.copy2(path, path.with_name("backup"))
+    lost = give(path, "today", 1_500)
+    ceiling = int(home.numbers.read_bytes())
+    path.with_name("backup").replace(path)
+
+    again = give(path, "today", 3)
+    assert again.isdisjoint(lost)
+    assert again == {ceiling + 1, ceiling + 2, ceiling + 3}
+    assert give(path, "later", 1) == {ceiling + 4}
+
+
+def test_ids_have_no_gaps_for_nothing(home: Home, path: Path) -> None:
+    """A database that is not behind goes on with the next id, however often it is opened."""
+    given = [min(give(path, f"s{number}", 1)) for number in range(3)]
+
+    assert given == [1, 2, 3]
+    assert int(home.numbers.read_bytes()) == 1_001
