@@ -38,6 +38,7 @@
     │   ├── ValueRefused        what was read holds something that the database cannot
     │   └── StoreFromFuture
     ├── IndexDamaged            a derived index failed its checks; it can be rebuilt
+    │   └── IndexOutdated       another version of Palaver made it, which is no damage; the next pass makes it anew
     ├── IndexUnwritable         a new index could not be written; the one before stays
     ├── LeaseHeld               another process is writing
     ├── ModelUnavailable        the embedding model cannot be loaded
@@ -142,12 +143,12 @@ class UnknownType(InvalidInput):
 
 
 class UnknownIds(InvalidInput):
-    """Ids that no stored item has. Those that are `gone` were given once: what had them was forgotten or made anew."""
+    """Ids that no stored item has. Those that are `gone` can have been given to what was forgotten or made anew."""
 
     def __init__(self, ids: Sequence[str], gone: Sequence[str] = ()) -> None:
         self.ids, self.gone = tuple(ids), tuple(gone)
-        one = "is no more: it was forgotten, or told anew under another ID. Search for it."
-        several = "are no more: they were forgotten, or told anew under other IDs. Search for them."
+        one = "is not here, or no more: it may be forgotten, or told anew under another ID. Search for it."
+        several = "are not here, or no more: they may be forgotten, or told anew under other IDs. Search for them."
         anew = f"{', '.join(gone)} {one if len(gone) == 1 else several}"
         known = f"Take IDs from search results; they look like {EXAMPLES}."
         super().__init__(f"Unknown ID: {', '.join(ids)}", hint=anew if gone else known)
@@ -360,9 +361,20 @@ class StoreFromFuture(StoreError):
 class IndexDamaged(PalaverError):
     """A file of an index generation is missing or is not what the manifest says."""
 
+    hint = "Run `palaver rebuild` to make the index anew."
+
     def __init__(self, path: Path, reason: str) -> None:
         self.path, self.reason = path, reason
-        super().__init__(f"{path}: {reason}", hint="Run `palaver rebuild` to make the index anew.")
+        super().__init__(f"{path}: {reason}")
+
+
+class IndexOutdated(IndexDamaged):
+    """An index generation that another version of Palaver made; nothing reads it, and a pass makes it anew."""
+
+    hint = "Run `palaver archive` to make the index anew."
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "made by another version of Palaver")
 
 
 class IndexUnwritable(PalaverError):

@@ -42,7 +42,10 @@ class Items:
         return {cast(int, key): str(kind) for key, kind in rows}
 
     def given(self, keys: Sequence[int]) -> set[int]:
-        """Those of these keys that an item has or once had: no key is given twice."""
+        """Those of these keys that an item has or can have had.
+
+        A database that was made anew or put back left out keys that the one before it had reserved: see `numbering`.
+        """
         last = self._db.number("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'item'")
         return {key for key in keys if 0 < key <= last}
 

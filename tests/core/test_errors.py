@@ -121,7 +121,10 @@ def test_a_hint_given_replaces_the_usual_one() -> None:
 
 @pytest.mark.parametrize(
     ("gone", "told"),
-    [(["obs-1"], "obs-1 is not here, or no more: it"), (["ex-1", "obs-2"], "ex-1, obs-2 are not here, or no more: they")],
+    [
+        (["obs-1"], "obs-1 is not here, or no more: it"),
+        (["ex-1", "obs-2"], "ex-1, obs-2 are not here, or no more: they"),
+    ],
 )
 def test_what_is_gone_is_counted(gone: list[str], told: str) -> None:
     """One id that can have been given is no more, several are; or it was never given."""

@@ -139,7 +139,7 @@ def test_an_id_whose_item_is_gone_is_told_apart(store: Store, layers: Layers) ->
         with pytest.raises(UnknownIds) as refused:
             ask()
         assert refused.value.gone == (old,)
-        assert refused.value.hint.startswith(f"{old} is no more: it was forgotten, or told anew")
+        assert refused.value.hint.startswith(f"{old} is not here, or no more: it may be forgotten, or told anew")
     with pytest.raises(UnknownIds) as refused:
         layers.get_observations(["obs-999"])
     assert refused.value.gone == ()
