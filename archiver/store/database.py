@@ -40,7 +40,7 @@ class Database:
         """`file` is what was opened, where it has to be compared with what is there."""
         self._connection, self._file = connection, file
         self.path = path
-        self._again: Callable[[], Self] = lambda: self.look(path)
+        self._again: Callable[[], Database] = lambda: self.look(path)
         """Opens what is there now, the same way."""
 
     @classmethod
