@@ -308,7 +308,8 @@ class Detail(Struct, frozen=True):
     """One entry of layer 2. An exchange without observations is shown as an observation of type `general`.
 
     `tokens` is what layer 3 would cost for the lines that prove it. `also_in` are the ids of other sessions that repeat
-    the exchange. Later exchanges said it again `confirmed` times, the last of them at `confirmed_at`.
+    the exchange. Later exchanges said it again `confirmed` times, the last of them at `confirmed_at`. `left_out` parts
+    of the observation are not in it, as there was no room to show them.
     """
 
     id: str
@@ -325,6 +326,7 @@ class Detail(Struct, frozen=True):
     also_in: tuple[str, ...] = ()
     confirmed: int = 0
     confirmed_at: Milliseconds | None = None
+    left_out: int = 0
 
 
 class Transcript(Struct, frozen=True):

@@ -8,6 +8,8 @@ from .conversation import Milliseconds
 from .errors import UnknownType
 from .tokens import count
 
+PORTION = 500
+"""Tokens that layer 2 shows of one item at most, with all that frames it."""
 _FRAME = 160
 """Tokens that headings, labels and where it was said add to what an observation says. On average of the 232 that the
 rules make of 98 real sessions they are 180 for one that is shown alone, and 145 for one of twenty.
@@ -109,21 +111,22 @@ class Observation(Struct, frozen=True):
     @property
     def said_on(self) -> tuple[int, ...]:
         """The lines of the others, ascending: what is said here is said there."""
-        return tuple(sorted({proof.start_line for proof in self._quoted} - {proof.start_line for proof in self.unsaid}))
+        return tuple(sorted({proof.start_line for proof in self.quoted} - {proof.start_line for proof in self.unsaid}))
 
     def _unsaid(self, lead: str) -> tuple[Evidence, ...]:
-        if not self._quoted:
+        if not self.quoted:
             return ()
         said = _bare("\n".join((self.title, lead, self.narrative, *self.facts)))
-        return tuple(proof for proof in self._quoted if not _says(said, proof.quote))
+        return tuple(proof for proof in self.quoted if not _says(said, proof.quote))
 
     @property
-    def _quoted(self) -> tuple[Evidence, ...]:
+    def quoted(self) -> tuple[Evidence, ...]:
+        """The first few pieces of evidence that have a quote."""
         return tuple(proof for proof in self.evidence if proof.quote)[:_QUOTES]
 
     @property
     def price(self) -> int:
-        """About how many tokens layer 2 costs for it."""
+        """About how many tokens layer 2 costs for it: never more than `PORTION`, to which it is cut."""
         lead = self.lead
         told = (
             self.title,
@@ -135,7 +138,7 @@ class Observation(Struct, frozen=True):
             *self.files_modified,
             *(proof.quote for proof in self._unsaid(lead)),
         )
-        return count("\n".join(told)) + _FRAME
+        return min(count("\n".join(told)) + _FRAME, PORTION)
 
 
 def _says(bare: str, words: str) -> bool:

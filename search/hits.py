@@ -12,6 +12,7 @@ from ..archiver.parse.text import one_line
 from ..core import ids
 from ..core.disclosure import Filters, Grouping, Hit, Query, Results, Timeline
 from ..core.errors import InvalidInput, UnknownIds
+from ..core.observation import PORTION
 from . import cursor
 from .choices import Choice, Choices
 from .details import of_chunk, of_exchange, of_memory
@@ -157,7 +158,7 @@ class Hits:
             path=head.path,
             start_line=start,
             end_line=end,
-            tokens=learned.price if learned else observation.price,
+            tokens=min(learned.price, PORTION) if learned else observation.price,
             facts=observation.facts,
             snippet=one_line(observation.narrative, LENGTH),
         )

@@ -18,6 +18,7 @@ from .called import was_said
 from .elsewhere import also_in
 from .filling import Filling
 from .memory_changes import changes
+from .portion import portion
 from .room import FURTHER, PROJECT, common_year, title_room
 
 if TYPE_CHECKING:
@@ -119,15 +120,18 @@ class Renderer:
         return self._within(shown(fitting_timeline(timeline, lambda part: count(shown(part)), self._budget)))
 
     def observations(self, details: Sequence[Detail]) -> str:
-        """Layer 2: every observation whole, with the lines that prove it; those that do not fit are named."""
-        every = tuple(details)
+        """Layer 2: every observation, each cut to its `portion`, with the lines that prove it; others are named."""
+        ids = tuple(detail.id for detail in details)
 
         @cache  # most fit as they are, and are shown as they were counted
-        def shown(some: tuple[Detail, ...]) -> str:
-            rest = [detail.id for detail in every[len(some) :]]
+        def shown(some: tuple[Detail, ...], rest: tuple[str, ...] = ()) -> str:
             return self._fill("observations", details=some, rest=rest, **_price([*filter(was_said, some)]))
 
-        return self._within(shown(fitting_details(every, lambda some: count(shown(some)), self._budget)))
+        def first(some: tuple[Detail, ...]) -> str:
+            return shown(some, ids[len(some) :]) if len(some) < len(ids) else shown(some)
+
+        every = tuple(portion(detail, lambda one: count(shown((one,)))) for detail in details)
+        return self._within(first(fitting_details(every, lambda some: count(first(some)), self._budget)))
 
     def read(self, transcript: Transcript) -> str:
         """Layer 3: the conversation. Results of tools share a limited room unless a single line was asked for."""

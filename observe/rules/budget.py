@@ -1,4 +1,4 @@
-"""What does it cost to show? Layer 2 promises at most 500 tokens; what says least is left out until that is kept."""
+"""What does it cost to show? What says least is left out until layer 2, which cuts what is dearer, need not cut."""
 
 from msgspec.structs import replace
 
@@ -6,7 +6,7 @@ from ...core.observation import Observation
 from .wording import clip
 
 TOKENS_MAX = 480
-"""With the quotes and places of its evidence, an observation of this price is shown in 500 tokens."""
+"""Most observations of this price are shown whole, with all that frames them; see `templates/portion.py`."""
 _FACTS_MIN, _MODIFIED_MIN, _NARRATIVE_MIN, _STEP = 3, 8, 500, 4
 
 

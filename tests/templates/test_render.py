@@ -513,7 +513,7 @@ def test_layer_two_keeps_to_its_price_and_says_what_it_leaves_out() -> None:
     names = tuple(f"src/shared/evaluation/part_{number}.py" for number in range(10))
     one = detail()
     short = replace(one, observation=replace(one.observation, files_read=(), files_modified=names[:7]))
-    told = replace(one.observation, narrative="The evaluation is run again. " * 25, concepts=names, files_read=names)
+    told = replace(one.observation, narrative="The evaluation is run again. " * 6, concepts=names, files_read=names)
     long = replace(one, observation=replace(told, files_modified=names))
 
     assert "more" not in RENDERER.observations([short])

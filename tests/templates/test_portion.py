@@ -1,0 +1,81 @@
+"""Does layer 2 keep to what it promises, whatever it shows?"""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
+from palaver.core.observation import PORTION, Evidence, Observation
+from palaver.core.tokens import count
+from palaver.search.details import of_exchange
+from palaver.templates.render import Renderer
+
+from .samples import detail
+
+RENDERER, AT_SHELL = Renderer(), Renderer(at_shell=True)
+WORDS = st.integers(0, 300).map(lambda many: "The token of the session expires, and nobody asks. " * (many // 9))
+TEXTS = st.one_of(WORDS, st.text(max_size=1_200), st.integers(0, 4_000).map("x".__mul__))
+LISTS = st.integers(0, 40).map(lambda many: tuple(f"src/some/long/folder/of_names/{one}.py" for one in range(many)))
+
+
+@st.composite
+def observations(draw: st.DrawFn) -> Observation:
+    facts = tuple(draw(st.lists(TEXTS, max_size=9)))
+    proofs = tuple(Evidence(number + 3, number + 4, text[:240]) for number, text in enumerate(facts))
+    return replace(
+        detail().observation,
+        title=draw(TEXTS),
+        subtitle=draw(TEXTS),
+        narrative=draw(TEXTS),
+        facts=facts,
+        concepts=draw(LISTS),
+        files_read=draw(LISTS),
+        files_modified=draw(LISTS),
+        evidence=(*proofs, Evidence(9, 9, draw(TEXTS))),
+    )
+
+
+@given(observations(), TEXTS)
+@settings(max_examples=20, deadline=None)
+def test_no_observation_costs_more_than_its_portion(one: Observation, name: str) -> None:
+    """Of any size, with all that frames it, and whatever its session is called; it is offered for no more."""
+    whole = replace(detail(), observation=one, session_title=name, also_in=("5e0c",) * 5)
+
+    assert count(RENDERER.observations([whole])) <= PORTION
+    assert count(AT_SHELL.observations([whole])) <= PORTION
+    assert one.price <= PORTION
+
+
+@given(TEXTS, TEXTS)
+@settings(max_examples=15, deadline=None)
+def test_no_bare_exchange_costs_more_than_its_portion(prompt: str, answer: str) -> None:
+    """What was asked and answered can be as long as anything."""
+    turns = (Turn(3, Speaker.HUMAN, Kind.PROMPT, prompt), Turn(4, Speaker.ASSISTANT, Kind.PROSE, answer))
+    shown = of_exchange(Exchange(0, Span(3, 4, 0, 1), turns, None, None))
+
+    assert count(RENDERER.observations([replace(detail(), kind="exchange", observation=shown)])) <= PORTION
+
+
+def test_what_a_model_may_say_at_most_keeps_its_first_facts() -> None:
+    """Eight facts and a long narrative are cut from the end, and the page says how many more there are and where."""
+    facts = tuple(f"Fact {number}: " + "the session expires. " * 14 for number in range(8))
+    proofs = tuple(Evidence(number, number, fact[:60]) for number, fact in enumerate(facts, 3))
+    one = replace(detail().observation, subtitle="", narrative="It was seen again. " * 47, facts=facts, evidence=proofs)
+    told = RENDERER.observations([replace(detail(), observation=one)])
+
+    assert "It was seen again." in told
+    assert "Fact 0" in told
+    assert "Fact 7" not in told
+    assert "> " not in told
+    assert "more parts: response_format json has them.]" in told
+    assert "more parts: --json has them.]" in AT_SHELL.observations([replace(detail(), observation=one)])
+
+
+def test_each_of_many_is_cut_for_itself() -> None:
+    """A long one takes nothing from a short one beside it, which is shown as it would be alone."""
+    long = replace(detail(), observation=replace(detail().observation, narrative="It was seen again. " * 200))
+    told = RENDERER.observations([long, detail()])
+
+    assert count(told) <= 2 * PORTION
+    assert told.count("more part") == 1
+    assert "> 12: let us take JWT\n\n---" in told.split("more part")[1]
