@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from msgspec import Struct, ValidationError, json
+from msgspec import DecodeError, Struct, json
 
 from palaver.archiver.store import Store
 from palaver.core.home import Home
@@ -56,7 +56,7 @@ def build(
 def _known(path: Path) -> Built | None:
     try:
         return json.decode(path.read_bytes(), type=Built)
-    except (FileNotFoundError, ValidationError):
+    except (FileNotFoundError, DecodeError):
         return None
 
 

@@ -50,6 +50,9 @@ def test_an_archive_that_was_kept_is_asked_again(tmp_path: Path) -> None:
     known.write_text(known.read_text().replace(embedder.name, "another"))
     rows()
     assert seen == [100]
+    known.write_bytes(known.read_bytes()[:-9])
+    rows()
+    assert seen == [100]
     known.unlink()
     rows()
     assert seen == [100]
