@@ -74,13 +74,15 @@ class Exported(Struct):
 class Report(Struct):
     """What all stages did. Times are seconds from the start; `model` is why meaning cannot be searched, if so.
 
-    With `elsewhere` another process observes and embeds at this moment, and this pass left that to it.
+    With `elsewhere` another process observes and embeds at this moment, and this pass left that to it. With `reindexed`
+    another version of Palaver had made the index, and it was made anew.
     """
 
     ingested: Pass = field(default_factory=Pass)
     observed: int = 0
     embedded: int = 0
     elsewhere: bool = False
+    reindexed: bool = False
     sealing: Sealing = field(default_factory=Sealing)
     searchable: float = 0.0
     complete: float = 0.0

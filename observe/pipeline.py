@@ -45,7 +45,8 @@ class Pipeline(Closing):
             raw = RawArchive(home.archive)
             self._ingest = Ingest(self._store, raw, exclusion, mask=mask)
             self._sealer = Sealer(self._store, raw)
-            self._indexer = Indexer(self._store, Generations(home.index), embedder)
+            self._generations = Generations(home.index)
+            self._indexer = Indexer(self._store, self._generations, embedder)
             self._close = opened.pop_all().close
 
     def run(self, transcripts: Iterable[Transcript], report: Reporter = silent, patience: float = 0.0) -> Report:
@@ -61,7 +62,9 @@ class Pipeline(Closing):
                 told = {each.path for each in result.ingested.problems}
                 result.ingested.problems[:0] = [each for each in problems if each.path not in told]
                 self._store.stages.note("archive", result.ingested.problems)
+            outdated = self._generations.is_outdated
             self._publish(draft)
+            result.reindexed = outdated and not self._generations.is_outdated
         result.searchable = time.monotonic() - start
         try:
             with self._store.leases.hold(LEARNER):

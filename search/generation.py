@@ -21,7 +21,7 @@ from msgspec.structs import asdict
 
 from ..archiver.store import Store
 from ..core.durability import sync_path
-from ..core.errors import IndexDamaged, IndexUnwritable
+from ..core.errors import IndexDamaged, IndexOutdated, IndexUnwritable
 from . import analysis
 
 FORMAT = 10
@@ -108,6 +108,17 @@ class Generations:
                 if self.name() == name:
                     raise
         return None
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether another version of Palaver made the published generation, so that it has to be made anew."""
+        try:
+            self.current()
+        except IndexOutdated:
+            return True
+        except IndexDamaged:
+            return False
+        return False
 
     def publish(self, build: Callable[[Path], Manifest], check: Callable[[], None] = lambda: None) -> Generation:
         """Let `build` fill a new folder, then make it the current one. Older ones are removed, bar the last.
@@ -280,7 +291,7 @@ def _read_manifest(path: Path, digest: str) -> Manifest:
         raise IndexDamaged(path, "not the one that was published")
     values: dict[str, Any] = json.loads(text)
     if (values.get("format"), values.get("analysis")) != (FORMAT, analysis.VERSION):
-        raise IndexDamaged(path, "made by another version of Palaver")
+        raise IndexOutdated(path)
     values["files"] = {name: tuple(pair) for name, pair in values["files"].items()}
     return Manifest(**values)
 

@@ -35,7 +35,8 @@ class ExportedJson(TypedDict):
 class ReportJson(TypedDict):
     """What a pass did. Times are seconds from its start; `model` is why meaning cannot be searched, if it cannot.
 
-    `elsewhere` is whether another process observes and embeds at this moment.
+    `elsewhere` is whether another process observes and embeds at this moment, `reindexed` whether an index of another
+    version of Palaver was made anew.
     """
 
     seen: int
@@ -50,6 +51,7 @@ class ReportJson(TypedDict):
     observed: int
     embedded: int
     elsewhere: bool
+    reindexed: bool
     sealed: int
     searchable: float
     complete: float
@@ -73,6 +75,7 @@ def report_json(report: Report) -> ReportJson:
         observed=report.observed,
         embedded=report.embedded,
         elsewhere=report.elsewhere,
+        reindexed=report.reindexed,
         sealed=report.sealing.sealed,
         searchable=round(report.searchable, 3),
         complete=round(report.complete, 3),

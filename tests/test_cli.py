@@ -28,6 +28,7 @@ from palaver.templates import shapes, status_shapes
 
 from . import demo
 from .commands import EVERY, LEAVES
+from .upgrade import outdate
 
 PATH = "claude-code/-home-demo-tide-clock/0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01.jsonl"
 SWAPPED = "Invalid date range: 2026-03-02 is later than 2026-03-01\nSwap the two dates."
@@ -365,6 +366,22 @@ def test_a_home_that_may_only_be_read_is_read(home: Path) -> None:
     assert told["kind"] == "store_read_only"
     assert told["message"].startswith(f"{home / 'palaver'} may only be read")
     assert "chmod -R u+w" in told["hint"]
+
+
+def test_an_upgrade_is_no_damage(home: Path) -> None:
+    """An index of another version is called so by `status`, and the next pass makes it anew and says so, once."""
+    root = demo.history(home / "projects")
+    palaver("archive", str(root))
+    outdate(home / "palaver" / "index")
+
+    assert (
+        "Index: of another version of Palaver, searched from the archive until `palaver archive` makes it anew\n"
+        in palaver("status").stdout
+    )
+    assert answer("search", "tide")["total"] > 0
+    told = "The index was of another version of Palaver and was made anew.\n"
+    assert palaver("archive", str(root)).stdout == f"Nothing new in 7 transcripts.\n{told}"
+    assert palaver("archive", str(root)).stdout == "Nothing new in 7 transcripts.\n"
 
 
 def test_a_file_that_may_not_be_read_does_not_stop_the_others(home: Path) -> None:

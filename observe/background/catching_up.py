@@ -51,7 +51,8 @@ _NICE: Final = 10
 class Caught(Struct, frozen=True):
     """What one round did. `seq` is the last change that it saw, `left` whether it broke off with work to do.
 
-    `lag` is how many changes the index is behind, `swept` what came of the look for damage.
+    `lag` is how many changes the index is behind, `swept` what came of the look for damage. `reindexed` is whether an
+    index of another version of Palaver was made anew.
     """
 
     observed: int = 0
@@ -60,6 +61,7 @@ class Caught(Struct, frozen=True):
     lag: int = 0
     left: bool = False
     swept: Swept = field(default_factory=Swept)
+    reindexed: bool = False
 
     @classmethod
     def read(cls, told: bytes) -> Self:
@@ -84,8 +86,9 @@ def catch_up(home: Home, model: str | None, *, settle: bool, enough: Callable[[]
         return enough() or time.monotonic() > end
 
     with Store.open(home.database) as store, store.leases.hold(LEARNER):
-        indexer = Indexer(store, Generations(home.index), load(model or DEFAULT_MODEL))
-        _publish(store, indexer, _BEHIND)
+        generations = Generations(home.index)
+        outdated, indexer = generations.is_outdated, Indexer(store, generations, load(model or DEFAULT_MODEL))
+        _publish(store, indexer, 1 if outdated else _BEHIND)
         done = learn(home, store, indexer, enough=late)
         _publish(store, indexer, 1 if settle else _BEHIND)
         # What came in meanwhile is not lost sight of, nor what comes in from here on, of which `seq` does not tell.
@@ -93,7 +96,8 @@ def catch_up(home: Home, model: str | None, *, settle: bool, enough: Callable[[]
         seq, lag = store.changes.last(), indexer.lag
         left = late() or store.exchanges.count_unobserved(rules.VERSION) > done.unobserved
         swept = sweep(home, store, indexer) if settle and not left else Swept()
-        return Caught(done.observed, done.embedded, seq, lag, left, swept)
+        anew = outdated and not generations.is_outdated
+        return Caught(done.observed, done.embedded, seq, lag, left, swept, reindexed=anew)
 
 
 def sweep(home: Home, store: Store, indexer: Indexer) -> Swept:

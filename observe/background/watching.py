@@ -159,6 +159,8 @@ class Watcher:
             self._tell("failed", {"problem": str(ended), "again_in": round(again_in)})
         elif ended.observed or ended.embedded:
             self._tell("learned", {"observed": ended.observed, "embedded": ended.embedded, "behind": ended.lag})
+        if isinstance(ended, Caught) and ended.reindexed:
+            self._tell("reindexed", {"made_by": "another version of Palaver"})
         if isinstance(ended, Caught) and (ended.swept.repaired or ended.swept.damaged):
             swept = ended.swept
             self._tell("swept", {"copies": swept.compared, "repaired": swept.repaired, "damaged": swept.damaged})

@@ -36,7 +36,7 @@ from ...search.embedder import DEFAULT_MODEL, load
 from ...search.generation import FORMAT, Generations
 from .. import rules
 from .fsck import FROM_COPIES, RECOVER, TAKE_UP
-from .status import state_of
+from .status import OUTDATED, state_of
 
 _LITTLE: Final = 1 << 30
 """Free bytes below which an archive soon cannot grow, or an index not be written."""
@@ -245,9 +245,12 @@ def _index(patient: Patient) -> Answer:
     status = patient.status
     if status is None:
         return
+    unused = "searched" in status.index
     behind = f", {many(status.index_lag, 'change')} behind (searched all the same)" if status.index_lag else ""
-    yield Fact("index", status.index + behind)
-    if status.index_lag and "searched" in status.index:
+    yield Fact("index", status.index if unused else status.index + behind)
+    if status.index == OUTDATED:
+        return  # an upgrade is no fault, and the next pass makes it anew
+    if status.index_lag and unused:
         yield Finding("index", f"it is {status.index}", "Run `palaver rebuild`.")
     elif status.index_lag > _BEHIND:
         yield Finding("index", f"it is {many(status.index_lag, 'change')} behind", _ARCHIVE)

@@ -1,14 +1,19 @@
 """The state of the archive: what is kept, what became of every line, and how far each stage is."""
 
+from typing import Final
+
 from ...archiver.parse.parsing import PARSED, REPEATED
 from ...archiver.store import WATCHER, Store
 from ...core.amount import many
-from ...core.errors import IndexDamaged
+from ...core.errors import IndexDamaged, IndexOutdated
 from ...core.home import Home
 from ...core.report import Status
 from ...search.embedder import DEFAULT_MODEL, load
 from ...search.generation import Generations
 from .. import rules
+
+OUTDATED: Final = "of another version of Palaver, searched from the archive until `palaver archive` makes it anew"
+"""How an index is after an upgrade that changed its form."""
 
 
 def status_of(home: Home, model: str | None = None) -> Status:
@@ -55,6 +60,8 @@ def _index(store: Store, generations: Generations) -> tuple[str, int]:
     last = store.changes.last()
     try:
         current = generations.current()
+    except IndexOutdated:
+        return OUTDATED, last
     except IndexDamaged as damage:
         return f"damaged ({damage}), searched from the archive until it is rebuilt", last
     if current is None:

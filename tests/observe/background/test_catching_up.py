@@ -14,6 +14,7 @@ from palaver.search.generation import Generations
 from palaver.search.indexer import Indexer
 
 from ...archiver.history import FORK, History, talk
+from ...upgrade import outdate
 
 
 def test_what_comes_in_during_the_sweep(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,3 +56,14 @@ def test_each_hourly_round_sweeps(history: History, monkeypatch: pytest.MonkeyPa
     assert len(begun) == 1
     later(learning._IDLE - 10 * BUDGET)
     assert len(begun) == 2
+
+
+def test_an_index_of_another_version_is_made_anew(history: History) -> None:
+    """The first round after an upgrade makes it, however little changed, and says so; the next one has no reason to."""
+    history.write(talk("first"))
+    history.ingest()
+    catch_up(history.home, None, settle=True)
+    outdate(history.home.index)
+
+    assert catch_up(history.home, None, settle=False).reindexed
+    assert not catch_up(history.home, None, settle=True).reindexed

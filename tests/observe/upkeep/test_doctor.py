@@ -20,8 +20,10 @@ from palaver.core.home import Home
 from palaver.observe.llm.errors import ReplyInvalid
 from palaver.observe.upkeep import doctor
 from palaver.observe.upkeep.doctor import Patient, diagnose
+from palaver.observe.upkeep.status import OUTDATED
 
 from ... import demo
+from ...upgrade import outdate
 
 
 @pytest.fixture(scope="module")
@@ -278,6 +280,17 @@ def test_an_older_schema_is_left_as_it_is(home: Home) -> None:
     assert "schema 1 of" in found.facts["database"]
     assert found.healthy
     assert contents(home) == before
+
+
+def test_an_index_of_another_version_is_no_fault(home: Home) -> None:
+    """After an upgrade it is told what is searched meanwhile, and what makes the index anew; nothing is damaged."""
+    outdate(home.index)
+
+    found = looked_at(home)
+
+    assert found.facts["index"] == OUTDATED
+    assert "`palaver archive`" in OUTDATED
+    assert found.findings == []
 
 
 def test_agents_that_are_not_archived(home: Home, pristine: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,15 @@
+"""Makes a home as an upgrade finds it."""
+
+import hashlib
+import json
+from pathlib import Path
+
+
+def outdate(index: Path) -> None:
+    """Have the published generation be of another version of Palaver."""
+    current = index / "CURRENT"
+    name = current.read_text().split()[0]
+    manifest = index / name / "manifest.json"
+    text = json.dumps({**json.loads(manifest.read_bytes()), "format": 1}).encode()
+    manifest.write_bytes(text)
+    current.write_text(f"{name} {hashlib.sha256(text).hexdigest()}")
