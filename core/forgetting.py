@@ -161,6 +161,17 @@ class Outcome(Struct, frozen=True):
     """Files of memories that were to be deleted and are still there, each with the reason."""
 
 
+class Undone(Struct, frozen=True):
+    """What stays as it is though a forgetting was undone.
+
+    `left` memories stay put away, because what they say is held by another by now. From so many `renounced` exchanges
+    nothing is learned, because what was learned from them was forgotten another time as well.
+    """
+
+    left: tuple[HeldMemory, ...] = ()
+    renounced: int = 0
+
+
 class About(Struct, frozen=True):
     """What a forgetting was about, without a word of it: how much, of which agents.
 

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
 
 from palaver.archiver.intake.transcripts import DEMO, in_paths
+from palaver.archiver.store import Store
 from palaver.cli import main
 from palaver.core.home import Home
 from palaver.observe.pipeline import Pipeline
@@ -41,6 +43,78 @@ def test_nothing_goes_without_its_token() -> None:
     assert "can be undone until" in palaver("forget", "--list").stdout
     assert "there again" in palaver("forget", "--undo", "1").stdout
     assert "Would forget" in palaver("forget", "--mentions", "tide").stdout
+
+
+def learned(home: Home) -> list[tuple[str, str]]:
+    """The origin and title of everything learned, after `palaver archive`."""
+    palaver("archive")
+    with Store.open(home.database) as store:
+        found = store.observations.of_exchanges(store.items.all_keys())
+    return sorted((each.observation.origin, each.observation.title) for held in found.values() for each in held)
+
+
+def forgotten(*words: str) -> str:
+    """Forget this; the number by which it can be undone."""
+    token = json.loads(palaver("forget", *words, "--json").stdout)["token"]
+    return str(json.loads(palaver("forget", *words, "--confirm", token, "--json").stdout)["number"])
+
+
+@pytest.mark.parametrize("by_model", [False, True])
+def test_what_was_learned_can_be_had_back(home: Path, *, by_model: bool) -> None:
+    """Undone, an exchange is learned from anew by the next pass, whoever learned what of it, and asked about again."""
+    archive = Home(home / "palaver")
+    before = learned(archive)
+    with Store.open(archive.database) as store:
+        told = {key: held for key, held in store.observations.of_exchanges(store.items.all_keys()).items() if held}
+        assert max(map(len, told.values())) > 1
+        if by_model:
+            with store.transaction():
+                for key, held in told.items():
+                    parts = [each.observation for each in held if not each.summary]
+                    store.observations.replace(key, held[0].session, parts, "llm:test/1")
+
+    number = forgotten("--mentions", "e", "--derived")
+    assert learned(archive) == []
+    said = palaver("forget", "--undo", number).stdout
+
+    assert said == "It is there again. `palaver archive` learns from it anew.\n"
+    assert learned(archive) == before
+    with Store.open(archive.database) as store:
+        assert store.jobs.candidates("llm:test/1", outdated=False)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_what_was_forgotten_twice_is_back_when_both_are_undone(home: Path, first: int) -> None:
+    """What stays of an exchange is there all along, and undoing one of two says why nothing is learned from it yet."""
+    archive = Home(home / "palaver")
+    before = learned(archive)
+    with Store.open(archive.database) as store:
+        held = next(iter(store.observations.of_exchanges(store.items.all_keys()).values()))[0]
+        assert not held.summary
+        outside = replace(held.observation, title="Said elsewhere", origin="external")
+        with store.transaction():
+            store.observations.insert(held.exchange, held.session, outside)
+
+    numbers = [forgotten("--mentions", "e", "--origin", "external")]
+    assert held.observation.title in (stays := {title for _, title in learned(archive)})
+    assert outside.title not in stays
+    numbers.append(forgotten("--mentions", "e", "--derived"))
+    assert learned(archive) == []
+
+    one, other = numbers[first], numbers[1 - first]
+    assert "But from 1 exchange of it nothing is learned" in palaver("forget", "--undo", one).stdout
+    assert held.observation.title not in {title for _, title in learned(archive)}
+    assert json.loads(palaver("forget", "--undo", other, "--json").stdout)["renounced"] == 0
+    assert learned(archive) == before
+
+
+def test_a_number_says_what_became_of_it() -> None:
+    """What was undone is told from what never was."""
+    number = forgotten("--mentions", "tide")
+    palaver("forget", "--undo", number)
+    assert f"Forgetting {number} was undone before" in palaver("forget", "--undo", number, code=2).stderr
+    assert f"Forgetting {number} was undone before" in palaver("forget", "--for-good", number, code=2).stderr
+    assert "Forgetting 7 was never made" in palaver("forget", "--undo", "7", code=2).stderr
 
 
 def test_erasing_in_json_says_how_it_was_verified() -> None:

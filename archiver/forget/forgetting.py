@@ -161,22 +161,27 @@ class Forgetting:
         known = self._store.tombstones.known(marks, of=forgotten.id)
         self._store.tombstones.erase_records([marks[mark] for mark in known])
 
-    def undo(self, number: int, also: Callable[[], None] = _nothing) -> None:
+    def undo(self, number: int, also: Callable[[], None] = _nothing) -> int:
         """Have back what was forgotten, together with what `also` does.
 
-        Raises `InvalidInput` when it was erased, or never was.
+        How many exchanges nothing is learned from all the same, as another forgetting has it. Raises `InvalidInput`
+        when it was erased, undone before, or never was.
         """
         with self._store.transaction():
             self._kept(number)
+            renounced = self._store.observations.take_back(number)
             self._store.tombstones.undo(number)
             told = [each.id for each in self._store.sources.all() if each.coverage.get(FORGOTTEN) and each.id]
             self._store.tombstones.reread(told)
             also()
+        return renounced
 
     def _kept(self, number: int) -> Forgotten:
         found = self._store.tombstones.load(number)
         if found is None or found.state is not State.KEPT:
             said = "was erased, and nothing is left of it" if found else "was never made"
+            if self._store.tombstones.was_undone(number):
+                said = "was undone before"
             raise InvalidInput(f"Forgetting {number} {said}", hint="`palaver forget --list` names what can be undone.")
         return found
 

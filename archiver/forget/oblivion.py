@@ -16,7 +16,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from ..parse.lines import Line, is_blanked
+from ..copies.compression import opened
+from ..parse.lines import Line, is_blanked, split
 from ..privacy.masker import Masker
 from ..redaction import Redactor
 from ..store import Source, Store
@@ -75,6 +76,12 @@ class Oblivion:
             found |= {number for number, told in marks.items() if told & known}
             found |= {line.number for line in part if is_blanked(line.data)}
         return found
+
+    def is_all_of(self, path: Path) -> bool:
+        """Whether an agent's file says nothing but what was forgotten. Raises `OSError`."""
+        with opened(path) as file:
+            rows = list(split(file))
+        return bool(rows) and len(self.lines(path, rows)) == len(rows)
 
     def records(self, records: Mapping[str, int], *, erased: bool = False) -> set[int]:
         """The lines of those records that were forgotten, or erased."""

@@ -353,6 +353,23 @@ UPDATE vector SET model = 'all-MiniLM-L6-v2-int8/2' WHERE model = 'all-MiniLM-L6
 UPDATE item SET embedded = NULL WHERE embedded = 'all-MiniLM-L6-v2-int8/1';
 """
 
+# Whose undoing lets an exchange be learned from again. Which forgetting renounced it was not told before: each that
+# took nothing but what was learned may have. What no forgetting tells of was undone, and is learned from again.
+_RENOUNCED: Final = """
+CREATE TABLE renounced (
+    forgetting INTEGER NOT NULL REFERENCES forgetting ON DELETE CASCADE,
+    exchange INTEGER NOT NULL REFERENCES exchange ON DELETE CASCADE,
+    PRIMARY KEY (forgetting, exchange)
+) WITHOUT ROWID;
+CREATE INDEX renounced_exchange ON renounced (exchange);
+INSERT INTO renounced (forgetting, exchange)
+    SELECT f.id, e.item FROM forgetting f JOIN exchange e ON e.observed = 'llm:renounced'
+    WHERE coalesce(json_extract(f.told, '$.exchanges'), 0) = 0
+        AND coalesce(json_extract(f.told, '$.observations'), 1) > 0;
+UPDATE exchange SET observed = NULL
+    WHERE observed = 'llm:renounced' AND item NOT IN (SELECT exchange FROM renounced);
+"""
+
 MIGRATIONS: Final = (
     ARCHIVE_AND_OBSERVATIONS,
     _JOBS_AND_LEDGER,
@@ -376,4 +393,5 @@ MIGRATIONS: Final = (
     _MEMORY_TERMS,
     _TOKENS,
     _TOKENS_TO_COME,
+    _RENOUNCED,
 )

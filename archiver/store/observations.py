@@ -107,12 +107,32 @@ class Observations:
             found.setdefault(cast(int, exchange), []).append(cast(int, item))
         return found
 
-    def renounce(self, exchanges: Sequence[int], observations: Sequence[int]) -> None:
-        """Delete these observations, and learn nothing from these exchanges any more while they say the same."""
+    def renounce(self, exchanges: Sequence[int], observations: Sequence[int], forgetting: int) -> None:
+        """Delete these observations, and learn nothing from these exchanges any more while they say the same.
+
+        So it stays until the forgetting with this number is undone.
+        """
         self._db.run_many("DELETE FROM item WHERE key = ?", [(key,) for key in observations])
         self._db.run_many("DELETE FROM job WHERE exchange = ?", [(key,) for key in exchanges])
         self._db.run_many("UPDATE exchange SET observed = ? WHERE item = ?", [(RENOUNCED, key) for key in exchanges])
+        self._db.run_many("INSERT OR IGNORE INTO renounced VALUES (?, ?)", [(forgetting, key) for key in exchanges])
         self._changes.log(Entity.ITEM, [*exchanges, *observations])
+
+    def take_back(self, forgetting: int) -> int:
+        """Let the exchanges that were renounced with this forgetting be observed anew.
+
+        How many are not, because they were renounced with another one as well.
+        """
+        rows = self._db.rows(
+            """SELECT r.exchange, (SELECT count(*) FROM renounced WHERE exchange = r.exchange)
+               FROM renounced r JOIN exchange e ON e.item = r.exchange WHERE r.forgetting = ? AND e.observed = ?""",
+            (forgetting, RENOUNCED),
+        )
+        free = [cast(int, key) for key, times in rows if times == 1]
+        self._db.run("DELETE FROM renounced WHERE forgetting = ?", (forgetting,))
+        self._db.run_many("UPDATE exchange SET observed = NULL WHERE item = ?", [(key,) for key in free])
+        self._changes.log(Entity.ITEM, free)
+        return len(rows) - len(free)
 
     def latest(self, session: int, before: int, limit: int) -> list[StoredObservation]:
         """What a session taught before one of its exchanges, newest first."""

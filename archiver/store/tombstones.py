@@ -205,6 +205,11 @@ class Tombstones:
         """The forgetting with this number."""
         return next((each for each in self.all() if each.id == number), None)
 
+    def was_undone(self, number: int) -> bool:
+        """Whether there was a forgetting with this number, and is none any more."""
+        given = self._db.number("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'forgetting'")
+        return 0 < number <= given and self.load(number) is None
+
     def overtaken(self) -> list[int]:
         """The forgettings that could be undone, but all of which was erased since."""
         rows = self._db.rows(

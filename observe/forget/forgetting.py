@@ -21,7 +21,17 @@ from ...core.amount import many
 from ...core.clock import now
 from ...core.closing import Closing
 from ...core.errors import InvalidInput
-from ...core.forgetting import About, DoomedCopy, DoomedObservation, DoomedSession, Outcome, Past, Preview, Wanted
+from ...core.forgetting import (
+    About,
+    DoomedCopy,
+    DoomedObservation,
+    DoomedSession,
+    Outcome,
+    Past,
+    Preview,
+    Undone,
+    Wanted,
+)
 from ...core.home import Home
 from ...core.memory import EventKind, HeldMemory, MemoryEvent, MemoryState
 from ...core.progress import Reporter, silent
@@ -80,11 +90,8 @@ class Forgetter(Closing):
             number = self._carry_out(planned, wanted)
             return self._erased(planned, number, texts, report)
 
-    def undo(self, number: int, report: Reporter = silent) -> list[HeldMemory]:
-        """Have back what was forgotten; raises `InvalidInput` when it was erased, or never was.
-
-        The memories that stay put away are returned: what they say is held by another by now.
-        """
+    def undo(self, number: int, report: Reporter = silent) -> Undone:
+        """Have back what was forgotten; raises `InvalidInput` when it was erased, undone before, or never was."""
         left: list[HeldMemory] = []
 
         def also() -> None:
@@ -95,9 +102,9 @@ class Forgetter(Closing):
                     self._move(held.key, MemoryState.ACTIVE, erasure.context(number))
 
         with self._store.leases.hold(ARCHIVER, _PATIENCE):
-            self._forgetting.undo(number, also)
+            renounced = self._forgetting.undo(number, also)
             self._reread(report)
-        return left
+        return Undone(tuple(left), renounced)
 
     def for_good(self, number: int, report: Reporter = silent) -> erasure.Finished:
         """Erase what was forgotten, and can still be had back.
@@ -223,7 +230,7 @@ class Forgetter(Closing):
 
         def also(number: int) -> None:
             for exchange, observations in planned.learned.items():
-                self._store.observations.renounce([exchange], observations)
+                self._store.observations.renounce([exchange], observations, number)
             if wanted.erase:
                 self._store.memories.erase(memories)
             else:

@@ -19,6 +19,7 @@ from msgspec import Struct
 from ...archiver.copies.inspection import strays
 from ...archiver.copies.raw import RawArchive, Stat
 from ...archiver.forget.forgetting import KEPT
+from ...archiver.forget.oblivion import Oblivion
 from ...archiver.intake.transcripts import Transcript
 from ...archiver.privacy.exclusion import Exclusion
 from ...archiver.redaction import VERSION as SECRETS
@@ -314,7 +315,7 @@ def _agents(patient: Patient) -> Answer:
     """Files of agents that are not archived as they are now. Containers are left to the next pass."""
     if patient.store is None:
         return
-    found, behind = Counter[str](), Counter[str]()
+    found, behind, erased = Counter[str](), Counter[str](), Counter[str]()
     known = patient.store.sources.by_path()
     refused = {path for path, _ in patient.store.sources.problems()}
     exclusion, raw = Exclusion(patient.config.exclude), RawArchive(patient.home.archive)
@@ -323,15 +324,29 @@ def _agents(patient: Patient) -> Answer:
             continue
         found[each.format.agent] += 1
         source, state = known.get(each.path), Stat.of(each.path)
+        if source is None and each.path not in refused and _is_erased(patient, each.path, state):
+            erased[each.format.agent] += 1
+            continue
         late = source is None or not raw.is_unchanged(source, state)
         if late and each.path not in refused and time.time() - state.mtime / 1e9 > _SETTLED:
             behind[each.format.agent] += 1
-    yield Fact("agents", ", ".join(f"{agent} {many(count, 'file')}" for agent, count in found.items()) or "none found")
+    gone = {agent: f", {count:,} of which {'was' if count == 1 else 'were'} erased" for agent, count in erased.items()}
+    told = [f"{agent} {many(count, 'file')}{gone.get(agent, '')}" for agent, count in found.items()]
+    yield Fact("agents", "; ".join(told) if gone else ", ".join(told) or "none found")
     for agent, count in behind.items():
         remedy = f"{_ARCHIVE} `palaver setup service` does so by itself from then on."
         files = many(found[agent], "file")
         left = "is not archived as it is" if count == 1 else "are not archived as they are"
         yield Finding("agents", f"{count:,} of {files} of {agent} {left}", remedy)
+
+
+def _is_erased(patient: Patient, path: Path, state: Stat) -> bool:
+    """Whether an agent's file, of which nothing is archived, says only what a person had erased."""
+    store = patient.store
+    if store is None or not store.tombstones.exist(erased=True):
+        return False
+    known = Oblivion(store, patient.home.key(), erased=True)
+    return store.tombstones.is_emptied(known.file(path), state.mtime, state.size) or known.is_all_of(path)
 
 
 def _model(patient: Patient) -> Answer:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.store import StoredObservation
+from palaver.archiver.store import State, StoredObservation
 from palaver.archiver.store.confirmations import CANDIDATES
 from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.observe import rules
@@ -159,7 +159,8 @@ def test_what_a_model_learned_again_is_asked_again(told: History, gone: str) -> 
         told.store.jobs.put(two, "digest")
         [job] = told.store.jobs.claim(0, 1, 9, None)
         told.store.jobs.finish(job, "learned", 0)
-        told.store.observations.renounce([three], [])
+        number = told.store.tombstones.begin(0, State.KEPT, ())
+        told.store.observations.renounce([three], [], number)
 
     if gone == "forgotten":
         with told.store.transaction():
@@ -225,7 +226,7 @@ def test_a_summary_never_outlives_its_parts(told: History) -> None:
     mark = told.store.changes.last()
     with told.store.transaction():
         gone = [stored.key for stored in told.store.observations.of_exchange(2)]
-        told.store.observations.renounce([2], gone)
+        told.store.observations.renounce([2], gone, told.store.tombstones.begin(0, State.KEPT, ()))
 
     assert told.store.summaries.of_session(1) is None
     assert summary.key in told.store.changes.since(mark)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver.core import ids
+from palaver.core.amount import many
 from palaver.core.config import Config
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
@@ -20,7 +21,7 @@ from .progress import progress_bars
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.core.forgetting import Preview, Wanted
+    from palaver.core.forgetting import Preview, Undone, Wanted
     from palaver.core.origin import Origin
     from palaver.observe.forget.forgetting import Forgetter
 
@@ -177,10 +178,10 @@ def _again(token: str) -> str:
 
 def _look_after(undo: int | None, for_good: int | None, *, as_json: bool) -> None:
     """Undo, erase for good, or list what was forgotten."""
-    left: list[str] = []
+    from palaver.core.forgetting import Undone
+
     with _forgetter() as forgetter, progress_bars() as reporter:
-        if undo is not None:
-            left = [held.id for held in forgetter.undo(undo, reporter)]
+        undone = forgetter.undo(undo, reporter) if undo is not None else Undone()
         finished = forgetter.for_good(for_good, reporter) if for_good is not None else None
         found = forgetter.forgotten()
     done = finished is None or finished.done
@@ -188,11 +189,11 @@ def _look_after(undo: int | None, for_good: int | None, *, as_json: bool) -> Non
     if as_json:
         from msgspec import to_builtins
 
-        print_json({"forgotten": list(map(to_builtins, found)), "finished": done, "left": left, "problems": problems})
+        past = {"forgotten": list(map(to_builtins, found)), "finished": done}
+        stays = {"left": [held.id for held in undone.left], "renounced": undone.renounced}
+        print_json({**past, **stays, "problems": problems})
     elif undo is not None:
-        click.echo("It is there again. `palaver archive` learns from it anew.")
-        if left:
-            click.echo(f"Still put away, because another memory says the same by now: {', '.join(left)}.")
+        _tell(undone)
     elif for_good is not None:
         click.echo(
             "Erased."
@@ -206,6 +207,19 @@ def _look_after(undo: int | None, for_good: int | None, *, as_json: bool) -> Non
         click.echo(renderer().forgotten(found), nl=False)
     if not done:
         sys.exit(1)
+
+
+def _tell(undone: Undone) -> None:
+    click.echo("It is there again. `palaver archive` learns from it anew.")
+    if undone.left:
+        left = ", ".join(held.id for held in undone.left)
+        click.echo(f"Still put away, because another memory says the same by now: {left}.")
+    if undone.renounced:
+        exchanges = many(undone.renounced, "exchange")
+        click.echo(
+            f"But from {exchanges} of it nothing is learned: what was learned there was forgotten another time, too. "
+            "See `palaver forget --list`."
+        )
 
 
 def _is_memory(what: str) -> bool:

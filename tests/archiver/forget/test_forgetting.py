@@ -406,8 +406,10 @@ def test_what_was_forgotten_can_be_had_back(history: History) -> None:
     undo(history, number)
 
     assert (sorted(history.prompts()), history.source().coverage, history.session()) == before
-    with pytest.raises(InvalidInput, match="never made"):
+    with pytest.raises(InvalidInput, match="undone before"):
         undo(history, number)
+    with pytest.raises(InvalidInput, match="never made"):
+        undo(history, second + 1)
 
 
 def test_what_was_erased_cannot_be_had_back(history: History) -> None:

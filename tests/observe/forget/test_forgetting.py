@@ -229,7 +229,7 @@ def test_what_is_said_by_another_memory_by_now_stays_put_away(root: Path) -> Non
         core.remembering.remember(Memory(gone.memory.content))
 
     with Forgetter(home) as forgetter:
-        assert [held.id for held in forgetter.undo(outcome.number or 0)] == [gone.id]
+        assert [held.id for held in forgetter.undo(outcome.number or 0).left] == [gone.id]
         assert forgetter.forgotten() == []
 
     with Store.open(home.database) as store:

@@ -16,8 +16,11 @@ from palaver.archiver.store import ARCHIVER, WATCHER, State, Store
 from palaver.core.checkup import Diagnosis
 from palaver.core.clock import now
 from palaver.core.config import Config
+from palaver.core.forgetting import Wanted
 from palaver.core.home import Home
+from palaver.observe.forget.forgetting import Forgetter
 from palaver.observe.llm.errors import ReplyInvalid
+from palaver.observe.pipeline import Pipeline
 from palaver.observe.upkeep import doctor
 from palaver.observe.upkeep.doctor import Patient, diagnose
 from palaver.observe.upkeep.status import OUTDATED
@@ -308,6 +311,33 @@ def test_agents_that_are_not_archived(home: Home, pristine: Path, monkeypatch: p
     assert looked_at(home, transcripts).healthy
     monkeypatch.setattr(doctor, "_SETTLED", -60.0)
     assert not looked_at(home, transcripts).healthy
+
+
+@pytest.mark.parametrize("passed", [False, True])
+def test_a_file_that_was_erased_is_no_finding(
+    home: Home, pristine: Path, monkeypatch: pytest.MonkeyPatch, *, passed: bool
+) -> None:
+    """The agent's file of an erased session is counted as such, before a pass and after; one that grew is not."""
+    monkeypatch.setattr(doctor, "_SETTLED", -60.0)
+    path = next(iter(sorted((pristine / "projects").rglob("*.jsonl"))))
+    told = [replace(each, format=each.recognise()) for each in in_paths([path])]
+    with Forgetter(home) as forgetter:
+        wanted = Wanted((str(path),), erase=True)
+        forgetter.forget(wanted, forgetter.preview(wanted).token)
+    if passed:
+        with Pipeline(home) as pipeline:
+            pipeline.run(told)
+
+    found = looked_at(home, lambda: told)
+    assert found.facts["agents"] == "claude-code 1 file, 1 of which was erased"
+    assert found.healthy
+
+    before = path.read_bytes()
+    path.write_bytes(before + b'{"type": "user", "timestamp": "2026-01-01T00:00:00Z"}\n')
+    try:
+        assert [each.part for each in looked_at(home, lambda: told).findings] == ["agents"]
+    finally:
+        path.write_bytes(before)
 
 
 def test_a_watcher_that_runs(home: Home) -> None:
