@@ -7,13 +7,12 @@ from functools import partial
 import numpy as np
 
 from palaver.archiver.store import Store
-from palaver.core.disclosure import Query
+from palaver.core.disclosure import Mode, Query
 from palaver.core.home import Home
 from palaver.search.choices import Choices
 from palaver.search.embedder import Embedder
-from palaver.search.engine import DEPTH, Engine, completed
+from palaver.search.engine import DEPTH, Engine, Rest, completed
 from palaver.search.findings import Nears, distinct
-from palaver.search.fusion import gather
 from palaver.search.generation import Generations
 from palaver.search.hits import Hits
 from palaver.search.wording import Wording
@@ -39,8 +38,9 @@ def phases(store: Store, home: Home, embedder: Embedder, queries: Sequence[Query
         view.refresh()
         wording = view.settled(Wording.of(query.concepts[0]))
         with stopwatch(taken, "query embedding"):
-            reading = embedder.read([wording.text])
-        vector, compare = reading.vectors[0, :], partial(view.closeness, reading.tokens[0])
+            vector = embedder.read([wording.text]).vectors[0, :]
+        # The engine remembers what it read, so that no other part is told with the time of that.
+        engine._meaning(wording.text)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         with stopwatch(taken, "word engine"):
             matches = view.text(wording, filters, DEPTH)
         with stopwatch(taken, "vector engine"):
@@ -51,9 +51,11 @@ def phases(store: Store, home: Home, embedder: Embedder, queries: Sequence[Query
             if len(matches) == DEPTH:
                 matches = completed(wording, matches, compared, partial(view.text, wording, filters))
         with stopwatch(taken, "fusion"):
-            events = gather(matches, compared, compare)
+            fused = engine._fused(wording, Mode.BOTH, matches, compared, Rest())  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         with stopwatch(taken, "choosing among the found"):
-            chosen = [one for one, _ in zip(choices.of(events, filters, query.limit), range(query.limit), strict=False)]
+            chosen = [
+                one for one, _ in zip(choices.of(fused.events, filters, query.limit), range(query.limit), strict=False)
+            ]
         with stopwatch(taken, "loading hits"):
             hits._shown(chosen, wording, query, snippets=False)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         results = hits.search(query, snippets=False)

@@ -10,11 +10,14 @@ from .embedder import Reading
 from .signs import Tokens
 
 _WORD = re.compile(r"[^\W_]+")
+_MOST = 32
+"""Tokens of a query that are compared: more than a question has, so that only of a pasted text the rest is left out."""
 
 
 def emphasised(text: str, reading: Reading, rarity: Callable[[str], float]) -> Tokens:
     """The tokens of a query, each as long as it counts: the root of how rare the word is that it stands in. Tokens that
-    tell nothing are left out; where none tells anything, all count the same.
+    tell nothing are left out; where none tells anything, all count the same. Of more than `_MOST` only those are kept
+    that count most, the first of equals.
     """
     [tokens], [spans] = reading.tokens, reading.spans
     if not len(tokens):
@@ -29,5 +32,7 @@ def emphasised(text: str, reading: Reading, rarity: Callable[[str], float]) -> T
     weights = np.array([rarities[start:end].max(initial=0.0) for start, end in spans])
     weights = np.sqrt(weights) if weights.any() else np.ones(len(tokens))
     units = tokens / np.linalg.norm(tokens, axis=1, keepdims=True)
-    emphasis: Tokens = (units * weights[:, None]).astype(np.float32)[weights > 0]
+    kept = np.sort(np.argsort(-weights, kind="stable")[:_MOST])
+    kept = kept[weights[kept] > 0]
+    emphasis: Tokens = (units[kept] * weights[kept, None]).astype(np.float32)
     return emphasis

@@ -125,6 +125,10 @@ class Engine:
         matches, nears, rest = self._found(wording, mode, filters, depth)
         if mode is Mode.BOTH and len(matches) == depth:
             matches = completed(wording, matches, nears, partial(self._snapshot.text, wording, filters))
+        return self._fused(wording, mode, matches, nears, rest)
+
+    def _fused(self, wording: Wording, mode: Mode, matches: Matches, nears: Nears, rest: Rest) -> Found:
+        """What both engines found as one list, which is looked at closely where it is relevant."""
         both = mode is Mode.BOTH and self.unavailable is None
         floor = _FLOOR + _BRIEF * wording.brevity if both else 0.0
         worded = _WORDED if wording.complete else inf
@@ -164,7 +168,7 @@ class Engine:
         within = places[rarest] = self._by_place(found[rarest].events) | places[rarest]
         for number, each in enumerate(found):
             if number != rarest and each.rest.present:
-                again = self._within(within, concepts[number], mode, filters)
+                again = self._within(within, concepts[number], mode, filters, closely=each.relevant)
                 found[number] = replace(each, rest=again.rest)
                 places[number] = self._by_place(again.events) | places[number]
         events = [joined(concepts, [of_one[place] for of_one in places]) for place in set(within).intersection(*places)]
@@ -184,8 +188,10 @@ class Engine:
             found = self.find(concept, mode, filters, depth)
         return found
 
-    def _within(self, places: Iterable[Place], concept: str, mode: Mode, filters: Filters) -> Found:
-        """What a concept finds in these places, which are looked at as a whole."""
+    def _within(self, places: Iterable[Place], concept: str, mode: Mode, filters: Filters, *, closely: bool) -> Found:
+        """What a concept finds in these places, which are looked at as a whole; `closely` where what it found anywhere
+        was, as scores with and without a close look are of two scales.
+        """
         wording = self._wording(concept, mode)
         sessions, loose = {session for session, _ in places if session}, [key for _, key in places if key]
         items = [*self._store.items.of_sessions(sorted(sessions)), *loose]
@@ -196,9 +202,8 @@ class Engine:
             events = matches.event if wording.phrases else np.array(items, dtype=np.int64)
             nears = self._snapshot.of_events(self._vector(wording.text), distinct(events)[0])
             nears = nears.of(self._snapshot.allowed(filters, items)) if filters else nears
-        return Found(
-            gather(matches, nears, self._compare(wording, nears)), wording, rest=Rest(_last(matches.fraction, _DEEPEST))
-        )
+        events = gather(matches, nears, self._compare(wording, nears) if closely else None)
+        return Found(events, wording, rest=Rest(_last(matches.fraction, _DEEPEST)))
 
     def nearest(self, text: str, filters: Filters, limit: int, vector: Array | None = None) -> Nears:
         """The vectors nearest to a text, best first; none where the model is missing. What changed since the index was
@@ -257,7 +262,8 @@ class Engine:
         return partial(self._closeness, wording.text) if len(nears) else None
 
     def _closeness(self, text: str, nears: Nears) -> Fractions:
-        return self._snapshot.closeness(emphasised(text, self._meaning(text), self._snapshot.rarity), nears)
+        query = emphasised(text, self._meaning(text), self._snapshot.rarity)
+        return self._snapshot.closeness(query, self._vector(text), nears)
 
     def _vector(self, text: str) -> Array:
         """What a query means. Raises `ModelUnavailable`."""

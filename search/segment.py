@@ -26,6 +26,8 @@ _SCAN_OR_WALK = 20
 """A candidate that the graph brings costs as much as scanning so many rows."""
 _SPARE = 1.5
 """How many times more candidates are sieved than have to pass on average."""
+_TEXTS = 16
+"""Texts of an item that are looked at closely."""
 
 Sieve: TypeAlias = Callable[[Numbers], Flags]
 """Of some items, whether each may be found."""
@@ -136,7 +138,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         passed = self._passed(allowed, voices)
         count = len(self) if passed is None else int(np.count_nonzero(passed))
         if self.graph is not None and count * count > _SCAN_OR_WALK * limit * len(self):
-            found = self.graph.near(_narrow(vector), min(len(self), -(-limit * len(self) // count)))
+            found = self.graph.near(_as_stored(vector), min(len(self), -(-limit * len(self) // count)))
             found = found if passed is None else found[passed[found]]
             if len(found) >= limit:  # else the filter and the query point apart, and only a scan finds all
                 return self._of(np.sort(found), self._cosines(np.sort(found), vector)).best(limit)
@@ -153,7 +155,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         """
         wanted = min(len(self), int(_SPARE * limit / share))
         if self.graph is not None and _SCAN_OR_WALK * wanted < len(self):
-            found = np.sort(self.graph.near(_narrow(vector), wanted))
+            found = np.sort(self.graph.near(_as_stored(vector), wanted))
         else:
             found = _highest(self._cosines(None, vector), wanted)
         found = found if self.alive is None else found[self.alive[found]]
@@ -172,17 +174,24 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         _, first = distinct(kinds[order])
         return self._of(places[order[first]], cosines[order[first]])
 
-    def closeness(self, query: Tokens, rows: Numbers) -> Fractions:
-        """How close the items of these (item, event, part), shape (3, n), come to a query, each by the closest of all
-        its texts; NaN for one that is not here or that no tokens are known of.
+    def closeness(self, query: Tokens, vector: Array, rows: Numbers) -> Fractions:
+        """How close the items of these (item, event, part), shape (3, n), come to a query, each by the closest of its
+        `_TEXTS` texts nearest to the query's unit vector; NaN for one that is not here or that no tokens are known of.
         """
         items, _ = distinct(rows[_ITEM])
         places = self._places_of(distinct(rows[_EVENT])[0])
-        places = places[np.isin(self.rows[_ITEM, places], items)]
+        places = self._foremost(places[np.isin(self.rows[_ITEM, places], items)], vector)
         best = np.full(len(items), np.nan)
         np.fmax.at(best, np.searchsorted(items, self.rows[_ITEM, places]), self.signs.picked(places).closeness(query))
         close: Fractions = best[np.searchsorted(items, rows[_ITEM])]
         return close
+
+    def _foremost(self, places: Numbers, vector: Array) -> Numbers:
+        """Of each item the `_TEXTS` of these rows that are nearest to a unit vector, in order of place."""
+        order = np.lexsort((-self._cosines(places, vector), self.rows[_ITEM, places]))
+        _, first = distinct(self.rows[_ITEM, places[order]])
+        ranks = stretches(np.zeros_like(first), np.diff(first, append=len(order)))
+        return np.sort(places[order[ranks < _TEXTS]])
 
     def _places_of(self, events: Numbers) -> Numbers:
         """The rows of these events that are not gone."""
@@ -227,12 +236,12 @@ def _highest(values: Fractions, limit: int) -> Numbers:
     return np.arange(len(values)) if len(values) <= limit else np.sort(np.argpartition(-values, limit)[:limit])
 
 
-def _narrow(vector: Array) -> npt.NDArray[np.float16]:
+def _as_stored(vector: Array) -> npt.NDArray[np.float16]:
     return vector.astype(np.float16)
 
 
 def _cosines(matrix: npt.NDArray[np.float16], vector: Array) -> Fractions:
     if not len(matrix):
         return np.empty(0)
-    distances: Fractions = np.asarray(numkong.cdist(_narrow(vector)[None, :], matrix, "angular"))
+    distances: Fractions = np.asarray(numkong.cdist(_as_stored(vector)[None, :], matrix, "angular"))
     return np.clip(1 - distances[0, :], -1, 1)

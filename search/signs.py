@@ -22,6 +22,8 @@ from .generation import share
 DIRECTIONS = 8 * TOKEN_BYTES
 """The numbers of a token."""
 _BITS, _STARTS = "signs.npy", "tokens.npy"
+_PORTION = 4_096
+"""Tokens of texts that are compared at once: with fewer, calls cost more; with more, products leave the cache."""
 
 Tokens: TypeAlias = npt.NDArray[np.float32]
 """The tokens of one text, shape (n, `DIRECTIONS`)."""
@@ -81,20 +83,34 @@ class Signs(Struct, frozen=True, eq=False):
 
     def closeness(self, query: Tokens) -> Fractions:
         """How close each text comes to a query, -1 to 1: the mean, over the query's tokens, of the cosine of the
-        text's nearest token; a token counts as much as it is long. NaN where no tokens are known.
+        text's nearest token; a token counts as much as it is long, so one without length not at all. NaN where no
+        tokens are known.
         """
-        close, known = np.full(len(self.counts), np.nan), self.counts > 0
-        if not len(query) or not known.any():
+        query, known = query[query.any(axis=1)], np.flatnonzero(self.counts)
+        close = np.full(len(self.counts), np.nan)
+        if not len(query) or not len(known):
             return close
-        # Bits are 0 and 1 where signs are -1 and 1: products with these are twice those less the sum of the numbers.
-        # Not by NumPy: on a busy machine the threads of its BLAS wait for each other longer than all of this takes.
-        asked, bits = _narrow(query), np.unpackbits(self.bits, axis=1).view(np.int8)
-        products: npt.NDArray[np.int32] = np.asarray(numkong.dots_packed(bits, numkong.dots_pack(asked, "int8")))
-        most: npt.NDArray[np.int32] = np.maximum.reduceat(products, self.starts[:-1][known], axis=0)
-        nearest = 2 * most - asked.sum(axis=1, dtype=np.int32)
+        asked = _in_bytes(query)
+        nearest = 2 * self._most(asked, known) - asked.sum(axis=1, dtype=np.int32)
         lengths = np.linalg.norm(asked.astype(np.float64), axis=1) * np.sqrt(DIRECTIONS)
         close[known] = np.average(nearest / lengths, axis=1, weights=np.linalg.norm(query, axis=1))
         return close
+
+    def _most(self, asked: npt.NDArray[np.int8], known: Numbers) -> npt.NDArray[np.int32]:
+        """For each of these texts, all of which have tokens, and each token that is asked the highest product of its
+        numbers with the bits of one of the text's tokens, shape (texts, asked).
+        """
+        # Bits are 0 and 1 where signs are -1 and 1: products with these are twice those less the sum of the numbers.
+        # Not by NumPy: on a busy machine the threads of its BLAS wait for each other longer than all of this takes.
+        pack, starts, ends = numkong.dots_pack(asked, "int8"), self.starts[known], self.starts[known + 1]
+        most, done = np.empty((len(known), len(asked)), dtype=np.int32), 0
+        while done < len(known):
+            upto = max(done + 1, int(np.searchsorted(ends, starts[done] + _PORTION, "right")))
+            bits = np.unpackbits(self.bits[starts[done] : ends[upto - 1]], axis=1).view(np.int8)
+            products: npt.NDArray[np.int32] = np.asarray(numkong.dots_packed(bits, pack))
+            np.maximum.reduceat(products, starts[done:upto] - starts[done], axis=0, out=most[done:upto])
+            done = upto
+        return most
 
 
 def stored(reading: Reading) -> Iterator[Embedded]:
@@ -108,7 +124,7 @@ def packed(tokens: Tokens) -> bytes:
     return np.packbits(tokens > 0, axis=1).tobytes()
 
 
-def _narrow(tokens: Tokens) -> npt.NDArray[np.int8]:
+def _in_bytes(tokens: Tokens) -> npt.NDArray[np.int8]:
     """The same directions, but for a third of a percent, in a byte for each number."""
     largest: Tokens = np.abs(tokens).max(axis=1, keepdims=True)
     rounded: npt.NDArray[np.floating] = np.round(tokens * (127 / largest))

@@ -159,9 +159,11 @@ class Snapshot:
         """Of every item of these events its best vectors, compared exactly."""
         return self._vectors.of_events(vector, events)
 
-    def closeness(self, query: Tokens, nears: Nears) -> Fractions:
-        """How close the items of these vectors come to a query's tokens; NaN where no tokens are known."""
-        return self._vectors.closeness(query, nears.rows)
+    def closeness(self, query: Tokens, vector: Array, nears: Nears) -> Fractions:
+        """How close the items of these vectors come to a query's tokens; NaN where no tokens are known. `vector` is
+        the query's.
+        """
+        return self._vectors.closeness(query, vector, nears.rows)
 
     def allowed(self, filters: Filters, among: Sequence[int]) -> AbstractSet[int]:
         """Those of these items that satisfy the filters."""

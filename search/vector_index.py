@@ -90,13 +90,13 @@ class VectorIndex:
         """Of every item of these events its best vectors, exactly compared: part 0, and the best other part."""
         return Nears.together([segment.of_events(vector, events) for segment in self._segments])
 
-    def closeness(self, query: Tokens, rows: Numbers) -> Fractions:
+    def closeness(self, query: Tokens, vector: Array, rows: Numbers) -> Fractions:
         """How close the items of these (item, event, part), shape (3, n), come to a query's tokens, -1 to 1, each by
-        the closest of its texts; NaN where no tokens are known.
+        the closest of those of its texts that are nearest to the query's unit vector; NaN where no tokens are known.
         """
         close = np.full(rows.shape[1], np.nan)
         for segment in self._segments:
-            close = np.fmax(close, segment.closeness(query, rows))
+            close = np.fmax(close, segment.closeness(query, vector, rows))
         return close
 
 

@@ -115,7 +115,7 @@ def findings(store: Store, home: Home, asked: Sequence[Question], embedder: Embe
         wording = view.settled(Wording.of(question.text))
         reading = embedder.read([wording.text])
         vector = reading.vectors[0, :]
-        compare = partial(view.closeness, emphasised(wording.text, reading, view.rarity))
+        compare = partial(view.closeness, emphasised(wording.text, reading, view.rarity), vector)
         nearest = Nears.none() if wording.phrases else view.nearest(vector, filters, BROUGHT)
         meaning = partial(_meant, view, vector, nearest)
         unworded, every = _both(wording, partial(view.text, wording, filters), meaning, compare)

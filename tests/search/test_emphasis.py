@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from palaver.search import emphasis
 from palaver.search.embedder import Reading
 from palaver.search.emphasis import emphasised
 from palaver.search.signs import DIRECTIONS
@@ -42,6 +43,14 @@ def test_what_tells_nothing_is_left_out() -> None:
 def test_a_token_of_several_words_counts_as_the_rarest() -> None:
     """What a model takes for one token may be several words to the archive."""
     assert lengths("brass_kettle_x", (0, 14)) == pytest.approx([3])
+
+
+def test_of_a_long_text_only_what_counts_most_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lightest tokens are left out, of equal ones the later; the others keep their order."""
+    monkeypatch.setattr(emphasis, "_MOST", 3)
+    spans = ((0, 5), (6, 12), (13, 14), (15, 20), (21, 27))
+
+    assert lengths("brass kettle x brass kettle", *spans) == pytest.approx([2, 3, 3])
 
 
 def test_a_broken_pair_moves_nothing() -> None:

@@ -213,6 +213,24 @@ def test_concepts_under_filters(told: History) -> None:
     assert keys(told.engine().find_all(["kettle", "copper"], Mode.TEXT, Filters(projects=("both",))).events) == [5]
 
 
+def test_a_concept_that_is_not_clear_is_nowhere_looked_at_closely(
+    told: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a concept scores in one conversation is compared with what it scores in another, so a close look counts in
+    all of them or in none.
+    """
+    monkeypatch.setattr(engine, "DEPTH", 1)
+    asked = ["kettle", "water"]
+    assert all(event.closeness > 0 for event in told.engine().find_all(asked, Mode.BOTH, NO_FILTERS).events)
+    monkeypatch.setattr(engine, "_FLOOR", 2.0)
+    monkeypatch.setattr(engine, "_WORDED", 2.0)
+
+    found = told.engine().find_all(asked, Mode.BOTH, NO_FILTERS).events
+
+    assert found
+    assert all(event.closeness == 0 for event in found)
+
+
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("concepts", [["deploy", "zebra"], ["deploy", "restart", "zebra"], ["deploy", "restart"]])
 def test_what_is_said_everywhere_is_found_beside_what_is_rare(

@@ -1,5 +1,6 @@
 """Are the tokens of texts kept, and the nearest of them found?"""
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from palaver.search import signs
 from palaver.search.signs import DIRECTIONS, Signs, Tokens, packed
 
 
@@ -47,6 +49,36 @@ def test_the_mean_of_the_nearest(lengths: list[int], words: int) -> None:
     expected = [closeness(query, text) if len(text) else np.nan for text in texts]
     assert close == pytest.approx(expected, abs=3e-3, nan_ok=True)
     assert np.all(np.isnan(close) | (np.abs(close) <= 1 + 1e-9))
+
+
+@given(lengths, st.integers(1, 12))
+def test_portions_change_nothing(lengths: list[int], portion: int) -> None:
+    """However few tokens are compared at once, and be a text longer than that, each text is as close as before."""
+    made, query = Signs.of([packed(tokens(seed, length)) for seed, length in enumerate(lengths)]), tokens(99, 3)
+    whole = made.closeness(query)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(signs, "_PORTION", portion)
+        assert np.array_equal(made.closeness(query), whole, equal_nan=True)
+
+
+def test_many_texts_need_no_more_memory() -> None:
+    """A close look at 100,000 tokens, 13 MB as numbers of a byte, needs the memory of a few thousand."""
+    made = Signs.of([packed(tokens(1, 100))] * 1_000)
+    tracemalloc.start()
+    try:
+        made.closeness(tokens(2, 12))
+        assert tracemalloc.get_traced_memory()[1] < 2 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_token_without_direction_counts_nothing() -> None:
+    """It has no cosine to any other, and no length to count; a query of such tokens alone tells nothing."""
+    made, query = Signs.of([packed(tokens(1, 3)), packed(tokens(2, 4))]), tokens(3, 2)
+    nothing = np.zeros((1, DIRECTIONS), dtype=np.float32)
+
+    assert np.array_equal(made.closeness(np.concatenate([query, nothing])), made.closeness(query))
+    assert np.isnan(made.closeness(nothing)).all()
 
 
 @given(lengths, lengths)

@@ -105,7 +105,7 @@ def test_an_index_is_what_its_changes_made_of_it(changes: list[tuple[set[int], s
             assert len(made) == len(left)
             assert items(made.nearest(query, 50)) == expected(query, left)
             assert set(items(made.of_events(query, np.arange(31)))) == left
-            close = made.closeness(tokens(7), np.array([(item, item, 0) for item in range(31)]).T)
+            close = made.closeness(tokens(7), unit(3), np.array([(item, item, 0) for item in range(31)]).T)
             assert close == pytest.approx(
                 [closeness(item) if item in left else np.nan for item in range(31)], abs=1e-6, nan_ok=True
             )
@@ -132,7 +132,7 @@ def test_the_best_vectors_of_each_item() -> None:
 
 
 def test_an_item_is_as_close_as_its_closest_text(tmp_path: Path) -> None:
-    """An exchange, and what was learned from it, is as close as the closest of all its own texts, those too whose
+    """An exchange, and what was learned from it, is as close as the closest of its own texts, those too whose
     vectors are not among the nearest; what is not there, or is of a model that tells no tokens, is told apart. It is
     the same read from the disk.
     """
@@ -145,9 +145,26 @@ def test_an_item_is_as_close_as_its_closest_text(tmp_path: Path) -> None:
     other = Signs.of([packed(tokens(2_000))]).closeness(tokens(7))[0]
 
     for one in (made, VectorIndex.open(tmp_path)):
-        close = one.closeness(tokens(7), rows)
+        close = one.closeness(tokens(7), unit(3), rows)
         assert close[:3] == pytest.approx([first, other, first], abs=1e-6)
         assert np.isnan(close[3:]).all()
+
+
+def test_a_long_item_is_as_close_as_the_closest_of_its_nearest_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an item of many texts those are looked at closely whose vectors are nearest, and of another as many."""
+    monkeypatch.setattr(segment, "_TEXTS", 2)
+    near, far = unit(3), -unit(3)
+    made = index(
+        *(stored(1, part=part, vector=near if part in {4, 7} else far) for part in range(9)),
+        *(stored(2, part=part, vector=near) for part in range(2)),
+        stored(3, event=2),
+    )
+
+    close = made.closeness(tokens(7), near, np.array([(1, 1, 0), (2, 2, 0), (3, 2, 0)]).T)
+    picked = [((1_000 + part) for part in (4, 7)), (2_000, 2_001), (3_000,)]
+    expected = [max(Signs.of([packed(tokens(n))]).closeness(tokens(7))[0] for n in each) for each in picked]
+    assert close == pytest.approx(expected, abs=1e-6)
+    assert expected[0] < max(Signs.of([packed(tokens(1_000 + n))]).closeness(tokens(7))[0] for n in range(9))
 
 
 def test_an_empty_index_finds_nothing(tmp_path: Path) -> None:
@@ -156,7 +173,7 @@ def test_an_empty_index_finds_nothing(tmp_path: Path) -> None:
     made = VectorIndex.open(tmp_path)
 
     assert (len(made), made.dimension) == (0, 0)
-    assert np.isnan(made.closeness(tokens(1), np.array([[1], [1], [0]]))).all()
+    assert np.isnan(made.closeness(tokens(1), unit(1), np.array([[1], [1], [0]]))).all()
     assert len(made.nearest(unit(1), 5)) == len(made.of_events(unit(1), np.array([1]))) == 0
 
 

@@ -1,0 +1,45 @@
+"""Is a search that is taken apart the search that is asked?"""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bench.phases import phases
+
+from palaver.core.disclosure import Query
+from palaver.core.home import Home
+from palaver.search import engine
+from palaver.search.findings import Fractions, Nears
+from palaver.search.segment import Array
+from palaver.search.signs import Tokens
+from palaver.search.snapshot import Snapshot
+
+from ..search.history import History, Said
+
+
+@pytest.mark.parametrize("clear", [True, False])
+def test_what_is_compared_is_what_a_search_compares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clear: bool
+) -> None:
+    """The close look is the engine's own: the same tokens, as long as they count, and none where nothing is clear."""
+    home = Home(tmp_path)
+    history = History(tmp_path)
+    history.say("tea", Said("brass kettle"), Said("water for tea"), Said("brass pan"))
+    history.embed()
+    history.publish()
+    compared: list[tuple[Tokens, int]] = []
+    closeness = Snapshot.closeness
+
+    def spy(view: Snapshot, query: Tokens, vector: Array, nears: Nears) -> Fractions:
+        compared.append((query, len(nears)))
+        return closeness(view, query, vector, nears)
+
+    monkeypatch.setattr(Snapshot, "closeness", spy)
+    if not clear:
+        monkeypatch.setattr(engine, "_FLOOR", math.inf)
+        monkeypatch.setattr(engine, "_WORDED", math.inf)
+    phases(history.store, home, history.embedder, [Query(("brass kettle",))])
+
+    assert len(compared) == 4 * clear  # warming up and measuring, each taken apart and then as a whole
+    assert all(np.array_equal(query, compared[0][0]) and count == compared[0][1] for query, count in compared)
