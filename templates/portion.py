@@ -10,7 +10,7 @@ from ..core.disclosure import Detail
 from ..core.observation import PORTION, Observation
 from .budget import fitting_details, most_that_fit
 
-_PART = re.compile(r"\s*(?:[^\n]{1,240}?[.!?:](?=\s)|[^\n]{1,240}(?=\s|$)|[^\n]{1,240})")
+_PART = re.compile(r"\s*(?:[^\n]{1,240}?[.!?](?=\s)|[^\n]{1,240}(?=\s|$)|[^\n]{1,240})")
 """A line, a sentence, or as many words as a long one has in the room of two lines."""
 _FACTS, _STORY = 3, 500
 """Facts, and characters of a narrative, that are worth more than which files were changed."""
