@@ -10,8 +10,8 @@ from .embedder import Reading
 from .signs import Tokens
 
 _WORD = re.compile(r"[^\W_]+")
-_MOST = 32
-"""Tokens of a query that are compared: more than a question has, so that only of a pasted text the rest is left out."""
+_MOST = 48
+"""Tokens of a query that are compared: one in fifty questions has more, and a pasted text."""
 
 
 def emphasised(text: str, reading: Reading, rarity: Callable[[str], float]) -> Tokens:

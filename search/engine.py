@@ -202,8 +202,8 @@ class Engine:
             events = matches.event if wording.phrases else np.array(items, dtype=np.int64)
             nears = self._snapshot.of_events(self._vector(wording.text), distinct(events)[0])
             nears = nears.of(self._snapshot.allowed(filters, items)) if filters else nears
-        events = gather(matches, nears, self._compare(wording, nears) if closely else None)
-        return Found(events, wording, rest=Rest(_last(matches.fraction, _DEEPEST)))
+        ranked = gather(matches, nears, self._compare(wording, nears) if closely else None)
+        return Found(ranked, wording, rest=Rest(_last(matches.fraction, _DEEPEST)))
 
     def nearest(self, text: str, filters: Filters, limit: int, vector: Array | None = None) -> Nears:
         """The vectors nearest to a text, best first; none where the model is missing. What changed since the index was
