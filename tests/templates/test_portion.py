@@ -1,6 +1,6 @@
 """Does layer 2 keep to what it promises, whatever it shows?"""
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -46,6 +46,7 @@ def test_no_observation_costs_more_than_its_portion(one: Observation, name: str)
     assert one.price <= PORTION
 
 
+@example("src/a_1.py:7 " * 40, "x_1 = f(y[2]); " * 100)
 @given(TEXTS, TEXTS)
 @settings(max_examples=15, deadline=None)
 def test_no_bare_exchange_costs_more_than_its_portion(prompt: str, answer: str) -> None:
