@@ -251,7 +251,9 @@ class Unknown(NamedTuple):
 
 
 class Spelling(NamedTuple):
-    """A word that stands nowhere in the archive, and one that does and is spelled much like it."""
+    """A word that stands nowhere in the archive, and one that does and is spelled much like it; empty where none of
+    those that were looked at is.
+    """
 
     word: str
     nearest: str
@@ -260,8 +262,10 @@ class Spelling(NamedTuple):
 class Absence(Struct, frozen=True):
     """Why nothing was found.
 
-    `weak` are the nearest of what was left out because it is not clearly relevant. `without` tells for each filter how
-    many there would be without it, `earlier` and `later` the nearest instants outside the range that have some.
+    `phrases` were quoted, and nothing that satisfies the filters has them so. `weak` are the nearest of what was left
+    out because it is not clearly relevant, or because it has the words but not as they were quoted. `without` tells for
+    each filter how many there would be without it, `earlier` and `later` the nearest instants outside the range that
+    have some.
     """
 
     weak: tuple[Hit, ...] = ()
@@ -270,6 +274,7 @@ class Absence(Struct, frozen=True):
     later: Milliseconds | None = None
     spelling: tuple[Spelling, ...] = ()
     unknown: tuple[Unknown, ...] = ()
+    phrases: tuple[str, ...] = ()
 
 
 class Results(Struct, frozen=True):
@@ -289,7 +294,7 @@ class Results(Struct, frozen=True):
     searched: tuple[str, ...]
     cursor: str = ""
     why: Absence | None = None
-    respelled: tuple[str, ...] = ()
+    respelled: tuple[Spelling, ...] = ()
     beyond: bool = False
 
 

@@ -137,9 +137,9 @@ class Engine:
         return Found(events, wording, floor, worded, rest)
 
     def _wording(self, concept: str, mode: Mode) -> Wording:
-        """What was typed, as the archive knows it; to vectors phrases are only words."""
+        """What was typed, as the archive knows it; to vectors a name is only words."""
         wording = Wording.of(concept)
-        return wording.loose() if mode is Mode.VECTOR else self._snapshot.settled(wording)
+        return wording if mode is Mode.VECTOR else self._snapshot.settled(wording)
 
     def newest(self, filters: Filters) -> Iterator[tuple[int, int]]:
         """All events that satisfy the filters as (instant, event), newest first, undated ones last; looked up as far as
@@ -196,14 +196,16 @@ class Engine:
         sessions, loose = {session for session, _ in places if session}, [key for _, key in places if key]
         items = [*self._store.items.of_sessions(sorted(sessions)), *loose]
         matches, nears = Matches.none(), Nears.none()
-        if mode is not Mode.VECTOR:
+        if mode is not Mode.VECTOR or wording.phrases:
             matches = _every(partial(self._snapshot.text, wording, filters, among=items), _DEEPEST)
         if mode is not Mode.TEXT and self.unavailable is None:
             events = matches.event if wording.phrases else np.array(items, dtype=np.int64)
             nears = self._snapshot.of_events(self._vector(wording.text), distinct(events)[0])
             nears = nears.of(self._snapshot.allowed(filters, items)) if filters else nears
+        rest = Rest(_last(matches.fraction, _DEEPEST))
+        matches = Matches.none() if mode is Mode.VECTOR else matches
         ranked = gather(matches, nears, self._compare(wording, nears) if closely else None)
-        return Found(ranked, wording, rest=Rest(_last(matches.fraction, _DEEPEST)))
+        return Found(ranked, wording, rest=rest)
 
     def nearest(self, text: str, filters: Filters, limit: int, vector: Array | None = None) -> Nears:
         """The vectors nearest to a text, best first; none where the model is missing. What changed since the index was
@@ -237,8 +239,11 @@ class Engine:
 
         One after the other: with a thread for each the median stayed, and the slowest took twice as long.
         """
-        matches = Matches.none() if mode is Mode.VECTOR else self._snapshot.text(wording, filters, depth)
-        rest = Rest(_last(matches.fraction, depth))
+        sought = mode is not Mode.VECTOR or wording.phrases
+        having = self._snapshot.text(wording, filters, depth) if sought else Matches.none()
+        rest = Rest(_last(having.fraction, depth))
+        # To mode `vector` words tell where phrases stand, and count nothing.
+        matches = Matches.none() if mode is Mode.VECTOR else having
         if mode is Mode.TEXT:
             return matches, Nears.none(), rest
         self.unavailable = None
@@ -250,7 +255,7 @@ class Engine:
         # Where phrases are wanted, what has these is compared and nothing else.
         nearest = Nears.none() if wording.phrases else self._snapshot.nearest(vector, filters, depth)
         # All vectors of the events found, so that every event is fully compared.
-        events, _ = distinct(np.concatenate([matches.event, nearest.event]))
+        events, _ = distinct(np.concatenate([having.event, nearest.event]))
         return (
             matches,
             self._snapshot.of_events(vector, events),

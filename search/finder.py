@@ -9,6 +9,7 @@ from ..archiver.store import Store
 from ..core.disclosure import Filters, Mode
 from .embedder import Embedder
 from .generation import Generations
+from .wording import unquoted
 
 if TYPE_CHECKING:
     from .engine import Engine
@@ -44,9 +45,12 @@ class Finder:
         weak: bool,
     ) -> Iterator[tuple[Held, "Event"]]:
         """What matches and is admitted, best first; what has nothing to do with the query is left out. Nothing at all
-        where nothing that is admitted is clearly relevant, unless the `weak` are wanted.
+        where nothing that is admitted is clearly relevant, unless the `weak` are wanted. A query may be any text, so
+        what is quoted in it is only words where nothing has it so.
         """
         found = self._engine.find(query, mode, filters)
+        if not found.events and (plain := unquoted(query)) != query:
+            found = self._engine.find(plain, mode, filters)
         near = [event for event in found.events if event.words >= _LEAST_WORDS or event.meaning >= _LEAST_MEANING]
         if not (weak or any(map(found.is_clear, near))):
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 
 from ..archiver.parse.text import one_line
 from ..core import ids
-from ..core.disclosure import Filters, Grouping, Hit, Query, Results, Timeline
+from ..core.disclosure import Filters, Grouping, Hit, Query, Results, Spelling, Timeline
 from ..core.errors import InvalidInput, UnknownIds
 from ..core.observation import PORTION
 from . import cursor
@@ -19,13 +20,14 @@ from .details import of_chunk, of_exchange, of_memory
 from .engine import Engine, Found, Rest
 from .fusion import Event
 from .snippets import LENGTH, Sought
-from .wording import Wording
+from .wording import Wording, unquoted
 
 if TYPE_CHECKING:
     from ..archiver.store import Store, StoredExchange
     from ..archiver.store.exchanges import Head
     from ..core.document import HeldChunk
     from ..core.memory import HeldMemory
+    from .reasons import Reasons
 
 _WEAK = 3
 """How many of the nearest are shown where nothing is clearly relevant."""
@@ -58,9 +60,8 @@ class Hits:
         )
         if answer.hits or query.cursor:
             return answer
-        from .reasons import Reasons  # only nothing needs any
-
-        return replace(answer, why=Reasons(self._store, self._engine).why(query, hits[:_WEAK]))
+        nearest = hits[:_WEAK] or self._anywhere(query, snippets=snippets)
+        return replace(answer, why=self._reasons.why(query, nearest))
 
     def around(self, public: str, key: int, count: int) -> Timeline:
         """Up to so many exchanges before and after a hit; raises `InvalidInput` where there is no such place."""
@@ -85,10 +86,22 @@ class Hits:
                 return Timeline(anchor.id, hits, anchor.session_id, anchor.path)
         raise UnknownIds([public])  # It was removed by another process while we looked.
 
-    def _respelled(self, wording: Wording) -> tuple[str, ...]:
+    @cached_property
+    def _reasons(self) -> Reasons:
+        from .reasons import Reasons  # what is found as it was asked for needs none
+
+        return Reasons(self._store, self._engine)
+
+    def _anywhere(self, query: Query, *, snippets: bool) -> tuple[Hit, ...]:
+        """What has the quoted words of a query wherever they stand; nothing where none are quoted."""
+        plain = tuple(map(unquoted, query.concepts))
+        if plain == query.concepts:
+            return ()
+        return self.search(replace(query, concepts=plain, limit=_WEAK, weak=True), snippets=snippets).hits
+
+    def _respelled(self, wording: Wording) -> tuple[Spelling, ...]:
         """The words that were looked for in another spelling, as they were typed."""
-        terms = self._engine.snapshot.terms
-        return tuple(word for word in wording.text.split() if not set(wording.respelled).isdisjoint(terms(word)))
+        return tuple(self._reasons.respelled(wording)) if wording.respelled else ()
 
     def _newest(self, filters: Filters) -> Iterator[Event]:
         return (Event.unranked(key) for _, key in self._engine.newest(filters))

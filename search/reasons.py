@@ -13,6 +13,7 @@ from ..core.disclosure import Absence, Filters, Hit, Query, Spelling, Unknown
 from . import documents
 from .analysis import label, path_label
 from .engine import Engine
+from .wording import Wording, unquoted
 
 _CLEAR = 0.5
 """From which share of the best score on something is counted as found."""
@@ -47,6 +48,7 @@ class Reasons:
             later=later,
             spelling=tuple(islice(self._spelling(query), _MOST)),
             unknown=tuple(islice(self._unknown(query.filters), _MOST)),
+            phrases=tuple(islice(self._unfound(query), _MOST)),
         )
 
     def _without(self, query: Query) -> Iterator[tuple[str, int]]:
@@ -87,15 +89,38 @@ class Reasons:
     def _spelling(self, query: Query) -> Iterator[Spelling]:
         """For words that stand nowhere, words that are spelled much like them."""
         view = self._engine.snapshot
-        for word in islice(dict.fromkeys(" ".join(query.concepts).split()), _WORDS):
+        for word in islice(dict.fromkeys(unquoted(" ".join(query.concepts)).split()), _WORDS):
             terms = view.terms(word)
-            if len(terms) == 1 and terms[0].isalpha() and not view.having(terms[0]):
-                bodies = documents.entries(self._store, view.spelled_like(terms[0], _LOOKED_AT))
-                known = {one.strip(".,:;!?()[]`'\"").lower() for entry in bodies for one in entry.body.split()}
-                # Whoever mistypes a word gets its first letter right; `them` is not what `helm` was meant to be.
-                alike = sorted(one for one in known if one[:1] == word[:1].lower())
-                if near := get_close_matches(word.lower(), alike, 1, _NEAR):
-                    yield Spelling(word, near[0])
+            unknown = len(terms) == 1 and terms[0].isalpha() and not view.having(terms[0])
+            if unknown and (near := self._near(word, terms[0])):
+                yield Spelling(word, near)
+
+    def respelled(self, wording: Wording) -> Iterator[Spelling]:
+        """The words of a query that were looked for in other spellings."""
+        for word in dict.fromkeys(unquoted(wording.text).split()):
+            for term in self._engine.snapshot.terms(word):
+                if term in wording.respelled:
+                    yield Spelling(word, self._near(word, term))
+
+    def _near(self, word: str, term: str) -> str:
+        """The word most like one, in some of what has words spelled much like its term; empty where none is alike."""
+        bodies = documents.entries(self._store, self._engine.snapshot.spelled_like(term, _LOOKED_AT))
+        known = {one.strip(".,:;!?()[]`'\"").lower() for entry in bodies for one in entry.body.split()}
+        # Whoever mistypes a word gets its first letter right; `them` is not what `helm` was meant to be.
+        alike = sorted(one for one in known if one[:1] == word[:1].lower())
+        return next(iter(get_close_matches(word.lower(), alike, 1, _NEAR)), "")
+
+    def _unfound(self, query: Query) -> Iterator[str]:
+        """What was quoted and nothing has so that satisfies the filters: each by itself, else those of a concept."""
+
+        def stand(text: str, phrases: tuple[str, ...]) -> bool:
+            return len(self._engine.snapshot.text(Wording(text, phrases), query.filters, 1)) > 0
+
+        for concept in query.concepts:
+            phrases = Wording.of(concept).phrases
+            alone = [phrase for phrase in phrases if not stand(phrase, (phrase,))]
+            if alone or not stand(concept, phrases):
+                yield from alone or phrases
 
     def _unknown(self, filters: Filters) -> Iterator[Unknown]:
         """Names that nothing has, with the nearest that something has."""

@@ -65,13 +65,13 @@ class Snapshot:
             self._follow(last)
 
     def settled(self, wording: Wording) -> Wording:
-        """What was typed, seen against the whole archive, whatever the filters are: phrases that stand nowhere are
-        only words, and words that stand nowhere are looked for in other spellings where the others find little.
+        """What was typed, seen against the whole archive, whatever the filters are: a name that stands somewhere is a
+        phrase, and words that stand nowhere are looked for in other spellings where the others find little.
         """
         tail = self._read_tail()
         indexes = [tail] if self._text is None else [self._text, tail]
-        if wording.phrases and not any(index.holds(wording.phrases) for index in indexes):
-            wording = wording.loose()
+        if wording.name and any(index.holds(wording.name) for index in indexes):
+            wording = replace(wording, phrases=(wording.name,))
         begun = tail.terms(" ".join(wording.beginnings))
         having = {term: self.having(term) for term in tail.terms(wording.text) if term not in begun}
         absent = [term for term, count in having.items() if not count]

@@ -13,6 +13,7 @@ from .wording import Wording
 LENGTH = 300
 _SAID, _BEFORE = 2_000, 100
 """Characters that are looked through for the words found; how many of those before them are shown."""
+_WORD = re.compile(r"[^\W_]+")
 _SHORT = 2
 """Terms of so few letters are not worth showing."""
 
@@ -56,10 +57,11 @@ class Sought(Struct, frozen=True):
 
     def _first(self, said: str) -> int:
         for phrase in self.phrases:
-            if (place := said.lower().find(phrase.lower())) >= 0:
-                return place
-        words = self.words(said)
-        return said.find(min(words, key=words.__getitem__)) if words else 0
+            words = map(re.escape, _WORD.findall(phrase))
+            if stands := re.search(r"\w*[\W_]+".join(words), said, re.IGNORECASE):
+                return stands.start()
+        found = self.words(said)
+        return said.find(min(found, key=found.__getitem__)) if found else 0
 
 
 def _beginning(said: str, place: int) -> int:

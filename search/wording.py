@@ -4,9 +4,9 @@ import math
 import re
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 _QUOTED = re.compile(r'"([^"]*\w[^"]*)"|“([^”]*\w[^”]*)”')
+_QUOTES = re.compile(r'["“”]')
 _BEGINNING = re.compile(r"(?<!\S)(\w{2,})\*(?!\S)")
 _NAME = re.compile(r"(?=\S*\w[^\w\s]+\w|\S*\w_\w)\S+")
 """A path, an error code, a version, an id: one piece without spaces in which signs hold words together."""
@@ -21,16 +21,18 @@ def brevity(terms: int) -> float:
 
 
 class Wording(Struct, frozen=True):
-    """`text` are all words. Each of `phrases` must stand as it is; `beginnings` find every word that begins so.
+    """`text` are all words. Each of `phrases`, which were quoted, must stand as it is, or nothing is found;
+    `beginnings` find every word that begins so.
 
-    Where phrases stand nowhere they are only words: that, and which words stand nowhere, is known to the archive alone
-    (`Snapshot.settled`). `respelled` are terms that stand nowhere and are looked for in other spellings; `complete` is
-    whether no other term stands nowhere. `brevity` is 0 for a dozen terms and grows to 1.1 for four or fewer; in a
-    small archive less.
+    A `name` that is all that was typed is such a phrase if it stands anywhere, else words: that, and which words stand
+    nowhere, is known to the archive alone (`Snapshot.settled`). `respelled` are terms that stand nowhere and are looked
+    for in other spellings; `complete` is whether no other term stands nowhere. `brevity` is 0 for a dozen terms and
+    grows to 1.1 for four or fewer; in a small archive less.
     """
 
     text: str
     phrases: tuple[str, ...] = ()
+    name: str = ""
     beginnings: tuple[str, ...] = ()
     respelled: tuple[str, ...] = ()
     complete: bool = False
@@ -40,10 +42,10 @@ class Wording(Struct, frozen=True):
     def of(cls, typed: str) -> "Wording":
         """What was typed. A name alone, such as a path or an error code, is wanted as it stands."""
         phrases = tuple(one or other for one, other in _QUOTED.findall(typed))
-        if not phrases and _NAME.fullmatch(typed):
-            phrases = (typed,)
-        return cls(_BEGINNING.sub(r"\1", typed), phrases, tuple(_BEGINNING.findall(typed)))
+        name = typed if not phrases and _NAME.fullmatch(typed) else ""
+        return cls(_BEGINNING.sub(r"\1", typed), phrases, name, tuple(_BEGINNING.findall(typed)))
 
-    def loose(self) -> "Wording":
-        """The same words, wherever they stand."""
-        return replace(self, phrases=())
+
+def unquoted(typed: str) -> str:
+    """The same words, wherever they stand."""
+    return " ".join(_QUOTES.sub(" ", typed).split())

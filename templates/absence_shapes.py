@@ -1,14 +1,15 @@
 """The JSON that says why a search found nothing."""
 
+from collections.abc import Iterable
 from typing import TypedDict
 
 from ..core.clock import show_day
-from ..core.disclosure import Absence
+from ..core.disclosure import Absence, Spelling
 from .quote import clean
 
 
 class SpellingJson(TypedDict):
-    """A word that stands nowhere, and one that is spelled much like it."""
+    """A word that stands nowhere, and one that is spelled much like it; empty where none is known."""
 
     word: str
     nearest: str
@@ -24,7 +25,8 @@ class UnknownJson(TypedDict):
 
 class WhyJson(TypedDict):
     """Why nothing was found: how many there would be without each filter, the nearest days outside the range of dates
-    that have some, words that are spelled much alike, and names that filters asked for and nothing has.
+    that have some, words that are spelled much alike, names that filters asked for and nothing has, and what was quoted
+    and nothing has so.
     """
 
     relevant: bool
@@ -33,6 +35,7 @@ class WhyJson(TypedDict):
     later: str | None
     spelling: list[SpellingJson]
     unknown: list[UnknownJson]
+    phrases: list[str]
 
 
 def why_json(why: Absence) -> WhyJson:
@@ -42,9 +45,15 @@ def why_json(why: Absence) -> WhyJson:
         without=dict(why.without),
         earlier=None if why.earlier is None else show_day(why.earlier),
         later=None if why.later is None else show_day(why.later),
-        spelling=[SpellingJson(word=clean(word), nearest=clean(nearest)) for word, nearest in why.spelling],
+        spelling=spelling_json(why.spelling),
         unknown=[
             UnknownJson(filter=field, name=clean(name), nearest=[clean(one) for one in nearest])
             for field, name, nearest in why.unknown
         ],
+        phrases=[clean(phrase) for phrase in why.phrases],
     )
+
+
+def spelling_json(words: Iterable[Spelling]) -> list[SpellingJson]:
+    """Words and what is spelled like them as JSON."""
+    return [SpellingJson(word=clean(word), nearest=clean(nearest)) for word, nearest in words]

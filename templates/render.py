@@ -35,6 +35,8 @@ _SLOT = "\0"
 """Stands for the reply's own tokens until they can be counted. Shown text never holds a NUL: `quote` removes it."""
 _NAME = 40
 """Tokens of a session's id or a project's name where it stands outside the envelope: a UUID has about 25."""
+_RESPELLED = 10
+"""Words that were respelled that are named."""
 _WHOLE = 100
 """Tokens that hardly a name or title has."""
 _LISTED = 20
@@ -77,7 +79,8 @@ class Renderer:
             name,
             hits=hits,
             missing=_missing(results),
-            respelled=results.respelled,
+            respelled=results.respelled[:_RESPELLED],
+            name_room=_NAME,
             scored=bool(results.query.concepts),
             by_session=many(len(hits), "session") if results.query.by is Grouping.SESSION else "",
             several_projects=len({hit.project for hit in hits}) > 1,

@@ -10,7 +10,7 @@ from ..core.clock import show_day, show_minute
 from ..core.conversation import Exchange, Turn
 from ..core.disclosure import BUDGET, Detail, Grouping, Hit, Part, Results, Timeline, Transcript
 from ..core.tokens import count
-from .absence_shapes import WhyJson, why_json
+from .absence_shapes import SpellingJson, WhyJson, spelling_json, why_json
 from .budget import clip, fitting_details, fitting_hits, fitting_timeline, fitting_transcript
 from .elsewhere import AlsoInJson, also_in_json
 from .quote import clean
@@ -67,8 +67,8 @@ class FurtherHitJson(HitJson, total=False):
 class ResultsJson(TypedDict):
     """Layer 1. `total` is the number of results, as on the page; `tokens` is what this object costs. `next` is the
     cursor of the next page. Where nothing is clearly relevant, `results` is empty, `weak` has the nearest, and `why`
-    says so. `cut` is how many results the budget left out. `respelled` words were searched in other spellings. `beyond`
-    is true on the last page where more may match than a search ranks.
+    says so. `cut` is how many results the budget left out. `respelled` words were searched in other spellings,
+    the nearest of which `instead` tells. `beyond` is true on the last page where more may match than a search ranks.
     """
 
     results: list[HitJson]
@@ -81,6 +81,7 @@ class ResultsJson(TypedDict):
     beyond: bool
     cut: int
     respelled: list[str]
+    instead: list[SpellingJson]
     weak: list[HitJson]
     why: WhyJson | None
 
@@ -207,7 +208,7 @@ def results_json(results: Results, *, explain: bool = False, budget: int = BUDGE
     if _cost(shape) <= budget or why is None:
         return shape
     # Words that somebody sent can be as long as anything. What they are is known to whoever sent them.
-    results = replace(results, why=replace(why, weak=(), spelling=(), unknown=()), respelled=())
+    results = replace(results, why=replace(why, weak=(), spelling=(), unknown=(), phrases=()), respelled=())
     return _results(results, (), explain=explain)
 
 
@@ -228,7 +229,8 @@ def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool) -> Resu
         next=further or None,
         beyond=results.beyond and not cut,
         cut=cut,
-        respelled=_all(results.respelled[:_NAMED]),
+        respelled=[clean(word) for word, _ in results.respelled[:_NAMED]],
+        instead=spelling_json(results.respelled[:_NAMED]),
         weak=[] if results.hits else hits,
         why=why_json(why) if why else None,
     )

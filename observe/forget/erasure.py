@@ -28,6 +28,7 @@ from ...search.generation import Generations
 from ...search.indexer import LEASE as INDEX
 from ...search.indexer import Indexer
 from ...search.layers import Layers
+from ...search.wording import unquoted
 from .scouring import scour
 
 _PATIENCE: Final = 60.0
@@ -135,7 +136,7 @@ def prove(home: Home, model: str | None, texts: Sequence[str], gone: Collection[
         for text in texts[:: max(1, len(texts) // _SEARCHES)][:_SEARCHES]:
             for mode in (Mode.TEXT, Mode.VECTOR):
                 with suppress(InvalidInput):
-                    results = layers.search(Query.parse(text, mode=mode))
+                    results = layers.search(Query.parse(unquoted(text), mode=mode))
                     proof.searches += mode.value in results.searched
                     proof.hits += [hit.id for hit in results.hits if hit.id in gone or hit.session_id in gone]
     return proof

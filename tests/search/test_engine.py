@@ -114,10 +114,15 @@ def test_events_that_have_many_entries_leave_words_to_others(history: History, m
     assert set(found.event.tolist()) == {first, *others}
 
 
-@pytest.mark.parametrize("words", ['"brass kettle"', "brass_kettle"])
-def test_meaning_takes_phrases_as_words(told: History, words: str) -> None:
-    """In mode `vector` what is quoted, and a name, is compared like any other words."""
-    assert len(told.engine().find(words, Mode.VECTOR, NO_FILTERS).events) == 5
+@pytest.mark.parametrize(
+    ("words", "found"), [("brass_kettle", 5), ('"brass kettle"', 3), ('"kettle brass"', 0), ('"brass kettle" sail', 3)]
+)
+def test_meaning_takes_names_as_words(told: History, words: str, found: int) -> None:
+    """In mode `vector` a name is compared like any other words; what is quoted must stand so, and counts nothing."""
+    events = told.engine().find(words, Mode.VECTOR, NO_FILTERS).events
+
+    assert len(events) == found
+    assert all(event.words == 0 for event in events)
 
 
 def search(history: History, text: str) -> list[Event]:

@@ -123,8 +123,9 @@ def absences(draw: st.DrawFn) -> Results:
         without=tuple((name, 7) for name in ("dates", "projects", "types", "concepts", "files")),
         spelling=(Spelling(word, word),) * 5,
         unknown=(Unknown("projects", word, (word,) * 3),) * 5,
+        phrases=(word,) * 5,
     )
-    return replace(results(query=Query((word or "ab",))), why=why, respelled=(word,) * 30)
+    return replace(results(query=Query((word or "ab",))), why=why, respelled=(Spelling(word, word),) * 30)
 
 
 def cost(shape: object) -> int:

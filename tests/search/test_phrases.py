@@ -1,0 +1,140 @@
+"""Does what is quoted stand so in everything that is found?"""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from palaver.core.disclosure import Filters, Mode, Query, Spelling
+from palaver.search import documents
+from palaver.search.analysis import expand, stems
+from palaver.search.hits import Hits
+
+from .fake_embedder import FakeEmbedder
+from .history import NO_FILTERS, History, Said, learned
+
+WORDS = ("kettle", "brass", "steam", "pullRequest", "soup_pan", "whistles")
+
+
+@pytest.fixture(scope="module")
+def kitchen(tmp_path_factory: pytest.TempPathFactory) -> History:
+    """Many short conversations of few words, one half published and embedded, the other only archived."""
+    chance, history = random.Random(3), History(tmp_path_factory.mktemp("kitchen"), FakeEmbedder())
+    for session in range(12):
+        said = (Said(" ".join(chance.choices(WORDS, k=4)), " ".join(chance.choices(WORDS, k=6))) for _ in range(2))
+        history.learn(history.say(f"s{session}", *said)[0], learned(" ".join(chance.choices(WORDS, k=5))))
+        if session == 6:
+            history.embed()
+            history.publish()
+    return history
+
+
+def having(history: History, phrase: list[str]) -> set[int]:
+    """The events with a text in which these words stand one after the other."""
+    wanted = [term for word in phrase for term in stems(word)]
+    found = set[int]()
+    for entry in documents.entries(history.store, history.store.items.all_keys()):
+        terms = stems(expand(entry.body))
+        if any(terms[place : place + len(wanted)] == wanted for place in range(len(terms))):
+            found.add(entry.event)
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from([*WORDS, "nowhere", "pull", "request"]), min_size=1, max_size=3), st.data())
+def test_a_phrase_stands_in_every_hit(kitchen: History, phrase: list[str], data: st.DataObject) -> None:
+    """Exactly what has the quoted words one after the other is found, in every mode, whatever stands beside them."""
+    mode, beside = data.draw(st.sampled_from(Mode)), data.draw(st.sampled_from(["", "kettle", "nowhere", "stea*"]))
+
+    found = kitchen.engine().find(f'"{" ".join(phrase)}" {beside}', mode, NO_FILTERS).events
+
+    assert {event.key for event in found} == having(kitchen, phrase) & embedded(kitchen, mode)
+
+
+def embedded(history: History, mode: Mode) -> set[int]:
+    """The events that a mode can find: meaning knows those that have vectors."""
+    items = history.store.items.load(history.store.items.all_keys())
+    every = {item.exchange for item in items.values()}
+    if mode is not Mode.VECTOR:
+        return every
+    known = history.store.vectors.of_items(history.embedder.name, sorted(items))
+    return {items[vector.item].exchange for vector in known}
+
+
+@pytest.fixture
+def told(history: History) -> History:
+    """Two conversations that have the same words, one of them side by side."""
+    history.say("tea", Said("the brass kettle", "It whistles."))
+    history.say("soup", Said("a kettle of soup, and a pan of brass"))
+    history.embed()
+    history.publish()
+    return history
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize(
+    ("asked", "missed"),
+    [
+        ('"kettle brass"', ("kettle brass",)),
+        ('"brass kettle" to "flurbo"', ("flurbo",)),
+        ('"brass kettle" "pan of brass"', ("brass kettle", "pan of brass")),
+        ("“kettle brass” whistles", ("kettle brass",)),
+    ],
+)
+def test_what_stands_nowhere_so_is_named(told: History, mode: Mode, asked: str, missed: tuple[str, ...]) -> None:
+    """Nothing is found; it is said which quoted words stand nowhere, and what has them without quotes."""
+    found = told.search(asked, mode=mode)
+
+    assert not found.hits
+    assert found.why is not None
+    assert found.why.phrases == missed
+    assert {hit.session_id for hit in found.why.weak} == {"tea", "soup"}
+
+
+def test_the_weak_have_it_too(told: History) -> None:
+    """Who wants what is not clearly relevant gets nothing that lacks the phrase either."""
+    found = Hits(told.store, told.engine()).search(Query(('"kettle brass"',), weak=True))
+
+    assert not found.hits
+    assert found.why is not None
+    assert found.why.phrases == ("kettle brass",)
+
+
+def test_several_concepts_keep_their_phrases(told: History) -> None:
+    """With several concepts each phrase must stand in the conversation, and only the missing one is named."""
+    assert {hit.session_id for hit in told.search('"brass kettle"', "whistles").hits} == {"tea"}
+    why = told.search('"brass kettle"', '"kettle whistles loudly"').why
+    assert why is not None
+    assert why.phrases == ("kettle whistles loudly",)
+
+
+def test_a_phrase_that_filters_leave_out_is_told_so(told: History) -> None:
+    """Under a filter nothing has it, and it is said how many there are without the filter."""
+    why = told.search('"brass kettle"', filters=Filters(projects=("soup",))).why
+
+    assert why is not None
+    assert (why.phrases, why.without) == (("brass kettle",), (("projects", 1),))
+
+
+def test_words_without_quotes_are_no_phrase(told: History) -> None:
+    """Without quotes nothing is told of phrases, and a name that stands nowhere is searched by its words."""
+    why = told.search("zebra").why
+    assert why is not None
+    assert why.phrases == ()
+    assert {hit.session_id for hit in told.search("kettle_brass", mode=Mode.TEXT).hits} == {"tea", "soup"}
+
+
+def test_it_is_told_what_was_searched_instead(told: History) -> None:
+    """A word that stands nowhere is named with the word that was searched in its place."""
+    assert told.search("ketle").respelled == (Spelling("ketle", "kettle"),)
+    assert told.search("kettle").respelled == ()
+
+
+def test_a_snippet_shows_where_a_phrase_stands(history: History) -> None:
+    """Signs between its words hide nothing."""
+    history.say("tea", Said(f"kettle first. {'so on ' * 60} the brass-kettle"))
+    [hit] = Hits(history.store, history.engine()).search(replace(Query(('"Brass kettle"',)), limit=1)).hits
+
+    assert "brass-kettle" in hit.snippet
