@@ -49,11 +49,15 @@ _SOME: Final = 5
 
 
 class _Planned(Struct, frozen=True):
-    """What is shown, and what is needed to do it. `learned` are the observations that go where what was said stays."""
+    """What is shown, and what is needed to do it. `learned` are the observations that go where what was said stays.
+
+    What is left of the `told` sessions is summed up anew.
+    """
 
     preview: Preview
     plan: Plan
     learned: dict[int, list[int]]
+    told: set[int]
 
 
 class Forgetter(Closing):
@@ -84,7 +88,7 @@ class Forgetter(Closing):
             if not wanted.erase:
                 number = self._carry_out(planned, wanted)
                 self._reread(report)
-                self._retell(planned.plan)
+                self._retell(planned.told)
                 return Outcome(preview, number, now() + KEPT)
             texts = samples(self._store, self._raw, planned.plan, preview.memories)
             number = self._carry_out(planned, wanted)
@@ -142,7 +146,8 @@ class Forgetter(Closing):
         memories = self._memories(wanted, selector, selected)
         protected = [held for held in memories if (held.golden or held.memory.pinned) and not wanted.force]
         unprotected = [held for held in memories if held not in protected]
-        return _Planned(self._preview(wanted, plan, learned, unprotected, protected), plan, learned)
+        preview = self._preview(wanted, plan, learned, unprotected, protected)
+        return _Planned(preview, plan, learned, plan.sessions | self._told(learned))
 
     def _check_projects(self, names: Sequence[str], selector: Selector) -> None:
         sessions = [(each.project, each.cwd) for each in selector.sessions.values()]
@@ -259,16 +264,21 @@ class Forgetter(Closing):
         ingest = Ingest(self._store, self._raw, self._exclusion)
         ingest.run((), partial(report, "Reading"), budget=float("inf"))
 
-    def _retell(self, plan: Plan) -> None:
-        """Sum up what is left of the sessions that lost something."""
+    def _told(self, learned: dict[int, list[int]]) -> set[int]:
+        """The sessions that lose something that was learned, but not what sums them up."""
+        going = self._store.observations.load([key for keys in learned.values() for key in keys]).values()
+        left = {each.session for each in going} - {each.session for each in going if each.summary}
+        return {number for number in left if self._store.summaries.of_session(number) is not None}
+
+    def _retell(self, sessions: Collection[int]) -> None:
         with self._store.transaction():
-            summarise(self._store, sorted(plan.sessions))
+            summarise(self._store, sorted(sessions))
 
     def _erased(self, planned: _Planned, number: int, texts: list[str], report: Reporter) -> Outcome:
         left = delete(self._store, planned.preview.memories, planned.preview.files)
         finished = erasure.finish(self._home, self._store, self._exclusion, self._model, report)
         done = finished.done
-        self._retell(planned.plan)
+        self._retell(planned.told)
         gone = _ids(planned)
         proof = erasure.prove(self._home, self._model, texts, gone)
         if done and any(name.startswith(self._home.database.name) for name in proof.found):
