@@ -38,7 +38,6 @@
     │   ├── ValueRefused        what was read holds something that the database cannot
     │   └── StoreFromFuture
     ├── IndexDamaged            a derived index failed its checks; it can be rebuilt
-    │   └── IndexOutdated       another version of Palaver made it, which is no damage; the next pass makes it anew
     ├── IndexUnwritable         a new index could not be written; the one before stays
     ├── LeaseHeld               another process is writing
     ├── ModelUnavailable        the embedding model cannot be loaded
@@ -79,29 +78,23 @@ class InvalidInput(PalaverError):
 class QueryTooShort(InvalidInput):
     """A query or concept of fewer than two characters."""
 
-    hint = "Use at least 2 characters."
-
     def __init__(self) -> None:
-        super().__init__("Query too short")
+        super().__init__("Query too short", hint="Use at least 2 characters.")
 
 
 class QueryNotText(InvalidInput):
     """A query that is neither text nor a list of texts."""
 
-    hint = "Use a string, or an array of 2-5 strings."
-
     def __init__(self) -> None:
-        super().__init__("Query must be string or array")
+        super().__init__("Query must be string or array", hint="Use a string, or an array of 2-5 strings.")
 
 
 class ConceptCount(InvalidInput):
     """A list of concepts that is not two to five long."""
 
-    hint = "Add or remove concepts."
-
     def __init__(self, count: int) -> None:
         self.count = count
-        super().__init__("Query array must have 2-5 items")
+        super().__init__("Query array must have 2-5 items", hint="Add or remove concepts.")
 
 
 class FilterNotAllowed(InvalidInput):
@@ -167,7 +160,7 @@ class TooManyIds(InvalidInput):
 class PathOutsideArchive(InvalidInput):
     """A path that names no file inside the archive. One answer for all reasons, so that nothing can be probed."""
 
-    hint = "Verify path from search results."
+    hint = "`palaver show ID` prints the path of a hit; its ID, or that of a session, is taken as well."
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -337,7 +330,6 @@ class StoreReadOnly(StoreError):
     """The home may only be read by who asks for something that has to be written; nothing of it was touched."""
 
     def __init__(self, path: Path, why: str = "this has to be written down") -> None:
-        self.path = path
         hint = f"Searching and reading go on. To write, let yourself: `chmod -R u+w {path}`, as its owner."
         super().__init__(f"{path} may only be read, and {why}", hint=hint)
 
@@ -361,20 +353,9 @@ class StoreFromFuture(StoreError):
 class IndexDamaged(PalaverError):
     """A file of an index generation is missing or is not what the manifest says."""
 
-    hint = "Run `palaver rebuild` to make the index anew."
-
     def __init__(self, path: Path, reason: str) -> None:
         self.path, self.reason = path, reason
-        super().__init__(f"{path}: {reason}")
-
-
-class IndexOutdated(IndexDamaged):
-    """An index generation that another version of Palaver made; nothing reads it, and a pass makes it anew."""
-
-    hint = "Run `palaver archive` to make the index anew."
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, "made by another version of Palaver")
+        super().__init__(f"{path}: {reason}", hint="Run `palaver rebuild` to make the index anew.")
 
 
 class IndexUnwritable(PalaverError):

@@ -21,7 +21,7 @@ from msgspec.structs import asdict
 
 from ..archiver.store import Store
 from ..core.durability import sync_path
-from ..core.errors import IndexDamaged, IndexOutdated, IndexUnwritable
+from ..core.errors import IndexDamaged, IndexUnwritable
 from . import analysis
 
 FORMAT = 10
@@ -33,6 +33,10 @@ _GRACE = 60.0
 """Seconds for which a generation stays after it was replaced: no search that began with it takes longer."""
 _NAME = re.compile(r"(gen-\d+) ([0-9a-f]{64})")
 _NOT_DATA = {".tantivy-writer.lock", ".tantivy-meta.lock", _MANIFEST, _VERIFIED}
+
+
+class IndexOutdated(IndexDamaged):
+    """Another version of Palaver made a generation, which is no damage: nothing reads it, and a pass makes it anew."""
 
 
 class Manifest(Struct, frozen=True):
@@ -291,7 +295,7 @@ def _read_manifest(path: Path, digest: str) -> Manifest:
         raise IndexDamaged(path, "not the one that was published")
     values: dict[str, Any] = json.loads(text)
     if (values.get("format"), values.get("analysis")) != (FORMAT, analysis.VERSION):
-        raise IndexOutdated(path)
+        raise IndexOutdated(path, "made by another version of Palaver")
     values["files"] = {name: tuple(pair) for name, pair in values["files"].items()}
     return Manifest(**values)
 

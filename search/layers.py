@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..core import ids
 from ..core.closing import Closing
-from ..core.errors import TooManyIds, UnknownIds
+from ..core.errors import InvalidInput, TooManyIds, UnknownIds
 from .embedder import DEFAULT_MODEL, load
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..core.home import Home
     from .hits import Hits
     from .passages import Passages
+    from .places import Places
 
 
 class Layers(Closing):
@@ -64,6 +65,13 @@ class Layers(Closing):
         key = self._home.key()
         return Passages(self._store, RawArchive(self._home.archive), Redactor(key), Oblivion(self._store, key))
 
+    @cached_property
+    def _places(self) -> Places:
+        from ..archiver.copies.raw import RawArchive
+        from .places import Places
+
+        return Places(self._store, RawArchive(self._home.archive))
+
     def get_observations(self, wanted: Sequence[str]) -> tuple[Detail, ...]:
         """Layer 2: everything known about these hits, in the order asked; raises `TooManyIds` or `UnknownIds`."""
         from ..core.disclosure import IDS_MAX
@@ -84,6 +92,17 @@ class Layers(Closing):
         keys = {public: key for public in wanted if (key := ids.key(public)) is not None}
         gone = self._store.items.given([*keys.values()]) - self._store.items.kinds([*keys.values()]).keys()
         return UnknownIds(wanted, [public for public, key in keys.items() if key in gone])
+
+    def place(self, wanted: str) -> tuple[str, int]:
+        """The path of the conversation that a person means, and the line to begin at: that of a hit where it is the id
+        of one, the first of a file or session otherwise. Raises `InvalidInput`.
+        """
+        if not ids.plain(wanted):
+            return self._places.path(wanted), 1
+        [hit] = self.get_observations([wanted])
+        if hit.kind not in {"observation", "exchange"}:
+            raise InvalidInput(f"{hit.id} is no conversation", hint=f"`palaver show {hit.id}` has all of it.")
+        return hit.path, hit.start_line
 
     def read(self, path: str, start_line: int = 1, end_line: int | None = None) -> Transcript:
         """Layer 3: the conversation on these lines; raises `PathOutsideArchive` or `InvalidLineRange`."""

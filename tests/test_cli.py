@@ -600,7 +600,7 @@ REFUSED = [
     ("'loud' is not one of", ["search", "tide", "--mode", "loud"]),
     ("Unknown ID: obs-999\nTake IDs from search results; they look like obs-24,", ["show", "obs-999"]),
     ("21 IDs given, 1 to 20 allowed", ["show", *["obs-12"] * 21]),
-    ("File not found: /etc/passwd\nVerify path from search results.", ["read", "/etc/passwd"]),
+    ("File not found: /etc/passwd\n`palaver show ID` prints the path of a hit", ["read", "/etc/passwd"]),
     ("File not found: ../palaver.db", ["read", "../palaver.db"]),
     ("Invalid line range: startLine must be ≥1", ["read", PATH, "0"]),
     ("Invalid line range: endLine must be ≥startLine", ["read", PATH, "9-4"]),
@@ -849,6 +849,22 @@ def test_export_gives_the_agents_files_back(archived: Home, tmp_path: Path) -> N
     assert (tmp_path / "out" / PATH).read_bytes() == data
     found = json.loads(palaver("export", PATH, str(tmp_path / "out"), "--json").stdout)
     assert (found["present"], len(found["files"]), found["problems"]) == (1, 1, [])
+
+
+def test_a_conversation_is_read_by_any_name_that_it_has(archived: Home) -> None:
+    """By its path here or at its agent's, its session's id or how that begins, and by a hit, from its line on."""
+    with Store.open(archived.database) as store:
+        agents = next(str(source.path) for source in store.sources.all() if source.archived == PATH)
+    session = Path(PATH).stem
+    whole = palaver("read", PATH).stdout
+
+    for name in (agents, session, session[:8]):
+        assert palaver("read", name).stdout == whole
+    [hit] = answer("show", "obs-12")["observations"]
+    from_there = palaver("read", hit["path"], f"{hit['start_line']}-")
+    assert palaver("read", "OBS-12").stdout == from_there.stdout
+    assert palaver("read", "obs-12", "1-2").stdout == palaver("read", hit["path"], "1-2").stdout
+    assert palaver("read", "obs-999").stderr.startswith("palaver: Unknown ID: obs-999")
 
 
 @pytest.mark.usefixtures("archived")

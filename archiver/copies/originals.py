@@ -37,7 +37,7 @@ class Originals:
         if archived is not None:
             return [archived]
         current = sources.by_path().get(_resolved(wanted))
-        found = [current] if current is not None else sources.of_session(wanted)
+        found = [current] if current is not None else sources.of_session(text_of(wanted))
         found = [source for source in found if source.coverage.keys() != {FORGOTTEN}]
         if not found:
             raise InvalidInput(
@@ -141,6 +141,11 @@ def _make(folder: Path) -> None:
         reason = "there is a file of that name" if isinstance(error, FileExistsError) else error.strerror
         hint = "Export to a folder that you may write to."
         raise InvalidInput(f"{folder} cannot be made: {reason}", hint=hint) from None
+
+
+def text_of(typed: str) -> str:
+    """What was typed as text that a database can be asked for: a name of a file need not be any."""
+    return typed.encode("utf-8", "replace").decode()
 
 
 def _resolved(wanted: str) -> Path:

@@ -5,11 +5,11 @@ from typing import Final
 from ...archiver.parse.parsing import PARSED, REPEATED
 from ...archiver.store import WATCHER, Store
 from ...core.amount import many
-from ...core.errors import IndexDamaged, IndexOutdated
+from ...core.errors import IndexDamaged
 from ...core.home import Home
 from ...core.report import Status
 from ...search.embedder import DEFAULT_MODEL, load
-from ...search.generation import Generations
+from ...search.generation import Generations, IndexOutdated
 from .. import rules
 
 OUTDATED: Final = "of another version of Palaver, searched from the archive until `palaver archive` makes it anew"

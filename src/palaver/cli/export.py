@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.archiver.copies.originals import Originals
-    from palaver.archiver.store import Source, Store
-
-_SHORTEST: Final = 6
-"""Characters of a session's id that name it, when no other begins so."""
+    from palaver.archiver.store import Source
 
 
 @click.command()
@@ -39,6 +36,7 @@ def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
     from palaver.archiver.copies.originals import Originals
     from palaver.archiver.copies.raw import RawArchive
     from palaver.archiver.store import Store
+    from palaver.search.places import Places
 
     if len(what) not in ({1} if everything else {1, 2}):
         raise click.UsageError("Give a FOLDER with --all." if everything else "Give WHAT to export, and a FOLDER.")
@@ -47,11 +45,12 @@ def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
         raise click.UsageError("--json tells about files; give a FOLDER for them.")
     home = Home.find()
     with Store.open(home.database) as store:
-        originals = Originals(store, RawArchive(home.archive))
+        raw = RawArchive(home.archive)
+        originals, places = Originals(store, raw), Places(store, raw)
         if to_output:
-            _print(_found(store, originals, what[0]), originals)
+            _print(places.sources(what[0]), originals)
             return
-        sources = store.sources.all() if everything else _found(store, originals, what[0])
+        sources = store.sources.all() if everything else places.sources(what[0])
         with progress_bars() as reporter:
             exported = originals.export(sources, Path(what[-1]), partial(reporter, "Exporting"))
     if as_json:
@@ -62,19 +61,6 @@ def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
         click.echo(renderer().exported(exported), nl=False)
     if exported.problems:
         sys.exit(1)
-
-
-def _found(store: Store, originals: Originals, wanted: str) -> list[Source]:
-    """The files of this name, which may be the beginning of a session's id; raises `InvalidInput` where none is."""
-    try:
-        return originals.find(wanted)
-    except InvalidInput:
-        begun = store.sessions.beginning(wanted) if len(wanted) >= _SHORTEST else []
-        if not begun:
-            raise
-    if len(begun) > 1:
-        raise InvalidInput(f"{len(begun):,} sessions begin with {wanted}", hint="Give more characters of the id.")
-    return originals.find(begun[0])
 
 
 def _print(sources: Sequence[Source], originals: Originals) -> None:

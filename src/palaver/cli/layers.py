@@ -91,7 +91,7 @@ def search(
 ) -> None:
     """Layer 1: find what was decided, fixed or learned. One line for each hit.
 
-    WORDS are a question or keywords; "words in quotes" must stand so, and instal* is every word that begins so. Without
+    WORDS are a question or keywords; "words in quotes" must stand so in all that is found, and instal* is every word that begins so. Without
     words the newest is shown of what the filters leave. Filters can be repeated: any of the values will do.
 
     At a terminal titles are whole. In a pipe, where agents read, they are cut to about 30 tokens a hit; --json has them
@@ -177,20 +177,23 @@ def show(ids: Sequence[str], *, budget: int, as_json: bool) -> None:
 
 @click.command()
 @click.argument("path")
-@click.argument("lines", default="1-", metavar="[LINES]")
+@click.argument("lines", default="", metavar="[LINES]")
 @click.option("--raw", is_flag=True, help="Print the archived lines byte for byte, as the agent wrote them.")
 @_budget
 @as_json
 def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> None:
     """Layer 3: the conversation itself.
 
-    PATH is what `show` gave. LINES is 12, 12-40 or 12-; without it all are read. What is too long for one answer is
-    cut, and the answer says where to go on.
+    PATH is what `show` gave, the path that the agent had, or the id of a session or its first characters. The ID of a
+    hit stands for its conversation, from the line on that it begins with. LINES is 12, 12-40 or 12-; without it all are
+    read. What is too long for one answer is cut, and the answer says where to go on.
     """
     if raw and as_json:
         raise click.UsageError("--raw and --json exclude each other.")
-    start, end = _line_range(lines)
+    start, end = _line_range(lines or "1-")
     with _open_layers() as layers:
+        path, first = layers.place(path)
+        start = start if lines else first
         if raw:
             for line in layers.read_raw(path, start, end):
                 sys.stdout.buffer.write(line)
