@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from palaver.core.checkup import Rebuilt
-from palaver.core.disclosure import Filters, Query, Results, Transcript
+from palaver.core.disclosure import Absence, Filters, Query, Results, Spelling, Transcript
 from palaver.core.errors import CopyDamaged, TemplateInvalid
 from palaver.core.report import Exported, Original, Pass, Report, Sealing, Status
 from palaver.core.tokens import count
@@ -42,6 +42,9 @@ def stated(reply: str) -> int:
     return int(found[0])
 
 
+INSTEAD = (Spelling("sqlite", "sqlite3"), Spelling("zzyx", ""))
+
+
 @pytest.mark.parametrize(
     ("name", "render"),
     [
@@ -50,6 +53,8 @@ def stated(reply: str) -> int:
         ("search_facts", lambda: RENDERER.search(results(*HITS[:2]), facts=True)),
         ("search_conversations", lambda: RENDERER.search(results(*HITS[:2], query=SEVERAL))),
         ("search_none", lambda: RENDERER.search(results())),
+        ("search_apart", lambda: RENDERER.search(replace(results(), why=Absence((hit(1),), phrases=("pull it",))))),
+        ("search_instead", lambda: RENDERER.search(replace(results(hit(1)), respelled=INSTEAD))),
         ("observations", lambda: RENDERER.observations([detail(), detail()])),
         ("read", lambda: RENDERER.read(transcript())),
         ("read_cut_sidechain", lambda: RENDERER.read(transcript(parent="77aa", cut=True))),
