@@ -27,3 +27,8 @@ def key(public: str, kind: str = "") -> int | None:
     shown = plain(public)
     digits = shown.removeprefix(PREFIXES[kind]) if kind else shown.replace("_", "-").rpartition("-")[2]
     return int(digits) if digits.isdecimal() and len(digits) < 19 else None
+
+
+def bare(typed: str) -> int | None:
+    """The key that a number without a prefix would be; None for anything else."""
+    return int(typed) if typed.isascii() and typed.isdecimal() and len(typed) < 19 else None

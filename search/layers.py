@@ -41,7 +41,7 @@ class Layers(Closing):
         """What was said and learned just before and after a hit; raises `InvalidInput` where there is no such place."""
         key = ids.key(public)
         if key is None:
-            raise UnknownIds([public])
+            raise self._unknown([public])
         try:
             return self._hits.around(ids.plain(public), key, around)
         except UnknownIds:
@@ -74,6 +74,13 @@ class Layers(Closing):
 
     def get_observations(self, wanted: Sequence[str]) -> tuple[Detail, ...]:
         """Layer 2: everything known about these hits, in the order asked; raises `TooManyIds` or `UnknownIds`."""
+        found, unknown = self.look_up(wanted)
+        if unknown:
+            raise unknown
+        return found
+
+    def look_up(self, wanted: Sequence[str]) -> tuple[tuple[Detail, ...], UnknownIds | None]:
+        """Layer 2 of those that are there, and what to say of the others; raises `TooManyIds`."""
         from ..core.disclosure import IDS_MAX
 
         if not 1 <= len(wanted) <= IDS_MAX:
@@ -83,15 +90,18 @@ class Layers(Closing):
         keys = {public: ids.key(public) for public in wanted}
         found = Details(self._store).load([key for key in dict.fromkeys(keys.values()) if key is not None])
         known = {detail.id for detail in found}
-        if unknown := [public for public in keys if ids.plain(public) not in known]:
-            raise self._unknown(unknown)
-        return tuple(found)
+        unknown = [public for public in keys if ids.plain(public) not in known]
+        return tuple(found), self._unknown(unknown) if unknown else None
 
     def _unknown(self, wanted: Sequence[str]) -> UnknownIds:
         """What to say of ids that nothing has, those apart that something had."""
         keys = {public: key for public in wanted if (key := ids.key(public)) is not None}
         gone = self._store.items.given([*keys.values()]) - self._store.items.kinds([*keys.values()]).keys()
-        return UnknownIds(wanted, [public for public, key in keys.items() if key in gone])
+        error = UnknownIds(wanted, [public for public, key in keys.items() if key in gone])
+        bare = [key for public in wanted if (key := ids.bare(public)) is not None]
+        if meant := [ids.show(kind, key) for key, kind in self._store.items.kinds(bare).items()]:
+            error.hint = f"Did you mean {', '.join(meant)}?"
+        return error
 
     def place(self, wanted: str) -> tuple[str, int]:
         """The path of the conversation that a person means, and the line to begin at: that of a hit where it is the id

@@ -851,6 +851,26 @@ def test_export_gives_the_agents_files_back(archived: Home, tmp_path: Path) -> N
     assert (found["present"], len(found["files"]), found["problems"]) == (1, 1, [])
 
 
+@pytest.mark.usefixtures("archived")
+def test_an_unknown_id_keeps_nothing_back() -> None:
+    """What is there is shown, and of the other it is said on standard error, and in a field, that nothing has it."""
+    one, both = palaver("show", "obs-12"), palaver("show", "obs-12", "obs-999")
+    told = palaver("show", "obs-999", "obs-12", "--json")
+
+    assert (both.exit_code, both.stdout) == (2, one.stdout)
+    assert both.stderr.startswith("palaver: Unknown ID: obs-999\nTake IDs from search results")
+    assert (told.exit_code, told.stderr) == (2, both.stderr)
+    assert json.loads(told.stdout) == {**answer("show", "obs-12"), "unknown": ["obs-999"]}
+
+
+@pytest.mark.usefixtures("archived")
+def test_a_bare_number_is_asked_back() -> None:
+    """A number that an id has is told with its prefix; one that none has is unknown like any other."""
+    for command in ("show", "timeline"):
+        assert palaver(command, "12").stderr == "palaver: Unknown ID: 12\nDid you mean obs-12?\n"
+        assert "Did you mean" not in palaver(command, "999").stderr
+
+
 def test_a_conversation_is_read_by_any_name_that_it_has(archived: Home) -> None:
     """By its path here or at its agent's, its session's id or how that begins, and by a hit, from its line on."""
     with Store.open(archived.database) as store:

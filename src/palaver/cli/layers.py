@@ -91,7 +91,7 @@ def search(
 ) -> None:
     """Layer 1: find what was decided, fixed or learned. One line for each hit.
 
-    WORDS are a question or keywords; "words in quotes" must stand so in all that is found, and instal* is every word that begins so. Without
+    WORDS are a question or keywords; "words in quotes" must stand so, and instal* is every word that begins so. Without
     words the newest is shown of what the filters leave. Filters can be repeated: any of the values will do.
 
     At a terminal titles are whole. In a pipe, where agents read, they are cut to about 30 tokens a hit; --json has them
@@ -164,15 +164,24 @@ def timeline(*, id: str, around: int, budget: int, as_json: bool) -> None:  # no
 @_budget
 @as_json
 def show(ids: Sequence[str], *, budget: int, as_json: bool) -> None:
-    """Layer 2: everything known about some hits, by the IDs that `search` gave. Up to 20 at once."""
+    """Layer 2: everything known about some hits, by the IDs that `search` gave. Up to 20 at once.
+
+    Of IDs that nothing has it is said so; the others are shown all the same.
+    """
     with _open_layers() as layers:
-        details = layers.get_observations(ids)
+        details, unknown = layers.look_up(ids)
+    if unknown and not details:
+        raise unknown
     if as_json:
         from palaver.templates.shapes import details_json
 
-        print_json(details_json(details, budget=budget))
+        shape = details_json(details, budget=budget)
+        print_json({**shape, "unknown": list(unknown.ids)} if unknown else shape)
     else:
         click.echo(renderer(budget).observations(details), nl=False)
+    if unknown:
+        complain(f"palaver: {unknown}", unknown.hint)
+        sys.exit(2)
 
 
 @click.command()
