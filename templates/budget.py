@@ -84,6 +84,13 @@ def fitting_transcript(transcript: Transcript, cost: Callable[[Transcript], int]
     return replace(_brief(one, 0), exchanges=(), end_line=start, next_line=start if lines else None)
 
 
+def cut_line(whole: Transcript, part: Transcript) -> tuple[int, int] | None:
+    """The line of which a part shows the beginning only, and the tokens of its texts in the whole; None for none."""
+    texts, shown = ([turn for each in one.exchanges for turn in each.turns] for one in (whole, part))
+    line = next((turn.line for turn, kept in zip(texts, shown, strict=False) if turn.text != kept.text), None)
+    return None if line is None else (line, sum(count(turn.text) for turn in texts if turn.line == line))
+
+
 def rows_that_fit(text: str, budget: int, closing: str, hint: str = "") -> str:
     """A page whose last rows are left out where it is dearer than the budget, with a row that says so and ends with the
     hint. `closing` is a row that has to follow where the page is cut before it, because an earlier one opens it.

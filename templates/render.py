@@ -13,7 +13,7 @@ from ..core.amount import many
 from ..core.conversation import SessionKind
 from ..core.disclosure import BUDGET, Absence, Detail, Filters, Grouping, Hit, Mode, Results, Timeline, Transcript
 from ..core.tokens import count
-from .budget import fitting_details, fitting_hits, fitting_timeline, fitting_transcript, rows_that_fit
+from .budget import cut_line, fitting_details, fitting_hits, fitting_timeline, fitting_transcript, rows_that_fit
 from .called import was_said
 from .elsewhere import also_in
 from .filling import Filling
@@ -142,11 +142,11 @@ class Renderer:
 
         @cache  # most fit as they are, and are shown as they were counted
         def shown(part: Transcript) -> str:
-            return self._transcript(part, whole=whole)
+            return self._transcript(part, cut_line(transcript, part), whole=whole)
 
         return self._within(shown(fitting_transcript(transcript, lambda part: count(shown(part)), self._budget)))
 
-    def _transcript(self, transcript: Transcript, *, whole: bool) -> str:
+    def _transcript(self, transcript: Transcript, rest: tuple[int, int] | None, *, whole: bool) -> str:
         from .dialogue import share, steps  # a page of hits has none
 
         limit = share(transcript.exchanges, whole=whole)
@@ -163,9 +163,13 @@ class Renderer:
             ("Also in", also_in(transcript.also_in)),
         )
         shortened = any(part.hidden for part in excerpts)
-        return self._fill(
-            "read", transcript=transcript, about=about, dialogue=dialogue, shortened=shortened, name_room=_NAME
-        )
+        line, option = 0, ""
+        if rest:
+            line, needed = rest[0], (rest[1] * 5 // 4 // 1000 + 2) * 1000
+            # What is dearer is shortened wherever it is shown, but not as the agent wrote it.
+            option = f"--budget {needed}" if needed <= BUDGET else "--raw"
+        values = {"dialogue": dialogue, "shortened": shortened, "name_room": _NAME, "rest": line, "option": option}
+        return self._fill("read", transcript=transcript, about=about, **values)
 
     def memories(self, memories: Sequence[HeldMemory], total: int, held: int) -> str:
         """A page of the `total` memories that were asked for, one line each, of `held` in all."""

@@ -209,6 +209,21 @@ def test_what_is_cut_says_how_to_go_on() -> None:
     assert "Cut here" in Renderer(budget=600).read(transcript(output=LONG))
 
 
+@pytest.mark.parametrize(("length", "option"), [(4_000, "--budget 3000"), (len(LONG), "--raw")])
+def test_of_a_line_that_is_cut_the_rest_can_be_read(length: int, option: str) -> None:
+    """Where only the beginning of a line has room, it is said what shows all of it; going on begins after it."""
+    turns = tuple(Turn(line, Speaker.HUMAN, Kind.PROMPT, LONG[:length]) for line in (3, 4))
+    whole = replace(transcript(), exchanges=(replace(exchange(), span=Span(3, 4, 0, 10), turns=turns),))
+
+    cut = Renderer(at_shell=True, budget=600).read(whole)
+
+    assert f"The rest of line 3: palaver read PATH 3 {option}. Cut here: go on with palaver read PATH 4-." in cut
+    assert "The rest of line" not in Renderer(at_shell=True, budget=50_000).read(whole)
+    if option != "--raw":
+        alone = replace(whole, start_line=3, end_line=3, exchanges=(replace(whole.exchanges[0], turns=turns[:1]),))
+        assert LONG[:length].strip() in Renderer(at_shell=True, budget=int(option.split()[1])).read(alone)
+
+
 @pytest.mark.parametrize("kept", [1, 7, 40])
 def test_a_timeline_is_cut_far_from_the_hit(kept: int) -> None:
     """What stands nearest to the hit stays, in its order."""
