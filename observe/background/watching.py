@@ -15,7 +15,7 @@ from ...archiver.store import ARCHIVER, WATCHER, Store
 from ...archiver.watch.events import Events
 from ...archiver.watch.scanning import Scan
 from ...archiver.watch.watching import Clock, SystemClock, Watch
-from ...core.errors import LeaseHeld, PalaverError, StoreMissing
+from ...core.errors import LeaseHeld, PalaverError, StoreMissing, StoreReadOnly
 from ...core.home import Home
 from ...core.report import Pass
 from ..forget.erasure import erase_expired, finish, is_unfinished
@@ -73,7 +73,7 @@ class Watcher:
                 except (PalaverError, OSError) as problem:
                     if isinstance(problem, LeaseHeld) and not self._alone:
                         raise
-                    hint = f". {problem.hint}" if isinstance(problem, StoreMissing) else ""
+                    hint = f". {problem.hint}" if isinstance(problem, StoreMissing | StoreReadOnly) else ""
                     self._tell("failed", {"problem": f"{problem}{hint}", "again_in": round(self._delay)})
                     self._wait(self._delay)
                     self._delay = min(self._delay * 2, _BACK_OFF[1])
