@@ -181,8 +181,8 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         items, _ = distinct(rows[_ITEM])
         places = self._places_of(distinct(rows[_EVENT])[0])
         places = self._foremost(places[np.isin(self.rows[_ITEM, places], items)], vector)
-        best = np.full(len(items), np.nan)
-        np.fmax.at(best, np.searchsorted(items, self.rows[_ITEM, places]), self.signs.picked(places).closeness(query))
+        best, own = np.full(len(items), np.nan), np.searchsorted(items, self.rows[_ITEM, places])
+        np.fmax.at(best, own, self.signs.picked(places).closeness(query))
         close: Fractions = best[np.searchsorted(items, rows[_ITEM])]
         return close
 

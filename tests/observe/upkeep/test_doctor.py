@@ -364,7 +364,8 @@ def test_nothing_is_told_of_what_is_not_there(home: Home, exchanges: int, vector
     """What waits is named by those of the two that wait, and not as none of the other."""
     patient = Patient(home, "1.2.3", nothing, off)
     assert patient.status is not None
-    patient.__dict__["status"] = replace(patient.status, unobserved=exchanges, unembedded=vectors)
+    status = replace(patient.status, unobserved=exchanges, unembedded=vectors)
+    patient.__dict__["status"] = status  # pyright: ignore[reportIndexIssue] - a cached property keeps it there
 
     found = diagnose(patient)
 
