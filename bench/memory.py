@@ -16,6 +16,7 @@ from statistics import median, quantiles
 import numpy as np
 
 from palaver.archiver.store import Store
+from palaver.archiver.store.vectors import TOKEN_BYTES, Embedded
 from palaver.core.clock import now
 from palaver.core.home import Home
 from palaver.core.memory import Edge, Memory, Relation
@@ -29,6 +30,8 @@ from .stopwatch import crowd
 from .table import table, write_section
 
 MEMORIES, NODES, RUNS = 100_000, 10_000, 60
+_TOKENS = 36
+"""Of one text: the model takes each made-up word apart into about three."""
 _WORDS, _CLUSTERS, _AT_A_TIME = 20_000, 400, 2_000
 _TYPES = ("preference", "decision", "pattern", "fact", "session")
 _NAMESPACES = ("global", *(f"project:p{number}" for number in range(9)))
@@ -127,7 +130,8 @@ def _fill(store: Store, count: int, chance: random.Random) -> None:
         with store.transaction():
             keys = [store.memories.insert(_memory(chance), at + start + place) for place in range(size)]
             halves = rows.astype("<f2")
-            store.vectors.replace(model, {key: {0: row.tobytes()} for key, row in zip(keys, halves, strict=True)})
+            vectors = (Embedded(row.tobytes(), chance.randbytes(_TOKENS * TOKEN_BYTES)) for row in halves)
+            store.vectors.replace(model, {key: {0: vector} for key, vector in zip(keys, vectors, strict=True)})
 
 
 def _memory(chance: random.Random) -> Memory:
