@@ -2,8 +2,10 @@
 
 import io
 import os
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
 
 
 def sync(file: IO[bytes] | io.TextIOWrapper) -> None:
@@ -19,3 +21,23 @@ def sync_path(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def replacing(path: Path) -> Generator[BinaryIO]:
+    """A file to write, its owner's alone, that then stands where another stood, at once and durably.
+
+    What stood there stays where it cannot be written: raises `OSError`.
+    """
+    beside = path.with_name(f"{path.name}.new")
+    try:
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            sync(file)
+        beside.replace(path)
+        sync_path(path.parent)
+    except OSError:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise

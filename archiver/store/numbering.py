@@ -6,11 +6,10 @@ as it is now cannot be told from it. So of a database that is put back with less
 given again, and all of them where this file was lost or put back too.
 """
 
-import os
 from contextlib import suppress
 from typing import Final
 
-from ...core.durability import sync, sync_path
+from ...core.durability import replacing
 from ...core.home import Home
 from .database import Database
 
@@ -57,16 +56,6 @@ class Numbering:
         return int(said) if said.isdigit() and len(said) < 16 else 0
 
     def _write(self, reserved: int) -> None:
-        beside = self._path.with_name(f"{self._path.name}.new")
-        try:
-            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(b"%d\n" % reserved)
-                sync(file)
-            beside.replace(self._path)
-            sync_path(self._path.parent)
-        except OSError:
-            with suppress(OSError):
-                beside.unlink(missing_ok=True)
-            raise
+        with replacing(self._path) as file:
+            file.write(b"%d\n" % reserved)
         self._reserved = reserved

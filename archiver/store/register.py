@@ -7,18 +7,16 @@ the write, how many lines follow, and by which key the marks were made.
 
 import base64
 import hashlib
-import os
 import struct
 import zlib
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from ...core.conversation import Milliseconds
-from ...core.durability import sync, sync_path
+from ...core.durability import replacing
 from ...core.errors import StoreError
 
 _TITLE: Final = b"palaver-forgotten-1"
@@ -103,19 +101,12 @@ class Register:
 
     def write(self, head: Head, entries: Iterable[Entry]) -> None:
         """Replace what stands there, durably; raises `StoreError`, and what stood there stays."""
-        beside = self._path.with_name(f"{self._path.name}.new")
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
+            with replacing(self._path) as file:
                 file.write(b"%s %d %d %s\n" % (_TITLE, head.seq, head.count, head.sign))
                 file.writelines(map(_row, entries))
-                sync(file)
-            beside.replace(self._path)
-            sync_path(self._path.parent)
         except OSError as error:
-            with suppress(OSError):
-                beside.unlink(missing_ok=True)
             reason = f"{self._path} cannot be written: {error.strerror or error}"
             raise StoreError(reason, hint="Nothing was changed. Check free space and rights, then try again.") from None
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.core.durability import sync, sync_path
+from palaver.core.durability import replacing, sync, sync_path
 
 
 def test_buffered_bytes_are_synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -39,3 +39,32 @@ def test_a_path_is_synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name:
 
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(synced[0])
+
+
+def test_a_file_is_replaced_at_once(tmp_path: Path) -> None:
+    """Until all is written what stood there stands; then the new file does, for its owner alone, and nothing beside."""
+    path = tmp_path / "told"
+    path.write_bytes(b"before")
+    with replacing(path) as file:
+        file.write(b"after")
+        assert path.read_bytes() == b"before"
+
+    assert path.read_bytes() == b"after"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_cannot_be_written_replaces_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A disk that refuses leaves what stood there, and nothing beside it."""
+    path = tmp_path / "told"
+    path.write_bytes(b"before")
+
+    def refuse(_: int) -> None:
+        raise OSError("full")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(OSError, match="full"), replacing(path) as file:
+        file.write(b"after")
+
+    assert path.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [path]
