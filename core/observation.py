@@ -1,6 +1,7 @@
 """What was learned: typed observations, each bound to the lines that prove it."""
 
 from enum import StrEnum
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -68,11 +69,12 @@ class Evidence(Struct, frozen=True):
     quote: str
 
 
-class Observation(Struct, frozen=True):
+class Observation(Struct, frozen=True, dict=True):
     """One thing worth remembering.
 
     `origin` says whose word it is ("human", "assistant", "tool"); it is set by code and never rises. `extractor`
-    names the rules or prompt version, so that observations can be replayed when it changes.
+    names the rules or prompt version, so that observations can be replayed when it changes. What is worked out of it is
+    worked out once, for whoever renders it asks again and again.
     """
 
     type: ObservationType
@@ -94,7 +96,7 @@ class Observation(Struct, frozen=True):
         told = [line for proof in self.evidence for line in (proof.start_line, proof.end_line)]
         return (min(told), max(told)) if told else None
 
-    @property
+    @cached_property
     def lead(self) -> str:
         """The subtitle, where the narrative does not say it as well."""
         return "" if self.subtitle and _says(_bare(self.narrative), self.subtitle) else self.subtitle
@@ -103,40 +105,36 @@ class Observation(Struct, frozen=True):
         """Whether its title, lead or narrative says these words as well."""
         return _says(_bare(f"{self.title}\n{self.lead}\n{self.narrative}"), words)
 
-    @property
+    @cached_property
     def unsaid(self) -> tuple[Evidence, ...]:
         """Of the first few quotes those that nothing else here says word for word."""
-        return self._unsaid(self.lead)
+        if not self.quoted:
+            return ()
+        said = _bare("\n".join((self.title, self.lead, self.narrative, *self.facts)))
+        return tuple(proof for proof in self.quoted if not _says(said, proof.quote))
 
     @property
     def said_on(self) -> tuple[int, ...]:
         """The lines of the others, ascending: what is said here is said there."""
         return tuple(sorted({proof.start_line for proof in self.quoted} - {proof.start_line for proof in self.unsaid}))
 
-    def _unsaid(self, lead: str) -> tuple[Evidence, ...]:
-        if not self.quoted:
-            return ()
-        said = _bare("\n".join((self.title, lead, self.narrative, *self.facts)))
-        return tuple(proof for proof in self.quoted if not _says(said, proof.quote))
-
     @property
     def quoted(self) -> tuple[Evidence, ...]:
         """The first few pieces of evidence that have a quote."""
         return tuple(proof for proof in self.evidence if proof.quote)[:_QUOTES]
 
-    @property
+    @cached_property
     def price(self) -> int:
         """About how many tokens layer 2 costs for it: never more than `PORTION`, to which it is cut."""
-        lead = self.lead
         told = (
             self.title,
-            lead,
+            self.lead,
             self.narrative,
             *self.facts,
             *self.concepts,
             *self.files_read,
             *self.files_modified,
-            *(proof.quote for proof in self._unsaid(lead)),
+            *(proof.quote for proof in self.unsaid),
         )
         return min(count("\n".join(told)) + _FRAME, PORTION)
 

@@ -1,7 +1,13 @@
 """How much a text costs a language model, estimated without one."""
 
 import re
+from collections.abc import Iterable
 from functools import cache
+from itertools import zip_longest
+from typing import Final, TypeAlias
+
+Tally: TypeAlias = tuple[int, ...]
+"""How often each thing that costs tokens stands in a text; what is not ASCII comes last, and is left out of ASCII."""
 
 # Each row: what is counted, and what one of them costs in tokens. Fitted to the larger of two real counts (o200k and
 # Anthropic's published tokenizer) over transcripts, code, identifiers, dates and a dozen languages.
@@ -26,13 +32,14 @@ _OTHER = (
     (r"[\u2000-\u2e7f]", 0.9),  # typographic signs, arrows, box drawing
     (r"[\U00010000-\U0010ffff]", 3.6),  # emoji
 )
+_PRICES: Final = tuple(each for _, each in (*_ASCII, *_OTHER))
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
 @cache
-def _other() -> tuple[tuple[re.Pattern[str], float], ...]:
+def _other() -> tuple[re.Pattern[str], ...]:
     """Compiled when a text first needs them: large sets of characters take a while."""
-    return tuple((re.compile(form), price) for form, price in _OTHER)
+    return tuple(re.compile(form) for form, _ in _OTHER)
 
 
 def count(text: str) -> int:
@@ -42,8 +49,25 @@ def count(text: str) -> int:
     fitted to: 3.7 % too many on average, off by less than 14.6 % in 95 of 100. On shorter ones off by less than
     23 % in 95 of 100. Against o200k alone 16 % too many. About 0.6 ms for 2,000 characters.
     """
-    price = sum(price * len(pattern.findall(text)) for pattern, price in _ASCII)
-    if not text.isascii():
-        foreign = "".join(_NOT_ASCII.findall(text))  # little of most texts, and each sign of it counts by itself
-        price = sum((each * len(pattern.findall(foreign)) for pattern, each in _other()), price)
-    return round(price)
+    return price(tally(text))
+
+
+def tally(text: str) -> Tally:
+    """What `price` makes a count of. Nothing that is counted crosses a line: the tallies of lines, line ends included,
+    add up to that of a text exactly.
+    """
+    found = tuple(len(pattern.findall(text)) for pattern, _ in _ASCII)
+    if text.isascii():
+        return found
+    foreign = "".join(_NOT_ASCII.findall(text))  # little of most texts, and each sign of it counts by itself
+    return found + tuple(len(pattern.findall(foreign)) for pattern in _other())
+
+
+def price(told: Tally) -> int:
+    """The tokens of what was tallied."""
+    return round(sum(times * each for times, each in zip(told, _PRICES, strict=False)))
+
+
+def together(tallies: Iterable[Tally]) -> Tally:
+    """The tally of several texts on lines of their own."""
+    return tuple(map(sum, zip_longest(*tallies, fillvalue=0)))

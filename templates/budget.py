@@ -27,9 +27,23 @@ _Item = TypeVar("_Item")
 
 def most_that_fit(cost: Callable[[int], int], most: int, budget: int) -> int:
     """The largest number up to `most` that costs no more than the budget, for a cost that grows with it; 0 if none."""
-    if cost(most) <= budget:
-        return most
-    fits, fails = 0, most
+    return most if cost(most) <= budget else _between(cost, 0, most, budget)
+
+
+def most_near(likely: int, cost: Callable[[int], int], most: int, budget: int) -> int:
+    """The same, where about so many are likely to fit: it is looked for from there, in steps that grow."""
+    fits, fails, step, place = 0, most + 1, 1, min(max(likely, 1), most)
+    while fits < place < fails:
+        if cost(place) <= budget:
+            fits, place = place, place + step
+        else:
+            fails, place = place, place - step
+        step *= 2
+    return _between(cost, fits, fails, budget)
+
+
+def _between(cost: Callable[[int], int], fits: int, fails: int, budget: int) -> int:
+    """The largest number that fits, where one fits and a larger one does not."""
     while fails - fits > 1:
         middle = (fits + fails) // 2
         fits, fails = (middle, fails) if cost(middle) <= budget else (fits, middle)

@@ -12,12 +12,13 @@ from msgspec.structs import replace
 from ..core.amount import many
 from ..core.conversation import SessionKind
 from ..core.disclosure import BUDGET, Absence, Detail, Filters, Grouping, Hit, Mode, Results, Timeline, Transcript
-from ..core.tokens import count
+from ..core.tokens import tally, together
 from .budget import cut_line, fitting_details, fitting_hits, fitting_timeline, fitting_transcript, rows_that_fit
 from .called import was_said
 from .elsewhere import also_in
 from .filling import Filling
 from .memory_changes import changes
+from .page import TOKENS, Page, filled, slots
 from .portion import portion
 from .room import FURTHER, PROJECT, common_year, title_room
 
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
     Scored = tuple[HeldMemory, float]
 
-_SLOT = "\0"
-"""Stands for the reply's own tokens until they can be counted. Shown text never holds a NUL: `quote` removes it."""
 _NAME = 40
 """Tokens of a session's id or a project's name where it stands outside the envelope: a UUID has about 25."""
 _RESPELLED = 10
@@ -67,15 +66,15 @@ class Renderer:
         name = "search_conversations" if several else "search_facts" if facts else "search"
 
         @cache  # most fit as they are, and are shown as they were counted
-        def shown(some: tuple[Hit, ...]) -> str:
-            return self._page(name, results, some, snippets=snippets, explain=explain)
+        def shown(some: tuple[Hit, ...]) -> Page:
+            return self._hits(name, results, some, snippets=snippets, explain=explain)
 
-        return self._within(shown(fitting_hits(results.hits, lambda some: count(shown(some)), self._budget)))
+        return self._within(shown(fitting_hits(results.hits, lambda some: shown(some).tokens, self._budget)))
 
-    def _page(self, name: str, results: Results, hits: Sequence[Hit], *, snippets: bool, explain: bool) -> str:
+    def _hits(self, name: str, results: Results, hits: Sequence[Hit], *, snippets: bool, explain: bool) -> Page:
         cut, year = len(hits) < len(results.hits), common_year(hits) if name == "search" and not self._roomy else ""
         further = (hits[-1].cursor if hits else "") if cut else results.cursor
-        return self._fill(
+        return self._page(
             name,
             hits=hits,
             missing=_missing(results),
@@ -117,36 +116,40 @@ class Renderer:
         room = _WHOLE if self._roomy else title_room(timeline.hits)
 
         @cache  # most fit as they are, and are shown as they were counted
-        def shown(part: Timeline) -> str:
-            return self._fill("timeline", timeline=part, title_room=room, **_price(part.hits))
+        def shown(part: Timeline) -> Page:
+            return self._page("timeline", timeline=part, title_room=room, **_price(part.hits))
 
-        return self._within(shown(fitting_timeline(timeline, lambda part: count(shown(part)), self._budget)))
+        return self._within(shown(fitting_timeline(timeline, lambda part: shown(part).tokens, self._budget)))
 
     def observations(self, details: Sequence[Detail]) -> str:
         """Layer 2: every observation, each cut to its `portion`, with the lines that prove it; others are named."""
         ids = tuple(detail.id for detail in details)
 
-        @cache  # most fit as they are, and are shown as they were counted
-        def shown(some: tuple[Detail, ...], rest: tuple[str, ...] = ()) -> str:
-            return self._fill("observations", details=some, rest=rest, **_price([*filter(was_said, some)]))
+        @cache  # rendered and counted once, alone and among others
+        def part(one: Detail) -> Page:
+            return filled(self._filling.fill("observation.md.j2", {"detail": one, "at_shell": self._at_shell}))
 
-        def first(some: tuple[Detail, ...]) -> str:
+        def shown(some: tuple[Detail, ...], rest: tuple[str, ...] = ()) -> Page:
+            parts = tuple(map(part, some))
+            return self._page("observations", parts, details=some, rest=rest, **_price([*filter(was_said, some)]))
+
+        def first(some: tuple[Detail, ...]) -> Page:
             return shown(some, ids[len(some) :]) if len(some) < len(ids) else shown(some)
 
-        every = tuple(portion(detail, lambda one: count(shown((one,)))) for detail in details)
-        return self._within(first(fitting_details(every, lambda some: count(first(some)), self._budget)))
+        every = tuple(portion(detail, lambda one: shown((one,)).tokens) for detail in details)
+        return self._within(first(fitting_details(every, lambda some: first(some).tokens, self._budget)))
 
     def read(self, transcript: Transcript) -> str:
         """Layer 3: the conversation. Results of tools share a limited room unless a single line was asked for."""
         whole = transcript.start_line == transcript.end_line
 
         @cache  # most fit as they are, and are shown as they were counted
-        def shown(part: Transcript) -> str:
+        def shown(part: Transcript) -> Page:
             return self._transcript(part, cut_line(transcript, part), whole=whole)
 
-        return self._within(shown(fitting_transcript(transcript, lambda part: count(shown(part)), self._budget)))
+        return self._within(shown(fitting_transcript(transcript, lambda part: shown(part).tokens, self._budget)))
 
-    def _transcript(self, transcript: Transcript, rest: tuple[int, int] | None, *, whole: bool) -> str:
+    def _transcript(self, transcript: Transcript, rest: tuple[int, int] | None, *, whole: bool) -> Page:
         from .dialogue import share, steps  # a page of hits has none
 
         limit = share(transcript.exchanges, whole=whole)
@@ -169,7 +172,7 @@ class Renderer:
             # What is dearer is shortened wherever it is shown, but not as the agent wrote it.
             option = f"--budget {needed}" if needed <= BUDGET else "--raw"
         values = {"dialogue": dialogue, "shortened": shortened, "name_room": _NAME, "rest": line, "option": option}
-        return self._fill("read", transcript=transcript, about=about, **values)
+        return self._page("read", transcript=transcript, about=about, **values)
 
     def memories(self, memories: Sequence[HeldMemory], total: int, held: int) -> str:
         """A page of the `total` memories that were asked for, one line each, of `held` in all."""
@@ -274,14 +277,20 @@ class Renderer:
         return self._filling.source(f"{name}.md.j2")
 
     def _render(self, name: str, **values: object) -> str:
-        return self._within(self._fill(name, **values))
+        return self._within(self._page(name, **values))
 
-    def _within(self, text: str) -> str:
-        return rows_that_fit(text, self._budget, "</recalled>", "; --json has all" if self._at_shell else "")
+    def _within(self, page: Page) -> str:
+        if page.tokens <= self._budget:
+            return page.text
+        return rows_that_fit(page.text, self._budget, "</recalled>", "; --json has all" if self._at_shell else "")
 
     def _fill(self, name: str, **values: object) -> str:
-        text = self._filling.fill(f"{name}.md.j2", values | {"tokens": _SLOT, "at_shell": self._at_shell})
-        return text.replace(_SLOT, str(count(text))).strip() + "\n"
+        return self._page(name, **values).text
+
+    def _page(self, name: str, parts: Sequence[Page] = (), /, **values: object) -> Page:
+        given = values | {"parts": slots(parts), "tokens": TOKENS, "at_shell": self._at_shell}
+        page = filled(self._filling.fill(f"{name}.md.j2", given), parts)
+        return Page(page.text.strip() + "\n", together([page.tally, tally("\n")]))
 
 
 def _price(items: Sequence[Hit] | Sequence[Detail]) -> dict[str, int]:

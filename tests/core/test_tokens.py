@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.core.tokens import count
+from palaver.core.tokens import count, price, tally, together
 
 # text, o200k_base count, count of Anthropic's published tokenizer
 KNOWN = [
@@ -55,3 +55,11 @@ def test_nothing_costs_nothing() -> None:
 def test_texts_on_lines_of_their_own_add_up(first: str, second: str) -> None:
     """A text made of two lines costs about what the two cost, so shares of a reply can be planned."""
     assert abs(count(f"{first}\n{second}") - count(first) - count(second)) <= 3
+
+
+@given(st.lists(st.text(st.sampled_from("aZé7_ .\t(🚀检\u2028"), max_size=20), min_size=1, max_size=5))
+def test_what_lines_are_made_of_adds_up_exactly(lines: list[str]) -> None:
+    """Lines that were tallied apart cost to the token what the text costs that they make."""
+    parts = [*map(tally, lines), tally("\n" * (len(lines) - 1))]
+
+    assert price(together(parts)) == count("\n".join(lines))

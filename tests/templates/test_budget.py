@@ -23,7 +23,7 @@ from palaver.core.memory import HeldMemory, Memory, MemoryState, Standing
 from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.core.spending import DeadLetter
 from palaver.core.tokens import count
-from palaver.templates.budget import LEAST, rows_that_fit
+from palaver.templates.budget import LEAST, most_near, most_that_fit, rows_that_fit
 from palaver.templates.render import Renderer
 from palaver.templates.shapes import details_json, results_json, timeline_json, transcript_json
 
@@ -126,6 +126,22 @@ def absences(draw: st.DrawFn) -> Results:
         phrases=(word,) * 5,
     )
     return replace(results(query=Query((word or "ab",))), why=why, respelled=(Spelling(word, word),) * 30)
+
+
+@given(st.lists(st.integers(0, 9), max_size=40), st.integers(0, 200), st.integers(-3, 50))
+def test_a_guess_finds_the_same(costs: list[int], budget: int, likely: int) -> None:
+    """As many fit from wherever they are looked for, and near a good guess hardly anything is tried."""
+    tried = list[int]()
+
+    def asked(many: int) -> int:
+        tried.append(many)
+        return sum(costs[:many])
+
+    most = most_that_fit(asked, len(costs), budget)
+    tried.clear()
+
+    assert most_near(likely, asked, len(costs), budget) == most
+    assert len(tried) <= (3 if likely == most else 2 * len(costs).bit_length())
 
 
 def cost(shape: object) -> int:

@@ -1,6 +1,7 @@
 """Tests for templates/render.py."""
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -158,7 +159,9 @@ def test_a_terminal_has_room_for_whole_titles() -> None:
 
 
 def test_what_fits_is_rendered_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To know what a page costs it is rendered, and where that is within the budget it is the page."""
+    """To know what a page costs it is rendered, and where that is within the budget it is the page. What is weighed
+    alone and among others is rendered for both.
+    """
     filled: list[str] = []
     fill = Filling.fill
 
@@ -169,10 +172,11 @@ def test_what_fits_is_rendered_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Filling, "fill", counting)
     renderer = Renderer()
     renderer.search(results(hit(1), hit(2)))
-    renderer.observations([detail()])
+    renderer.observations([detail(), replace(detail(), id="obs-7")])
     renderer.read(transcript())
 
-    assert filled == ["search.md.j2", "observations.md.j2", "read.md.j2"]
+    named = Counter(filled)
+    assert (named["search.md.j2"], named["observation.md.j2"], named["read.md.j2"]) == (1, 2, 1)
 
 
 def test_snippets_are_asked_for() -> None:
@@ -416,6 +420,30 @@ def test_a_users_template_replaces_the_packaged_one(tmp_path: Path) -> None:
 def test_a_template_included_by_a_packaged_one_can_be_replaced(tmp_path: Path) -> None:
     """Replacing the closing line changes every list of hits."""
     assert write(tmp_path, "search_cost.md.j2", "The end.").search(one()).endswith("</recalled>\nThe end.\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "shown"),
+    [
+        ("observation.md.j2", "Mine: {{ detail.id }}", "<recalled>\n\nMine: obs-1041\n\nMine: obs-7\n\n</recalled>"),
+        (
+            "observations.md.j2",
+            "{% for one in details %}{{ one.id }} {% endfor %}\n~{{ tokens }} tokens.",
+            "obs-1041 obs-7 \n~",
+        ),
+        (
+            "observations.md.j2",
+            "{{ parts | last }}\n{{ parts | first }}\n{{ parts | first }}\n~{{ tokens }} tokens.",
+            "\n\n---\n## ",
+        ),
+    ],
+)
+def test_a_page_and_its_parts_can_be_replaced(tmp_path: Path, name: str, text: str, shown: str) -> None:
+    """Observations as well as the page they stand on, which may put them elsewhere or show something else."""
+    page = write(tmp_path, name, text).observations([detail(), replace(detail(), id="obs-7")])
+
+    assert shown in page
+    assert stated(page) <= count(page) <= stated(page) + 4
 
 
 def test_without_a_folder_the_packaged_templates_answer(tmp_path: Path) -> None:
