@@ -428,7 +428,7 @@ def test_a_template_included_by_a_packaged_one_can_be_replaced(tmp_path: Path) -
         ("observation.md.j2", "Mine: {{ detail.id }}", "<recalled>\n\nMine: obs-1041\n\nMine: obs-7\n\n</recalled>"),
         (
             "observations.md.j2",
-            "{% for one in details %}{{ one.id }} {% endfor %}\n~{{ tokens }} tokens.",
+            "{% for one in details %}{{ one.id }} {% endfor %}\n\n~{{ tokens }} tokens.",
             "obs-1041 obs-7 \n~",
         ),
         (
