@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from .durability import sync
+from .durability import replacing
 from .errors import ConfigInvalid
 
 _MODEL = re.compile(r"""\s*(?:model|"model"|'model')\s*=""")
@@ -73,11 +73,8 @@ class Config(Struct, frozen=True):
         kept = [line for line in told if not _MODEL.match(line)]
         if self.model is not None:
             kept.append(f"model = {_quoted(self.model)}")
-        beside = path.with_name(f"{path.name}.new")
-        with beside.open("w", encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for line in kept)
-            sync(file)
-        beside.replace(path)
+        with replacing(path) as file:
+            file.writelines(f"{line}\n".encode() for line in kept)
 
 
 def _broken(path: Path, error: ValueError) -> ConfigInvalid:

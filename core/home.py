@@ -137,13 +137,17 @@ class Home(Struct, frozen=True):
         if self.is_lost:
             raise StoreMissing(self.root, copies=True)
 
+    def check_writable(self) -> None:
+        """Raises `StoreReadOnly` where it may only be read."""
+        if self.is_read_only:
+            raise StoreReadOnly(self.root)
+
     def make(self) -> None:
         """Create the folder, closed to everyone else; raises `ConfigInvalid` where that is impossible.
 
         What its owner may only read stays so: raises `StoreReadOnly`.
         """
-        if self.is_read_only:
-            raise StoreReadOnly(self.root)
+        self.check_writable()
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.root.chmod(self.root.stat().st_mode & 0o700)

@@ -20,7 +20,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from ..archiver.store import Store
-from ..core.durability import sync_path
+from ..core.durability import replacing, sync_path
 from ..core.errors import IndexDamaged, IndexUnwritable
 from . import analysis
 
@@ -153,9 +153,16 @@ class Generations:
             shutil.rmtree(beside, ignore_errors=True)
             raise
         sync_path(self.root)
-        self._point_to(f"{folder.name} {hashlib.sha256(text).hexdigest()}")
-        self._sweep(number)
+        with replacing(self.root / _CURRENT) as file:
+            file.write(f"{folder.name} {hashlib.sha256(text).hexdigest()}".encode())
+        self._sweep(number - 1)
         return Generation(folder, manifest)
+
+    def sweep(self) -> None:
+        """Remove every generation that was replaced, once nobody can still read it. It costs a look at a folder."""
+        known = _NAME.fullmatch(self.name() or "")
+        if known is not None:
+            self._sweep(_number(Path(known[1])))
 
     def verify(self, generation: Generation) -> None:
         """Read every file again, whatever was verified before; raises `IndexDamaged`."""
@@ -191,17 +198,10 @@ class Generations:
             _write_verified(folder, settled)
         return Generation(folder, manifest, stats)
 
-    def _point_to(self, name: str) -> None:
-        beside = self.root / f"{_CURRENT}.new"
-        beside.write_text(name)
-        sync_path(beside)
-        beside.replace(self.root / _CURRENT)
-        sync_path(self.root)
-
-    def _sweep(self, newest: int) -> None:
-        """Remove what was replaced, bar the last, once nobody can still read it, and what was left unfinished."""
+    def _sweep(self, before: int) -> None:
+        """Remove what was replaced, once nobody can still read it, and what was left unfinished."""
         for path in self.root.iterdir():
-            if path.is_dir() and _number(path) < newest - 1 and not self._may_be_read(path):
+            if path.is_dir() and _number(path) < before and not self._may_be_read(path):
                 shutil.rmtree(path, ignore_errors=True)
 
     def _may_be_read(self, folder: Path) -> bool:

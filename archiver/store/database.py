@@ -262,8 +262,7 @@ def _translated(path: Path) -> Generator[None]:
             f"{path} stayed locked for {_BUSY_MS // 1000} s", hint="Another Palaver is writing; try again."
         ) from error
     except (apsw.ReadOnlyError, apsw.CantOpenError) as error:
-        if Home(path.parent).is_read_only:
-            raise StoreReadOnly(path.parent) from error
+        Home(path.parent).check_writable()
         raise StoreError(f"{path}: {error}", hint="Check who owns it and its rights.") from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise StoreCorrupt(

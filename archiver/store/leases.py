@@ -1,6 +1,5 @@
 """Leases: which process may take up, learn or watch right now, fenced by an epoch that only rises."""
 
-import errno
 import fcntl
 import os
 import time
@@ -12,7 +11,8 @@ from typing import Final
 from msgspec import Struct
 
 from ...core.clock import now, show_minute
-from ...core.errors import LeaseHeld, StoreReadOnly
+from ...core.errors import LeaseHeld, StoreError
+from ...core.home import Home
 from ...core.report import Holder
 from .database import Database
 
@@ -77,9 +77,9 @@ class Leases:
         try:
             return os.open(self._lock(name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            if error.errno in {errno.EACCES, errno.EROFS}:
-                raise StoreReadOnly(self._db.path.parent) from error
-            raise
+            Home(self._db.path.parent).check_writable()
+            hint = "Check free space and permissions, then try again."
+            raise StoreError(f"{self._lock(name)}: {error.strerror}", hint=hint) from error
 
     def _lock(self, name: str) -> Path:
         return self._db.path.with_name(f"{name}.lock")

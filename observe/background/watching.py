@@ -18,6 +18,7 @@ from ...archiver.watch.watching import Clock, SystemClock, Watch
 from ...core.errors import LeaseHeld, PalaverError, StoreMissing, StoreReadOnly
 from ...core.home import Home
 from ...core.report import Pass
+from ...search.generation import Generations
 from ..forget.erasure import erase_expired, finish, is_unfinished
 from .catching_up import Caught, Helper
 from .learning import Learning
@@ -125,6 +126,7 @@ class Watcher:
         if now >= self._heartbeat:
             self._heartbeat = now + _HEARTBEAT
             store.stages.note("watch")
+            Generations(self._home.index).sweep()
         if now >= self._seal and learning.quiet:
             self._seal_some(store, watch, now)
 

@@ -45,7 +45,7 @@ def test_only_the_model_is_replaced(tmp_path: Path, before: str) -> None:
 
 
 def test_settings_are_on_the_disk_before_they_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The new file is synced while the old one still stands."""
+    """The new file is synced while the old one still stands, and then its name."""
     path = tmp_path / "config.toml"
     Config("old").write(path)
     seen: list[Config] = []
@@ -57,7 +57,7 @@ def test_settings_are_on_the_disk_before_they_count(tmp_path: Path, monkeypatch:
 
     Config("new").write(path)
 
-    assert seen == [Config("old")]
+    assert seen == [Config("old"), Config("new")]
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,25 @@ def test_the_last_one_stays(generations: Generations, root: Path, away: float) -
     assert sorted(path.name for path in root.iterdir()) == ["CURRENT", "gen-2", "gen-3", "gen-4"]
 
 
+def test_what_was_replaced_goes_when_nobody_can_read_it(generations: Generations, root: Path) -> None:
+    """A look some time after a publishing removes what it replaced, and nothing of what somebody builds meanwhile."""
+    generations.sweep()
+    for content in ("one", "two", "three"):
+        current = generations.publish(build(content))
+    (root / "new-2").mkdir()
+    (root / "new-4").mkdir()
+    generations.sweep()
+    assert {path.name for path in root.iterdir()} == {"CURRENT", "gen-1", "gen-2", "gen-3", "new-4"}
+
+    for name in ("gen-2", "gen-3"):
+        os.utime(root / name / "manifest.json", (1_000, 1_000))
+    generations.sweep()
+    generations.sweep()
+
+    assert {path.name for path in root.iterdir()} == {"CURRENT", "gen-3", "new-4"}
+    assert generations.current() == current
+
+
 def test_a_failed_build_changes_nothing(generations: Generations) -> None:
     """While a generation is built, and when that fails, the one before stays current; the next build starts clean."""
     before = generations.publish(build("one"))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 from msgspec import Struct
 
+from palaver.core.durability import replacing
 from palaver.core.errors import PalaverError
 from palaver.core.home import Home
 
@@ -82,9 +83,8 @@ def _agreed() -> bool:
 
 def _install(known: _Service, *, as_json: bool) -> None:
     known.path.parent.mkdir(parents=True, exist_ok=True)
-    beside = known.path.with_name(f"{known.path.name}.new")
-    beside.write_text(known.text, encoding="utf-8")
-    beside.replace(known.path)
+    with replacing(known.path) as file:
+        file.write(known.text.encode())
     problem = _run(known.start)
     if problem:
         commands = " && ".join(map(shlex.join, known.start))

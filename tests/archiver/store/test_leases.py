@@ -10,7 +10,7 @@ import pytest
 
 from palaver.archiver.store import Store
 from palaver.core.clock import now
-from palaver.core.errors import LeaseHeld
+from palaver.core.errors import LeaseHeld, StoreError
 
 HOLDER = """
 import sys
@@ -83,6 +83,14 @@ def test_an_error_inside_gives_the_lease_back(store: Store) -> None:
         raise ZeroDivisionError
     with store.leases.hold("archiver") as lease:
         assert lease.epoch == 2
+
+
+def test_a_lock_that_cannot_be_opened_is_named(store: Store, path: Path) -> None:
+    """Where the home may be written to and its lock may not, the lock is what is told of."""
+    path.with_name("archiver.lock").mkdir()
+
+    with pytest.raises(StoreError, match=r"archiver\.lock: Is a directory"), store.leases.hold("archiver"):
+        raise AssertionError
 
 
 def test_a_patient_one_waits(store: Store, path: Path) -> None:

@@ -28,6 +28,7 @@ from palaver.core.home import Home
 from palaver.observe.background.watching import Watcher
 from palaver.observe.forget.forgetting import Forgetter
 from palaver.observe.upkeep.status import status_of
+from palaver.search.generation import Generations, Manifest
 from palaver.search.layers import Layers
 
 from ...archiver.formats.claude import written
@@ -195,6 +196,23 @@ def test_what_can_no_longer_be_had_back_is_erased(projects: Path, place: Home) -
 def erased(place: Home) -> bool:
     with Store.open(place.database) as store:
         return {each.state for each in store.tombstones.all()} == {State.ERASED}
+
+
+def test_what_an_index_replaced_goes(place: Home) -> None:
+    """A generation of the index that nobody can read any more goes without another being published."""
+    generations = Generations(place.index)
+    for _ in range(2):
+        generations.publish(_empty)
+    os.utime(place.index / "gen-2" / "manifest.json", (1_000, 1_000))
+    with watching():
+        until(lambda: not (place.index / "gen-1").exists())
+
+    assert (place.index / "gen-2").exists()
+
+
+def _empty(folder: Path) -> Manifest:
+    (folder / "text").mkdir()
+    return Manifest(1, "fake/1", 32, 0, 0, {})
 
 
 def test_only_one(projects: Path, place: Home) -> None:
