@@ -408,6 +408,10 @@ def test_a_file_that_may_not_be_read_does_not_stop_the_others(home: Path) -> Non
         ".config/Cursor/User/workspaceStorage",
         ".config/Cursor/User/workspaceStorage/ab12",
         ".cursor/chats",
+        ".local/share/opencode",
+        ".local/share/opencode/storage",
+        ".local/share/opencode/storage/session",
+        ".local/share/opencode/storage/session/ab12",
     ],
 )
 def test_an_agent_whose_folder_is_closed_does_not_stop_the_others(home: Path, closed: str) -> None:

@@ -12,14 +12,15 @@ from pathlib import Path
 
 from ...core.errors import SourceUnreadable
 from .container import Conversation, exact, file_name, mark_of, row
+from .folders import matching
 from .shape import instant
 
 _PIECES = ("message", "part")
 
 
 def sessions(storage: Path) -> Iterator[Path]:
-    """Every session below a folder, sorted."""
-    return (path for path in sorted((storage / "session").glob("*/*.json")) if is_session(path))
+    """Every session below a folder, sorted; raises, after all that was found, `PermissionError` for a closed folder."""
+    return (path for path in matching([(storage / "session", "*/*.json")]) if is_session(path))
 
 
 def is_session(path: Path) -> bool:
