@@ -9,3 +9,8 @@ def many(number: int, noun: str, plural: str = "") -> str:
 def grouped(number: int) -> str:
     """A number alone, its thousands set apart."""
     return f"{number:,}"
+
+
+def size(count: int) -> str:
+    """Bytes in the larger of two units, as in `0.4 MB`."""
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"

@@ -18,10 +18,11 @@ class Finding(Struct, frozen=True):
 
 
 class Checkup(Struct, frozen=True):
-    """What `fsck` compared, by name and number, and all that it found."""
+    """What `fsck` compared, by name and number, how a part is that is no fault of it, and all that it found."""
 
     home: Path
     compared: dict[str, int] = field(default_factory=dict[str, int])
+    notes: dict[str, str] = field(default_factory=dict[str, str])
     findings: list[Finding] = field(default_factory=list[Finding])
 
     @property

@@ -11,7 +11,7 @@ from ..core.errors import IndexDamaged
 from ..core.progress import Progress, silent
 from . import documents
 from .findings import Numbers
-from .generation import Generation, Generations
+from .generation import Generation, Generations, IndexOutdated
 from .segment import Segment
 from .text_index import TextIndex
 from .vector_index import VectorIndex
@@ -56,12 +56,16 @@ class Comparison:
         return Compared(text.total(), len(held), differences, ill)
 
     def _generation(self, last: int) -> tuple[Generation | None, str]:
-        """The published generation, read again from the disk; or why there is none to compare."""
+        """The published generation, read again from the disk; or why there is none to compare, unless another version
+        of Palaver made it.
+        """
         try:
             generation = self._generations.current()
             if generation is None:
                 return None, f"there is none, and {last} changes to put into one"
             self._generations.verify(generation)
+        except IndexOutdated:
+            return None, ""
         except IndexDamaged as damage:
             return None, str(damage)
         if not generation.manifest.is_of(self._store):

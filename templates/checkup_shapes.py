@@ -22,6 +22,7 @@ class CheckupJson(TypedDict):
     home: str
     sound: bool
     compared: dict[str, int]
+    notes: dict[str, str]
     findings: list[FindingJson]
 
 
@@ -51,6 +52,7 @@ def checkup_json(checkup: Checkup) -> CheckupJson:
         home=str(checkup.home),
         sound=checkup.sound,
         compared=checkup.compared,
+        notes=checkup.notes,
         findings=_findings(checkup.findings),
     )
 

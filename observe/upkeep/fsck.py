@@ -27,6 +27,7 @@ from ...search.comparison import Comparison
 from ...search.embedder import DEFAULT_MODEL, load
 from ...search.generation import Generations
 from ...search.indexer import Indexer
+from .status import OUTDATED
 
 REPAIR: Final = "Run `palaver fsck --repair`."
 FROM_COPIES: Final = "what was said comes back, memories do not, and what was forgotten stays so."
@@ -205,12 +206,16 @@ class _Fsck:
                 f"{many(len(found.ill_embedded), 'item has', 'items have')} other vectors than of what is said there"
             )
             yield self._mended("vectors", problem, lambda: self._store.integrity.reembed(found.ill_embedded), _NEXT)
-        left = found.differences
-        if left and self._repair:
+        wrong = left = found.differences
+        if generations.is_outdated and self._repair:
+            wrong = ["it is of another version of Palaver"]
+        elif generations.is_outdated:
+            self._checkup.notes["index"] = OUTDATED
+        if wrong and self._repair:
             # No model is loaded: vectors are rows, and nothing is embedded here.
             Indexer(self._store, generations, load(self._model)).rebuild(partial(self._report, "Rebuilding"), _PATIENCE)
             left = Comparison(self._store, generations).run(partial(self._report, "Index")).differences
-        for problem in found.differences:
+        for problem in wrong:
             remedy = "Please report this; search finds it all the same." if self._repair else REPAIR
             yield Finding("index", problem, remedy if left else "", repaired=not left)
 

@@ -87,6 +87,8 @@ def _read_all(
     Rereading(store, raw, boundaries).run(again, partial(report, "Reading"), float("inf"))
     taken = ingest.run(transcripts, partial(report, "Archiving"))
     recovered = Recovery(store, raw, boundaries).run(partial(report, "Recovering"))
+    # A fork that an agent still has may have come before what it was forked from.
+    Rereading(store, raw, boundaries).run(recovered, partial(report, "Reading"), float("inf"))
     problems = [_finding(problem) for problem in (*again.problems, *taken.problems, *recovered.problems)]
     if store.tombstones.lost:
         lost = f"{store.tombstones.lost} times something was forgotten whose marks are damaged: it is back"

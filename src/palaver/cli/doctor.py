@@ -21,7 +21,8 @@ def doctor(*, as_json: bool) -> None:
     to do. `palaver fsck` compares every byte, which takes longer.
     """
     from palaver.archiver.intake.transcripts import Transcript, of_this_user
-    from palaver.observe.upkeep.doctor import Patient, diagnose
+    from palaver.observe.upkeep.doctor import diagnose
+    from palaver.observe.upkeep.patient import Patient
 
     from .made_up import holds_made_up
     from .provider import why_off

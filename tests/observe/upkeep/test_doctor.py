@@ -21,8 +21,9 @@ from palaver.core.home import Home
 from palaver.observe.forget.forgetting import Forgetter
 from palaver.observe.llm.errors import ReplyInvalid
 from palaver.observe.pipeline import Pipeline
-from palaver.observe.upkeep import doctor
-from palaver.observe.upkeep.doctor import Patient, diagnose
+from palaver.observe.upkeep import holdings, surroundings
+from palaver.observe.upkeep.doctor import diagnose
+from palaver.observe.upkeep.patient import Patient
 from palaver.observe.upkeep.status import OUTDATED
 
 from ... import demo
@@ -266,9 +267,9 @@ def test_kinds_of_skipped_lines_that_are_not_named_are_counted(home: Home) -> No
 
 def test_a_full_disk_is_told(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Little room, a network file system and an unsafe SQLite are told before they cost anything."""
-    monkeypatch.setattr(doctor, "_LITTLE", 1 << 60)
-    monkeypatch.setattr(doctor, "is_silent", bool)
-    monkeypatch.setattr(doctor, "is_wal_safe", bool)
+    monkeypatch.setattr(surroundings, "_LITTLE", 1 << 60)
+    monkeypatch.setattr(surroundings, "is_silent", bool)
+    monkeypatch.setattr(surroundings, "is_wal_safe", bool)
 
     assert [each.part for each in looked_at(home).findings] == ["versions", "folder", "folder"]
 
@@ -309,7 +310,7 @@ def test_agents_that_are_not_archived(home: Home, pristine: Path, monkeypatch: p
     for path in projects.rglob("*.jsonl"):
         os.utime(path)
     assert looked_at(home, transcripts).healthy
-    monkeypatch.setattr(doctor, "_SETTLED", -60.0)
+    monkeypatch.setattr(holdings, "_SETTLED", -60.0)
     assert not looked_at(home, transcripts).healthy
 
 
@@ -318,7 +319,7 @@ def test_a_file_that_was_erased_is_no_finding(
     home: Home, pristine: Path, monkeypatch: pytest.MonkeyPatch, *, passed: bool
 ) -> None:
     """The agent's file of an erased session is counted as such, before a pass and after; one that grew is not."""
-    monkeypatch.setattr(doctor, "_SETTLED", -60.0)
+    monkeypatch.setattr(holdings, "_SETTLED", -60.0)
     path = next(iter(sorted((pristine / "projects").rglob("*.jsonl"))))
     told = [replace(each, format=each.recognise()) for each in in_paths([path])]
     with Forgetter(home) as forgetter:

@@ -19,9 +19,12 @@ from palaver.core.memory import Memory
 from palaver.observe.pipeline import Pipeline
 from palaver.observe.upkeep import fsck as module
 from palaver.observe.upkeep.fsck import fsck
+from palaver.observe.upkeep.status import OUTDATED
 from palaver.search.layers import Layers
+from palaver.templates.render import Renderer
 
 from ... import demo
+from ...upgrade import outdate
 
 QUERIES = ("checkout", "tests fail", "decided to use", "kettle")
 
@@ -78,6 +81,29 @@ def test_what_is_whole_is_left_alone(home: Home) -> None:
     assert found.findings == []
     assert found.sound
     assert all(found.compared[name] > 0 for name in ("sources", "copies", "entries", "vectors"))
+
+
+def test_an_index_of_another_version_is_no_fault(home: Home) -> None:
+    """After an upgrade it is said that the index is made anew by the next pass, and all else is compared; a repair does
+    so at once.
+    """
+    before = answers(home)
+    outdate(home.index)
+    found = fsck(home)
+    shown = Renderer().checkup(found)
+
+    assert found.sound
+    assert found.findings == []
+    assert (found.compared["entries"], found.compared["copies"] > 0) == (0, True)
+    assert f"The index is {OUTDATED}." in shown
+    assert "Everything is whole" in shown
+
+    [finding] = fsck(home, repair=True).findings
+    assert (finding.part, finding.repaired) == ("index", True)
+    found = fsck(home)
+    assert found.notes == {}
+    assert found.compared["entries"] > 0
+    assert answers(home) == before
 
 
 ROWS = {

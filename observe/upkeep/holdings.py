@@ -1,0 +1,149 @@
+"""Holdings: whether what was said is kept: the database, the copies, the agents' files, and what is to be gone."""
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+from ...archiver.copies.inspection import strays as without_row
+from ...archiver.copies.raw import RawArchive, Stat
+from ...archiver.forget.forgetting import KEPT
+from ...archiver.forget.oblivion import Oblivion
+from ...archiver.privacy.exclusion import Exclusion
+from ...archiver.store import ARCHIVER, State, Store
+from ...core.amount import many, size
+from ...core.checkup import Finding
+from ...core.clock import now, show_minute
+from ...core.errors import StoreCorrupt, StoreMissing
+from .fsck import FROM_COPIES, RECOVER, TAKE_UP
+from .patient import ARCHIVE, Answer, Fact, Patient
+
+_SETTLED: Final = 60.0
+"""Seconds after which a change of an agent's file should have been archived where something archives at all."""
+_OVERDUE: Final = 2 * 3600 * 1000
+"""Milliseconds after which what can no longer be had back should be erased: `palaver watch` looks each hour."""
+_MEND: Final = "Run `palaver fsck --repair`: it copies anew what the agent still has. Otherwise restore a backup of it."
+
+
+def database(patient: Patient) -> Answer:
+    try:
+        with Store.look(patient.home.database) as store:
+            seen, known = store.schema
+            if seen > known:
+                remedy = "Install the newer Palaver again: `pip install --upgrade palaver`."
+                yield Finding("database", f"it has schema {seen}, and this Palaver knows {known}", remedy)
+            elif not store.integrity.is_readable():
+                yield Finding("database", f"{patient.home.database} is damaged", RECOVER)
+            elif seen < known:
+                yield Fact("database", f"schema {seen} of {known}, brought up to date by the next `palaver archive`")
+            else:
+                yield Fact("database", f"{size(patient.home.database.stat().st_size)}, schema {seen}")
+    except StoreMissing as missing:
+        if missing.copies:
+            remedy = f"{missing.hint.removesuffix('.')}; {FROM_COPIES}"
+            yield Finding("database", f"{patient.home.database} is gone, and the copies are there", remedy)
+        else:
+            yield Finding("database", "nothing is archived yet", "Run `palaver up`.")
+    except StoreCorrupt as damage:
+        yield Finding("database", str(damage), RECOVER)
+
+
+def lines(patient: Patient) -> Answer:
+    status = patient.status
+    if status is None:
+        return
+    kinds = list(status.skipped.items())
+    skipped = ", ".join(f"{count:,} {reason}" for reason, count in kinds[:3])
+    others = f" and {sum(count for _, count in kinds[3:]):,} of other kinds" if kinds[3:] else ""
+    files, lines, exchanges = many(status.files, "file"), many(status.lines, "line"), many(status.exchanges, "exchange")
+    told = f"{files}, {size(status.size)}, {lines}, {exchanges}"
+    yield Fact("archive", f"{told}; skipped: {skipped or 'none'}{others}")
+    for name, held, known in status.unaccounted:
+        problem = f"{name} has {many(held, 'line')}, and {known:,} of them an outcome"
+        yield Finding("archive", problem, "Run `palaver fsck --repair`.")
+    for path, reason in status.problems[:3]:
+        yield Finding("archive", f"{path} was not read: {reason}", f"Make it readable, then: {ARCHIVE}")
+    if len(status.problems) > 3:
+        problem = f"{many(len(status.problems) - 3, 'more file was', 'more files were')} not read"
+        yield Finding("archive", problem, "`palaver status` names them.")
+
+
+def copies(patient: Patient) -> Answer:
+    """How the copies were found when they were last compared with what was archived."""
+    status = patient.status
+    if status is None or not (status.compared and status.compared_since):
+        return
+    since = show_minute(status.compared_since)
+    yield Fact("copies", f"{status.compared:,} of {status.files:,} compared with what was archived since {since} UTC")
+    for name, fault in status.damaged[:3]:
+        yield Finding("copies", f"{patient.home.archive / name}: {fault}", _MEND)
+    if len(status.damaged) > 3:
+        yield Finding("copies", f"{many(len(status.damaged) - 3, 'more copy is', 'more copies are')} damaged", _MEND)
+
+
+def strays(patient: Patient) -> Answer:
+    """Copies that the database does not know, as after one that was lost: nothing that was said there is found."""
+    if patient.store is None or patient.store.leases.holder(ARCHIVER):
+        return  # who takes transcripts up makes each copy before its row
+    left = without_row(patient.home.archive, patient.store)
+    if left:
+        problem = f"{many(len(left), 'copy is', 'copies are')} not in the database, such as {left[0]}"
+        yield Finding("copies", problem, TAKE_UP)
+
+
+def agents(patient: Patient) -> Answer:
+    """Files of agents that are not archived as they are now. Containers are left to the next pass."""
+    if patient.store is None:
+        return
+    found, behind, erased = Counter[str](), Counter[str](), Counter[str]()
+    known = patient.store.sources.by_path()
+    refused = {path for path, _ in patient.store.sources.problems()}
+    exclusion, raw = Exclusion(patient.config.exclude), RawArchive(patient.home.archive)
+    for each in patient.transcripts():
+        if each.format is None or each.held_by is not None or exclusion.covers(str(each.found.parent)):
+            continue
+        found[each.format.agent] += 1
+        source, state = known.get(each.path), Stat.of(each.path)
+        if source is None and each.path not in refused and _is_erased(patient, each.path, state):
+            erased[each.format.agent] += 1
+            continue
+        late = source is None or not raw.is_unchanged(source, state)
+        if late and each.path not in refused and time.time() - state.mtime / 1e9 > _SETTLED:
+            behind[each.format.agent] += 1
+    gone = {agent: f", {count:,} of which {'was' if count == 1 else 'were'} erased" for agent, count in erased.items()}
+    told = [f"{agent} {many(count, 'file')}{gone.get(agent, '')}" for agent, count in found.items()]
+    yield Fact("agents", "; ".join(told) if gone else ", ".join(told) or "none found")
+    for agent, count in behind.items():
+        remedy = f"{ARCHIVE} `palaver setup service` does so by itself from then on."
+        files = many(found[agent], "file")
+        left = "is not archived as it is" if count == 1 else "are not archived as they are"
+        yield Finding("agents", f"{count:,} of {files} of {agent} {left}", remedy)
+
+
+def _is_erased(patient: Patient, path: Path, state: Stat) -> bool:
+    """Whether an agent's file, of which nothing is archived, says only what a person had erased."""
+    store = patient.store
+    if store is None or not store.tombstones.exist(erased=True):
+        return False
+    known = Oblivion(store, patient.home.key(), erased=True)
+    return store.tombstones.is_emptied(known.file(path), state.mtime, state.size) or known.is_all_of(path)
+
+
+def forgotten(patient: Patient) -> Answer:
+    """What is to be erased and is not yet."""
+    past = patient.store.tombstones.all() if patient.store else []
+    if not past:
+        return
+    undoable = sum(each.state is State.KEPT for each in past)
+    yield Fact("forgotten", many(len(past), "time") + (f"; {undoable:,} can be undone" if undoable else ""))
+    unfinished = sum(each.state is State.ERASING for each in past)
+    if unfinished and patient.store:
+        waiting = list(patient.store.tombstones.intended())
+        where = f"; {many(len(waiting), 'copy', 'copies')} may still hold it, such as {waiting[0]}" if waiting else ""
+        yield Finding("forgotten", f"{many(unfinished, 'erasure is', 'erasures are')} not finished{where}", ARCHIVE)
+    overdue = sum(each.state is State.KEPT and each.at < now() - KEPT - _OVERDUE for each in past)
+    if overdue:
+        problem = (
+            f"{many(overdue, 'time')} something was forgotten that can no longer be undone, and it is not erased yet"
+        )
+        yield Finding("forgotten", problem, ARCHIVE)
