@@ -21,6 +21,7 @@ def keep(
     fresh: list[Observation] = []
     marks: list[str] = []
     confirmed: dict[int, tuple[Evidence, ...]] = {}
+    observations, extractor = store.observations.heed(stored.key, observations, extractor)
     for observation in dict.fromkeys(observations):
         name = mark(observation, session.project)
         known = store.confirmations.candidates(name, observation.title, stored.key)

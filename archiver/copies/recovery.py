@@ -45,7 +45,8 @@ class Recovery:
         source = self._source(archived, known)
         with self._raw.open(archived) as file:
             session = self._session(source, known, lines.head(file))
-            reading = Reading(known, session, source, self._store.sources.places, self._boundaries)
+            places, descended = self._store.sources.places, self._store.sessions.descended
+            reading = Reading(known, session, source, places, descended, self._boundaries)
             reading.run(file)
         with self._store.transaction():
             store_reading(self._store, source, session, reading)

@@ -290,7 +290,7 @@ class Ingest:
             session, parsed = answer or (self._identify(job, file), None)
             session = self._session(session, tally)
             places = partial(self._places, tally=tally)
-            reading = Reading(job.format, session, source, places, self._boundaries)
+            reading = Reading(job.format, session, source, places, self._store.sessions.descended, self._boundaries)
             reading.run(file, parsed)
         self._erasing.take_out(source, reading.forgotten)
         return _Taken(job, source, session, reading)

@@ -31,31 +31,43 @@ class Rereading:
         self._discretion = Discretion(boundaries.redactor)
 
     def run(self, tally: Pass, progress: Progress = silent, budget: float = BUDGET) -> None:
-        """Read what is outdated, oldest first, for `budget` seconds. A copy that cannot be read stays outdated."""
-        end, waiting = time.monotonic() + budget, self._store.sources.outdated()
-        for done, source in enumerate(waiting):
-            if time.monotonic() > end:
-                tally.outdated = len(waiting) - done
-                return
-            progress(done, len(waiting))
-            try:
-                self._reread(source)
-            except SourceUnreadable as problem:
-                tally.problems.append(problem)
-            except OSError as error:
-                tally.problems.append(unreadable(source.path, error))
-            else:
+        """Read what is outdated for `budget` seconds. A copy that cannot be read stays outdated."""
+        end, unread, again = time.monotonic() + budget, set[str](), True
+        while again:
+            again, waiting = False, [each for each in self._store.sources.outdated() if each.archived not in unread]
+            for done, source in enumerate(waiting):
+                if time.monotonic() > end:
+                    tally.outdated = len(waiting) - done
+                    return
+                progress(done, len(waiting))
+                try:
+                    reading, others = self._reread(source)
+                except SourceUnreadable as problem:
+                    tally.problems.append(problem)
+                    unread.add(source.archived)
+                    continue
                 tally.reread += 1
+                again |= others
+                if reading.preceded:
+                    break  # of the others some come before the next
 
-    def _reread(self, source: Source) -> None:
+    def _reread(self, source: Source) -> tuple[Reading, bool]:
+        """What was read, and whether others are to be read again for it."""
+        try:
+            session, reading = self._read(source)
+        except OSError as error:
+            raise unreadable(source.path, error) from None
+        with self._store.transaction():
+            return reading, store_reading(self._store, source, session, reading)
+
+    def _read(self, source: Source) -> tuple[Session, Reading]:
         session = self._session(source)
         source.resume, source.rules = Resume(), VERSION
         with self._raw.open(source.archived) as file:
-            places = self._store.sources.places
-            reading = Reading(by_agent(source.agent), session, source, places, self._boundaries)
+            places, descended = self._store.sources.places, self._store.sessions.descended
+            reading = Reading(by_agent(source.agent), session, source, places, descended, self._boundaries)
             reading.run(file)
-        with self._store.transaction():
-            store_reading(self._store, source, session, reading)
+        return session, reading
 
     def _session(self, source: Source) -> Session:
         """The session as it was told, without what newer rules forbid."""

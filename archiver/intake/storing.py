@@ -7,14 +7,25 @@ from ..parse.reading import Reading, entitle
 from ..store import Source, Store
 
 
-def store_reading(store: Store, source: Source, session: Session, reading: Reading) -> None:
-    """Save a source, its session and its exchanges; those that say the same as before keep their keys."""
+def store_reading(store: Store, source: Source, session: Session, reading: Reading) -> bool:
+    """Save a source, its session and its exchanges; those that say the same as before keep their keys.
+
+    Whether other sources are to be read again: what they say was said here before them, or counts anew here.
+    """
     number = source.session = store.sessions.save(session)
     number_of_source = store.sources.save(source)
+    if reading.preceded:
+        store.sources.disown(reading.preceded, reading.records)
     store.sources.own(number_of_source, reading.records)
-    store.exchanges.replace(number, number_of_source, reading.first, reading.exchanges)
+    moved = store.exchanges.replace(number, number_of_source, reading.first, reading.exchanges)
+    store.sessions.date(number)
     store.repetitions.keep(number_of_source, reading.repetitions, anew=reading.is_whole)
+    anew = {*reading.preceded, number_of_source} if moved else {*reading.preceded}
+    if anew:
+        store.sources.outdate(reading.preceded)
+        store.repetitions.outdate(anew)
     _entitle(store, reading.titles)
+    return bool(anew)
 
 
 def _entitle(store: Store, titles: Sequence[Note]) -> None:

@@ -30,6 +30,8 @@ _WORKTREE = re.compile(r"[/\\]\.(?:claude[/\\])?worktrees[/\\].*")
 
 Places = Callable[[Collection[str]], Mapping[str, Place]]
 """Where record ids were first seen, as far as they are known."""
+Descended = Callable[[Collection[int], Session], Collection[int]]
+"""Which of these sources are of sessions that come from this one."""
 
 
 class Boundaries(Struct, frozen=True):
@@ -48,9 +50,17 @@ class Reading:
     knows what its notes told, and `records` maps new record ids to lines.
     """
 
-    def __init__(self, known: Format, session: Session, source: Source, places: Places, boundaries: Boundaries) -> None:
-        self._format, self._session, self._source, self._places = known, session, source, places
-        self._boundaries = boundaries
+    def __init__(
+        self,
+        known: Format,
+        session: Session,
+        source: Source,
+        places: Places,
+        descended: Descended,
+        boundaries: Boundaries,
+    ) -> None:
+        self._format, self._session, self._source = known, session, source
+        self._places, self._descended, self._boundaries = places, descended, boundaries
         self._found = Parsed(source.resume, source.resume.byte)
         self._entitling: int | None = None
         self.titles: list[Note] = []
@@ -59,6 +69,8 @@ class Reading:
         """Records that a person had forgotten, and the lines they stand on."""
         self.repetitions: list[Repetition] = []
         """Lines that say again what another file said first."""
+        self.preceded: Collection[int] = ()
+        """Sources that were read before, and repeat what is said here: their sessions come from this one."""
 
     @property
     def first(self) -> int:
@@ -157,8 +169,14 @@ class Reading:
 
         One on the lines that are read anew is none: a prompt that was queued twice may be told from another line now.
         """
-        places, own = self._places(self.records).items(), (self._source.id, self._found.start.line)
-        return {record: place for record, place in places if place[0] != own[0] or place < own}
+        places, own = self._places(self.records), (self._source.id, self._found.start.line)
+        others = {source for source, _ in places.values()} - {self._source.id}
+        self.preceded = self._descended(others, self._session) if others else ()
+        return {
+            record: place
+            for record, place in places.items()
+            if place[0] not in self.preceded and (place[0] != own[0] or place < own)
+        }
 
     def _reaches_back(self, elsewhere: Mapping[str, Place]) -> bool:
         """Whether the lines repeat, or go back to, some that stand before the place where reading began."""
@@ -192,11 +210,10 @@ class Reading:
                 pass
 
     def _describe(self) -> None:
-        """What follows from the exchanges: the session's time, project and, without a better one, title."""
+        """What follows from where it stands and from the exchanges: the session's project and, without a better one,
+        title.
+        """
         session = self._session
-        times = [at for exchange in self.exchanges for at in (exchange.started, exchange.ended) if at is not None]
-        session.started = min([*times, *([session.started] if session.started is not None else [])], default=None)
-        session.ended = max([*times, *([session.ended] if session.ended is not None else [])], default=None)
         session.project = project_of(session.cwd) or session.project or _folder_of(self._source.archived)
         if self._source.resume.entitles and session.title_rank == 0:
             session.title, session.title_rank = "", -1

@@ -69,15 +69,21 @@ class Exchanges:
         self._db, self._changes, self._summaries = database, changes, summaries
         self._edits = Edits(database)
 
-    def replace(self, session: int, source: int, first: int, exchanges: Sequence[Exchange]) -> None:
-        """Make these the exchanges of a source from ordinal `first` on."""
+    def replace(self, session: int, source: int, first: int, exchanges: Sequence[Exchange]) -> bool:
+        """Make these the exchanges of a source from ordinal `first` on; whether some that were there count anew."""
         known = self._known(source, first)
-        before = len(known)
-        changed = [self._put(session, source, exchange, known.pop(exchange.ordinal, None)) for exchange in exchanges]
-        gone = [key for key, _ in known.values()]
-        self.delete(gone)
+        kept = _matched(known, exchanges)
+        left = {each.key for each in kept.values()}
+        self.delete([each.key for each in known.values() if each.key not in left])
+        moved = any(known.get(ordinal) is not each for ordinal, each in kept.items())
+        if moved:
+            self._db.run(
+                "UPDATE exchange SET ordinal = -1 - ordinal WHERE source = ? AND ordinal >= ?", (source, first)
+            )
+        changed = [self._put(session, source, exchange, kept.get(exchange.ordinal)) for exchange in exchanges]
         keys = [key for key in changed if key is not None]
-        self._changes.log(Entity.ITEM, sorted({*keys, *self._after(keys)}) if before else keys)
+        self._changes.log(Entity.ITEM, sorted({*keys, *self._after(keys)}) if known else keys)
+        return moved
 
     def delete(self, keys: Sequence[int]) -> None:
         """Remove exchanges with their observations and vectors, and the summaries of their sessions."""
@@ -195,13 +201,13 @@ class Exchanges:
         )
         return [cast(int, row[0]) for row in rows]
 
-    def _known(self, source: int, first: int) -> dict[int, tuple[int, bytes]]:
+    def _known(self, source: int, first: int) -> "dict[int, _Known]":
         rows = self._db.rows(
-            "SELECT ordinal, item, turns, end_byte FROM exchange WHERE source = ? AND ordinal >= ?", (source, first)
+            "SELECT ordinal, item, start_line, turns FROM exchange WHERE source = ? AND ordinal >= ?", (source, first)
         )
-        return {cast(int, row[0]): (cast(int, row[1]), cast(bytes, row[2])) for row in rows}
+        return {cast(int, ordinal): _Known(*cast("tuple[int, int, bytes]", tuple(row))) for ordinal, *row in rows}
 
-    def _put(self, session: int, source: int, exchange: Exchange, known: tuple[int, bytes] | None) -> int | None:
+    def _put(self, session: int, source: int, exchange: Exchange, known: "_Known | None") -> int | None:
         """The key if the exchange is new or says something else than before; None if it was there already."""
         turns = _pack(exchange.turns)
         if known is None:
@@ -211,7 +217,7 @@ class Exchanges:
             self._write(key, source, exchange, turns)
             self._edits.replace(key, exchange.writes)
             return key
-        key, before = known
+        key, before = known.key, known.turns
         self._db.run("UPDATE item SET at = ? WHERE key = ?", (exchange.started, key))
         self._write(key, source, exchange, turns)
         if before == turns:
@@ -229,10 +235,10 @@ class Exchanges:
         self._db.run(
             """INSERT INTO exchange (item, source, ordinal, start_line, end_line, start_byte, end_byte, cwd, branch,
                    ended, tokens_in, tokens_out, turns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-               ON CONFLICT (item) DO UPDATE SET start_line = excluded.start_line, end_line = excluded.end_line,
-                   start_byte = excluded.start_byte, end_byte = excluded.end_byte, cwd = excluded.cwd,
-                   branch = excluded.branch, ended = excluded.ended, tokens_in = excluded.tokens_in,
-                   tokens_out = excluded.tokens_out, turns = excluded.turns""",
+               ON CONFLICT (item) DO UPDATE SET ordinal = excluded.ordinal, start_line = excluded.start_line,
+                   end_line = excluded.end_line, start_byte = excluded.start_byte, end_byte = excluded.end_byte,
+                   cwd = excluded.cwd, branch = excluded.branch, ended = excluded.ended,
+                   tokens_in = excluded.tokens_in, tokens_out = excluded.tokens_out, turns = excluded.turns""",
             (
                 key,
                 source,
@@ -249,6 +255,23 @@ class Exchanges:
                 turns,
             ),
         )
+
+
+class _Known(NamedTuple):
+    """An exchange as it was stored before."""
+
+    key: int
+    start_line: int
+    turns: bytes
+
+
+def _matched(known: "dict[int, _Known]", exchanges: Sequence[Exchange]) -> "dict[int, _Known]":
+    """What each exchange was before, by ordinal: the one that begins on its line, else the one that counted like it."""
+    begun = {each.start_line: each for each in known.values()}
+    kept = {each.ordinal: begun[each.span.start_line] for each in exchanges if each.span.start_line in begun}
+    taken = {each.key for each in kept.values()}
+    left = {ordinal: each for ordinal, each in known.items() if each.key not in taken and ordinal not in kept}
+    return kept | {each.ordinal: left[each.ordinal] for each in exchanges if each.ordinal in left}
 
 
 _LEFT = "false]"

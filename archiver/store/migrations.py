@@ -370,6 +370,26 @@ UPDATE exchange SET observed = NULL
     WHERE observed = 'llm:renounced' AND item NOT IN (SELECT exchange FROM renounced);
 """
 
+# Kept by place, so that an exchange that is had back after it was forgotten is known as renounced; and which origins
+# that was about.
+_RENOUNCED_BY_PLACE: Final = """
+DROP INDEX renounced_exchange;
+ALTER TABLE renounced RENAME TO renounced_before;
+CREATE TABLE renounced (
+    forgetting INTEGER NOT NULL REFERENCES forgetting ON DELETE CASCADE,
+    source INTEGER NOT NULL REFERENCES source ON DELETE CASCADE,
+    start_line INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    origins TEXT NOT NULL,
+    PRIMARY KEY (source, start_line, forgetting)
+) WITHOUT ROWID;
+CREATE INDEX renounced_forgetting ON renounced (forgetting);
+INSERT INTO renounced (forgetting, source, start_line, size, origins)
+    SELECT r.forgetting, e.source, e.start_line, length(e.turns), '[]'
+    FROM renounced_before r JOIN exchange e ON e.item = r.exchange WHERE e.observed = 'llm:renounced';
+DROP TABLE renounced_before;
+"""
+
 MIGRATIONS: Final = (
     ARCHIVE_AND_OBSERVATIONS,
     _JOBS_AND_LEDGER,
@@ -394,4 +414,5 @@ MIGRATIONS: Final = (
     _TOKENS,
     _TOKENS_TO_COME,
     _RENOUNCED,
+    _RENOUNCED_BY_PLACE,
 )

@@ -1,7 +1,7 @@
 """Observations: what was learned from an exchange."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 import orjson
@@ -37,6 +37,9 @@ MODEL_PREFIX = "llm:"
 """How the name of an extractor begins that asks a language model. Its results outlive a change of the rules."""
 RENOUNCED = f"{MODEL_PREFIX}renounced"
 """The extractor of an exchange from which a person wants nothing learned."""
+_RENOUNCED = """FROM exchange e JOIN renounced r
+    ON (r.source, r.start_line) = (e.source, e.start_line) AND r.size = length(e.turns)"""
+"""An exchange that says what it said when it was renounced: the lines of a copy do not change."""
 
 
 class Observations:
@@ -107,16 +110,30 @@ class Observations:
             found.setdefault(cast(int, exchange), []).append(cast(int, item))
         return found
 
-    def renounce(self, exchanges: Sequence[int], observations: Sequence[int], forgetting: int) -> None:
+    def renounce(
+        self, exchanges: Sequence[int], observations: Sequence[int], forgetting: int, origins: Sequence[str] = ()
+    ) -> None:
         """Delete these observations, and learn nothing from these exchanges any more while they say the same.
 
-        So it stays until the forgetting with this number is undone.
+        So it stays until the forgetting with this number is undone. An exchange that is forgotten as well and had back
+        is learned from again, but for what is of these `origins`; all of it where none is named.
         """
         self._db.run_many("DELETE FROM item WHERE key = ?", [(key,) for key in observations])
         self._db.run_many("DELETE FROM job WHERE exchange = ?", [(key,) for key in exchanges])
         self._db.run_many("UPDATE exchange SET observed = ? WHERE item = ?", [(RENOUNCED, key) for key in exchanges])
-        self._db.run_many("INSERT OR IGNORE INTO renounced VALUES (?, ?)", [(forgetting, key) for key in exchanges])
+        self._db.run_many(
+            """INSERT OR REPLACE INTO renounced (forgetting, source, start_line, size, origins)
+               SELECT ?, source, start_line, length(turns), ? FROM exchange WHERE item = ?""",
+            [(forgetting, json.dumps(origins), key) for key in exchanges],
+        )
         self._changes.log(Entity.ITEM, [*exchanges, *observations])
+
+    def heed(self, exchange: int, observations: Iterable[Observation], extractor: str) -> tuple[list[Observation], str]:
+        """What of this may be learned from an exchange, and by whom: not what a person renounced who had it back."""
+        rows = self._db.rows(f"SELECT r.origins {_RENOUNCED} WHERE e.item = ?", (exchange,))
+        renounced = [json.loads(str(origins)) for (origins,) in rows]
+        kept = [each for each in observations if all(origins and each.origin not in origins for origins in renounced)]
+        return kept, RENOUNCED if renounced else extractor
 
     def take_back(self, forgetting: int) -> int:
         """Let the exchanges that were renounced with this forgetting be observed anew.
@@ -124,9 +141,9 @@ class Observations:
         How many are not, because they were renounced with another one as well.
         """
         rows = self._db.rows(
-            """SELECT r.exchange, (SELECT count(*) FROM renounced WHERE exchange = r.exchange)
-               FROM renounced r JOIN exchange e ON e.item = r.exchange WHERE r.forgetting = ? AND e.observed = ?""",
-            (forgetting, RENOUNCED),
+            f"""SELECT e.item, count(*) {_RENOUNCED} WHERE e.observed = ? GROUP BY e.item
+                HAVING max(r.forgetting = ?)""",
+            (RENOUNCED, forgetting),
         )
         free = [cast(int, key) for key, times in rows if times == 1]
         self._db.run("DELETE FROM renounced WHERE forgetting = ?", (forgetting,))

@@ -1,7 +1,7 @@
 """Repetitions: which files say again what another said first, as forks, resumed sessions and copies do."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, cast
 
 from .database import AMONG, Database, listed
@@ -35,6 +35,13 @@ class Repetitions:
                ON CONFLICT DO UPDATE SET start_line = min(start_line, excluded.start_line),
                    end_line = max(end_line, excluded.end_line)""",
             (source, rows),
+        )
+
+    def outdate(self, sources: Collection[int]) -> None:
+        """Have what repeats these sources read again: their exchanges are others now, or count anew."""
+        self._db.run(
+            f"UPDATE source SET rules = '' WHERE id IN (SELECT elsewhere FROM repetition WHERE source {AMONG})",
+            (listed(sources),),
         )
 
     def of_exchanges(self, keys: Sequence[int]) -> dict[int, tuple[str, ...]]:

@@ -1,11 +1,12 @@
 """Sessions: one row for each conversation, however many files it lies in."""
 
 import json
+from collections.abc import Collection
 from typing import cast
 
 from ...core.conversation import UNINDEXED, Session, SessionKind
 from .changes import Changes, Entity
-from .database import Database, Row
+from .database import Database, Row, listed
 
 _COLUMNS = (
     "agent, native_id, kind, parent_id, project, cwd, branch, title, title_rank, version, models, links, started, ended"
@@ -62,6 +63,25 @@ class Sessions:
         number = self.find(agent, native_id) if native_id else None
         return number is not None and UNINDEXED in self.load(number).links
 
+    def descended(self, sources: Collection[int], session: Session) -> list[int]:
+        """Those of these sources whose sessions were forked from this one, or from one that was; of what names each
+        other in a circle, none.
+        """
+        rows = self._db.rows(
+            """WITH RECURSIVE before (name) AS (
+                    VALUES (?1)
+                    UNION SELECT s.parent_id FROM before JOIN session s ON (s.agent, s.native_id) = (?2, name)
+                ), origin (source, name) AS (
+                    SELECT t.id, s.parent_id FROM source t JOIN session s ON s.id = t.session
+                        WHERE t.id IN (SELECT value FROM json_each(?4))
+                        AND s.agent = ?2 AND s.kind = ?5 AND s.native_id NOT IN (SELECT name FROM before)
+                    UNION SELECT source, s.parent_id FROM origin JOIN session s ON (s.agent, s.native_id) = (?2, name)
+                )
+                SELECT DISTINCT source FROM origin WHERE name = ?3""",
+            (session.parent_id, session.agent, session.native_id, listed(sources), SessionKind.MAIN),
+        )
+        return [cast(int, row[0]) for row in rows]
+
     def load(self, number: int) -> Session:
         """The session with this number, which must exist."""
         row = self._db.one(f"SELECT {_COLUMNS} FROM session WHERE id = ?", (number,))
@@ -97,6 +117,17 @@ class Sessions:
         number = self.find(session.agent, session.native_id)
         assert number is not None
         return number
+
+    def date(self, number: int) -> None:
+        """A session began with the first of its exchanges that is there, and ended with the last: what was taken back
+        or forgotten says nothing of it.
+        """
+        self._db.run(
+            """UPDATE session SET (started, ended) = (
+                   SELECT min(i.at), max(e.ended) FROM item i JOIN exchange e ON e.item = i.key WHERE i.session = ?1
+               ) WHERE id = ?1""",
+            (number,),
+        )
 
     def _log_move(self, session: Session) -> None:
         moved = self._db.rows(

@@ -115,7 +115,9 @@ class Sources:
         self._db.run("UPDATE source SET superseded = 1 WHERE id = ?", (source.id,))
 
     def outdated(self) -> list[Source]:
-        """Sources that older rules read, or that tell of a session which is to be in the copies alone."""
+        """Sources that older rules read, or that tell of a session which is to be in the copies alone: what sessions
+        were forked from before them, then the oldest first.
+        """
         rows = self._db.rows(
             f"""SELECT {_COLUMNS} FROM source WHERE rules <> ? OR (
                     session IN (
@@ -123,7 +125,13 @@ class Sources:
                         ON p.agent = s.agent AND p.native_id = s.parent_id AND s.parent_id <> ''
                         WHERE coalesce(s.links ->> '$.{UNINDEXED}', p.links ->> '$.{UNINDEXED}') NOT NULL
                     ) AND EXISTS (SELECT 1 FROM exchange WHERE source = source.id)
-                ) ORDER BY id""",
+                ) ORDER BY (
+                    WITH RECURSIVE before (name) AS (
+                        SELECT parent_id FROM session WHERE id = source.session
+                        UNION SELECT s.parent_id FROM before
+                            JOIN session s ON (s.agent, s.native_id) = (source.agent, name)
+                    ) SELECT count(*) FROM before
+                ), id""",
             (VERSION,),
         )
         return [_source(row) for row in rows]
@@ -191,9 +199,12 @@ class Sources:
         files, size, lines, pending = cast("tuple[float, ...]", row)
         return int(files), int(size), int(lines), int(pending)
 
-    def outdate(self) -> None:
-        """Have every copy read again."""
-        self._db.run("UPDATE source SET rules = ''")
+    def outdate(self, sources: Collection[int] | None = None) -> None:
+        """Have the copies of these sources read again; every copy where none is named."""
+        if sources is None:
+            self._db.run("UPDATE source SET rules = ''")
+        else:
+            self._db.run(f"UPDATE source SET rules = '' WHERE id {AMONG}", (listed(sources),))
 
     def archived_names(self) -> set[str]:
         """The names of all copies, those of replaced sources included."""
@@ -214,6 +225,10 @@ class Sources:
         self._db.run_many(
             "INSERT OR IGNORE INTO record VALUES (?, ?, ?)", [(record, source, line) for record, line in lines.items()]
         )
+
+    def disown(self, sources: Collection[int], records: Collection[str]) -> None:
+        """Others brought these records before these sources did."""
+        self._db.run(f"DELETE FROM record WHERE id {AMONG} AND source {AMONG}", (listed(records), listed(sources)))
 
     def session_of(self, source: int) -> int | None:
         """The number of the session a source belongs to."""

@@ -235,7 +235,7 @@ class Forgetter(Closing):
 
         def also(number: int) -> None:
             for exchange, observations in planned.learned.items():
-                self._store.observations.renounce([exchange], observations, number)
+                self._store.observations.renounce([exchange], observations, number, wanted.origins)
             if wanted.erase:
                 self._store.memories.erase(memories)
             else:

@@ -41,6 +41,8 @@ class World:
         self.history, self._draw, self._versions = History(root), draw, versions
         self.files: dict[str, list[str]] = {}
         """The words of each session's file, in order; `w:session` where another session's name stands on the lines."""
+        self.origins: dict[str, str] = {}
+        """What sessions say that they were forked from."""
         self.said: set[str] = set()
         self.erased: set[str] = set()
         self.forgotten: dict[int, set[str]] = {}
@@ -77,12 +79,15 @@ class World:
             self._write(session, [*self.files[session], *self._new()])
 
     def _fork(self, *, own_name: bool = True) -> None:
-        """A new file that says first what another said, in its own name."""
+        """A new file that says first what another said, in its own name; it may name the other, and be older."""
         if origin := self._some(self.files):
             words = self.files[origin][: self._draw(st.integers(1, 4))]
             kept = words if own_name else [word if ":" in word else f"{word}:{origin}" for word in words]
             plain = [word.partition(":")[0] for word in kept] if own_name else kept
-            self._write(self._name(), [*plain, *self._new(0)])
+            name = self._name()
+            if own_name and self._draw(st.booleans()):
+                self.origins[name] = origin
+            self._write(name, [*plain, *self._new(0)])
 
     def _resume(self) -> None:
         """The same, byte for byte."""
@@ -182,11 +187,14 @@ class World:
 
     def _write(self, session: str, words: list[str]) -> None:
         self.files[session] = words
-        self.history.write(self._lines(session), session, at=self._now())
+        at = self._now()
+        self.history.write(self._lines(session), session, at=-at if session in self.origins else at)
 
     def _lines(self, session: str) -> bytes:
         told = ((word.partition(":")[0], word.partition(":")[2] or session) for word in self.files[session])
-        return b"".join(written(talk(word, session=name)) for word, name in told)
+        named = {"forkedFrom": {"sessionId": self.origins.get(session, ""), "messageUuid": "m"}}
+        more = named if session in self.origins else {}
+        return b"".join(written({**line, **more} for line in talk(word, session=name)) for word, name in told)
 
     def _new(self, least: int = 1) -> list[str]:
         count = self._draw(st.integers(least, 3))

@@ -24,6 +24,7 @@ from palaver.archiver.intake.transcripts import Transcript, in_paths
 from palaver.archiver.parse.parsing import PARSED, REPEATED
 from palaver.archiver.store import Store, database
 from palaver.archiver.store.exchanges import CONTEXT
+from palaver.core.clock import show_day
 from palaver.core.conversation import Exchange
 from palaver.core.errors import StoreError, ValueRefused
 
@@ -97,13 +98,15 @@ def test_the_archive_holds_every_byte(pieces: list[bytes]) -> None:
 
 
 words = st.sampled_from(["one", "two", "three"])
+moments = st.sampled_from([f"2026-03-01T10:00:0{second}Z" for second in range(10)])
 places = st.fixed_dictionaries(
-    {}, optional={"cwd": st.sampled_from(["/a", "/b"]), "gitBranch": st.sampled_from(["main", "fix"])}
+    {"timestamp": moments},
+    optional={"cwd": st.sampled_from(["/a", "/b"]), "gitBranch": st.sampled_from(["main", "fix"])},
 )
 
 
 @st.composite
-def transcript(draw: st.DrawFn) -> list[dict[str, Any]]:
+def transcript(draw: st.DrawFn, queued: Sequence[str] = ("enqueue", "dequeue")) -> list[dict[str, Any]]:
     """Records that follow the last or any earlier one, and now and then one that is written a second time."""
     lines: list[dict[str, Any]] = []
     known = [""]
@@ -118,7 +121,8 @@ def transcript(draw: st.DrawFn) -> list[dict[str, Any]]:
         elif kind == 6:
             lines.append({"type": "ai-title", "aiTitle": draw(words), "sessionId": ORIGINAL})
         elif kind == 7:
-            lines.append(queue(draw(st.sampled_from(["enqueue", "dequeue"])), draw(words)) | {"sessionId": ORIGINAL})
+            at = draw(moments)
+            lines.append(queue(draw(st.sampled_from(queued)), draw(words)) | {"sessionId": ORIGINAL, "timestamp": at})
         elif lines:
             lines.append(draw(st.sampled_from(lines)))
         known.append(str(lines[-1].get("uuid", "")) if lines else "")
@@ -168,6 +172,55 @@ def test_growing_is_the_same_as_being_read_at_once(records: list[dict[str, Any]]
         assert grown.exchanges(ORIGINAL) == whole.exchanges(ORIGINAL)
         assert grown.session() == whole.session()
         assert grown.source().lines == whole.source().lines
+
+
+def late(*records: dict[str, Any]) -> list[dict[str, Any]]:
+    """The records, each written a second after the other, from noon on."""
+    return [{**each, "sessionId": ORIGINAL, "timestamp": f"2026-03-01T12:00:0{at}Z"} for at, each in enumerate(records)]
+
+
+WITHDRAWN = late(said("one", uuid="u1"), queue("enqueue", "two"), queue("popAll"))
+"""A prompt that was typed ahead and taken back."""
+ALL_WITHDRAWN = late(queue("enqueue", "two"), queue("popAll"))
+
+
+@few
+@example(OVERTAKEN, [len(written(OVERTAKEN[:1])), len(written(OVERTAKEN[:2]))])
+@example(WITHDRAWN, [len(written(WITHDRAWN[:2]))])
+@example(ALL_WITHDRAWN, [len(written(ALL_WITHDRAWN[:1]))])
+@given(transcript(("enqueue", "enqueue", "dequeue", "popAll")), st.lists(st.integers(0, 10**6), max_size=4))
+def test_what_is_withdrawn_says_nothing_of_its_session(records: list[dict[str, Any]], cuts: list[int]) -> None:
+    """When a session began and ended, and what it is called, is the same whether a prompt that was taken back was ever
+    taken up or not.
+    """
+    data = written(records)
+    with TemporaryDirectory() as root, History(Path(root, "grown")) as grown, History(Path(root, "whole")) as whole:
+        for at, cut in enumerate([*sorted(cut % (len(data) + 1) for cut in cuts), len(data)]):
+            grown.write(data[:cut], at=at)
+            grown.ingest()
+        whole.write(data)
+        whole.ingest()
+
+        assert grown.exchanges(ORIGINAL) == whole.exchanges(ORIGINAL)
+        assert grown.session() == whole.session()
+
+
+def test_a_session_is_dated_by_what_is_there_of_it(history: History) -> None:
+    """It began with the first of its exchanges in any of its files and ended with the last; lines repeated from another
+    session do not make a fork older than it is.
+    """
+    days = [
+        [{**each, "timestamp": f"2026-03-0{day}T10:00:00Z"} for each in talk(word)]
+        for day, word in enumerate(("one", "two", "three", "four"), 1)
+    ]
+    history.write(days[0], at=1)
+    history.write([*days[0], *days[1], *days[2]], FORK, at=2)
+    history.write(days[3], project="moved", at=3)
+    history.ingest()
+    sessions = history.session(), history.session(FORK)
+    times = [show_day(at) for session in sessions for at in (session.started, session.ended)]
+
+    assert times == ["2026-03-01", "2026-03-04", "2026-03-02", "2026-03-03"]
 
 
 def test_a_line_still_being_written_is_held_back(history: History) -> None:

@@ -292,6 +292,41 @@ def test_only_what_was_learned_goes(root: Path) -> None:
         assert store.jobs.candidates("llm:other", outdated=True) == []
 
 
+@pytest.mark.parametrize("origins", [(), (Origin.HUMAN,)], ids=["all", "of a person"])
+def test_what_was_unlearned_stays_so_when_its_session_is_had_back(tmp_path: Path, origins: tuple[Origin, ...]) -> None:
+    """Undoing brings back what was forgotten with it, and nothing that was unlearned at another time; what of the same
+    exchange was not unlearned is learned again.
+    """
+    asked, *done = added("header")
+    asked = said("From now on use tabs in all templates. And add a header.", uuid=asked["uuid"])
+    home = archived(tmp_path, asked, *done, *added("footer"))
+
+    def learned() -> list[tuple[str, str]]:
+        archive(tmp_path, home)
+        with Store.open(home.database) as store:
+            first, _ = sorted(each.key for each in store.exchanges.outlines())
+            parts = [each.observation for each in store.observations.of_exchange(first) if not each.summary]
+            return [(each.title, each.origin) for each in parts]
+
+    def undo(number: int | None) -> int:
+        assert number is not None
+        with Forgetter(home) as forgetter:
+            return forgetter.undo(number).renounced
+
+    before = learned()
+    kept = [(title, origin) for title, origin in before if origins and origin not in origins]
+    assert kept != before
+    with Store.open(home.database) as store:
+        first = ids.show("exchange", min(each.key for each in store.exchanges.outlines()))
+    unlearned = forgot(home, Wanted((first,), derived=True, origins=origins)).number
+    assert learned() == kept
+
+    assert undo(forgot(home, Wanted((KEPT,))).number) == 0
+    assert learned() == kept
+    assert undo(unlearned) == 0
+    assert learned() == before
+
+
 def erased(root: Path, home: Home, at: int) -> subprocess.CompletedProcess[str]:
     """The session is erased from a home of its own, by a process that is killed at a step unless that is 0."""
     shutil.rmtree(home.root, ignore_errors=True)

@@ -1,0 +1,102 @@
+"""Whose is what several sessions say, where a fork names the session that it was made from?"""
+
+from collections.abc import Iterator
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..history import FORK, ORIGINAL, History, talk
+
+THIRD = "33333333-0000-4000-8000-000000000003"
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[History]:
+    with History(tmp_path) as made:
+        yield made
+
+
+def forked(*words: str, session: str, origin: str) -> list[dict[str, Any]]:
+    """What a fork repeats: each line names the session that it was copied from."""
+    return [{**line, "forkedFrom": {"sessionId": origin, "messageUuid": "m"}} for line in talk(*words, session=session)]
+
+
+def elsewhere(history: History, session: str) -> list[tuple[str, ...]]:
+    """For each exchange of a session the other sessions that repeat it."""
+    number = history.store.sessions.find("claude-code", session)
+    keys = [each.key for each in history.stored() if each.session == number]
+    found = history.store.repetitions.of_exchanges(keys)
+    return [found.get(key, ()) for key in keys]
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_what_a_fork_was_made_from_said_it_first(history: History, passes: int) -> None:
+    """The session that went on after its fork was left is the newer file, and what both say is its own all the same,
+    whether it is archived together with the fork or later.
+    """
+    history.write([*forked("one", "two", session=FORK, origin=ORIGINAL), *talk("apart", session=FORK)], FORK, at=1)
+    if passes == 2:
+        history.ingest()
+        assert history.prompts(FORK) == ["one?", "two?", "apart?"]
+    history.write(talk("one", "two", "on"), at=2)
+    history.ingest()
+
+    assert history.prompts() == ["one?", "two?", "on?"]
+    assert history.prompts(FORK) == ["apart?"]
+    assert elsewhere(history, ORIGINAL) == [(FORK,), (FORK,), ()]
+    assert history.session(FORK).title == "apart?"
+    assert history.ingest().reread == 0
+
+
+def test_a_fork_of_which_its_origin_is_not_archived_yet_is_whole(history: History) -> None:
+    """The end of a session can be archived after the fork that already repeats it."""
+    history.write(talk("one"), at=1)
+    history.ingest()
+    history.write(forked("one", "two", session=FORK, origin=ORIGINAL), FORK, at=2)
+    history.ingest()
+    assert (history.prompts(), history.prompts(FORK)) == (["one?"], ["two?"])
+
+    history.append(talk("two", "three"), at=3)
+    history.ingest()
+
+    assert (history.prompts(), history.prompts(FORK)) == (["one?", "two?", "three?"], [])
+    assert elsewhere(history, ORIGINAL) == [(FORK,), (FORK,), ()]
+
+
+@pytest.mark.parametrize("ages", [*permutations((1, 2, 3))], ids=lambda ages: "".join(map(str, ages)))
+@pytest.mark.parametrize("passes", [1, 3])
+def test_forks_of_forks(history: History, ages: tuple[int, ...], passes: int) -> None:
+    """Whichever of three files is the oldest, and whichever is archived first, each line is of the first in the line
+    of descent that says it.
+    """
+    files = {
+        ORIGINAL: talk("one"),
+        FORK: [*forked("one", session=FORK, origin=ORIGINAL), *talk("two", session=FORK)],
+        THIRD: [*forked("one", "two", session=THIRD, origin=FORK), *talk("three", session=THIRD)],
+    }
+    for at, (session, lines) in sorted(zip(ages, files.items(), strict=True)):
+        history.write(lines, session, at=at)
+        if passes == 3:
+            history.ingest()
+    for _ in range(3):
+        history.ingest()
+
+    assert [history.prompts(session) for session in files] == [["one?"], ["two?"], ["three?"]]
+    assert [sorted(*elsewhere(history, session)) for session in files] == [[FORK, THIRD], [THIRD], []]
+    assert history.ingest().reread == 0
+
+
+@pytest.mark.parametrize("ages", [*permutations((1, 2, 3))], ids=lambda ages: "".join(map(str, ages)))
+def test_who_names_each_other_in_a_circle_comes_to_rest(history: History, ages: tuple[int, ...]) -> None:
+    """Files that somebody made by hand can claim to be forked from each other: nothing is lost or read for ever."""
+    names = (ORIGINAL, FORK, THIRD)
+    for at, session, origin in zip(ages, names, (FORK, THIRD, ORIGINAL), strict=True):
+        history.write(forked("one", session=session, origin=origin), session, at=at)
+        history.ingest()
+    for _ in range(4):
+        history.ingest()
+
+    assert sorted(prompt for session in names for prompt in history.prompts(session)) == ["one?"]
+    assert history.ingest().reread == 0
