@@ -20,7 +20,8 @@ from ..core.errors import (
 from ..core.ids import plain
 from ..templates.called import counted
 from ..templates.quote import brief
-from ..templates.shapes import details_json, results_json, transcript_json
+from ..templates.shapes import details_json, results_json
+from ..templates.transcript_shapes import transcript_json
 from .desk import Desk, Place
 from .toolset import Reply, Tool, Toolset, WholeNumber
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from msgspec.structs import replace
 
 from ..core.conversation import Exchange, Turn
-from ..core.disclosure import Detail, Hit, Timeline, Transcript
+from ..core.disclosure import BUDGET, Detail, Hit, Timeline, Transcript
 from ..core.observation import Evidence, Observation
 from ..core.tokens import count
 
@@ -98,11 +98,26 @@ def fitting_transcript(transcript: Transcript, cost: Callable[[Transcript], int]
     return replace(_brief(one, 0), exchanges=(), end_line=start, next_line=start if lines else None)
 
 
-def cut_line(whole: Transcript, part: Transcript) -> tuple[int, int] | None:
-    """The line of which a part shows the beginning only, and the tokens of its texts in the whole; None for none."""
+class CutLine(NamedTuple):
+    """A line of which a reply shows the beginning only: its number, the tokens of its texts in the whole, and the
+    options with which `palaver read PATH LINE` shows all of it.
+    """
+
+    line: int
+    tokens: int
+    option: str
+
+
+def cut_line(whole: Transcript, part: Transcript) -> CutLine | None:
+    """The line of which a part shows the beginning only, if there is one."""
     texts, shown = ([turn for each in one.exchanges for turn in each.turns] for one in (whole, part))
     line = next((turn.line for turn, kept in zip(texts, shown, strict=False) if turn.text != kept.text), None)
-    return None if line is None else (line, sum(count(turn.text) for turn in texts if turn.line == line))
+    if line is None:
+        return None
+    tokens = sum(count(turn.text) for turn in texts if turn.line == line)
+    needed = (tokens * 5 // 4 // 1000 + 2) * 1000
+    # What is dearer is shortened wherever it is shown, but not as the agent wrote it.
+    return CutLine(line, tokens, f"--budget {needed}" if needed <= BUDGET else "--raw")
 
 
 def rows_that_fit(text: str, budget: int, closing: str, hint: str = "") -> str:

@@ -13,7 +13,15 @@ from ..core.amount import many
 from ..core.conversation import SessionKind
 from ..core.disclosure import BUDGET, Absence, Detail, Filters, Grouping, Hit, Mode, Results, Timeline, Transcript
 from ..core.tokens import tally, together
-from .budget import cut_line, fitting_details, fitting_hits, fitting_timeline, fitting_transcript, rows_that_fit
+from .budget import (
+    CutLine,
+    cut_line,
+    fitting_details,
+    fitting_hits,
+    fitting_timeline,
+    fitting_transcript,
+    rows_that_fit,
+)
 from .called import was_said
 from .elsewhere import also_in
 from .filling import Filling
@@ -149,7 +157,7 @@ class Renderer:
 
         return self._within(shown(fitting_transcript(transcript, lambda part: shown(part).tokens, self._budget)))
 
-    def _transcript(self, transcript: Transcript, rest: tuple[int, int] | None, *, whole: bool) -> Page:
+    def _transcript(self, transcript: Transcript, rest: CutLine | None, *, whole: bool) -> Page:
         from .dialogue import share, steps  # a page of hits has none
 
         limit = share(transcript.exchanges, whole=whole)
@@ -166,12 +174,7 @@ class Renderer:
             ("Also in", also_in(transcript.also_in)),
         )
         shortened = any(part.hidden for part in excerpts)
-        line, option = 0, ""
-        if rest:
-            line, needed = rest[0], (rest[1] * 5 // 4 // 1000 + 2) * 1000
-            # What is dearer is shortened wherever it is shown, but not as the agent wrote it.
-            option = f"--budget {needed}" if needed <= BUDGET else "--raw"
-        values = {"dialogue": dialogue, "shortened": shortened, "name_room": _NAME, "rest": line, "option": option}
+        values = {"dialogue": dialogue, "shortened": shortened, "name_room": _NAME, "rest": rest}
         return self._page("read", transcript=transcript, about=about, **values)
 
     def memories(self, memories: Sequence[HeldMemory], total: int, held: int) -> str:

@@ -1,18 +1,16 @@
 """The JSON that callers may rely on. Keys are only ever added."""
 
 from collections.abc import Sequence
-from typing import Final, TypedDict, TypeVar
+from typing import Final, TypedDict
 
-import orjson
 from msgspec.structs import replace
 
 from ..core.clock import show_day, show_minute
-from ..core.conversation import Exchange, Turn
-from ..core.disclosure import BUDGET, Detail, Grouping, Hit, Part, Results, Timeline, Transcript
-from ..core.tokens import count
+from ..core.disclosure import BUDGET, Detail, Grouping, Hit, Part, Results, Timeline
 from .absence_shapes import SpellingJson, WhyJson, spelling_json, why_json
-from .budget import clip, fitting_details, fitting_hits, fitting_timeline, fitting_transcript
+from .budget import clip, fitting_details, fitting_hits, fitting_timeline
 from .elsewhere import AlsoInJson, also_in_json
+from .priced import PricedJson, cost, priced
 from .quote import clean
 
 _ECHOED: Final = 300
@@ -64,7 +62,7 @@ class FurtherHitJson(HitJson, total=False):
     explain: ExplanationJson
 
 
-class ResultsJson(TypedDict):
+class ResultsJson(PricedJson):
     """Layer 1. `total` is the number of results, as on the page; `tokens` is what this object costs. `next` is the
     cursor of the next page. Where nothing is clearly relevant, `results` is empty, `weak` has the nearest, and `why`
     says so. `cut` is how many results the budget left out. `respelled` words were searched in other spellings,
@@ -74,7 +72,6 @@ class ResultsJson(TypedDict):
     results: list[HitJson]
     total: int
     query: str | list[str]
-    tokens: int
     index_lag: int
     searched: list[str]
     next: str | None
@@ -125,75 +122,21 @@ class DetailJson(TypedDict):
     last_confirmed: str
 
 
-class DetailsJson(TypedDict):
+class DetailsJson(PricedJson):
     """Layer 2. `rest` are the ids that the budget left no room for."""
 
     observations: list[DetailJson]
     total: int
-    tokens: int
     rest: list[str]
 
 
-class TimelineJson(TypedDict):
+class TimelineJson(PricedJson):
     """What was said and learned around a hit, in order; `anchor` is its id."""
 
     anchor: str
     session_id: str
     path: str
     results: list[HitJson]
-    tokens: int
-
-
-class TurnJson(TypedDict):
-    """One thing said or done in a conversation. `call` pairs a tool's result with its call."""
-
-    line: int
-    speaker: str
-    kind: str
-    text: str
-    tool: str
-    call: str
-    failed: bool
-    active: bool
-
-
-class ExchangeJson(TypedDict):
-    """One prompt and what followed it. `ordinal` counts from 1, as the markdown does."""
-
-    ordinal: int
-    start_line: int
-    end_line: int
-    date: str
-    tokens_in: int
-    tokens_out: int
-    turns: list[TurnJson]
-
-
-class TranscriptJson(TypedDict):
-    """Layer 3. `next_line` is where to go on where the reply was cut."""
-
-    path: str
-    session_id: str
-    kind: str
-    parent_id: str
-    agent: str
-    version: str
-    project: str
-    directory: str
-    branch: str
-    title: str
-    pull_request: str
-    date: str
-    start_line: int
-    end_line: int
-    total_lines: int
-    next_line: int | None
-    also_in: AlsoInJson
-    exchanges: list[ExchangeJson]
-    tokens: int
-
-
-_Shape = TypeVar("_Shape", ResultsJson, TimelineJson, DetailsJson, TranscriptJson)
 
 
 def results_json(results: Results, *, explain: bool = False, budget: int = BUDGET) -> ResultsJson:
@@ -204,8 +147,8 @@ def results_json(results: Results, *, explain: bool = False, budget: int = BUDGE
     def shown(some: tuple[Hit, ...]) -> ResultsJson:
         return _results(results, some, explain=explain)
 
-    shape = shown(fitting_hits(given, lambda some: _cost(shown(some)), budget))
-    if _cost(shape) <= budget or why is None:
+    shape = shown(fitting_hits(given, lambda some: cost(shown(some)), budget))
+    if cost(shape) <= budget or why is None:
         return shape
     # Words that somebody sent can be as long as anything. What they are is known to whoever sent them.
     results = replace(results, why=replace(why, weak=(), spelling=(), unknown=(), phrases=()), respelled=())
@@ -234,12 +177,12 @@ def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool) -> Resu
         weak=[] if results.hits else hits,
         why=why_json(why) if why else None,
     )
-    return _priced(shape)
+    return priced(shape)
 
 
 def timeline_json(timeline: Timeline, *, budget: int = BUDGET) -> TimelineJson:
     """What was said around a hit as JSON, as much of it as the budget has room for."""
-    return _timeline(fitting_timeline(timeline, lambda part: _cost(_timeline(part)), budget))
+    return _timeline(fitting_timeline(timeline, lambda part: cost(_timeline(part)), budget))
 
 
 def _timeline(timeline: Timeline) -> TimelineJson:
@@ -250,7 +193,7 @@ def _timeline(timeline: Timeline) -> TimelineJson:
         results=[_hit(hit) for hit in timeline.hits],
         tokens=0,
     )
-    return _priced(shape)
+    return priced(shape)
 
 
 def details_json(details: Sequence[Detail], *, budget: int = BUDGET) -> DetailsJson:
@@ -259,39 +202,9 @@ def details_json(details: Sequence[Detail], *, budget: int = BUDGET) -> DetailsJ
 
     def shown(some: tuple[Detail, ...]) -> DetailsJson:
         rest = [detail.id for detail in every[len(some) :]]
-        return _priced(DetailsJson(observations=[_detail(one) for one in some], total=len(some), tokens=0, rest=rest))
+        return priced(DetailsJson(observations=[_detail(one) for one in some], total=len(some), tokens=0, rest=rest))
 
-    return shown(fitting_details(every, lambda some: _cost(shown(some)), budget))
-
-
-def transcript_json(transcript: Transcript, *, budget: int = BUDGET) -> TranscriptJson:
-    """Layer 3 as JSON, as many lines as the budget has room for."""
-    return _transcript(fitting_transcript(transcript, lambda part: _cost(_transcript(part)), budget))
-
-
-def _transcript(transcript: Transcript) -> TranscriptJson:
-    shape = TranscriptJson(
-        path=clean(transcript.path),
-        session_id=clean(transcript.session_id),
-        kind=transcript.kind.value,
-        parent_id=clean(transcript.parent_id),
-        agent=transcript.agent,
-        version=clean(transcript.version),
-        project=clean(transcript.project),
-        directory=clean(transcript.cwd),
-        branch=clean(transcript.branch),
-        title=clean(transcript.title),
-        pull_request=clean(transcript.pull_request),
-        date=show_day(transcript.started),
-        start_line=transcript.start_line,
-        end_line=transcript.end_line,
-        total_lines=transcript.total_lines,
-        next_line=transcript.next_line,
-        also_in=also_in_json(transcript.also_in),
-        exchanges=[_exchange(exchange) for exchange in transcript.exchanges],
-        tokens=0,
-    )
-    return _priced(shape)
+    return shown(fitting_details(every, lambda some: cost(shown(some)), budget))
 
 
 def _part(part: Part) -> PartJson:
@@ -357,41 +270,5 @@ def _detail(detail: Detail) -> DetailJson:
     )
 
 
-def _exchange(exchange: Exchange) -> ExchangeJson:
-    return ExchangeJson(
-        ordinal=exchange.ordinal + 1,
-        start_line=exchange.span.start_line,
-        end_line=exchange.span.end_line,
-        date=show_minute(exchange.started),
-        tokens_in=exchange.tokens_in,
-        tokens_out=exchange.tokens_out,
-        turns=[_turn(turn) for turn in exchange.turns],
-    )
-
-
-def _turn(turn: Turn) -> TurnJson:
-    return TurnJson(
-        line=turn.line,
-        speaker=turn.speaker.value,
-        kind=turn.kind.value,
-        text=clean(turn.text),
-        tool=clean(turn.tool),
-        call=clean(turn.call),
-        failed=turn.failed,
-        active=turn.active,
-    )
-
-
 def _all(texts: Sequence[str]) -> list[str]:
     return [clean(text) for text in texts]
-
-
-def _priced(shape: _Shape) -> _Shape:
-    """The object with what it costs, that figure included."""
-    shape["tokens"] = _cost(shape)
-    shape["tokens"] = _cost(shape)
-    return shape
-
-
-def _cost(shape: object) -> int:
-    return count(orjson.dumps(shape).decode())

@@ -24,7 +24,7 @@ from palaver.cli import main
 from palaver.cli.commands import COMMANDS, SECTIONS
 from palaver.core.home import Home
 from palaver.core.tokens import count
-from palaver.templates import shapes, status_shapes
+from palaver.templates import shapes, status_shapes, transcript_shapes
 
 from . import demo
 from .commands import EVERY, LEAVES
@@ -698,7 +698,7 @@ def test_json_has_the_promised_keys() -> None:
     assert found.keys() == shapes.ResultsJson.__annotations__.keys()
     assert found["results"][0].keys() == shapes.HitJson.__annotations__.keys()
     assert told.keys() == shapes.DetailsJson.__annotations__.keys()
-    assert text.keys() == shapes.TranscriptJson.__annotations__.keys()
+    assert text.keys() == transcript_shapes.TranscriptJson.__annotations__.keys()
     assert state.keys() == status_shapes.StatusJson.__annotations__.keys()
     assert state["lines"] == state["parsed"] + state["repeated"] + sum(state["skipped"].values())
 

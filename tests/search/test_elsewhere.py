@@ -15,7 +15,8 @@ from palaver.core.disclosure import Mode, Query, Results
 from palaver.core.forgetting import Wanted
 from palaver.search.layers import Layers
 from palaver.templates.render import Renderer
-from palaver.templates.shapes import details_json, results_json, transcript_json
+from palaver.templates.shapes import details_json, results_json
+from palaver.templates.transcript_shapes import transcript_json
 
 from ..archiver.history import FORK, ORIGINAL, History, talk
 

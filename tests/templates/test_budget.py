@@ -25,7 +25,8 @@ from palaver.core.spending import DeadLetter
 from palaver.core.tokens import count
 from palaver.templates.budget import LEAST, most_near, most_that_fit, rows_that_fit
 from palaver.templates.render import Renderer
-from palaver.templates.shapes import details_json, results_json, timeline_json, transcript_json
+from palaver.templates.shapes import details_json, results_json, timeline_json
+from palaver.templates.transcript_shapes import transcript_json
 
 from .samples import detail, exchange, hit, results, transcript
 
@@ -233,8 +234,15 @@ def test_of_a_line_that_is_cut_the_rest_can_be_read(length: int, option: str) ->
 
     cut = Renderer(at_shell=True, budget=600).read(whole)
 
+    rest = transcript_json(whole, budget=600)["rest"]
     assert f"The rest of line 3: palaver read PATH 3 {option}. Cut here: go on with palaver read PATH 4-." in cut
+    assert rest == {
+        "line": 3,
+        "tokens": count(LONG[:length]),
+        "command": f"palaver read claude-code/my-api/5e0c.jsonl 3 {option}",
+    }
     assert "The rest of line" not in Renderer(at_shell=True, budget=50_000).read(whole)
+    assert transcript_json(whole, budget=100_000)["rest"] is None
     if option != "--raw":
         alone = replace(whole, start_line=3, end_line=3, exchanges=(replace(whole.exchanges[0], turns=turns[:1]),))
         assert LONG[:length].strip() in Renderer(at_shell=True, budget=int(option.split()[1])).read(alone)

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from palaver.core.disclosure import Query
 from palaver.core.tokens import count
 from palaver.templates.render import Renderer
-from palaver.templates.shapes import details_json, results_json, transcript_json
+from palaver.templates.shapes import details_json, results_json
+from palaver.templates.transcript_shapes import transcript_json
 
 from .samples import detail, hit, results, transcript
 

@@ -211,7 +211,7 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
             return
         transcript = layers.read(path, start, end)
     if as_json:
-        from palaver.templates.shapes import transcript_json
+        from palaver.templates.transcript_shapes import transcript_json
 
         print_json(transcript_json(transcript, budget=budget))
     else:
