@@ -195,9 +195,21 @@ class Renderer:
         """What happened to a memory, newest first, and what it said before each change; `events` are its last ones."""
         return self._render("memory_history", held=held, changes=changes(held, events))
 
-    def memory_context(self, sections: Sequence[tuple[str, Sequence[HeldMemory]]], left_out: int = 0) -> str:
-        """What a new session should know, by heading; empty where there is nothing."""
-        return self._fill("memory_context", sections=sections, left_out=left_out) if sections else ""
+    def memory_context(
+        self,
+        sections: Sequence[tuple[str, Sequence[HeldMemory]]],
+        left_out: int = 0,
+        contradictions: Sequence[tuple[str, str]] = (),
+    ) -> str:
+        """What a new session should know, by heading; empty where there is nothing. Of `contradictions`, pairs of ids,
+        each side names the other.
+        """
+        against: dict[str, list[str]] = {}
+        for one, other in contradictions:
+            against.setdefault(one, []).append(other)
+            against.setdefault(other, []).append(one)
+        values = {"sections": sections, "left_out": left_out, "against": against}
+        return self._fill("memory_context", **values) if sections else ""
 
     def status(self, status: Status) -> str:
         """How the archive is, with an account of every line."""

@@ -119,11 +119,12 @@ def memory_context(
     sections = [(section.title, section.memories) for section in chosen.sections]
     return budgeted(
         {
-            "context": desk.place.renderer.memory_context(sections, chosen.left_out),
+            "context": desk.place.renderer.memory_context(sections, chosen.left_out, chosen.contradictions),
             "token_estimate": chosen.tokens,
             "memory_count": chosen.memories,
             "golden_rule_count": chosen.golden,
             "left_out": chosen.left_out,
+            "contradictions": chosen.contradictions,
         }
     )
 

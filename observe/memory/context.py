@@ -1,13 +1,14 @@
 """What a new session should know: rules, preferences and decisions, within a hard budget of tokens."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
-from ...core.memory import HeldMemory
+from ...core.memory import HeldMemory, Relation
 from ...core.memory_filter import MemoryFilter, MemoryOrder
 from ...core.memory_types import Family
 from ...core.origin import Trust
@@ -16,6 +17,8 @@ from .recalling import Recalling
 
 _HEADING, _LINE, _FRAME = 12, 14, 60
 """Tokens of a section's heading, of a line's mark and confidence, and of what stands around all of it."""
+_NAMED, _AGAINST, _ASKED = 12, 6, 28
+"""Tokens of an id before a line, of each other one that it contradicts, and of what says what to do about that."""
 _GLOBAL_FROM = 0.6
 """From which importance on a preference that holds everywhere joins a project's memories."""
 _RELATED, _LOOKED_AT = 5, 200
@@ -42,12 +45,14 @@ class Context(Struct, frozen=True):
     """What to tell. `tokens` is what it costs, rather too much than too little, and never more than the budget.
 
     `left_out` counts what would have been told had there been room; of it `golden_left_out` are golden rules.
+    `contradictions` are the ids of memories that are told and disagree, in pairs.
     """
 
     sections: tuple[ContextSection, ...]
     tokens: int
     left_out: int
     golden_left_out: int
+    contradictions: tuple[tuple[str, str], ...] = ()
 
     @property
     def memories(self) -> int:
@@ -84,7 +89,8 @@ class Contexts:
             (held for held in trusted if not held.golden and held.family is not Family.SESSION),
             key=lambda held: (held.key not in related, -_weight(held, namespace), -held.updated),
         )
-        return _fitted(rules, others, budget)
+        weightiest = [*rules, *others]
+        return _fitted(weightiest, self._disagreeing(weightiest), budget)
 
     def _standing(self, namespace: str | None) -> Iterator[HeldMemory]:
         """What is told without being asked for."""
@@ -98,6 +104,13 @@ class Contexts:
         if namespace is not None:
             wide = MemoryFilter(namespaces=EVERYWHERE, golden=False, valid_at=at)
             yield from filter(_is_told_everywhere, self._select(wide, MemoryOrder.IMPORTANCE))
+
+    def _disagreeing(self, candidates: Sequence[HeldMemory]) -> list[tuple[int, int]]:
+        """The keys of those that contradict each other, in pairs, each once."""
+        keys = {held.key for held in candidates}
+        edges = self._store.memory_edges.leaving(sorted(keys))
+        drawn = (edge for edge in edges if edge.relation is Relation.CONTRADICTS and edge.target in keys)
+        return sorted({(min(edge.source, edge.target), max(edge.source, edge.target)) for edge in drawn})
 
     def _select(self, wanted: MemoryFilter, order: MemoryOrder) -> list[HeldMemory]:
         return self._store.memories.select(wanted, order, limit=_LOOKED_AT)
@@ -127,18 +140,26 @@ def _rule_order(held: HeldMemory) -> tuple[float, float, int]:
     return -held.standing.confidence, -held.memory.importance, held.key
 
 
-def _fitted(rules: Iterable[HeldMemory], others: Iterable[HeldMemory], budget: int) -> Context:
-    """As many as fit, the first first; a long one that does not fit makes room for the next."""
-    left, dropped, golden_dropped = budget - _FRAME, 0, 0
+def _fitted(weightiest: Sequence[HeldMemory], pairs: Sequence[tuple[int, int]], budget: int) -> Context:
+    """As many as fit, the first first; a long one that does not fit makes room for the next. Each pair disagrees."""
+    left, dropped, golden_dropped = budget - _FRAME - _ASKED * bool(pairs), 0, 0
+    against = Counter(key for pair in pairs for key in pair)
     titles = {family: title for title, family in _SECTIONS}
     chosen: dict[str, list[HeldMemory]] = {GOLDEN_TITLE: [], **{title: [] for title, _ in _SECTIONS}}
-    for held in [*rules, *others]:
+    for held in weightiest:
         title = GOLDEN_TITLE if held.golden else titles.get(held.family, "Facts")
-        price = line_price(held) + (0 if chosen[title] else _HEADING)
+        marks = _NAMED * bool(against[held.key]) + _AGAINST * against[held.key]
+        price = line_price(held) + marks + (0 if chosen[title] else _HEADING)
         if price > left:
             dropped, golden_dropped = dropped + 1, golden_dropped + held.golden
             continue
         chosen[title].append(held)
         left -= price
     sections = tuple(ContextSection(title, tuple(found)) for title, found in chosen.items() if found)
-    return Context(sections, budget - left if sections else 0, dropped, golden_dropped)
+    told = _told(pairs, {held.key: held.id for found in chosen.values() for held in found})
+    return Context(sections, budget - left if sections else 0, dropped, golden_dropped, told)
+
+
+def _told(pairs: Sequence[tuple[int, int]], ids: Mapping[int, str]) -> tuple[tuple[str, str], ...]:
+    """The pairs of which both are told, by their ids."""
+    return tuple((ids[one], ids[other]) for one, other in pairs if one in ids and other in ids)

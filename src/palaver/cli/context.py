@@ -35,10 +35,11 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
         _hint(str(missing), missing.hint)
         return
     sections = [(section.title, section.memories) for section in chosen.sections]
-    text = renderer().memory_context(sections, chosen.left_out)
+    text = renderer().memory_context(sections, chosen.left_out, chosen.contradictions)
     if as_json:
         counts = {"memory_count": chosen.memories, "golden_rule_count": chosen.golden, "left_out": chosen.left_out}
-        print_json({"context": text, "token_estimate": chosen.tokens, **counts})
+        told = {"context": text, "token_estimate": chosen.tokens, **counts, "contradictions": chosen.contradictions}
+        print_json(told)
     elif text:
         click.echo(text, nl=False)
     elif chosen.left_out:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from palaver.core.memory import Relation
 from palaver.core.origin import Origin
 from palaver.core.tokens import count
 from palaver.observe.memory import Context
@@ -15,7 +16,7 @@ from .holding import Holding
 def told(context: Context) -> str:
     """The context as an agent reads it."""
     sections = [(section.title, section.memories) for section in context.sections]
-    return Renderer().memory_context(sections, context.left_out)
+    return Renderer().memory_context(sections, context.left_out, context.contradictions)
 
 
 def titles(context: Context) -> dict[str, list[str]]:
@@ -54,6 +55,31 @@ def test_what_is_pinned_is_told_unasked(holding: Holding) -> None:
     assert (cramped.memories, cramped.left_out) == (0, 2)
 
 
+def test_what_disagrees_says_so_where_both_are_told(holding: Holding) -> None:
+    """Each of the two names the other, and what to do is said once; alone, a memory is told as ever."""
+    tabs = holding.succeed(holding.hold("Always indent with tabs").id, 6)
+    spaces, third = holding.hold("Indent with spaces", namespace="project:shop"), holding.hold("Chose hy", "decision")
+    gone = holding.hold("Indent with dots")
+    for other in (tabs, spaces, gone):
+        holding.core.graph.relate(third.id, other.id, Relation.CONTRADICTS)
+    holding.core.graph.relate(tabs.id, spaces.id, Relation.CONTRADICTS)
+    holding.core.graph.relate(spaces.id, tabs.id, Relation.CONTRADICTS)
+    holding.core.memories.forget([gone.id])
+
+    both = holding.core.contexts.choose("project:shop")
+    page = told(both)
+
+    assert f"- ({tabs.id} contradicts {spaces.id}, {third.id}) Always indent with tabs [confidence: " in page
+    assert f"- ({spaces.id} contradicts {tabs.id}, {third.id}) Indent with spaces [confidence: 0.30]\n" in page
+    assert page.count("contradicts") == 3
+    assert page.count("ask the person") == 1
+    assert count(page) <= both.tokens
+
+    holding.core.memories.forget([third.id, spaces.id])
+    assert holding.core.contexts.choose("project:shop").contradictions == ()
+    assert "contradict" not in told(holding.core.contexts.choose("project:shop"))
+
+
 def test_nothing_relevant_is_nothing(holding: Holding) -> None:
     """No heading, no words, no tokens."""
     holding.hold("Chose Django", "decision", namespace="project:blog")
@@ -80,12 +106,16 @@ def test_a_query_brings_facts(holding: Holding) -> None:
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(st.text("abc däß日\n#<", min_size=1, max_size=300), max_size=12), st.integers(1, 900))
 def test_the_budget_is_never_exceeded(holding: Holding, contents: list[str], budget: int) -> None:
-    """Not even by golden rules: what is left out is counted."""
+    """Not even by golden rules, or where each contradicts the one before: what is left out is counted."""
+    before = ""
     for number, content in enumerate(contents):
         held = holding.hold(f"{content} {number}")
         if number % 3 == 0:
             holding.succeed(held.id, 6)
+        if before not in {"", held.id}:
+            holding.core.graph.relate(held.id, before, Relation.CONTRADICTS)
+        before = held.id
     context = holding.core.contexts.choose(None, "", budget)
 
     assert context.tokens <= budget
-    assert count(told(context)) <= budget
+    assert count(told(context)) <= context.tokens
