@@ -16,7 +16,7 @@ from ..core.errors import ModelUnavailable
 from ..core.memo import Memo
 from .embedder import Embedder, Reading, load, model_of
 from .emphasis import emphasised
-from .findings import Fractions, Matches, Nears, distinct
+from .findings import Fractions, Matches, Nears, among, distinct
 from .fusion import Compare, Event, gather, joined
 from .generation import Generations
 from .segment import Array
@@ -141,6 +141,15 @@ class Engine:
         wording = Wording.of(concept)
         return wording if mode is Mode.VECTOR else self._snapshot.settled(wording)
 
+    def words(self, wording: Wording, filters: Filters, limit: int, among: Sequence[int] | None = None) -> Matches:
+        """Entries by words, as the snapshot finds them; where none has what is quoted, of what has it across a cut."""
+        found = self._snapshot.text(wording, filters, limit, among)
+        if len(found) or not wording.phrases:
+            return found
+        from .cuts import Cuts  # nearly all that is quoted stands in some entry
+
+        return Cuts(self._store, self._snapshot).text(wording, filters, limit, among)
+
     def newest(self, filters: Filters) -> Iterator[tuple[int, int]]:
         """All events that satisfy the filters as (instant, event), newest first, undated ones last; looked up as far as
         they are asked for.
@@ -197,7 +206,7 @@ class Engine:
         items = [*self._store.items.of_sessions(sorted(sessions)), *loose]
         matches, nears = Matches.none(), Nears.none()
         if mode is not Mode.VECTOR or wording.phrases:
-            matches = _every(partial(self._snapshot.text, wording, filters, among=items), _DEEPEST)
+            matches = _every(partial(self.words, wording, filters, among=items), _DEEPEST)
         if mode is not Mode.TEXT and self.unavailable is None:
             events = matches.event if wording.phrases else np.array(items, dtype=np.int64)
             nears = self._snapshot.of_events(self._vector(wording.text), distinct(events)[0])
@@ -240,7 +249,7 @@ class Engine:
         One after the other: with a thread for each the median stayed, and the slowest took twice as long.
         """
         sought = mode is not Mode.VECTOR or wording.phrases
-        having = self._snapshot.text(wording, filters, depth) if sought else Matches.none()
+        having = self.words(wording, filters, depth) if sought else Matches.none()
         rest = Rest(_last(having.fraction, depth))
         # To mode `vector` words tell where phrases stand, and count nothing.
         matches = Matches.none() if mode is Mode.VECTOR else having
@@ -299,16 +308,16 @@ def completed(
     """
     if wording.phrases:
         return matches
-    unread = nears.where(~np.isin(nears.event, matches.event))
+    unread = nears.where(~among(nears.event, np.sort(matches.event)))
     best = list(dict.fromkeys(unread.best(len(unread)).event.tolist()))[:_COMPLETED]
-    items, _ = distinct(unread.item[np.isin(unread.event, best)])
+    items, _ = distinct(unread.item[among(unread.event, np.array(sorted(best), dtype=np.int64))])
     others = _every(lambda limit: words(limit, items.tolist()))
     return matches.and_also(others, len(matches) + len(others))
 
 
 def _every(words: Callable[[int], Matches], most: int | None = None) -> Matches:
-    """Everything that is found, and no more than `most`: few entries at first, as that costs less."""
-    limit = DEPTH
+    """Everything that is found, and no more than `most`: as many entries at first as nearly always do."""
+    limit = _FURTHER * DEPTH
     while len(found := words(limit)) == limit and limit != most:
         limit = limit * _FURTHER if most is None else min(most, limit * _FURTHER)
     return found

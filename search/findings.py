@@ -25,6 +25,14 @@ def distinct(numbers: Numbers) -> tuple[Numbers, Numbers]:
     return ordered[is_new], order[is_new]
 
 
+def among(numbers: Numbers, wanted: Numbers) -> npt.NDArray[np.bool_]:
+    """Which of these are wanted ones, which ascend. As `numpy.isin`, which takes four times as long for hundreds."""
+    if not len(wanted):
+        return np.zeros(len(numbers), dtype=bool)
+    found: npt.NDArray[np.bool_] = wanted[np.minimum(np.searchsorted(wanted, numbers), len(wanted) - 1)] == numbers
+    return found
+
+
 class TextMatch(NamedTuple):
     """A matching entry. `fraction`, 0 to 1, is its BM25 score as a share of what the query could score at most.
 
@@ -157,7 +165,7 @@ class Nears(Struct, frozen=True, eq=False, dict=True):
 
     def of(self, items: AbstractSet[int]) -> "Nears":
         """Those of these items."""
-        return self.where(np.isin(self.item, np.fromiter(items, dtype=np.int64)))
+        return self.where(among(self.item, np.sort(np.fromiter(items, dtype=np.int64))))
 
     def where(self, wanted: npt.NDArray[np.bool_]) -> "Nears":
         """Those that are flagged, shape (n,)."""

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from ..archiver.store.vectors import PROMPT
 from ..core.disclosure import Part
-from .findings import Fractions, Matches, Nears, Numbers, TextMatch, distinct
+from .findings import Fractions, Matches, Nears, Numbers, TextMatch, among, distinct
 
 
 class Weights(NamedTuple):
@@ -223,7 +223,7 @@ def _closeness(
     """How close each event comes; what is not among the first as the least of these, what cannot be compared as they do
     on average. None where nothing can be.
     """
-    compared = nears.where(np.isin(nears.event, first))
+    compared = nears.where(among(nears.event, first))
     close = compare(compared)
     known = ~np.isnan(close)
     if not known.any():
@@ -233,7 +233,7 @@ def _closeness(
     found = np.isfinite(best)
     best = np.where(found & measured.in_code, measured.similarity, best)
     least, mean = best[found].min(), best[found].mean()
-    best[~found] = np.where(np.isin(keys[~found], first), mean, least)
+    best[~found] = np.where(among(keys[~found], first), mean, least)
     counted: Fractions = np.maximum(best, 0)
     return counted
 

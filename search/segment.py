@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..archiver.store import StoredVector
-from .findings import Fractions, Nears, Numbers, distinct
+from .findings import Fractions, Nears, Numbers, among, distinct
 from .generation import share
 from .graph import Graph
 from .signs import Signs, Tokens, stretches
@@ -179,9 +179,10 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         `_TEXTS` texts nearest to the query's unit vector; NaN for one that is not here or that no tokens are known of.
         """
         items, _ = distinct(rows[_ITEM])
-        places = self._places_of(distinct(rows[_EVENT])[0])
-        places = self._foremost(places[np.isin(self.rows[_ITEM, places], items)], vector)
-        best, own = np.full(len(items), np.nan), np.searchsorted(items, self.rows[_ITEM, places])
+        told = self._places_of(distinct(rows[_EVENT])[0])
+        places = self._foremost(told[among(self.rows[_ITEM, told], items)], vector)
+        best = np.full(len(items), np.nan)
+        own: Numbers = np.searchsorted(items, self.rows[_ITEM, places])
         np.fmax.at(best, own, self.signs.picked(places).closeness(query))
         close: Fractions = best[np.searchsorted(items, rows[_ITEM])]
         return close

@@ -33,6 +33,8 @@ _FLAGGED = 64
 
 _LISTED_OR_SIEVED = 2
 """A candidate whose filters are looked up costs as much as listing so many items that satisfy them."""
+_LISTED = 500
+"""Entries that satisfy filters are listed where they are no more than this: to count them costs as much."""
 _FEW = 5
 """Words that stand in fewer entries than this, all together, find little."""
 _TELLING = 1_000
@@ -196,14 +198,16 @@ class Snapshot:
 
     def _share(self, filters: Filters) -> float:
         """About the share of everything that satisfies the filters; the few that changed are left out."""
-        return self._text.share(filters) if self._text is not None else 0.0
+        if self._text is None:
+            return 0.0
+        share, keys = self._text.share(filters, _LISTED)
+        if keys is not None:
+            self._flagged_published.made(filters, lambda _: _flags_of(keys))
+        return share
 
     def _published_flags(self, filters: Filters) -> Flags:
         """By key, whether an item of the published text satisfies the filters; it does for as long as that is open."""
-        keys = self._text.keys(filters) if self._text is not None else np.empty(0, dtype=np.int64)
-        flags = np.zeros(1 + keys.max(initial=0), dtype=bool)
-        flags[keys] = True
-        return flags
+        return _flags_of(self._text.keys(filters) if self._text is not None else np.empty(0, dtype=np.int64))
 
     def _read_tail(self) -> TextIndex:
         """The tail with everything in it that changed."""
@@ -254,6 +258,13 @@ class Snapshot:
         self._vectors = self._vectors.changed(gone, added)
         self._flagged.clear()
         self._seq = last
+
+
+def _flags_of(keys: Numbers) -> Flags:
+    """By key, whether it is among these."""
+    flags = np.zeros(1 + keys.max(initial=0), dtype=bool)
+    flags[keys] = True
+    return flags
 
 
 def _lengthened(flags: Flags, last: int) -> Flags:

@@ -32,7 +32,7 @@ _SHORTEST_RESPELLED, _TWO_MISTAKES = 4, 8
 _RESPELLED = 0.5
 """What a word in another spelling counts of what the word itself could have."""
 _SINGLY = 2_000
-"""Keys up to which a query for each is quicker than one for all of them."""
+"""Keys or names up to which a query for each is quicker than one for all of them."""
 _K1 = 1.2
 """Tantivy's BM25 parameter: a term weighs at most its inverse document frequency times 1 + k1."""
 
@@ -85,8 +85,8 @@ class TextIndex:
         """Every entry as the key of its item and its digest."""
         if not len(self):
             return Counter()
-        every = self._hits(tantivy.Query.all_query(), len(self))
-        return Counter(zip(self._column("key", every), self._column(DIGEST, every), strict=True))
+        keys, digests = self._columns(("key", DIGEST), self._hits(tantivy.Query.all_query(), len(self)))
+        return Counter(zip(keys, digests, strict=True))
 
     def search(
         self,
@@ -116,8 +116,8 @@ class TextIndex:
         """The events that satisfy the filters as (instant, event), newest first; undated ones last."""
         query = self._restricted([], filters, hidden)
         found = self._searcher.search(query, limit, count=False, order_by_field="at").hits if len(self) else []
-        hits = cast("list[tuple[float, tantivy.DocAddress]]", found)
-        return list(zip(self._column("at", hits), self._column("event", hits), strict=True))
+        ats, events = self._columns(("at", "event"), cast("list[tuple[float, tantivy.DocAddress]]", found))
+        return list(zip(ats, events, strict=True))
 
     def terms(self, text: str) -> list[str]:
         """The terms of a text, each once."""
@@ -133,7 +133,7 @@ class TextIndex:
 
     def spelled_like(self, term: str, limit: int) -> list[int]:
         """Items with words that are spelled much like a term."""
-        return self._column("key", self._hits(self._fuzzy(term), limit)) if len(self) else []
+        return self._keys(self._hits(self._fuzzy(term), limit)) if len(self) else []
 
     def names(self, field: str) -> list[str]:
         """Every value of a field that is filtered by, such as `project`; deleted ones too, until merged."""
@@ -180,8 +180,8 @@ class TextIndex:
         return math.log(1 + (self._entries - having + 0.5) / (having + 0.5)) * (1 + _K1)
 
     def _restricted(self, needed: Sequence[tantivy.Query], filters: Filters, hidden: Sequence[int]) -> tantivy.Query:
-        filtered = [tantivy.Query.const_score_query(clause, 0.0) for clause in self._clauses(filters)]
-        clauses = [(tantivy.Occur.Must, clause) for clause in [*needed, *filtered] or [tantivy.Query.all_query()]]
+        wanted = [*needed, *self._clauses(filters)] or [tantivy.Query.all_query()]
+        clauses = [(tantivy.Occur.Must, clause) for clause in wanted]
         if hidden:
             clauses.append((tantivy.Occur.MustNot, self._keyed(hidden)))
         # Words with nothing beside them are left bare: Tantivy passes over entries that cannot be among the best.
@@ -210,13 +210,15 @@ class TextIndex:
 
     def _keyed(self, keys: Sequence[int]) -> tantivy.Query:
         """The entries of these items."""
-        if len(keys) > _SINGLY:
-            return tantivy.Query.term_set_query(self._schema, "key", list(keys))
-        each = [tantivy.Query.term_query(self._schema, "key", key, "basic") for key in keys]
-        return tantivy.Query.const_score_query(_any(each), 0.0)  # nobody asks how well a key fits
+        return self._any_of("key", keys)
 
-    def _any_of(self, name: str, values: Iterable[str]) -> tantivy.Query:
-        return tantivy.Query.term_set_query(self._schema, name, list(values))
+    def _any_of(self, name: str, values: Iterable[str | int]) -> tantivy.Query:
+        """The entries that have one of these; nobody asks how well it fits."""
+        wanted = list(values)
+        if len(wanted) > _SINGLY:
+            return tantivy.Query.term_set_query(self._schema, name, wanted)
+        each = [tantivy.Query.term_query(self._schema, name, value, "basic") for value in wanted]
+        return tantivy.Query.const_score_query(_any(each), 0.0)
 
     def _begin(self, field: str, beginning: str, limit: int | None = None) -> list[tuple[str, int]]:
         return self._searcher.terms_with_prefix(field, beginning, limit=limit)
@@ -236,28 +238,33 @@ class TextIndex:
 
     def _dates(self, after: int | None, before: int | None) -> tantivy.Query:
         """Undated entries are in no range."""
-        return tantivy.Query.range_query(
+        dated = tantivy.Query.range_query(
             self._schema,
             "at",
             tantivy.FieldType.Integer,
             lower_bound=max(1, after or 1),
             upper_bound=None if before is None else before - 1,
         )
+        return tantivy.Query.const_score_query(dated, 0.0)
 
     def allowed(self, filters: Filters, among: Sequence[int]) -> set[int]:
         """Those of these items that satisfy the filters."""
         if not among or not len(self):
             return set()
         query = self._restricted([self._keyed(among)], filters, ())
-        return set(self._column("key", self._hits(query, len(self))))
+        return set(self._keys(self._hits(query, len(self))))
 
-    def share(self, filters: Filters) -> float:
-        """The share of entries that satisfy the filters, 0 to 1."""
+    def share(self, filters: Filters, few: int) -> tuple[float, "Numbers | None"]:
+        """The share of entries that satisfy the filters, 0 to 1; and where these are `few` or less, what `keys` gives,
+        which costs no more then.
+        """
+        import numpy as np
+
         if not len(self):
-            return 0.0
-        query = self._restricted([], filters, ())
-        count = cast("int", getattr(self._searcher.search(query, 1), "count"))  # noqa: B009 - the stubs do not know it
-        return count / len(self)
+            return 0.0, np.empty(0, dtype=np.int64)
+        found = self._searcher.search(self._restricted([], filters, ()), few)
+        count = cast("int", getattr(found, "count"))  # noqa: B009 - the stubs do not know it
+        return count / len(self), np.array(self._keys(found.hits), dtype=np.int64) if count <= few else None
 
     def keys(self, filters: Filters) -> "Numbers":
         """All items that satisfy the filters, some more than once."""
@@ -265,14 +272,18 @@ class TextIndex:
 
         if not len(self):
             return np.empty(0, dtype=np.int64)
-        query = self._restricted([], filters, ())
-        return np.array(self._column("key", self._hits(query, len(self))), dtype=np.int64)
+        return np.array(self._keys(self._hits(self._restricted([], filters, ()), len(self))), dtype=np.int64)
 
     def _hits(self, query: tantivy.Query, limit: int) -> list[tuple[float, tantivy.DocAddress]]:
         return self._searcher.search(query, limit, count=False).hits
 
-    def _column(self, name: str, hits: Sequence[tuple[float, tantivy.DocAddress]]) -> list[int]:
-        return cast("list[int]", self._searcher.fast_field_values(name, [place for _, place in hits]))
+    def _keys(self, hits: Sequence[tuple[float, tantivy.DocAddress]]) -> list[int]:
+        [keys] = self._columns(("key",), hits)
+        return keys
+
+    def _columns(self, names: Iterable[str], hits: Sequence[tuple[float, tantivy.DocAddress]]) -> list[list[int]]:
+        places = [place for _, place in hits]
+        return [cast("list[int]", self._searcher.fast_field_values(name, places)) for name in names]
 
     def _matches(self, hits: Sequence[tuple[float, tantivy.DocAddress]], most: float) -> "Matches":
         # Making an index needs no numpy, and so text is searchable sooner.
@@ -280,7 +291,7 @@ class TextIndex:
 
         from .findings import Matches
 
-        numbers = np.array([self._column(name, hits) for name in NUMBERS], dtype=np.int64)
+        numbers = np.array(self._columns(NUMBERS, hits), dtype=np.int64)
         # A beginning is worth as much as its best word, which may stand beside the word itself.
         return Matches(numbers, np.minimum(np.array([score for score, _ in hits]) / most, 1.0))
 

@@ -243,6 +243,18 @@ def test_many_keys_and_few_are_one_question(singly: int, monkeypatch: pytest.Mon
     assert not len(made.search("word", NO_FILTERS, 9, among=[]))
 
 
+def test_few_are_listed_as_they_are_counted() -> None:
+    """The share of what satisfies filters is told together with its items, where these are few."""
+    made = index(*(Told(concepts=["a"]).entry(key) for key in (2, 5)), entry(7), entry(8))
+    wanted = Filters(concepts=("a",))
+
+    share, listed = made.share(wanted, 2)
+
+    assert listed is not None
+    assert (share, sorted(listed.tolist())) == (0.5, [2, 5])
+    assert made.share(wanted, 1) == (0.5, None)
+
+
 def test_the_limit_keeps_the_best() -> None:
     """With a limit the best entries are kept."""
     made = index(*(entry(n, "needle " + "hay " * n) for n in range(1, 9)))
