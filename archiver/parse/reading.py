@@ -210,10 +210,11 @@ class Reading:
                 pass
 
     def _describe(self) -> None:
-        """What follows from where it stands and from the exchanges: the session's project and, without a better one,
-        title.
-        """
+        """What follows from the exchanges: the session's time, project and, without a better one, title."""
         session = self._session
+        times = [at for exchange in self.exchanges for at in (exchange.started, exchange.ended) if at is not None]
+        session.started = min([*times, *([session.started] if session.started is not None else [])], default=None)
+        session.ended = max([*times, *([session.ended] if session.ended is not None else [])], default=None)
         session.project = project_of(session.cwd) or session.project or _folder_of(self._source.archived)
         if self._source.resume.entitles and session.title_rank == 0:
             session.title, session.title_rank = "", -1

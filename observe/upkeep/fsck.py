@@ -208,7 +208,7 @@ class _Fsck:
             yield self._mended("vectors", problem, lambda: self._store.integrity.reembed(found.ill_embedded), _NEXT)
         wrong = left = found.differences
         if generations.is_outdated and self._repair:
-            wrong = ["it is of another version of Palaver"]
+            wrong = ["it was made by another version of Palaver"]
         elif generations.is_outdated:
             self._checkup.notes["index"] = OUTDATED
         if wrong and self._repair:

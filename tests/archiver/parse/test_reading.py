@@ -69,7 +69,7 @@ class Read:
 
 
 def test_a_session_is_described_by_its_lines() -> None:
-    """Place, version and models come from the lines; the first folder and the last branch count."""
+    """Place, version, models and times come from the lines; the first folder and the last branch count."""
     here = {"cwd": "/home/demo/shop", "gitBranch": "main", "version": "2.0.1", "timestamp": "2026-03-01T10:00:00Z"}
     there = {"cwd": "/code/bakery", "gitBranch": "fix", "version": "2.0.2", "timestamp": "2026-03-01T11:00:00Z"}
     found = Read(said("one", **here), replied(text("1"), **here), said("two", **there), replied(text("2"), **there))
@@ -84,6 +84,8 @@ def test_a_session_is_described_by_its_lines() -> None:
         title_rank=0,
         version="2.0.2",
         models=["model-1"],
+        started=1_772_359_200_000,
+        ended=1_772_362_800_000,
     )
 
 
@@ -158,6 +160,23 @@ def test_other_files_are_asked_about_once() -> None:
     found = Read(*talk(*(f"w{number}" for number in range(20))))
 
     assert [len(records) for records in found.asked] == [40]
+
+
+def test_a_session_is_dated_by_its_own_lines() -> None:
+    """Lines repeated from another session do not make a fork older than it is."""
+    old = said("old", uuid="old", timestamp="2020-01-01T00:00:00Z")
+    found = Read(old, said("new", uuid="new", timestamp="2026-03-01T10:00:00Z"), places={"old": (7, 1)})
+
+    assert (found.session.started, found.session.ended) == (1_772_359_200_000, 1_772_359_200_000)
+
+
+def test_times_only_widen() -> None:
+    """A later reading does not forget when a session began, nor how late it was."""
+    known = Session("claude-code", ORIGINAL, started=5, ended=2**50)
+    found = Read(*talk("one"), session=known)
+
+    assert (found.session.started, found.session.ended) == (5, 2**50)
+    assert (Read(MODE).session.started, Read(MODE).session.ended) == (None, None)
 
 
 def test_the_best_title_wins() -> None:
