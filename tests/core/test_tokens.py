@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from palaver.core import tokens
 from palaver.core.tokens import count, price, tally, together
 
 # text, o200k_base count, count of Anthropic's published tokenizer
@@ -63,3 +64,14 @@ def test_what_lines_are_made_of_adds_up_exactly(lines: list[str]) -> None:
     parts = [*map(tally, lines), tally("\n" * (len(lines) - 1))]
 
     assert price(together(parts)) == count("\n".join(lines))
+
+
+SIGNS = st.text(st.sampled_from("aBcDE0123456789 \n\t\r\x1c\xa0\u2003\u3000.,;)_-\u00e9\u0663\u6211"), max_size=60)
+
+
+@given(SIGNS)
+def test_a_text_is_counted_word_by_word(text: str) -> None:
+    """Nothing that is counted within words reaches over a blank, whatever blanks there are."""
+    whole = [len(pattern.findall(text)) for pattern, _ in tokens._WORDS]  # pyright: ignore[reportPrivateUsage]
+
+    assert [*tally(text)[: len(whole)]] == whole
