@@ -1,6 +1,7 @@
 """Stored items as what can be found: text entries for the text index, texts for the embedder."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -105,6 +106,21 @@ def windows(exchange: Exchange) -> Iterator[Window]:
             length, end = length + len(piece) + 1, turn.line
     if held:
         yield _window(held, start, end)
+
+
+def around_cuts(store: Store, keys: Sequence[int], reach: int) -> Iterator[tuple[int, str]]:
+    """Of each of these items what stands so many characters before and after each place where it was cut, with the
+    whole words there: (key, text).
+    """
+    from . import document_text, memory_text
+
+    said = ((key, turn) for key, stored in store.exchanges.load(keys).items() for turn in stored.exchange.turns)
+    held = memory_text.texts(store, keys) | document_text.texts(store, keys)
+    told = ((key, "".join(parts.values())) for key, parts in held.items())
+    for key, text in chain(((key, turn.text) for key, turn in said if _worth_finding(turn)), told):
+        for cut in range(WINDOW, len(text), WINDOW):
+            end = text.find(" ", cut + reach)
+            yield key, text[text.rfind(" ", 0, max(0, cut - reach)) + 1 : end if end >= 0 else len(text)]
 
 
 def _window(held: Sequence[tuple[str, str]], start: int, end: int) -> Window:

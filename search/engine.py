@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from functools import partial
+from functools import cached_property, partial
 from math import inf
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -22,6 +22,9 @@ from .generation import Generations
 from .segment import Array
 from .snapshot import Snapshot
 from .wording import Wording
+
+if TYPE_CHECKING:
+    from .cuts import Cuts
 
 DEPTH = 200
 """Entries and vectors that each engine brings to the fusion."""
@@ -130,7 +133,8 @@ class Engine:
     def _fused(self, wording: Wording, mode: Mode, matches: Matches, nears: Nears, rest: Rest) -> Found:
         """What both engines found as one list, which is looked at closely where it is relevant."""
         both = mode is Mode.BOTH and self.unavailable is None
-        floor = _FLOOR + _BRIEF * wording.brevity if both else 0.0
+        # What stands as it was quoted is what was asked for.
+        floor = _FLOOR + _BRIEF * wording.brevity if both and not wording.phrases else 0.0
         worded = _WORDED if wording.complete else inf
         enough = 0.0 if matches.fraction.max(initial=0.0) >= worded else floor
         events = gather(matches, nears, self._compare(wording, nears), at_least=enough)
@@ -146,9 +150,13 @@ class Engine:
         found = self._snapshot.text(wording, filters, limit, among)
         if len(found) or not wording.phrases:
             return found
+        return self._cuts.text(wording, filters, limit, among)
+
+    @cached_property
+    def _cuts(self) -> "Cuts":
         from .cuts import Cuts  # nearly all that is quoted stands in some entry
 
-        return Cuts(self._store, self._snapshot).text(wording, filters, limit, among)
+        return Cuts(self._store, self._snapshot)
 
     def newest(self, filters: Filters) -> Iterator[tuple[int, int]]:
         """All events that satisfy the filters as (instant, event), newest first, undated ones last; looked up as far as
@@ -171,15 +179,15 @@ class Engine:
         score there; what was said in no conversation has them all by itself.
         """
         found = [self.find(concept, mode, filters) for concept in concepts]
-        places = [self._by_place(each.events) for each in found]
+        places = [self._by_place(each) for each in found]
         rarest = min(range(len(found)), key=lambda number: (found[number].rest.present, len(places[number])))
         found[rarest] = self._deeply(concepts[rarest], mode, filters, found[rarest])
-        within = places[rarest] = self._by_place(found[rarest].events) | places[rarest]
+        within = places[rarest] = self._by_place(found[rarest]) | places[rarest]
         for number, each in enumerate(found):
             if number != rarest and each.rest.present:
                 again = self._within(within, concepts[number], mode, filters, closely=each.relevant)
                 found[number] = replace(each, rest=again.rest)
-                places[number] = self._by_place(again.events) | places[number]
+                places[number] = self._by_place(again) | places[number]
         events = [joined(concepts, [of_one[place] for of_one in places]) for place in set(within).intersection(*places)]
         respelled = tuple(term for each in found for term in each.wording.respelled)
         return Found(
@@ -233,9 +241,13 @@ class Engine:
         """The name of the model that made the vectors."""
         return self._snapshot.model
 
-    def _by_place(self, events: Sequence[Event]) -> dict[Place, Event]:
-        """The best event of each place in which the concept is present."""
-        present = [event for event in events if event.words >= _PRESENT_WORDS or event.meaning >= _PRESENT_MEANING]
+    def _by_place(self, found: Found) -> dict[Place, Event]:
+        """The best event of each place in which the concept is present. What has its phrases has it."""
+        present = [
+            event
+            for event in found.events
+            if found.wording.phrases or event.words >= _PRESENT_WORDS or event.meaning >= _PRESENT_MEANING
+        ]
         items = self._store.items.load([event.key for event in present])
         best: dict[Place, Event] = {}
         for event in present:

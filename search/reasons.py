@@ -114,7 +114,7 @@ class Reasons:
         """What was quoted and nothing has so that satisfies the filters: each by itself, else those of a concept."""
 
         def stand(text: str, phrases: tuple[str, ...]) -> bool:
-            return len(self._engine.snapshot.text(Wording(text, phrases), query.filters, 1)) > 0
+            return len(self._engine.words(Wording(text, phrases), query.filters, 1)) > 0
 
         for concept in query.concepts:
             phrases = Wording.of(concept).phrases

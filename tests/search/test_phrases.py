@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from palaver.core.disclosure import Filters, Mode, Query, Spelling
+from palaver.core.memory import Memory
 from palaver.search import documents
 from palaver.search.analysis import expand, stems
+from palaver.search.documents import WINDOW
 from palaver.search.hits import Hits
 
 from .fake_embedder import FakeEmbedder
@@ -116,6 +118,47 @@ def test_a_phrase_that_filters_leave_out_is_told_so(told: History) -> None:
 
     assert why is not None
     assert (why.phrases, why.without) == (("brass kettle",), (("projects", 1),))
+
+
+PHRASE = "brass kettle whistles"
+FILLER = "so on " * (WINDOW // 6)
+
+
+@pytest.mark.parametrize("published", [True, False])
+@pytest.mark.parametrize("offset", range(1, len(PHRASE), 3))
+def test_a_phrase_is_found_across_the_cut_of_two_windows(history: History, offset: int, published: bool) -> None:
+    """Wherever in it a long text is cut, in every mode, published or not; words that only stand near are no phrase."""
+    [cut] = history.say("tea", Said(f"{FILLER[: WINDOW - offset - 1]} {PHRASE} at dawn {FILLER}"))
+    history.say("soup", Said(f"{FILLER[: WINDOW - offset - 1]} brass and kettle whistles {FILLER}"))
+    history.embed()
+    if published:
+        history.publish()
+    windows = [entry.body for entry in documents.entries(history.store, [cut])]
+
+    assert not any(PHRASE in window for window in windows)
+    for mode in Mode:
+        assert [hit.session_id for hit in history.search(f'"{PHRASE}"', mode=mode).hits] == ["tea"]
+        assert [hit.session_id for hit in history.search(f'"{PHRASE}" "so on so"', mode=mode).hits] == ["tea"]
+    assert [hit.session_id for hit in history.search(f'"{PHRASE}"', "dawn").hits] == ["tea"]
+    assert not history.search(f'"{PHRASE}"', filters=Filters(projects=("soup",))).hits
+    assert not history.search(f'"{PHRASE} loudly"').hits
+
+
+@pytest.mark.parametrize("offset", [1, 2])
+def test_a_phrase_in_cjk_is_found_across_a_cut(history: History, offset: int) -> None:
+    """A cut takes one of its pairs apart."""
+    history.say("tea", Said(f"{'茶' * (WINDOW - offset)}检索索引{'茶' * 9}"))
+
+    assert [hit.session_id for hit in history.search('"检索索引"').hits] == ["tea"]
+    assert not history.search('"检索引"').hits
+
+
+def test_what_is_held_is_found_across_a_cut(history: History) -> None:
+    """A long memory is cut as well."""
+    with history.store.transaction():
+        history.store.memories.insert(Memory(f"{FILLER[: WINDOW - 9]} {PHRASE} {FILLER}"), 1)
+
+    assert [hit.kind for hit in history.search(f'"{PHRASE}"').hits] == ["memory"]
 
 
 def test_words_without_quotes_are_no_phrase(told: History) -> None:

@@ -1,0 +1,93 @@
+"""Cuts: phrases that stand across the place where a text is cut into windows, so that no entry has them."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+
+from ..archiver.store import Store
+from ..core.disclosure import Filters
+from ..core.memo import Memo
+from .analysis import spaced, stems
+from .documents import around_cuts
+from .findings import Matches, distinct
+from .snapshot import Snapshot
+from .wording import Wording
+
+_WORD = re.compile(r"[^\W_]+")
+_RAREST = 3
+"""Words of a phrase by which it is looked for. A cut goes through one at most, so all but one of them are whole."""
+_LOOKED_AT = 1_000
+"""Entries that each of these words, or a phrase, brings at most."""
+_REMEMBERED = 64
+_BETWEEN = 100
+"""Characters that may stand between the words of a phrase, besides as many as it has itself."""
+
+
+class _Asked(NamedTuple):
+    """A phrase that was looked for in some items, or in all, when the store's last change was this one."""
+
+    phrase: str
+    filters: Filters
+    among: tuple[int, ...] | None
+    last: int
+
+
+class Cuts:
+    """Looks for phrases in what is stored, where no entry of the text index has them."""
+
+    def __init__(self, store: Store, view: Snapshot) -> None:
+        self._store, self._view = store, view
+        self._known = Memo[_Asked, frozenset[int]](_REMEMBERED)
+        """Where phrases were found; of what is found nowhere it is asked again why."""
+
+    def text(self, wording: Wording, filters: Filters, limit: int, among: Sequence[int] | None = None) -> Matches:
+        """The entries that words find of the items in which every phrase stands, each in a window or across two."""
+        given, last = None if among is None else tuple(among), self._store.changes.last()
+        asked = [_Asked(phrase, filters, given, last) for phrase in wording.phrases]
+        found = [self._known.made(each, self._across) for each in asked]
+        if len(found) > 1:
+            having = [Wording(phrase, (phrase,)) for phrase in wording.phrases]
+            whole = (self._view.text(phrase, filters, _LOOKED_AT, among) for phrase in having)
+            found = [items.union(matches.key.tolist()) for items, matches in zip(found, whole, strict=True)]
+        items = sorted(frozenset[int].intersection(*found))
+        plain = replace(wording, phrases=())
+        return _two_as_one(self._view.text(plain, filters, limit, items)) if items else Matches.none()
+
+    def _across(self, asked: _Asked) -> frozenset[int]:
+        """The items in which a phrase stands across a cut."""
+        terms, reach = stems(spaced(asked.phrase)), 2 * len(asked.phrase) + _BETWEEN
+        around = around_cuts(self._store, sorted(self._likely(asked)), reach)
+        return frozenset(item for item, text in around if _stands(terms, stems(spaced(text))))
+
+    def _likely(self, asked: _Asked) -> set[int]:
+        """Items that have the rarest words of a phrase but for one, which a cut may have taken apart."""
+        words = dict.fromkeys(_WORD.findall(spaced(asked.phrase)))
+        having = {word: min(map(self._view.having, self._view.terms(word)), default=0) for word in words}
+        whole = sorted(filter(having.__getitem__, having), key=having.__getitem__)
+        if len(having) - len(whole) > 1:
+            return set()
+        rarest = whole[:_RAREST]
+        found = [self._view.text(Wording(word), asked.filters, _LOOKED_AT, asked.among) for word in rarest]
+        times = Counter(item for matches in found for item in set(matches.key.tolist()))
+        return {item for item, often in times.items() if often >= max(1, len(rarest) - 1)}
+
+
+def _two_as_one(matches: Matches) -> Matches:
+    """The same, best first, where of each item the best entry has the words of the second best, too."""
+    fraction = matches.fraction.copy()
+    for item in distinct(matches.key)[0]:
+        rows = np.flatnonzero(matches.key == item)
+        best = rows[np.argsort(-fraction[rows], kind="stable")[:2]]
+        fraction[best[0]] = min(1.0, fraction[best].sum())
+    order = np.argsort(-fraction, kind="stable")
+    return Matches(matches.numbers[:, order], fraction[order])
+
+
+def _stands(phrase: Sequence[str], terms: Sequence[str]) -> bool:
+    """Whether these terms stand one after the other."""
+    first, many = phrase[0], len(phrase)
+    return any(term == first and terms[place : place + many] == phrase for place, term in enumerate(terms))
