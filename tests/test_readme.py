@@ -38,6 +38,12 @@ def at_a_terminal(*arguments: str) -> str:
     return shown.decode().replace("\r\n", "\n")
 
 
+def in_a_pipe(*arguments: str) -> str:
+    """What a program reads that runs `palaver` with these arguments."""
+    command = [sys.executable, "-m", "palaver", *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
 def as_printed(shown: str) -> str:
     """What was seen here as the README words it, with another machine's paths."""
     here = f"{shlex.quote(sys.executable)} -m palaver"
@@ -56,7 +62,9 @@ def shown_now(command: str, before: str, archived: Home, patch: pytest.MonkeyPat
     program = command.removeprefix("PALAVER_HOME=~/.local/share/palaver/demo .venv/bin/")
     if program.startswith("palaver "):
         patch.setenv("PALAVER_HOME", str(archived.root))
-        return at_a_terminal(*shlex.split(program)[1:])
+        typed, _, after = program.partition(" | ")
+        assert after in {"", "cat"}
+        return (in_a_pipe if after else at_a_terminal)(*shlex.split(typed)[1:])
     patch.delenv("PALAVER_HOME")
     setting_up, start, _ = before.partition("No agent's history")
     assert (command, bool(start)) == ("make start", True)
@@ -77,7 +85,7 @@ def test_the_readme_shows_what_happens(
         README.write_text(today, "utf-8")
         text = today
 
-    assert len(re.findall(r"^\$ (?:.*/)?palaver ", text, re.MULTILINE)) == 3
+    assert len(re.findall(r"^\$ (?:.*/)?palaver ", text, re.MULTILINE)) == 4
     assert _SECONDS.sub("? s", today) == _SECONDS.sub("? s", text)
 
 
