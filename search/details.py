@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from ..archiver.parse.text import heading_of, one_line, plan_in
 from ..core import ids, tokens
+from ..core.conversation import Kind
 from ..core.disclosure import Detail
 from ..core.memory_types import Family
 from ..core.observation import Evidence, Observation, ObservationType
@@ -178,11 +179,18 @@ def _asked(prompt: str) -> str:
     return heading[1] if heading else prompt
 
 
+def _beginning(text: str) -> str:
+    """The first whole words of a text, as they stand; of one long word its beginning."""
+    return text if len(text) <= _QUOTE else text[:_QUOTE].rsplit(None, 1)[0]
+
+
 def of_exchange(exchange: Exchange) -> Observation:
     """An exchange told as an observation: what was asked, and how it was answered."""
     prompt, answer = exchange.prompt, exchange.answer
-    asked = next((turn for turn in exchange.turns if turn.text), None)
-    quote = (Evidence(asked.line, asked.line, asked.text[:_QUOTE]),) if asked else ()
+    said = [turn for turn in exchange.turns if turn.text.strip()]
+    # What the agent's program put before the prompt says the same in every session.
+    asked = next((turn for turn in said if turn.kind is Kind.PROMPT), said[0] if said else None)
+    quote = (Evidence(asked.line, asked.line, _beginning(asked.text)),) if asked else ()
     return Observation(
         type=ObservationType.GENERAL,
         title=one_line(_asked(prompt) or answer, _TITLE) or "Tool use without words",
