@@ -95,9 +95,11 @@ class Filters(Struct, frozen=True):
         """Filters from what a caller sent; dates are as `periods` takes them, and included. Raises the `InvalidInput`
         that says how to correct them.
         """
-        from .periods import between  # few queries have dates, and every search would compile the patterns
+        first = end = None
+        if after is not None or before is not None:
+            from .periods import between  # few queries have dates, and every search would compile the patterns
 
-        first, end = between(after, before)
+            first, end = between(after, before)
         return cls(
             after=first,
             before=end,

@@ -1,8 +1,9 @@
 """How much a text costs a language model, estimated without one."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable
-from functools import cache
+from functools import lru_cache
 from itertools import zip_longest
 from typing import Final, TypeAlias
 
@@ -23,24 +24,18 @@ _WORDS = (
 _NEWLINE, _GAP = 0.15, 0.7
 _GAPS = re.compile(r" {3,}")  # and tabs
 _OTHER = (
-    (r"[\u2e80-\u303f\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]", 0.85),  # Han
-    (r"[\u3040-\u30ff]", 1.0),  # kana
-    (r"[\uac00-\ud7af\u1100-\u11ff]", 1.25),  # Hangul
-    (r"[\u0080-\u024f]", 0.9),  # Latin with marks
-    (r"[\u0370-\u05ff]", 0.6),  # Greek, Cyrillic, Hebrew
-    (r"[\u0600-\u1fff]", 1.1),  # Arabic to Georgian, Indic scripts
-    (r"[\u2000-\u2e7f]", 0.9),  # typographic signs, arrows, box drawing
-    (r"[\U00010000-\U0010ffff]", 3.6),  # emoji
+    ("\u2e80-\u303f \u3400-\u9fff \uf900-\ufaff \uff00-\uffef", 0.85),  # Han
+    ("\u3040-\u30ff", 1.0),  # kana
+    ("\uac00-\ud7af \u1100-\u11ff", 1.25),  # Hangul
+    ("\u0080-\u024f", 0.9),  # Latin with marks
+    ("\u0370-\u05ff", 0.6),  # Greek, Cyrillic, Hebrew
+    ("\u0600-\u1fff", 1.1),  # Arabic to Georgian, Indic scripts
+    ("\u2000-\u2e7f", 0.9),  # typographic signs, arrows, box drawing
+    ("\U00010000-\U0010ffff", 3.6),  # emoji
 )
 _PRICES: Final = (*(each for _, each in _WORDS), _NEWLINE, _GAP, *(each for _, each in _OTHER))
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _KEPT, _LONGEST = 1 << 14, 40
-
-
-@cache
-def _other() -> tuple[re.Pattern[str], ...]:
-    """Compiled when a text first needs them: large sets of characters take a while."""
-    return tuple(re.compile(form) for form, _ in _OTHER)
 
 
 def count(text: str) -> int:
@@ -63,7 +58,11 @@ def tally(text: str) -> Tally:
     if text.isascii():
         return found
     foreign = "".join(_NOT_ASCII.findall(text))  # little of most texts, and each sign of it counts by itself
-    return found + tuple(len(pattern.findall(foreign)) for pattern in _other())
+    others = [0] * len(_OTHER)
+    for sign, times in Counter(foreign).items():
+        for row in _rows(sign):
+            others[row] += times
+    return found + tuple(others)
 
 
 def price(told: Tally) -> int:
@@ -76,13 +75,19 @@ def together(tallies: Iterable[Tally]) -> Tally:
     return tuple(map(sum, zip_longest(*tallies, fillvalue=0)))
 
 
+@lru_cache(_KEPT)
+def _rows(sign: str) -> tuple[int, ...]:
+    """The rows of `_OTHER` that a sign is of. No patterns: to compile them takes longer than most pages are counted."""
+    return tuple(row for row, (parts, _) in enumerate(_OTHER) if any(p[0] <= sign <= p[2] for p in parts.split(" ")))
+
+
 class _Known(dict[str, Tally]):
     """What stands within words, none of which reaches into the next. The same ones come again and again; long ones do
     not, and are not kept.
     """
 
     def __missing__(self, word: str) -> Tally:
-        told = tuple(len(pattern.findall(word)) for pattern, _ in _WORDS)
+        told = tuple([len(pattern.findall(word)) for pattern, _ in _WORDS])
         if len(word) <= _LONGEST:
             if len(self) >= _KEPT:
                 self.clear()
