@@ -26,7 +26,7 @@ from palaver.search.embedder import PackagedEmbedder
 from palaver.search.layers import Layers
 
 from ... import demo
-from ...archiver.history import FORK, History, talk
+from ...archiver.history import FORK, ORIGINAL, History, talk
 from ...search.fake_embedder import FakeEmbedder
 
 WORDS = ("tide", "seed", "test", "error", "plan")
@@ -214,6 +214,30 @@ def test_what_is_excluded_stays_so(tmp_path: Path) -> None:
             history.store._database.run("UPDATE source SET lines = lines + 1")
         assert fsck(history.home, exclude=["secret-*"], repair=True).findings
         assert history.prompts() == ["one?"]
+
+
+@pytest.mark.usefixtures("lexical")
+def test_what_only_copies_tell_was_said_before_their_forks(tmp_path: Path) -> None:
+    """Of a lost database comes back whose each line is, also where the agent has nothing but the fork any more."""
+    named = {"forkedFrom": {"sessionId": ORIGINAL, "messageUuid": "m"}}
+    with History(tmp_path) as history:
+        original = history.write(talk("one", "two"), at=1)
+        fork = [*({**line, **named} for line in talk("one", session=FORK)), *talk("apart", session=FORK)]
+        history.write(fork, FORK, at=2)
+        history.ingest()
+        before = history.prompts(), history.prompts(FORK)
+        original.unlink()
+        history.store.close()
+        lost(history.home)
+
+        made = rebuild_from_archive(history.home, in_paths([history.folder]))
+
+        assert (made.recovered, made.problems) == (1, [])
+        history.store = Store.open(history.home.database)
+        assert (history.prompts(), history.prompts(FORK)) == before == (["one?", "two?"], ["apart?"])
+        with Layers(history.home) as layers:
+            [hit] = (each for each in layers.search(Query(("one",), Mode.TEXT)).hits if each.title == "one?")
+        assert (hit.session_id, hit.also_in) == (ORIGINAL, (FORK,))
 
 
 @pytest.mark.usefixtures("lexical")
