@@ -182,8 +182,8 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         told = self._places_of(distinct(rows[_EVENT])[0])
         places = self._foremost(told[among(self.rows[_ITEM, told], items)], vector)
         best = np.full(len(items), np.nan)
-        own: Numbers = np.searchsorted(items, self.rows[_ITEM, places])
-        np.fmax.at(best, own, self.signs.picked(places).closeness(query))
+        of: Numbers = self.rows[_ITEM, places]
+        np.fmax.at(best, np.searchsorted(items, of), self.signs.picked(places).closeness(query))
         close: Fractions = best[np.searchsorted(items, rows[_ITEM])]
         return close
 
