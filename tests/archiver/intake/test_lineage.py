@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ..formats import codex
 from ..history import FORK, ORIGINAL, History, talk
 
 THIRD = "33333333-0000-4000-8000-000000000003"
@@ -34,12 +35,14 @@ def elsewhere(history: History, session: str) -> list[tuple[str, ...]]:
 @pytest.mark.parametrize("passes", [1, 2])
 def test_what_a_fork_was_made_from_said_it_first(history: History, passes: int) -> None:
     """The session that went on after its fork was left is the newer file, and what both say is its own all the same,
-    whether it is archived together with the fork or later.
+    whether it is archived together with the fork or later. No id comes to mean another exchange.
     """
     history.write([*forked("one", "two", session=FORK, origin=ORIGINAL), *talk("apart", session=FORK)], FORK, at=1)
+    known = dict[str, int]()
     if passes == 2:
         history.ingest()
         assert history.prompts(FORK) == ["one?", "two?", "apart?"]
+        known = {each.exchange.prompt: each.key for each in history.stored()}
     history.write(talk("one", "two", "on"), at=2)
     history.ingest()
 
@@ -48,6 +51,21 @@ def test_what_a_fork_was_made_from_said_it_first(history: History, passes: int) 
     assert elsewhere(history, ORIGINAL) == [(FORK,), (FORK,), ()]
     assert history.session(FORK).title == "apart?"
     assert history.ingest().reread == 0
+    now = {each.exchange.prompt: each.key for each in history.stored()}
+    assert not known or now["apart?"] == known["apart?"]
+    assert {now["one?"], now["two?"], now["on?"]}.isdisjoint(known.values())
+
+
+def test_codex_names_it_too(history: History) -> None:
+    """The header of a fork's rollout says what it was made from."""
+    shared = [*codex.asked("one?"), *codex.replied("one!")]
+    fork = [codex.meta(forked_from_id=codex.PARENT), codex.meta(id=codex.PARENT), *shared, *codex.asked("apart?")]
+    history.write(fork, codex.SESSION, at=1)
+    history.write([codex.meta(id=codex.PARENT), *shared, *codex.asked("on?")], codex.PARENT, at=2)
+    history.ingest()
+    told = [(history.store.sessions.load(each.session).native_id, each.exchange.prompt) for each in history.stored()]
+
+    assert sorted(told) == [(codex.SESSION, "apart?"), (codex.PARENT, "on?"), (codex.PARENT, "one?")]
 
 
 def test_a_fork_of_which_its_origin_is_not_archived_yet_is_whole(history: History) -> None:
