@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -97,8 +98,10 @@ def search(
     At a terminal titles are whole. In a pipe, where agents read, they are cut to about 30 tokens a hit; --json has them
     whole there, too.
     """
-    # The process ends before there is garbage worth collecting; looking for it, at the end too, is slow.
+    # The process ends before there is garbage worth collecting; looking for it, at the end too, is slow. So is starting
+    # a thread for each processor, as NumPy does for large matrices, of which there are none.
     gc.disable()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if all_of and not 2 <= len(query) <= 5:
         raise click.UsageError("--all-of takes 2 to 5 concepts, each an argument of its own.")
     wanted = _wanted(list(query) if all_of else _typed(query), options)
