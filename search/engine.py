@@ -38,7 +38,7 @@ said once, make a fraction of 0.45 in a window of average length and 0.25 in one
 """
 _WORDED = _PRESENT_WORDS
 """From which fraction on an entry has enough of the words of a query, all of which stand in the archive."""
-_FLOOR, _BRIEF = 0.075, 0.12
+_FLOOR, _BRIEF = 0.07, 0.25
 """The plain score from which a list is relevant, and how much more a brief query needs: who types three words has them
 from what they look for, of a whole sentence most words may be others. Chosen on the tuning half of the questions about
 coding sessions, where no answer among the first five is lost (bench/RESULTS.md). A close look says what is nearest, not

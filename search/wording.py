@@ -12,12 +12,12 @@ _NAME = re.compile(r"(?=\S*\w[^\w\s]+\w|\S*\w_\w)\S+")
 """A path, an error code, a version, an id: one piece without spaces in which signs hold words together."""
 
 
-_FEW_TERMS, _MANY_TERMS = 4, 12
+_FEW_TERMS, _MANY_TERMS = 6, 12
 
 
 def brevity(terms: int) -> float:
-    """How much shorter than a dozen terms a query is: 0 to 1.1."""
-    return math.log(_MANY_TERMS / min(max(terms, _FEW_TERMS), _MANY_TERMS))
+    """How much shorter than a dozen terms a query is: 0 to 0.48, and little until it is much shorter."""
+    return math.log(_MANY_TERMS / min(max(terms, _FEW_TERMS), _MANY_TERMS)) ** 2
 
 
 class Wording(Struct, frozen=True):
@@ -27,7 +27,7 @@ class Wording(Struct, frozen=True):
     A `name` that is all that was typed is such a phrase if it stands anywhere, else words: that, and which words stand
     nowhere, is known to the archive alone (`Snapshot.settled`). `respelled` are terms that stand nowhere and are looked
     for in other spellings; `complete` is whether no other term stands nowhere. `brevity` is 0 for a dozen terms and
-    grows to 1.1 for four or fewer; in a small archive less.
+    grows to 0.48 for six or fewer; in a small archive less.
     """
 
     text: str
