@@ -31,6 +31,8 @@ class Ahead:
         self._begun: set[str] = set()
         self._answers: dict[str, Answer | None] = {}
         self._news = threading.Condition()
+        for _, copy in tasks.values():
+            copy.add_done_callback(lambda _: self._tell())
         self._helpers = [_Helper() for _ in range(min(processors() - 1, len(tasks) - 1))]
         self._threads = [threading.Thread(target=self._work, args=(helper,)) for helper in self._helpers]
 
@@ -40,10 +42,9 @@ class Ahead:
             self._left.pop(name, None)
             if name not in self._begun:
                 return None
-        while name not in self._answers and (found := self._next(copied=True)) is not None:
+        while (found := self._meanwhile(name)) is not None:
             self._told(found[0], found[1][0].answer())
         with self._news:
-            self._news.wait_for(lambda: name in self._answers)
             return self._answers.pop(name)
 
     def __enter__(self) -> Self:
@@ -70,15 +71,29 @@ class Ahead:
             self._told(name, helper.ask(task))
 
     def _told(self, name: str, answer: Answer | None) -> None:
+        self._answers[name] = answer
+        self._tell()
+
+    def _tell(self) -> None:
         with self._news:
-            self._answers[name] = answer
             self._news.notify_all()
 
-    def _next(self, *, copied: bool = False) -> tuple[str, _Awaited] | None:
-        """The first task that nobody has begun; with `copied`, only if it need not wait for its copy."""
+    def _meanwhile(self, name: str) -> tuple[str, _Awaited] | None:
+        """What can be begun here until a task is answered: as soon as there is a copy of it. None once it is."""
+        with self._news:
+            self._news.wait_for(lambda: name in self._answers or self._is_copied())
+            return None if name in self._answers else self._next()
+
+    def _is_copied(self) -> bool:
+        """Whether the next task need not wait for its copy."""
+        following = next(iter(self._left.values()), None)
+        return following is not None and following[1].done()
+
+    def _next(self) -> tuple[str, _Awaited] | None:
+        """The first task that nobody has begun; none once nobody is to begin any."""
         with self._news:
             name = next(iter(self._left), None)
-            if self._stopped.done() or name is None or (copied and not self._left[name][1].done()):
+            if self._stopped.done() or name is None:
                 return None
             self._begun.add(name)
             return name, self._left.pop(name)

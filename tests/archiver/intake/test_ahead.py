@@ -6,8 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,33 @@ def test_others_parse_what_this_process_would(history: History) -> None:
         answers = {name: parsed.take(name) for name in tasks}
 
     assert answers == {name: task.run() for name, (task, _) in tasks.items()}
+
+
+def test_what_is_copied_meanwhile_is_parsed_meanwhile(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits for an answer takes up the next task as soon as its copy is there."""
+    asked, go_on = threading.Event(), threading.Event()
+
+    def slow(_: ahead._Helper, task: Task) -> Answer:
+        asked.set()
+        assert go_on.wait(200)
+        return task.run()
+
+    monkeypatch.setattr(ahead, "processors", lambda: 2)
+    monkeypatch.setattr(ahead._Helper, "ask", slow)
+    tasks = _tasks(history)
+    first, second = list(tasks)[:2]
+    copied, copy = tasks[second][1].result(), Future[Copied]()
+    tasks = {first: tasks[first], second: (tasks[second][0], copy)}
+    with Ahead(tasks) as parsed, ThreadPoolExecutor(1) as pool:
+        assert asked.wait(200)
+        taken = pool.submit(parsed.take, first)
+        copy.set_result(copied)
+        with parsed._news:
+            answered = parsed._news.wait_for(lambda: second in parsed._answers, timeout=200)
+        go_on.set()
+
+        assert answered
+        assert taken.result() == tasks[first][0].run()
 
 
 def test_help_changes_nothing(history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
