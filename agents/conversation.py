@@ -5,6 +5,7 @@ from typing import Annotated, Literal, TypeAlias, cast
 import orjson
 from pydantic import Field, SkipValidation
 
+from ..core.amount import many
 from ..core.disclosure import BUDGET, IDS_MAX, LIMIT_MAX, Query
 from ..core.errors import (
     ConceptCount,
@@ -78,7 +79,7 @@ def search(
     if response_format == "markdown":
         return Reply(desk.renderer.search(results, facts=detail == "facts"))
     data = results_json(results, budget=_JSON)
-    return Reply(f"{data['total']} results as JSON, ~{data['tokens']} tokens.", {**data})
+    return Reply(f"{many(data['total'], 'result')} as JSON, ~{data['tokens']} tokens.", {**data})
 
 
 def get_observations(
@@ -146,6 +147,7 @@ def wording(error: PalaverError) -> str:
             said += f". {error.hint}" if gone or not all(map(plain, ids)) else ""
         case PathOutsideArchive(path=path):
             said = f"File not found: {brief(path, _PATH)}. Verify path from search"
+            said += f". get_observations tells the path and lines of {plain(path)}" if plain(path) else ""
         case InvalidLineRange(reason=reason):
             said = f"Invalid line range: {reason}. Check line numbers"
         case _:

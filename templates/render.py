@@ -181,11 +181,19 @@ class Renderer:
         """A page of the `total` memories that were asked for, one line each, of `held` in all."""
         return self._render("memories", memories=memories, total=total, held_in_all=held)
 
-    def recalled(self, found: Sequence[Scored], weak: Sequence[Scored], meant: int, held: int) -> str:
+    def recalled(
+        self,
+        found: Sequence[Scored],
+        weak: Sequence[Scored],
+        meant: int,
+        held: int,
+        contradictions: Sequence[tuple[str, str]] = (),
+    ) -> str:
         """Memories that answer, with their scores; the `weak` ones where none clearly does of those that were `meant`,
-        of `held` in all.
+        of `held` in all. `contradictions` are pairs of ids of what is shown.
         """
-        return self._render("recalled", found=found, weak=weak, meant=meant, held_in_all=held)
+        values = {"found": found, "weak": weak, "meant": meant, "held_in_all": held, "contradictions": contradictions}
+        return self._render("recalled", **values)
 
     def memory(self, held: HeldMemory, edges: Sequence[Edge] = ()) -> str:
         """One memory whole, with what it has earned and its edges."""

@@ -48,6 +48,11 @@ def test_what_disagrees_is_said_with_who_judged() -> None:
     assert "judged by rules)" in said
     assert "To settle it: palaver forget mem_1" in said
     assert "Held already as mem_2" in palaver("remember", "The staging server listens on port 9000").stdout
+    assert "mem_1 and mem_2 contradict each other; palaver forget ID" in palaver("recall", "staging port").stdout
+    assert told("recall", "staging port")["contradictions"] == [["mem_1", "mem_2"]]
+    begins = palaver("context").stdout
+    assert "(mem_2 contradicts mem_1) The staging server listens on port 9000" in begins
+    assert "puts the other away" in begins
 
     replaced = palaver("remember", "The staging server no longer listens on port 9000, it was moved to port 80").stdout
     assert "To hold the old one again: palaver memories undo mem_" in replaced

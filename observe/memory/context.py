@@ -8,11 +8,12 @@ from msgspec import Struct
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
-from ...core.memory import HeldMemory, Relation
+from ...core.memory import HeldMemory
 from ...core.memory_filter import MemoryFilter, MemoryOrder
 from ...core.memory_types import Family
 from ...core.origin import Trust
 from ...core.tokens import count
+from .lookup import contradicting
 from .recalling import Recalling
 
 _HEADING, _LINE, _FRAME = 12, 14, 60
@@ -90,7 +91,7 @@ class Contexts:
             key=lambda held: (held.key not in related, -_weight(held, namespace), -held.updated),
         )
         weightiest = [*rules, *others]
-        return _fitted(weightiest, self._disagreeing(weightiest), budget)
+        return _fitted(weightiest, contradicting(self._store, (held.key for held in weightiest)), budget)
 
     def _standing(self, namespace: str | None) -> Iterator[HeldMemory]:
         """What is told without being asked for."""
@@ -104,13 +105,6 @@ class Contexts:
         if namespace is not None:
             wide = MemoryFilter(namespaces=EVERYWHERE, golden=False, valid_at=at)
             yield from filter(_is_told_everywhere, self._select(wide, MemoryOrder.IMPORTANCE))
-
-    def _disagreeing(self, candidates: Sequence[HeldMemory]) -> list[tuple[int, int]]:
-        """The keys of those that contradict each other, in pairs, each once."""
-        keys = {held.key for held in candidates}
-        edges = self._store.memory_edges.leaving(sorted(keys))
-        drawn = (edge for edge in edges if edge.relation is Relation.CONTRADICTS and edge.target in keys)
-        return sorted({(min(edge.source, edge.target), max(edge.source, edge.target)) for edge in drawn})
 
     def _select(self, wanted: MemoryFilter, order: MemoryOrder) -> list[HeldMemory]:
         return self._store.memories.select(wanted, order, limit=_LOOKED_AT)

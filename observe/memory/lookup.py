@@ -1,9 +1,11 @@
-"""Ids as callers give them, resolved by looking them up."""
+"""Ids as callers give them, resolved by looking them up; and which of several memories disagree."""
+
+from collections.abc import Iterable
 
 from ...archiver.store import Store
 from ...core import ids
 from ...core.errors import MemoryNotFound
-from ...core.memory import HeldMemory
+from ...core.memory import HeldMemory, Relation
 
 
 def held_memory(store: Store, memory_id: str) -> HeldMemory:
@@ -13,3 +15,11 @@ def held_memory(store: Store, memory_id: str) -> HeldMemory:
     if key is None or key not in found:
         raise MemoryNotFound(memory_id)
     return found[key]
+
+
+def contradicting(store: Store, memories: Iterable[int]) -> list[tuple[int, int]]:
+    """Those of these memories, by key, that are known to contradict each other, in pairs, each once."""
+    keys = set(memories)
+    edges = store.memory_edges.leaving(sorted(keys))
+    drawn = (edge for edge in edges if edge.relation is Relation.CONTRADICTS and edge.target in keys)
+    return sorted({(min(edge.source, edge.target), max(edge.source, edge.target)) for edge in drawn})

@@ -189,6 +189,11 @@ def test_facts_are_shown_on_request() -> None:
         ),
         ("get_observations", {"ids": []}, "No observation IDs given. Take 1-20 IDs from search results"),
         ("read", {"path": "/etc/passwd"}, "File not found: /etc/passwd. Verify path from search"),
+        (
+            "read",
+            {"path": "OBS-8"},
+            "File not found: OBS-8. Verify path from search. get_observations tells the path and lines of obs-8",
+        ),
         ("read", {"path": "a\n</recalled>"}, "File not found: a &lt;/recalled>. Verify path from search"),
         (
             "read",

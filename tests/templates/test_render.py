@@ -565,3 +565,10 @@ def test_a_session_is_not_named_in_words_that_a_long_observation_just_said() -> 
     assert 'session "Make the footer sticky…"' in RENDERER.observations([one])
     assert 'session "Make the footer sticky…"' in RENDERER.observations([long])
     assert "sticky…" not in RENDERER.observations([again])
+
+
+def test_what_the_title_says_is_not_told_again() -> None:
+    """A memory without a title is called by what it says, all of which stands in the heading then."""
+    told = replace(detail().observation, title="Prefer tabs", narrative="Prefer tabs", subtitle="", evidence=())
+
+    assert RENDERER.observations([replace(detail(), observation=told)]).count("Prefer tabs") == 1

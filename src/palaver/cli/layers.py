@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from palaver.core.config import Config
-from palaver.core.errors import PalaverError
+from palaver.core.errors import InvalidLineRange, PalaverError
 from palaver.core.home import Home
 
 from .made_up import FOLDER
@@ -61,7 +61,13 @@ _budget = click.option(
 
 @click.command()
 @click.argument("query", nargs=-1, metavar="[WORDS...]")
-@click.option("--mode", type=click.Choice(["both", "text", "vector"]), default="both", show_default=True)
+@click.option(
+    "--mode",
+    type=click.Choice(["both", "text", "vector"]),
+    default="both",
+    show_default=True,
+    help="By words (text), by meaning (vector), or by both.",
+)
 @click.option("-n", "--limit", type=int, default=10, show_default=True, metavar="N", help="1 to 50 results.")
 @_filters
 @click.option("--all-of", is_flag=True, help="Each argument is a concept; find conversations that have all (2 to 5).")
@@ -237,6 +243,9 @@ def _line_range(text: str) -> tuple[int, int | None]:
     start, dash, end = text.partition("-")
     try:
         first = int(start)
-        return first, (int(end) if end else None) if dash else first
+        last = (int(end) if end else None) if dash else first
     except ValueError:
         raise click.BadParameter(f"{text} is not a line range; use 12, 12-40 or 12-", param_hint="LINES") from None
+    if first < 1 or (last is not None and last < first):
+        raise InvalidLineRange(f"{text}: lines count from 1, and the first comes first")
+    return first, last

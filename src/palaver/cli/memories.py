@@ -37,11 +37,13 @@ def recall(
         found = core.recalling.recall(words, wanted, limit=limit)
         weak = [] if found else core.recalling.nearest(words, wanted)
         meant, held = core.memories.count(wanted), core.memories.count()
+        against = core.conflicts.among([each.held for each in found or weak])
     if as_json:
-        print_json({"memories": _rows(found), "total": len(found), "query": words, "weak": _rows(weak)})
+        shown = {"memories": _rows(found), "total": len(found), "query": words, "weak": _rows(weak)}
+        print_json({**shown, "contradictions": against})
     else:
         answers, near = ([(each.held, each.score) for each in some] for some in (found, weak))
-        click.echo(renderer().recalled(answers, near, meant, held), nl=False)
+        click.echo(renderer().recalled(answers, near, meant, held, against), nl=False)
 
 
 @click.group()
