@@ -26,6 +26,8 @@ _SCAN_OR_WALK = 20
 """A candidate that the graph brings costs as much as scanning so many rows."""
 _SPARE = 1.5
 """How many times more candidates are sieved than have to pass on average."""
+_LIKELY = 1.1
+"""How many times more of the nearest are sieved at first: most often enough of them pass."""
 _TEXTS = 16
 """Texts of an item that are looked at closely."""
 
@@ -159,11 +161,12 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         else:
             found = _highest(self._cosines(None, vector), wanted)
         found = found if self.alive is None else found[self.alive[found]]
-        rows = self.rows[:, found]
-        passed = found[sieve(rows[_ITEM]) & _heard(rows, voices)]
-        if len(passed) < limit and wanted < len(self):
-            return None
-        return self._of(passed, self._cosines(passed, vector)).best(limit)
+        near = self._of(found, self._cosines(found, vector)).best(len(found))
+        first, passed = np.arange(len(near)) < _LIKELY * limit / share, Nears.none()
+        for some in (near.where(first), near.where(~first)):
+            if len(passed) < limit:
+                passed = Nears.together([passed, some.where(sieve(some.item) & _heard(some.rows, voices))])
+        return None if len(passed) < limit and wanted < len(self) else passed.best(limit)
 
     def of_events(self, vector: Array, events: Numbers) -> Nears:
         """Of every item of these events its best vectors, exactly compared: part 0, and the best other part."""

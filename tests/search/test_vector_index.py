@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from palaver.archiver.store import StoredVector
 from palaver.search import segment, vector_index
-from palaver.search.findings import Nears
+from palaver.search.findings import Nears, Numbers
 from palaver.search.segment import Array, Flags
 from palaver.search.signs import DIRECTIONS, Signs, Tokens, packed
 from palaver.search.vector_index import VectorIndex
@@ -309,6 +309,26 @@ def test_a_sieve_finds_what_flags_find(passing: set[int], gone: set[int], limit:
 
     if found is not None:
         assert items(found) == items(made.nearest(query, limit, flags(passing)))
+
+
+def test_the_nearest_are_sieved_first() -> None:
+    """No more candidates are looked up than have to, and all where the nearest do not pass."""
+    made, query, asked = index(*(stored(item) for item in range(200))), unit(7), list[int]()
+
+    def sieve(items: Numbers) -> Flags:
+        asked.extend(items.tolist())
+        return np.isin(items, passing)
+
+    order = items(made.nearest(query, 200))
+    passing = order[::2]
+    assert made.sieved(query, 50, 1 / 2, sieve) is not None
+    assert 100 <= len(asked) < 150
+    assert asked == order[: len(asked)]
+    asked.clear()
+    passing = order[100:150]
+    found = made.sieved(query, 50, 1 / 2, sieve)
+    assert found is not None
+    assert (items(found), asked) == (passing, order[:150])
 
 
 @pytest.mark.usefixtures("small_limits")
