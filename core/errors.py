@@ -160,7 +160,7 @@ class TooManyIds(InvalidInput):
 class PathOutsideArchive(InvalidInput):
     """A path that names no file inside the archive. One answer for all reasons, so that nothing can be probed."""
 
-    hint = "`palaver show ID` prints the path of a hit; its ID, or that of a session, is taken as well."
+    hint = "`palaver show ID` prints the path of a hit; its ID will do, or 6 characters or more of a session's."
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
     """Get the agents' own files back, byte for byte, whether the agents still have them or not.
 
-    WHAT is a path that `show` printed, the path that the agent had, or the id of a session or its first characters,
-    which stands for all its files. Without FOLDER a single file goes to standard output. In FOLDER each file lies as it
-    lay below its agent's own folder. Every file is read back and compared; none that is there already is replaced.
+    WHAT is a path that `show` printed, the path that the agent had, or the id of a session (the first 6 characters will
+    do), which stands for all its files. Without FOLDER a single file goes to standard output. In FOLDER each file lies
+    as it lay below its agent's own folder. Every file is read back and compared; none that is there already is
+    replaced.
     """
     from palaver.archiver.copies.originals import Originals
     from palaver.archiver.copies.raw import RawArchive

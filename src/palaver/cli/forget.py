@@ -79,8 +79,9 @@ def forget(
 ) -> None:
     """Forget what was archived, learned or remembered. It shows exactly what would go before anything does.
 
-    WHAT is an id that `search` printed, the id of a session or its first characters, or the path of a transcript, with
-    `:FIRST-LAST` for some of its lines. Options narrow it, or name it alone: `palaver forget --mentions TEXT`.
+    WHAT is an id that `search` printed, the id of a session (the first 6 characters will do), or the path of a
+    transcript, with `:FIRST-LAST` for some of its lines. Options narrow it, or name it alone: `palaver forget
+    --mentions TEXT`.
 
     What is forgotten is found no more, and archiving the same files again does not bring it back; for 30 days it can be
     undone. With --erase no byte of it is left here, which is verified; what was forgotten before goes with it, unless a

@@ -202,9 +202,9 @@ def show(ids: Sequence[str], *, budget: int, as_json: bool) -> None:
 def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> None:
     """Layer 3: the conversation itself.
 
-    PATH is what `show` gave, the path that the agent had, or the id of a session or its first characters. The ID of a
-    hit stands for its conversation, from the line on that it begins with. LINES is 12, 12-40 or 12-; without it all are
-    read. What is too long for one answer is cut, and the answer says where to go on.
+    PATH is what `show` gave, the path that the agent had, or the id of a session, of which the first 6 characters will
+    do. The ID of a hit stands for its conversation, from the line on that it begins with. LINES is 12, 12-40 or 12-;
+    without it all are read. What is too long for one answer is cut, and the answer says where to go on.
     """
     if raw and as_json:
         raise click.UsageError("--raw and --json exclude each other.")
