@@ -65,7 +65,7 @@ class Fact(StrEnum):
 
     SESSION = "session"
     PARENT = "parent"
-    """The session that sent a sub-agent out, or that a fork was made from: there was first said what the fork repeats."""
+    """The session that sent a sub-agent out, or that a fork was made from, which said first what the fork repeats."""
     AGENT_ID = "agent-id"
     CWD = "cwd"
     BRANCH = "branch"
