@@ -40,10 +40,12 @@ class Reasons:
 
     def why(self, query: Query, weak: Sequence[Hit]) -> Absence:
         """Why a query found nothing, or nothing clearly relevant: `weak` are the nearest then."""
-        earlier, later = self._dates(query)
+        undated = _dropped(query.filters, _DATES)
+        whenever = self._events(query, undated) if undated != query.filters else []
+        earlier, later = self._dates(query.filters, whenever)
         return Absence(
             weak=tuple(weak),
-            without=tuple(self._without(query)),
+            without=tuple(self._without(query, len(whenever))),
             earlier=earlier,
             later=later,
             spelling=tuple(islice(self._spelling(query), _MOST)),
@@ -51,25 +53,26 @@ class Reasons:
             phrases=tuple(islice(self._unfound(query), _MOST)),
         )
 
-    def _without(self, query: Query) -> Iterator[tuple[str, int]]:
-        """For each filter how many events there would be without it. A range of dates is one filter."""
+    def _without(self, query: Query, whenever: int) -> Iterator[tuple[str, int]]:
+        """For each filter how many events there would be without it. A range of dates is one filter, without which
+        there are as many as `whenever`.
+        """
         nothing = Filters()
         given = [
             field.name
             for field in fields(Filters)
             if getattr(query.filters, field.name) != getattr(nothing, field.name)
         ]
-        dates = [name for name in given if name in _DATES]
-        named = ([("dates", dates)] if dates else []) + [(name, [name]) for name in given if name not in _DATES]
-        for shown, names in named:
-            yield shown, len(self._events(query, _dropped(query.filters, names)))
+        if any(name in _DATES for name in given):
+            yield "dates", whenever
+        for name in given:
+            if name not in _DATES:
+                yield name, len(self._events(query, _dropped(query.filters, [name])))
 
-    def _dates(self, query: Query) -> tuple[int | None, int | None]:
-        """The nearest instants outside the range of dates that have something."""
-        after, before = query.filters.after, query.filters.before
-        if after is None and before is None:
-            return None, None
-        items = self._store.items.load(self._events(query, _dropped(query.filters, _DATES)))
+    def _dates(self, filters: Filters, whenever: Sequence[int]) -> tuple[int | None, int | None]:
+        """The nearest instants outside the range of dates that have something, of what there is `whenever`."""
+        after, before = filters.after, filters.before
+        items = self._store.items.load(whenever)
         at = sorted(item.at for item in items.values() if item.at is not None)
         earlier = [one for one in at if after is not None and one < after]
         later = [one for one in at if before is not None and one >= before]
