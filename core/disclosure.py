@@ -285,7 +285,8 @@ class Results(Struct, frozen=True):
     `index_lag` is how many changes the published index is behind the archive (they are searched too);
     `searched` names the engines that answered, so that a missing one is seen. `cursor` asks for the next page; empty
     where there is none. `why` is given where there are no hits. `respelled` are the words that were looked for in
-    another spelling, because they stand nowhere. `beyond` is whether this is the last page although more may match than
+    another spelling, because they stand nowhere; `loosened` what was quoted in a sentence and stands nowhere so, whose
+    words were looked for. `beyond` is whether this is the last page although more may match than
     a search ranks.
     """
 
@@ -297,6 +298,7 @@ class Results(Struct, frozen=True):
     cursor: str = ""
     why: Absence | None = None
     respelled: tuple[Spelling, ...] = ()
+    loosened: tuple[str, ...] = ()
     beyond: bool = False
 
 

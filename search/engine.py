@@ -38,7 +38,7 @@ said once, make a fraction of 0.45 in a window of average length and 0.25 in one
 """
 _WORDED = _PRESENT_WORDS
 """From which fraction on an entry has enough of the words of a query, all of which stand in the archive."""
-_FLOOR, _BRIEF = 0.07, 0.25
+_FLOOR, _BRIEF = 0.075, 0.25
 """The plain score from which a list is relevant, and how much more a brief query needs: who types three words has them
 from what they look for, of a whole sentence most words may be others. Chosen on the tuning half of the questions about
 coding sessions, where no answer among the first five is lost (bench/RESULTS.md). A close look says what is nearest, not
@@ -142,8 +142,16 @@ class Engine:
 
     def _wording(self, concept: str, mode: Mode) -> Wording:
         """What was typed, as the archive knows it; to vectors a name is only words."""
-        wording = Wording.of(concept)
+        wording = self._loosened(Wording.of(concept))
         return wording if mode is Mode.VECTOR else self._snapshot.settled(wording)
+
+    def _loosened(self, wording: Wording) -> Wording:
+        """A question in which what is quoted and stands nowhere, whatever the filters are, is words like the others."""
+        if not wording.in_sentence:
+            return wording
+        nowhere = tuple(p for p in wording.phrases if not len(self.words(Wording(p, (p,)), Filters(), 1)))
+        phrases = tuple(phrase for phrase in wording.phrases if phrase not in nowhere)
+        return replace(wording, phrases=phrases, loosened=nowhere)
 
     def words(self, wording: Wording, filters: Filters, limit: int, among: Sequence[int] | None = None) -> Matches:
         """Entries by words, as the snapshot finds them; where none has what is quoted, of what has it across a cut."""
@@ -190,9 +198,10 @@ class Engine:
                 places[number] = self._by_place(again) | places[number]
         events = [joined(concepts, [of_one[place] for of_one in places]) for place in set(within).intersection(*places)]
         respelled = tuple(term for each in found for term in each.wording.respelled)
+        loosened = tuple(phrase for each in found for phrase in each.wording.loosened)
         return Found(
             sorted(events, key=lambda event: (-event.score, event.key)),
-            Wording(" ".join(each.wording.text for each in found), respelled=respelled),
+            Wording(" ".join(each.wording.text for each in found), respelled=respelled, loosened=loosened),
             floor=0.0 if all(each.relevant for each in found) else inf,
             rest=next((each.rest for each in found if each.rest.present), Rest()),
         )

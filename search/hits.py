@@ -56,6 +56,7 @@ class Hits:
             self._engine.searched(query.mode),
             cursor=cursor.after(page[-1].event.key, query) if relevant and further else "",
             respelled=self._respelled(found.wording),
+            loosened=found.wording.loosened,
             beyond=bool(page and relevant and not further and found.rest != Rest()),
         )
         if answer.hits or query.cursor:

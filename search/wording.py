@@ -12,6 +12,8 @@ _NAME = re.compile(r"(?=\S*\w[^\w\s]+\w|\S*\w_\w)\S+")
 """A path, an error code, a version, an id: one piece without spaces in which signs hold words together."""
 
 
+_SENTENCE = 4
+"""Words around what is quoted from which on it is part of a sentence, and may be told from memory like the rest."""
 _FEW_TERMS, _MANY_TERMS = 6, 12
 
 
@@ -22,7 +24,7 @@ def brevity(terms: int) -> float:
 
 class Wording(Struct, frozen=True):
     """`text` are all words. Each of `phrases`, which were quoted, must stand as it is, or nothing is found;
-    `beginnings` find every word that begins so.
+    `beginnings` find every word that begins so. In a sentence, phrases that stand nowhere are `loosened`: only words.
 
     A `name` that is all that was typed is such a phrase if it stands anywhere, else words: that, and which words stand
     nowhere, is known to the archive alone (`Snapshot.settled`). `respelled` are terms that stand nowhere and are looked
@@ -37,13 +39,17 @@ class Wording(Struct, frozen=True):
     respelled: tuple[str, ...] = ()
     complete: bool = False
     brevity: float = 0.0
+    in_sentence: bool = False
+    loosened: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, typed: str) -> "Wording":
         """What was typed. A name alone, such as a path or an error code, is wanted as it stands."""
         phrases = tuple(one or other for one, other in _QUOTED.findall(typed))
         name = typed if not phrases and _NAME.fullmatch(typed) else ""
-        return cls(_BEGINNING.sub(r"\1", typed), phrases, name, tuple(_BEGINNING.findall(typed)))
+        around = len(_QUOTED.sub(" ", typed).split())
+        words, beginnings = _BEGINNING.sub(r"\1", typed), tuple(_BEGINNING.findall(typed))
+        return cls(words, phrases, name, beginnings, in_sentence=around >= _SENTENCE)
 
 
 def unquoted(typed: str) -> str:

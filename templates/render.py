@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _NAME = 40
 """Tokens of a session's id or a project's name where it stands outside the envelope: a UUID has about 25."""
 _RESPELLED = 10
-"""Words that were respelled that are named."""
+"""Words that were respelled, and phrases that are words now, that are named."""
 _WHOLE = 100
 """Tokens that hardly a name or title has."""
 _LISTED = 20
@@ -87,6 +87,7 @@ class Renderer:
             hits=hits,
             missing=_missing(results),
             respelled=results.respelled[:_RESPELLED],
+            loosened=results.loosened[:_RESPELLED],
             name_room=_NAME,
             scored=bool(results.query.concepts),
             by_session=many(len(hits), "session") if results.query.by is Grouping.SESSION else "",

@@ -16,7 +16,7 @@ from .quote import clean
 _ECHOED: Final = 300
 """Characters of what was asked that are said again."""
 _NAMED: Final = 10
-"""Words that were respelled that are named."""
+"""Words that were respelled, and phrases that are words now, that are named."""
 
 
 class PartJson(TypedDict):
@@ -66,7 +66,8 @@ class ResultsJson(PricedJson):
     """Layer 1. `total` is the number of results, as on the page; `tokens` is what this object costs. `next` is the
     cursor of the next page. Where nothing is clearly relevant, `results` is empty, `weak` has the nearest, and `why`
     says so. `cut` is how many results the budget left out. `respelled` words were searched in other spellings,
-    the nearest of which `instead` tells. `beyond` is true on the last page where more may match than a search ranks.
+    the nearest of which `instead` tells; `loosened` was quoted and stands nowhere so, its words were searched. `beyond`
+    is true on the last page where more may match than a search ranks.
     """
 
     results: list[HitJson]
@@ -79,6 +80,7 @@ class ResultsJson(PricedJson):
     cut: int
     respelled: list[str]
     instead: list[SpellingJson]
+    loosened: list[str]
     weak: list[HitJson]
     why: WhyJson | None
 
@@ -151,7 +153,9 @@ def results_json(results: Results, *, explain: bool = False, budget: int = BUDGE
     if cost(shape) <= budget or why is None:
         return shape
     # Words that somebody sent can be as long as anything. What they are is known to whoever sent them.
-    results = replace(results, why=replace(why, weak=(), spelling=(), unknown=(), phrases=()), respelled=())
+    results = replace(
+        results, why=replace(why, weak=(), spelling=(), unknown=(), phrases=()), respelled=(), loosened=()
+    )
     return _results(results, (), explain=explain)
 
 
@@ -174,6 +178,7 @@ def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool) -> Resu
         cut=cut,
         respelled=[clean(word) for word, _ in results.respelled[:_NAMED]],
         instead=spelling_json(results.respelled[:_NAMED]),
+        loosened=[clean(phrase) for phrase in results.loosened[:_NAMED]],
         weak=[] if results.hits else hits,
         why=why_json(why) if why else None,
     )

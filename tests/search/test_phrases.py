@@ -120,6 +120,27 @@ def test_a_phrase_that_filters_leave_out_is_told_so(told: History) -> None:
     assert (why.phrases, why.without) == (("brass kettle",), (("projects", 1),))
 
 
+@pytest.mark.parametrize("mode", Mode)
+def test_in_a_sentence_it_is_words_where_it_stands_nowhere(told: History, mode: Mode) -> None:
+    """Who asks a question quotes from memory: what stands nowhere so is words like the others, and that is told."""
+    found = told.search('what was said of the "kettle brass" and of the "brass kettle"', mode=mode)
+    assert {hit.session_id for hit in found.hits} == {"tea"}
+    assert found.loosened == ("kettle brass",)
+
+    found = told.search('what was said of the "kettle brass" there', mode=mode)
+    assert {hit.session_id for hit in found.hits} == {"tea", "soup"}
+    assert found.loosened == ("kettle brass",)
+
+
+def test_in_a_sentence_it_is_a_phrase_where_it_stands(told: History) -> None:
+    """Also under filters that leave out whatever has it."""
+    asked = 'what was said of the "brass kettle" there'
+
+    assert {hit.session_id for hit in told.search(asked).hits} == {"tea"}
+    assert told.search(asked).loosened == ()
+    assert not told.search(asked, filters=Filters(projects=("soup",))).hits
+
+
 PHRASE = "brass kettle whistles"
 FILLER = "so on " * (WINDOW // 6)
 
