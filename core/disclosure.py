@@ -285,9 +285,9 @@ class Results(Struct, frozen=True):
     `index_lag` is how many changes the published index is behind the archive (they are searched too);
     `searched` names the engines that answered, so that a missing one is seen. `cursor` asks for the next page; empty
     where there is none. `why` is given where there are no hits. `respelled` are the words that were looked for in
-    another spelling, because they stand nowhere; `loosened` what was quoted in a sentence and stands nowhere so, whose
-    words were looked for. `beyond` is whether this is the last page although more may match than
-    a search ranks.
+    another spelling, because they stand nowhere; `loosened` what was quoted in a sentence and stands nowhere so, or
+    nowhere together, whose words were looked for. `beyond` is whether this is the last page although more may match
+    than a search ranks.
     """
 
     query: Query

@@ -146,12 +146,19 @@ class Engine:
         return wording if mode is Mode.VECTOR else self._snapshot.settled(wording)
 
     def _loosened(self, wording: Wording) -> Wording:
-        """A question in which what is quoted and stands nowhere, whatever the filters are, is words like the others."""
-        if not wording.in_sentence:
+        """A question in which what is quoted and stands nowhere, or nowhere together, is words like the others, whatever
+        the filters are.
+        """
+        if not wording.in_sentence or not wording.phrases:
             return wording
-        nowhere = tuple(p for p in wording.phrases if not len(self.words(Wording(p, (p,)), Filters(), 1)))
-        phrases = tuple(phrase for phrase in wording.phrases if phrase not in nowhere)
-        return replace(wording, phrases=phrases, loosened=nowhere)
+        standing = tuple(phrase for phrase in wording.phrases if self._stand(phrase, (phrase,)))
+        if not self._stand(wording.text, standing):
+            standing = ()
+        loosened = tuple(phrase for phrase in wording.phrases if phrase not in standing)
+        return replace(wording, phrases=standing, loosened=loosened)
+
+    def _stand(self, text: str, phrases: tuple[str, ...]) -> bool:
+        return len(self.words(Wording(text, phrases), Filters(), 1)) > 0
 
     def words(self, wording: Wording, filters: Filters, limit: int, among: Sequence[int] | None = None) -> Matches:
         """Entries by words, as the snapshot finds them; where none has what is quoted, of what has it across a cut."""

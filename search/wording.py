@@ -24,7 +24,8 @@ def brevity(terms: int) -> float:
 
 class Wording(Struct, frozen=True):
     """`text` are all words. Each of `phrases`, which were quoted, must stand as it is, or nothing is found;
-    `beginnings` find every word that begins so. In a sentence, phrases that stand nowhere are `loosened`: only words.
+    `beginnings` find every word that begins so. In a sentence, phrases that stand nowhere, or nowhere together,
+    are `loosened`: only words.
 
     A `name` that is all that was typed is such a phrase if it stands anywhere, else words: that, and which words stand
     nowhere, is known to the archive alone (`Snapshot.settled`). `respelled` are terms that stand nowhere and are looked

@@ -131,6 +131,10 @@ def test_in_a_sentence_it_is_words_where_it_stands_nowhere(told: History, mode: 
     assert {hit.session_id for hit in found.hits} == {"tea", "soup"}
     assert found.loosened == ("kettle brass",)
 
+    found = told.search('what was said of the "brass kettle" with the "pan of brass"', mode=mode)
+    assert {hit.session_id for hit in found.hits} == {"tea", "soup"}
+    assert found.loosened == ("brass kettle", "pan of brass")
+
 
 def test_in_a_sentence_it_is_a_phrase_where_it_stands(told: History) -> None:
     """Also under filters that leave out whatever has it."""

@@ -56,7 +56,7 @@ INSTEAD = (Spelling("sqlite", "sqlite3"), Spelling("zzyx", ""))
         ("search_none", lambda: RENDERER.search(results())),
         ("search_apart", lambda: RENDERER.search(replace(results(), why=Absence((hit(1),), phrases=("pull it",))))),
         ("search_instead", lambda: RENDERER.search(replace(results(hit(1)), respelled=INSTEAD))),
-        ("search_loosened", lambda: RENDERER.search(replace(results(hit(1)), loosened=("pull it",)))),
+        ("search_loosened", lambda: RENDERER.search(replace(results(hit(1)), loosened=("pull it", "and push")))),
         ("observations", lambda: RENDERER.observations([detail(), detail()])),
         ("read", lambda: RENDERER.read(transcript())),
         ("read_cut_sidechain", lambda: RENDERER.read(transcript(parent="77aa", cut=True))),
