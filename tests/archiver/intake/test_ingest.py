@@ -181,12 +181,14 @@ def late(*records: dict[str, Any]) -> list[dict[str, Any]]:
 WITHDRAWN = late(said("one", uuid="u1"), queue("enqueue", "two"), queue("popAll"))
 """A prompt that was typed ahead and taken back."""
 ALL_WITHDRAWN = late(queue("enqueue", "two"), queue("popAll"))
+FIRST_WITHDRAWN = late({"type": "ai-title", "aiTitle": "a title"}, *ALL_WITHDRAWN, said("one", uuid="u1"))
 
 
 @few
 @example(OVERTAKEN, [len(written(OVERTAKEN[:1])), len(written(OVERTAKEN[:2]))])
 @example(WITHDRAWN, [len(written(WITHDRAWN[:2]))])
 @example(ALL_WITHDRAWN, [len(written(ALL_WITHDRAWN[:1]))])
+@example(FIRST_WITHDRAWN, [len(written(FIRST_WITHDRAWN[:2]))])
 @given(transcript(("enqueue", "enqueue", "dequeue", "popAll")), st.lists(st.integers(0, 10**6), max_size=4))
 def test_what_is_withdrawn_says_nothing_of_its_session(records: list[dict[str, Any]], cuts: list[int]) -> None:
     """When a session began and ended, and what it is called, is the same whether a prompt that was taken back was ever
