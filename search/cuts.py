@@ -28,12 +28,11 @@ _BETWEEN = 100
 
 
 class _Asked(NamedTuple):
-    """A phrase that was looked for in some items, or in all, when the store's last change was this one."""
+    """A phrase that was looked for in what satisfies filters, when the last change that was seen was this one."""
 
     phrase: str
     filters: Filters
-    among: tuple[int, ...] | None
-    last: int
+    seq: int
 
 
 class Cuts:
@@ -46,21 +45,20 @@ class Cuts:
 
     def text(self, wording: Wording, filters: Filters, limit: int, among: Sequence[int] | None = None) -> Matches:
         """The entries that words find of the items in which every phrase stands, each in a window or across two."""
-        given, last = None if among is None else tuple(among), self._store.changes.last()
-        asked = [_Asked(phrase, filters, given, last) for phrase in wording.phrases]
+        asked = [_Asked(phrase, filters, self._view.seq) for phrase in wording.phrases]
         found = [self._known.made(each, self._across) for each in asked]
         if len(found) > 1:
             having = [Wording(phrase, (phrase,)) for phrase in wording.phrases]
             whole = (self._view.text(phrase, filters, _LOOKED_AT, among) for phrase in having)
             found = [items.union(matches.key.tolist()) for items, matches in zip(found, whole, strict=True)]
-        items = sorted(frozenset[int].intersection(*found))
+        items = sorted(frozenset[int].intersection(*found, *([] if among is None else [frozenset(among)])))
         plain = replace(wording, phrases=())
         return _two_as_one(self._view.text(plain, filters, limit, items)) if items else Matches.none()
 
     def _across(self, asked: _Asked) -> frozenset[int]:
         """The items in which a phrase stands across a cut."""
         terms, reach = stems(spaced(asked.phrase)), 2 * len(asked.phrase) + _BETWEEN
-        around = around_cuts(self._store, sorted(self._likely(asked)), reach)
+        around = around_cuts(self._store, sorted(self._likely(asked)), reach, asked.filters.roles)
         return frozenset(item for item, text in around if _stands(terms, stems(spaced(text))))
 
     def _likely(self, asked: _Asked) -> set[int]:
@@ -71,7 +69,7 @@ class Cuts:
         if len(having) - len(whole) > 1:
             return set()
         rarest = whole[:_RAREST]
-        found = [self._view.text(Wording(word), asked.filters, _LOOKED_AT, asked.among) for word in rarest]
+        found = [self._view.text(Wording(word), asked.filters, _LOOKED_AT) for word in rarest]
         times = Counter(item for matches in found for item in set(matches.key.tolist()))
         return {item for item, often in times.items() if often >= max(1, len(rarest) - 1)}
 

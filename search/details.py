@@ -181,7 +181,8 @@ def _asked(prompt: str) -> str:
 
 def _beginning(text: str) -> str:
     """The first whole words of a text, as they stand; of one long word its beginning."""
-    return text if len(text) <= _QUOTE else text[:_QUOTE].rsplit(None, 1)[0]
+    said = text.strip()
+    return said if len(said) <= _QUOTE else said[:_QUOTE].rsplit(None, 1)[0]
 
 
 def of_exchange(exchange: Exchange) -> Observation:

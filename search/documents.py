@@ -108,19 +108,22 @@ def windows(exchange: Exchange) -> Iterator[Window]:
         yield _window(held, start, end)
 
 
-def around_cuts(store: Store, keys: Sequence[int], reach: int) -> Iterator[tuple[int, str]]:
+def around_cuts(store: Store, keys: Sequence[int], reach: int, roles: Sequence[str] = ()) -> Iterator[tuple[int, str]]:
     """Of each of these items what stands so many characters before and after each place where it was cut, with the
-    whole words there: (key, text).
+    whole words there unless they are longer than that: (key, text). Of exchanges what these roles said, if some are
+    given.
     """
     from . import document_text, memory_text
 
-    said = ((key, turn) for key, stored in store.exchanges.load(keys).items() for turn in stored.exchange.turns)
+    turns = ((key, turn) for key, stored in store.exchanges.load(keys).items() for turn in stored.exchange.turns)
+    said = (each for each in turns if not roles or _ROLES.get(each[1].speaker) in roles)
     held = memory_text.texts(store, keys) | document_text.texts(store, keys)
     told = ((key, "".join(parts.values())) for key, parts in held.items())
     for key, text in chain(((key, turn.text) for key, turn in said if _worth_finding(turn)), told):
         for cut in range(WINDOW, len(text), WINDOW):
-            end = text.find(" ", cut + reach)
-            yield key, text[text.rfind(" ", 0, max(0, cut - reach)) + 1 : end if end >= 0 else len(text)]
+            start, end = max(0, cut - reach), cut + reach
+            before, after = text[max(0, start - reach) : start], text[end : end + reach]
+            yield key, f"{before.split(' ')[-1]}{text[start:end]}{after.split(' ')[0]}"
 
 
 def _window(held: Sequence[tuple[str, str]], start: int, end: int) -> Window:

@@ -146,8 +146,8 @@ class Engine:
         return wording if mode is Mode.VECTOR else self._snapshot.settled(wording)
 
     def _loosened(self, wording: Wording) -> Wording:
-        """A question in which what is quoted and stands nowhere, or nowhere together, is words like the others, whatever
-        the filters are.
+        """A question in which what is quoted and stands nowhere, or nowhere together, is words like the others,
+        whatever the filters are.
         """
         if not wording.in_sentence or not wording.phrases:
             return wording
@@ -161,9 +161,12 @@ class Engine:
         return len(self.words(Wording(text, phrases), Filters(), 1)) > 0
 
     def words(self, wording: Wording, filters: Filters, limit: int, among: Sequence[int] | None = None) -> Matches:
-        """Entries by words, as the snapshot finds them; where none has what is quoted, of what has it across a cut."""
+        """Entries by words, as the snapshot finds them; where none has what is quoted, of what has it across a cut.
+
+        None of all there are: else a filter would bring to light what nobody finds without it.
+        """
         found = self._snapshot.text(wording, filters, limit, among)
-        if len(found) or not wording.phrases:
+        if len(found) or not wording.phrases or len(self._snapshot.text(wording, Filters(), 1)):
             return found
         return self._cuts.text(wording, filters, limit, among)
 

@@ -56,6 +56,11 @@ class Snapshot:
         """Changes that the published index does not hold yet; the tail does."""
         return self._seq - self._watermark
 
+    @property
+    def seq(self) -> int:
+        """The store's last change that is seen."""
+        return self._seq
+
     def refresh(self) -> None:
         """Catch up with the store and with what was published. Costs one query when nothing changed."""
         name = self._generations.name()

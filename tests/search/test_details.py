@@ -32,6 +32,7 @@ def test_an_exchange_is_called_by_what_was_asked(prompt: str, title: str) -> Non
         ((Kind.INJECTED, "Caveat: generated"), "Why does it leak?"),
         ((Kind.PROMPT, "So I asked, and " + "asked " * 30), "So I asked, and " + " ".join(["asked"] * 17)),
         ((Kind.PROMPT, "x" * 200), "x" * 120),
+        ((Kind.PROMPT, " " * 130 + "So I asked"), "So I asked"),
     ],
 )
 def test_what_was_asked_is_quoted_in_whole_words(said: tuple[Kind, str], quote: str) -> None:

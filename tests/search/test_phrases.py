@@ -168,6 +168,33 @@ def test_a_phrase_is_found_across_the_cut_of_two_windows(history: History, offse
     assert not history.search(f'"{PHRASE} loudly"').hits
 
 
+def test_a_filter_brings_no_cut_to_light(history: History) -> None:
+    """What stands whole somewhere is looked for whole under every filter: a filter only removes."""
+    history.say("tea", Said(f"{FILLER[: WINDOW - 9]} {PHRASE} at dawn {FILLER}", f"copper pan {FILLER}"))
+    history.say("soup", Said(f"short {PHRASE} and a copper pan"))
+
+    for words in (f'"{PHRASE}"', f'"{PHRASE}" "copper pan"'):
+        assert [hit.session_id for hit in history.search(words).hits] == ["soup"]
+        assert not history.search(words, filters=Filters(projects=("tea",))).hits
+
+
+def test_who_said_it_is_known_across_a_cut(history: History) -> None:
+    """As of what stands in a window: the others in the exchange said its words, but not one after the other."""
+    history.say("tea", Said("kettle whistles, brass", f"{FILLER[: WINDOW - 9]} {PHRASE} {FILLER}"))
+
+    assert not history.ids(f'"{PHRASE}"', filters=Filters(roles=("human",)))
+    assert len(history.ids(f'"{PHRASE}"', filters=Filters(roles=("assistant",)))) == 1
+
+
+def test_around_a_cut_little_is_read(history: History) -> None:
+    """Also of a text in which no word ends for long: what is read grows as the text does, not with its square."""
+    [key] = history.say("tea", Said(f"{'x' * (9 * WINDOW)} {PHRASE}"))
+    around = [text for _, text in documents.around_cuts(history.store, [key], 50)]
+
+    assert len(around) == 9
+    assert max(map(len, around)) <= 4 * 50
+
+
 @pytest.mark.parametrize("offset", [1, 2])
 def test_a_phrase_in_cjk_is_found_across_a_cut(history: History, offset: int) -> None:
     """A cut takes one of its pairs apart."""
