@@ -18,6 +18,7 @@ def store_reading(store: Store, source: Source, session: Session, reading: Readi
         store.sources.disown(reading.preceded, reading.records)
     store.sources.own(number_of_source, reading.records)
     moved = store.exchanges.replace(number, number_of_source, reading.first, reading.exchanges)
+    store.observations.renounce_again(number_of_source, reading.taken_over)
     if not reading.first or all(each.ended != session.ended for each in reading.exchanges):
         store.sessions.date(number)  # what began or ended it may be there no more, as a prompt that was taken back
     store.repetitions.keep(number_of_source, reading.repetitions, anew=reading.is_whole)

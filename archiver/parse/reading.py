@@ -71,6 +71,8 @@ class Reading:
         """Lines that say again what another file said first."""
         self.preceded: Collection[int] = ()
         """Sources that were read before, and repeat what is said here: their sessions come from this one."""
+        self.taken_over: list[Repetition] = []
+        """The lines of theirs that are said here first."""
 
     @property
     def first(self) -> int:
@@ -172,6 +174,7 @@ class Reading:
         places, own = self._places(self.records), (self._source.id, self._found.start.line)
         others = {source for source, _ in places.values()} - {self._source.id}
         self.preceded = self._descended(others, self._session) if others else ()
+        self.taken_over = [Repetition(*at, self.records[each]) for each, at in places.items() if at[0] in self.preceded]
         return {
             record: place
             for record, place in places.items()

@@ -11,6 +11,7 @@ from msgspec.structs import astuple, replace
 from ...core.observation import Evidence, Observation, ObservationType
 from .changes import Changes, Entity
 from .database import AMONG, Database, Row, Value, listed
+from .repetitions import Repetition
 
 
 class StoredObservation(Struct, frozen=True):
@@ -127,6 +128,20 @@ class Observations:
             [(forgetting, json.dumps(origins), key) for key in exchanges],
         )
         self._changes.log(Entity.ITEM, [*exchanges, *observations])
+
+    def renounce_again(self, source: int, taken_over: Sequence[Repetition]) -> None:
+        """What was renounced where it was repeated is so where it was said first, which is read now."""
+        if taken_over:
+            self._db.run(
+                f"""INSERT OR REPLACE INTO renounced (forgetting, source, start_line, size, origins)
+                    SELECT DISTINCT r.forgetting, first.source, first.start_line, length(first.turns), r.origins
+                    {_RENOUNCED}
+                    JOIN json_each(?) AS told ON told.value ->> 0 = e.source
+                        AND told.value ->> 1 BETWEEN e.start_line AND e.end_line
+                    JOIN exchange first ON first.source = ?
+                        AND told.value ->> 2 BETWEEN first.start_line AND first.end_line""",
+                (json.dumps([tuple(each) for each in taken_over]), source),
+            )
 
     def heed(self, exchange: int, observations: Iterable[Observation], extractor: str) -> tuple[list[Observation], str]:
         """What of this may be learned from an exchange, and by whom: not what a person renounced who had it back."""

@@ -327,6 +327,39 @@ def test_what_was_unlearned_stays_so_when_its_session_is_had_back(tmp_path: Path
     assert learned() == before
 
 
+def test_what_was_unlearned_stays_so_when_an_origin_takes_it_over(tmp_path: Path) -> None:
+    """What a fork said, until the session that it was made from was archived, is no more learned from there; undoing
+    lets it be learned again.
+    """
+    lines = [said("From now on use tabs in all templates.", uuid="a1"), *added("footer")]
+    fork = [{**line, "forkedFrom": {"sessionId": GONE, "messageUuid": "m"}} for line in lines]
+    home = archived(tmp_path, *fork)
+
+    def learned() -> dict[str, list[str]]:
+        with Store.open(home.database) as store:
+            sessions = {each.key: store.sessions.load(each.session).native_id for each in store.exchanges.outlines()}
+            found = {name: list[str]() for name in sessions.values()}
+            for key, name in sessions.items():
+                found[name] += [each.observation.title for each in store.observations.of_exchange(key)]
+        return found
+
+    [titles] = learned().values()
+    with Store.open(home.database) as store:
+        first = ids.show("exchange", min(each.key for each in store.exchanges.outlines()))
+    number = forgot(home, Wanted((first,), derived=True)).number
+    [left] = learned().values()
+    (tmp_path / "projects" / "shop" / f"{GONE}.jsonl").write_bytes(transcript(GONE, *lines))
+    archive(tmp_path, home)
+
+    assert titles != left
+    assert learned() == {GONE: left}
+    assert number is not None
+    with Forgetter(home) as forgetter:
+        assert forgetter.undo(number).renounced == 0
+    archive(tmp_path, home)
+    assert learned() == {GONE: titles}
+
+
 def erased(root: Path, home: Home, at: int) -> subprocess.CompletedProcess[str]:
     """The session is erased from a home of its own, by a process that is killed at a step unless that is 0."""
     shutil.rmtree(home.root, ignore_errors=True)
