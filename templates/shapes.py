@@ -143,20 +143,21 @@ class TimelineJson(PricedJson):
 
 def results_json(results: Results, *, explain: bool = False, budget: int = BUDGET) -> ResultsJson:
     """Layer 1 as JSON, as many hits as the budget has room for."""
-    why = results.why
-    given = why.weak if why and not results.hits else results.hits
+    shape = _fitting(results, explain=explain, budget=budget)
+    if cost(shape) <= budget and bool(shape["results"]) == bool(results.hits):
+        return shape
+    # Words that somebody sent can be as long as anything. What they are is known to whoever sent them.
+    why = replace(results.why, weak=(), spelling=(), unknown=(), phrases=()) if results.why else None
+    return _fitting(replace(results, why=why, respelled=(), loosened=()), explain=explain, budget=budget)
+
+
+def _fitting(results: Results, *, explain: bool, budget: int) -> ResultsJson:
+    given = results.why.weak if results.why and not results.hits else results.hits
 
     def shown(some: tuple[Hit, ...]) -> ResultsJson:
         return _results(results, some, explain=explain)
 
-    shape = shown(fitting_hits(given, lambda some: cost(shown(some)), budget))
-    if cost(shape) <= budget or why is None:
-        return shape
-    # Words that somebody sent can be as long as anything. What they are is known to whoever sent them.
-    results = replace(
-        results, why=replace(why, weak=(), spelling=(), unknown=(), phrases=()), respelled=(), loosened=()
-    )
-    return _results(results, (), explain=explain)
+    return shown(fitting_hits(given, lambda some: cost(shown(some)), budget))
 
 
 def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool) -> ResultsJson:

@@ -165,6 +165,19 @@ def test_no_list_is_dearer_than_its_budget(
 
 
 @settings(max_examples=4)
+@given(BUDGETS, said())
+def test_what_was_sent_takes_no_room_from_what_was_found(budget: int, sent: str) -> None:
+    """Words that were searched in another spelling and phrases that are words now can be as long as a query; there are
+    hits all the same.
+    """
+    answer = replace(results(hit(1)), respelled=(Spelling(sent, sent),) * 9, loosened=(sent,) * 9)
+    shape = results_json(answer, budget=budget)
+
+    assert count(Renderer(budget=budget).search(answer)) <= budget
+    assert (cost(shape) <= budget, shape["total"]) == (True, 1)
+
+
+@settings(max_examples=4)
 @given(BUDGETS, details())
 def test_no_details_are_dearer_than_their_budget(budget: int, told: tuple[Detail, ...]) -> None:
     """Layer 2 keeps to it however long its texts and its lists of facts, concepts, files and quotes are."""
