@@ -89,7 +89,8 @@ def _read_all(
     recovered = Recovery(store, raw, boundaries).run(partial(report, "Recovering"))
     # A fork that an agent still has may have come before what it was forked from.
     Rereading(store, raw, boundaries).run(recovered, partial(report, "Reading"), float("inf"))
-    problems = [_finding(problem) for problem in (*again.problems, *taken.problems, *recovered.problems)]
+    # What cannot be read is met by each of them, and told once.
+    problems = list(dict.fromkeys(map(_finding, (*again.problems, *taken.problems, *recovered.problems))))
     if store.tombstones.lost:
         lost = f"{store.tombstones.lost} times something was forgotten whose marks are damaged: it is back"
         problems.append(Finding("forgotten", lost, "Forget it again."))

@@ -217,6 +217,24 @@ def test_what_is_excluded_stays_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("lexical")
+def test_a_copy_that_is_gone_is_told_once(tmp_path: Path) -> None:
+    """However often it is tried, and all else is read."""
+    with History(tmp_path) as history:
+        original = history.write(talk("one"), at=1)
+        history.write(talk("two", session=FORK), FORK, at=2)
+        history.ingest()
+        original.unlink()
+        (history.home.archive / history.source().archived).unlink()
+        history.store.close()
+
+        [problem] = rebuild_from_archive(history.home, in_paths([history.folder])).problems
+
+        assert str(original) in problem.problem
+        history.store = Store.open(history.home.database)
+        assert history.prompts(FORK) == ["two?"]
+
+
+@pytest.mark.usefixtures("lexical")
 def test_what_only_copies_tell_was_said_before_their_forks(tmp_path: Path) -> None:
     """Of a lost database comes back whose each line is, also where the agent has nothing but the fork any more."""
     named = {"forkedFrom": {"sessionId": ORIGINAL, "messageUuid": "m"}}
