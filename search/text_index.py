@@ -216,9 +216,10 @@ class TextIndex:
         """The entries that have one of these; nobody asks how well it fits."""
         wanted = list(values)
         if len(wanted) > _SINGLY:
-            return tantivy.Query.term_set_query(self._schema, name, wanted)
-        each = [tantivy.Query.term_query(self._schema, name, value, "basic") for value in wanted]
-        return tantivy.Query.const_score_query(_any(each), 0.0)
+            found = tantivy.Query.term_set_query(self._schema, name, wanted)
+        else:
+            found = _any([tantivy.Query.term_query(self._schema, name, value, "basic") for value in wanted])
+        return tantivy.Query.const_score_query(found, 0.0)
 
     def _begin(self, field: str, beginning: str, limit: int | None = None) -> list[tuple[str, int]]:
         return self._searcher.terms_with_prefix(field, beginning, limit=limit)

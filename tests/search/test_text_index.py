@@ -240,6 +240,9 @@ def test_many_keys_and_few_are_one_question(singly: int, monkeypatch: pytest.Mon
     assert made.allowed(Filters(concepts=("a",)), [2, 5, 7, 9]) == {2, 5}
     assert {match.key for match in made.search("word", NO_FILTERS, 9, among=[2, 5, 7, 9])} == {2, 5, 7}
     assert {match.key for match in made.search("word", NO_FILTERS, 9, hidden=[2, 5, 9])} == {1, 3, 4, 6, 7}
+    scored = {match.key: match.fraction for match in made.search("word", NO_FILTERS, 9)}
+    for found in (made.search("word", NO_FILTERS, 9, among=[2, 5]), made.search("word", Filters(concepts=("a",)), 9)):
+        assert all(match.fraction == scored[match.key] < 1 for match in found)
     assert not len(made.search("word", NO_FILTERS, 9, among=[]))
 
 
