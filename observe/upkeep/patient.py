@@ -41,7 +41,7 @@ class Patient(Struct, frozen=True, dict=True):
 
     @cached_property
     def store(self) -> Store | None:
-        """The store, to be read only; None where there is none that can be read, which `_database` tells."""
+        """The store, to be read only; None where there is none that can be read, which `holdings.database` tells."""
         try:
             store = Store.look(self.home.database)
             seen, known = store.schema
