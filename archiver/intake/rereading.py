@@ -1,4 +1,5 @@
-"""Rereading: copies read again by newer rules for secrets, or because a session is to be in the copies alone.
+"""Rereading: copies read again by newer rules for secrets, because a session is to be in the copies alone, or because
+another session turned out to have said it first.
 
 Exchanges that say the same as before keep their keys and all that was learned from them.
 """

@@ -43,8 +43,8 @@ class Leases:
     def hold(self, name: str, patience: float = 0.0) -> Generator[Lease]:
         """Hold the lease while the block runs.
 
-        Raises `LeaseHeld` when another process has it and does not give it back within `patience` seconds, and
-        `StoreReadOnly` where nothing may be written.
+        Raises `LeaseHeld` when another process has it and does not give it back within `patience` seconds,
+        `StoreReadOnly` where nothing may be written, and `StoreError` where its lock cannot be opened.
         """
         deadline = time.monotonic() + patience
         descriptor = self._open(name)
