@@ -240,6 +240,21 @@ def test_an_editor_that_fails_changes_nothing(
     assert core.memories.get("mem_1").memory.content == "Prefer tabs"
 
 
+def test_an_editor_without_a_terminal_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, core: MemoryCore) -> None:
+    """A script that names no editor hears so at once: what the system would start waits for somebody for ever."""
+    palaver("remember", "Prefer tabs")
+    for name in ("VISUAL", "EDITOR"):
+        monkeypatch.delenv(name, raising=False)
+
+    said = palaver("memories", "edit", "mem_1", code=1).stderr.splitlines()
+
+    assert said == [
+        "palaver: an editor needs a terminal, and there is none",
+        "Nothing was changed. Set EDITOR to a program that needs none, or run this at a terminal.",
+    ]
+    assert core.memories.get("mem_1").memory.content == "Prefer tabs"
+
+
 def test_nothing_left_in_the_editor_changes_nothing(monkeypatch: pytest.MonkeyPatch, core: MemoryCore) -> None:
     """An empty text is no edit, and the person is told how to put the memory away; nor is an unchanged one."""
     palaver("remember", "Prefer tabs")

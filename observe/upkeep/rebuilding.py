@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Final
 
+from ...archiver.copies.forms import Copy
 from ...archiver.copies.inspection import Inspection
 from ...archiver.copies.raw import RawArchive
 from ...archiver.copies.recovery import Recovery
@@ -48,7 +50,8 @@ def rebuild_from_archive(
 ) -> Rebuilt:
     """Read every copy again, those without a row among them, then make the index anew.
 
-    Without a database one is made; `transcripts`, the files that agents still have, tell where copies come from. What
+    Without a database one is made; of `transcripts`, the files that agents still have, those that copies come from tell
+    so, and no other is taken up. What
     was learned and embedded is kept where it still holds. A database that is damaged is left alone: raises
     `StoreCorrupt`. Can be interrupted: the next pass goes on. `exclude` and `mask` are those of `Pipeline`.
     """
@@ -85,7 +88,9 @@ def _read_all(
     with store.transaction():
         store.sources.outdate()
     Rereading(store, raw, boundaries).run(again, partial(report, "Reading"), float("inf"))
-    taken = ingest.run(transcripts, partial(report, "Archiving"))
+    known = store.sources.by_path()
+    copied = [each for each in transcripts if each.path in known or _may_be_copied(each, home.archive)]
+    taken = ingest.run(copied, partial(report, "Archiving"))
     recovered = Recovery(store, raw, boundaries).run(partial(report, "Recovering"))
     # A fork that an agent still has may have come before what it was forked from.
     Rereading(store, raw, boundaries).run(recovered, partial(report, "Reading"), float("inf"))
@@ -95,6 +100,20 @@ def _read_all(
         lost = f"{store.tombstones.lost} times something was forgotten whose marks are damaged: it is back"
         problems.append(Finding("forgotten", lost, "Forget it again."))
     return again.reread, recovered.changed, problems
+
+
+def _may_be_copied(transcript: Transcript, archive: Path) -> bool:
+    """Whether a copy stands where that of a file would; of what a container holds no more is known than whose it is.
+    What cannot be read is to be told of.
+    """
+    if transcript.held_by is not None:
+        return (archive / transcript.held_by.agent).is_dir()
+    try:
+        known = transcript.recognise()
+    except OSError:
+        return True
+    copy = Copy(archive, transcript.archived(known)) if known is not None else None
+    return copy is not None and (copy.plain.exists() or copy.sealed.exists())
 
 
 def _index(home: Home, store: Store, model: str | None, report: Reporter) -> Rebuilt:

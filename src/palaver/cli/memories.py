@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -131,7 +133,10 @@ def edit_memory(memory_id: str, *, as_json: bool) -> None:
 
 
 def _edited(text: str) -> str:
-    """What a person makes of a text in their editor; raises `PalaverError` where that fails."""
+    """What a person makes of a text in their editor; raises `PalaverError` where that fails, or nobody is there."""
+    if not sys.stdin.isatty() and not (os.environ.get("VISUAL") or os.environ.get("EDITOR")):
+        hint = "Nothing was changed. Set EDITOR to a program that needs none, or run this at a terminal."
+        raise PalaverError("an editor needs a terminal, and there is none", hint=hint)
     try:
         edited = click.edit(text, extension=".md")
     except (click.ClickException, UnicodeDecodeError) as error:

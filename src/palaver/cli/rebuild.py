@@ -19,9 +19,10 @@ from .progress import progress_bars
 def rebuild(*, from_archive: bool, as_json: bool) -> None:
     """Make the index anew from the database. Needs no network and no model, and search answers meanwhile.
 
-    With --from-archive every copy is read again before that. So a lost database comes back: what was said, and what
-    rules learned from it, but neither memories nor what a language model learned. What was forgotten stays so: its
-    marks stand in a file beside the copies as well. It can be stopped at any time.
+    With --from-archive every copy is read again before that, and nothing that has no copy yet is taken up. So a lost
+    database comes back: what was said, and what rules learned from it, but neither memories nor what a language model
+    learned. What was forgotten stays so: its marks stand in a file beside the copies as well. It can be stopped at any
+    time.
     """
     from palaver.observe.upkeep.rebuilding import rebuild_from_archive, rebuild_index
 

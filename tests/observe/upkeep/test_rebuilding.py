@@ -132,6 +132,22 @@ def test_a_lost_database_comes_back(home: Home, pristine: Path, remain: bool) ->
 
 
 @pytest.mark.usefixtures("lexical")
+@pytest.mark.parametrize("without_database", [True, False])
+def test_what_has_no_copy_is_not_taken_up(home: Home, tmp_path: Path, without_database: bool) -> None:
+    """Copies are read again, and nothing else: what an agent has besides may belong to another home."""
+    before = sorted(names(home.archive))
+    with History(tmp_path, "elsewhere") as other:
+        other.write(talk("secret", session="another"), "another")
+    if without_database:
+        lost(home)
+
+    rebuild_from_archive(home, in_paths([other.folder]))
+
+    assert sorted(names(home.archive)) == before
+    assert fsck(home).findings == []
+
+
+@pytest.mark.usefixtures("lexical")
 def test_no_id_ever_means_something_else(home: Home) -> None:
     """What is made anew from the copies has ids that nothing had, so who kept an old one hears that it is no more."""
     with Store.open(home.database) as store:
