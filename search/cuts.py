@@ -1,6 +1,5 @@
 """Cuts: phrases that stand across the place where a text is cut into windows, so that no entry has them."""
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,9 +14,8 @@ from .analysis import spaced, stems
 from .documents import around_cuts
 from .findings import Matches, distinct
 from .snapshot import Snapshot
-from .wording import Wording
+from .wording import WORD, Wording
 
-_WORD = re.compile(r"[^\W_]+")
 _RAREST = 3
 """Words of a phrase by which it is looked for. A cut goes through one at most, so all but one of them are whole."""
 _LOOKED_AT = 1_000
@@ -63,7 +61,7 @@ class Cuts:
 
     def _likely(self, asked: _Asked) -> set[int]:
         """Items that have the rarest words of a phrase but for one, which a cut may have taken apart."""
-        words = dict.fromkeys(_WORD.findall(spaced(asked.phrase)))
+        words = dict.fromkeys(WORD.findall(spaced(asked.phrase)))
         having = {word: min(map(self._view.having, self._view.terms(word)), default=0) for word in words}
         whole = sorted(filter(having.__getitem__, having), key=having.__getitem__)
         if len(having) - len(whole) > 1:

@@ -1,6 +1,5 @@
 """Emphasis: how much each token of a query counts where texts are compared with it token by token."""
 
-import re
 from collections.abc import Callable
 
 import numpy as np
@@ -8,8 +7,8 @@ import numpy as np
 from ..core.text import readable
 from .embedder import Reading
 from .signs import Tokens
+from .wording import WORD
 
-_WORD = re.compile(r"[^\W_]+")
 _MOST = 48
 """Tokens of a query that are compared: one in fifty questions has more, and a pasted text."""
 
@@ -25,7 +24,7 @@ def emphasised(text: str, reading: Reading, rarity: Callable[[str], float]) -> T
     read = readable(text)[: spans[-1][1]]
     known: dict[str, float] = {}
     rarities = np.zeros(len(read))  # by character
-    for word in _WORD.finditer(read):
+    for word in WORD.finditer(read):
         if word[0] not in known:
             known[word[0]] = rarity(word[0])
         rarities[word.start() : word.end()] = known[word[0]]

@@ -151,14 +151,15 @@ class Engine:
         """
         if not wording.in_sentence or not wording.phrases:
             return wording
-        standing = tuple(phrase for phrase in wording.phrases if self._stand(phrase, (phrase,)))
-        if not self._stand(wording.text, standing):
+        standing = tuple(phrase for phrase in wording.phrases if self.stand(phrase, (phrase,), Filters()))
+        if len(standing) > 1 and not self.stand(wording.text, standing, Filters()):
             standing = ()
         loosened = tuple(phrase for phrase in wording.phrases if phrase not in standing)
         return replace(wording, phrases=standing, loosened=loosened)
 
-    def _stand(self, text: str, phrases: tuple[str, ...]) -> bool:
-        return len(self.words(Wording(text, phrases), Filters(), 1)) > 0
+    def stand(self, text: str, phrases: tuple[str, ...], filters: Filters) -> bool:
+        """Whether anything that satisfies the filters has words of a text and all of these phrases."""
+        return len(self.words(Wording(text, phrases), filters, 1)) > 0
 
     def words(self, wording: Wording, filters: Filters, limit: int, among: Sequence[int] | None = None) -> Matches:
         """Entries by words, as the snapshot finds them; where none has what is quoted, of what has it across a cut.

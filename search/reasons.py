@@ -115,14 +115,11 @@ class Reasons:
 
     def _unfound(self, query: Query) -> Iterator[str]:
         """What was quoted and nothing has so that satisfies the filters: each by itself, else those of a concept."""
-
-        def stand(text: str, phrases: tuple[str, ...]) -> bool:
-            return len(self._engine.words(Wording(text, phrases), query.filters, 1)) > 0
-
+        stand, filters = self._engine.stand, query.filters
         for concept in query.concepts:
             phrases = Wording.of(concept).phrases
-            alone = [phrase for phrase in phrases if not stand(phrase, (phrase,))]
-            if alone or not stand(concept, phrases):
+            alone = [phrase for phrase in phrases if not stand(phrase, (phrase,), filters)]
+            if alone or not stand(concept, phrases, filters):
                 yield from alone or phrases
 
     def _unknown(self, filters: Filters) -> Iterator[Unknown]:

@@ -8,12 +8,11 @@ from msgspec import Struct, field
 from ..archiver.parse.text import one_line
 from . import analysis
 from .snapshot import Snapshot
-from .wording import Wording
+from .wording import WORD, Wording
 
 LENGTH = 300
 _SAID, _BEFORE = 2_000, 100
 """Characters that are looked through for the words found; how many of those before them are shown."""
-_WORD = re.compile(r"[^\W_]+")
 _SHORT = 2
 """Terms of so few letters are not worth showing."""
 
@@ -57,7 +56,7 @@ class Sought(Struct, frozen=True):
 
     def _first(self, said: str) -> int:
         for phrase in self.phrases:
-            words = map(re.escape, _WORD.findall(phrase))
+            words = map(re.escape, WORD.findall(phrase))
             if stands := re.search(r"\w*[\W_]+".join(words), said, re.IGNORECASE):
                 return stands.start()
         found = self.words(said)

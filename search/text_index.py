@@ -108,7 +108,7 @@ class TextIndex:
         wanted = _any([query for query, _ in sought])
         needed = [wanted, *map(self._phrase, wording.phrases), *self._heard(wording.text, filters)]
         if among is not None:
-            needed.append(self._keyed(among))
+            needed.append(self._any_of("key", among))
         query = self._restricted(needed, filters, hidden)
         return self._matches(self._hits(query, limit), sum(most for _, most in sought))
 
@@ -183,7 +183,7 @@ class TextIndex:
         wanted = [*needed, *self._clauses(filters)] or [tantivy.Query.all_query()]
         clauses = [(tantivy.Occur.Must, clause) for clause in wanted]
         if hidden:
-            clauses.append((tantivy.Occur.MustNot, self._keyed(hidden)))
+            clauses.append((tantivy.Occur.MustNot, self._any_of("key", hidden)))
         # Words with nothing beside them are left bare: Tantivy passes over entries that cannot be among the best.
         return tantivy.Query.boolean_query(clauses) if len(clauses) > 1 else clauses[0][1]
 
@@ -207,10 +207,6 @@ class TextIndex:
         if filters.after is not None or filters.before is not None:
             clauses.append(self._dates(filters.after, filters.before))
         return clauses
-
-    def _keyed(self, keys: Sequence[int]) -> tantivy.Query:
-        """The entries of these items."""
-        return self._any_of("key", keys)
 
     def _any_of(self, name: str, values: Iterable[str | int]) -> tantivy.Query:
         """The entries that have one of these; nobody asks how well it fits."""
@@ -252,7 +248,7 @@ class TextIndex:
         """Those of these items that satisfy the filters."""
         if not among or not len(self):
             return set()
-        query = self._restricted([self._keyed(among)], filters, ())
+        query = self._restricted([self._any_of("key", among)], filters, ())
         return set(self._keys(self._hits(query, len(self))))
 
     def share(self, filters: Filters, few: int) -> tuple[float, "Numbers | None"]:

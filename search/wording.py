@@ -5,6 +5,8 @@ import re
 
 from msgspec import Struct
 
+WORD = re.compile(r"[^\W_]+")
+"""A word of any text, without the signs that hold names together."""
 _QUOTED = re.compile(r'"([^"]*\w[^"]*)"|“([^”]*\w[^”]*)”')
 _QUOTES = re.compile(r'["“”]')
 _BEGINNING = re.compile(r"(?<!\S)(\w{2,})\*(?!\S)")

@@ -12,7 +12,7 @@ from ...core.memory import Edge, HeldMemory, MemoryState, Relation
 from ...search.memory_finder import MemoryFinder
 from .comparing import JUDGED_FROM, Compared, Comparing, explained
 from .judging import Judge, Judgement, Verdict
-from .lookup import contradicting, held_memory
+from .lookup import by_id, contradicting, held_memory
 from .superseding import supersede
 
 _LOOKED_AT, _OVERTAKEN_AMONG = 20, 10
@@ -56,7 +56,7 @@ class Conflicts:
     def among(self, memories: Sequence[HeldMemory]) -> tuple[tuple[str, str], ...]:
         """The ids of those of these that are known to contradict each other, in pairs."""
         known = {held.key: held.id for held in memories}
-        return tuple((known[one], known[other]) for one, other in contradicting(self._store, known))
+        return by_id(contradicting(self._store, known), known)
 
     def overtaken_by(self, memory_id: str, *, draw: bool = True) -> Conflict | None:
         """The first memory that this one supersedes by its record: it has two successes or more, the other is older,

@@ -1,7 +1,7 @@
 """What a new session should know: rules, preferences and decisions, within a hard budget of tokens."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -13,7 +13,7 @@ from ...core.memory_filter import MemoryFilter, MemoryOrder
 from ...core.memory_types import Family
 from ...core.origin import Trust
 from ...core.tokens import count
-from .lookup import contradicting
+from .lookup import by_id, contradicting
 from .recalling import Recalling
 
 _HEADING, _LINE, _FRAME = 12, 14, 60
@@ -150,10 +150,5 @@ def _fitted(weightiest: Sequence[HeldMemory], pairs: Sequence[tuple[int, int]], 
         chosen[title].append(held)
         left -= price
     sections = tuple(ContextSection(title, tuple(found)) for title, found in chosen.items() if found)
-    told = _told(pairs, {held.key: held.id for found in chosen.values() for held in found})
+    told = by_id(pairs, {held.key: held.id for found in chosen.values() for held in found})
     return Context(sections, budget - left if sections else 0, dropped, golden_dropped, told)
-
-
-def _told(pairs: Sequence[tuple[int, int]], ids: Mapping[int, str]) -> tuple[tuple[str, str], ...]:
-    """The pairs of which both are told, by their ids."""
-    return tuple((ids[one], ids[other]) for one, other in pairs if one in ids and other in ids)

@@ -1,6 +1,6 @@
 """Ids as callers give them, resolved by looking them up; and which of several memories disagree."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ...archiver.store import Store
 from ...core import ids
@@ -23,3 +23,8 @@ def contradicting(store: Store, memories: Iterable[int]) -> list[tuple[int, int]
     edges = store.memory_edges.leaving(sorted(keys))
     drawn = (edge for edge in edges if edge.relation is Relation.CONTRADICTS and edge.target in keys)
     return sorted({(min(edge.source, edge.target), max(edge.source, edge.target)) for edge in drawn})
+
+
+def by_id(pairs: Iterable[tuple[int, int]], known: Mapping[int, str]) -> tuple[tuple[str, str], ...]:
+    """Those of these pairs of keys of which both are known, by their ids."""
+    return tuple((known[one], known[other]) for one, other in pairs if one in known and other in known)

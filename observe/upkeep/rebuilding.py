@@ -112,8 +112,7 @@ def _may_be_copied(transcript: Transcript, archive: Path) -> bool:
         known = transcript.recognise()
     except OSError:
         return True
-    copy = Copy(archive, transcript.archived(known)) if known is not None else None
-    return copy is not None and (copy.plain.exists() or copy.sealed.exists())
+    return known is not None and Copy(archive, transcript.archived(known)).exists()
 
 
 def _index(home: Home, store: Store, model: str | None, report: Reporter) -> Rebuilt:
