@@ -24,6 +24,7 @@ from .belonging import TELLING, Belonging
 from .erasing import Erasing
 from .oblivion import FORGOTTEN, Oblivion
 from .planning import Plan, Planner
+from .renouncing import Renouncing
 from .selection import Selected, Selector
 
 KEPT: Final = 30 * 24 * 3600 * 1000
@@ -169,7 +170,7 @@ class Forgetting:
         """
         with self._store.transaction():
             self._kept(number)
-            renounced = self._store.observations.take_back(number)
+            renounced = Renouncing(self._store).take_back(number)
             self._store.tombstones.undo(number)
             told = [each.id for each in self._store.sources.all() if each.coverage.get(FORGOTTEN) and each.id]
             self._store.tombstones.reread(told)

@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 from ..copies.compression import opened
@@ -55,8 +55,11 @@ class Oblivion:
         if _OWN.search(told):
             return self._mark(b"line", told)
         # An archive may be moved, and is the same.
-        place = path.relative_to(self._archive) if path.is_relative_to(self._archive) else path
-        return self._mark(b"place", os.fsencode(place) + b"\0%d" % number)
+        return self.place(path.relative_to(self._archive) if path.is_relative_to(self._archive) else path, number)
+
+    def place(self, path: PurePath | str, number: int) -> int:
+        """The mark of a line by where it stands; the path of a copy is relative to the archive."""
+        return self._mark(b"place", os.fsencode(path) + b"\0%d" % number)
 
     def record(self, record: str) -> int:
         """The mark of a record by its id."""

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 
 from ...core.conversation import Note, Session
+from ..forget.renouncing import Renouncing
 from ..parse.reading import Reading, entitle
 from ..store import Source, Store
 
 
 def store_reading(store: Store, source: Source, session: Session, reading: Reading) -> bool:
-    """Save a source, its session and its exchanges; those that say the same as before keep their keys.
+    """Save a source, its session and its exchanges; those that say the same as before, here or in a fork, keep their
+    keys.
 
     Whether other sources are to be read again: what they say was said here before them, or counts anew here.
     """
@@ -17,8 +19,11 @@ def store_reading(store: Store, source: Source, session: Session, reading: Readi
     if reading.preceded:
         store.sources.disown(reading.preceded, reading.records)
     store.sources.own(number_of_source, reading.records)
-    moved = store.exchanges.replace(number, number_of_source, reading.first, reading.exchanges)
-    store.observations.renounce_again(number_of_source, reading.taken_over)
+    if reading.taken_over:
+        Renouncing(store).carry_over()
+    moved = store.exchanges.replace(number, number_of_source, reading.first, reading.exchanges, reading.taken_over)
+    if reading.is_whole:
+        Renouncing(store).heed_anew(number_of_source)
     if not reading.first or all(each.ended != session.ended for each in reading.exchanges):
         store.sessions.date(number)  # what began or ended it may be there no more, as a prompt that was taken back
     store.repetitions.keep(number_of_source, reading.repetitions, anew=reading.is_whole)

@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from .memory_events import MemoryEvents
     from .mnemonics import Mirrored, Mnemonics
     from .numbering import Numbering
-    from .observations import MODEL_PREFIX, Observations, StoredObservation
+    from .observations import MODEL_PREFIX, RENOUNCED, Observations, StoredObservation
     from .publications import Publications
+    from .renunciations import Renunciation, Renunciations
     from .repetitions import Repetition, Repetitions
     from .sessions import Sessions
     from .sources import Place, Source, Sources
@@ -50,6 +51,7 @@ __all__ = [
     "ARCHIVER",
     "LEARNER",
     "MODEL_PREFIX",
+    "RENOUNCED",
     "WATCHER",
     "Batch",
     "Confirmation",
@@ -65,6 +67,7 @@ __all__ = [
     "Place",
     "Planned",
     "Queued",
+    "Renunciation",
     "Repetition",
     "Source",
     "State",
@@ -88,7 +91,8 @@ _MODULES = {
     "leases": ("ARCHIVER", "LEARNER", "WATCHER", "Lease"),
     "ledger": ("Planned",),
     "mnemonics": ("Mirrored",),
-    "observations": ("MODEL_PREFIX", "StoredObservation"),
+    "observations": ("MODEL_PREFIX", "RENOUNCED", "StoredObservation"),
+    "renunciations": ("Renunciation",),
     "repetitions": ("Repetition",),
     "sources": ("Place", "Source"),
     "tombstones": ("Forgotten", "State"),
@@ -105,7 +109,7 @@ _TABLES = {
     "observations": ("Observations", "changes"),
     "confirmations": ("Confirmations",),
     "summaries": ("Summaries", "changes", "observations"),
-    "exchanges": ("Exchanges", "changes", "summaries"),
+    "exchanges": ("Exchanges", "changes", "summaries", "observations"),
     "edits": ("Edits",),
     "vectors": ("Vectors", "changes"),
     "memories": ("Memories", "changes"),
@@ -113,6 +117,7 @@ _TABLES = {
     "memory_edges": ("MemoryEdges",),
     "mnemonics": ("Mnemonics",),
     "documents": ("Documents", "changes"),
+    "renunciations": ("Renunciations",),
     "tombstones": ("Tombstones",),
     "leases": ("Leases",),
     "publications": ("Publications",),
@@ -152,6 +157,7 @@ class Store(Closing):
     memory_edges: MemoryEdges
     mnemonics: Mnemonics
     documents: Documents
+    renunciations: Renunciations
     tombstones: Tombstones
     leases: Leases
     publications: Publications

@@ -10,7 +10,8 @@ from ...core.conversation import Exchange, Kind, Span, Speaker, Turn
 from .changes import Changes, Entity
 from .database import AMONG, Database, Row, listed
 from .edits import Edits
-from .observations import MODEL_PREFIX
+from .observations import MODEL_PREFIX, Observations
+from .repetitions import Repetition
 from .summaries import Summaries
 
 CONTEXT = 4
@@ -65,14 +66,26 @@ _UNOBSERVED = f"(e.observed IS NULL OR (e.observed <> ? AND e.observed NOT LIKE 
 class Exchanges:
     """Reads and writes exchanges by source and ordinal; a growing exchange keeps its key."""
 
-    def __init__(self, database: Database, changes: Changes, summaries: Summaries) -> None:
-        self._db, self._changes, self._summaries = database, changes, summaries
+    def __init__(self, database: Database, changes: Changes, summaries: Summaries, observations: Observations) -> None:
+        self._db, self._changes, self._summaries, self._observations = database, changes, summaries, observations
         self._edits = Edits(database)
 
-    def replace(self, session: int, source: int, first: int, exchanges: Sequence[Exchange]) -> bool:
-        """Make these the exchanges of a source from ordinal `first` on; whether some that were there count anew."""
+    def replace(
+        self,
+        session: int,
+        source: int,
+        first: int,
+        exchanges: Sequence[Exchange],
+        taken_over: Sequence[Repetition] = (),
+    ) -> bool:
+        """Make these the exchanges of a source from ordinal `first` on; whether some that were there count anew.
+
+        What other sources said on the lines that are `taken_over` keeps its keys and what was learned from it, where
+        it is said in the same words.
+        """
         known = self._known(source, first)
-        kept = _matched(known, exchanges)
+        moving = self._moving(exchanges, taken_over)
+        kept = _matched(known, [each for each in exchanges if each.ordinal not in moving])
         left = {each.key for each in kept.values()}
         self.delete([each.key for each in known.values() if each.key not in left])
         moved = any(known.get(ordinal) is not each for ordinal, each in kept.items())
@@ -80,10 +93,46 @@ class Exchanges:
             self._db.run(
                 "UPDATE exchange SET ordinal = -1 - ordinal WHERE source = ? AND ordinal >= ?", (source, first)
             )
+        for exchange in exchanges:
+            if exchange.ordinal in moving:
+                kept[exchange.ordinal] = self._move(moving[exchange.ordinal], session, source, exchange)
         changed = [self._put(session, source, exchange, kept.get(exchange.ordinal)) for exchange in exchanges]
         keys = [key for key in changed if key is not None]
         self._changes.log(Entity.ITEM, sorted({*keys, *self._after(keys)}) if known else keys)
         return moved
+
+    def _moving(self, exchanges: Sequence[Exchange], taken_over: Sequence[Repetition]) -> "dict[int, StoredExchange]":
+        """What these exchanges were in other sources, by ordinal, where each turn of it is taken over as it is."""
+        places, found = {each.again: each for each in taken_over}, dict[int, StoredExchange]()
+        for exchange in exchanges if places else ():
+            place = places.get(exchange.turns[0].line) if exchange.turns else None
+            stored = None if place is None else self._holding(place.first, place.line)
+            if stored is not None and _unplaced(stored.exchange) == _unplaced(exchange):
+                found[exchange.ordinal] = stored
+        return found
+
+    def _holding(self, source: int, line: int) -> StoredExchange | None:
+        rows = self._db.rows(
+            f"SELECT {_COLUMNS} {_FROM} WHERE e.source = ? AND ? BETWEEN e.start_line AND e.end_line", (source, line)
+        )
+        return _stored(rows[0]) if rows else None
+
+    def _move(self, stored: StoredExchange, session: int, source: int, exchange: Exchange) -> "_Known":
+        """Let an exchange of another source be one of this source. What a model was paid for is not asked again; rules
+        look at it once more.
+        """
+        key, span, turns = stored.key, exchange.span, _pack(exchange.turns)
+        self._summaries.drop([stored.session])
+        self._changes.log(Entity.ITEM, self._after([key]))
+        self._db.run(
+            f"""UPDATE exchange SET source = ?, ordinal = ?, start_line = ?, turns = ?,
+                    observed = iif(observed LIKE '{MODEL_PREFIX}%', observed, NULL) WHERE item = ?""",
+            (source, exchange.ordinal, span.start_line, turns, key),
+        )
+        lines = {before.line: now.line for before, now in zip(stored.exchange.turns, exchange.turns, strict=True)}
+        self._observations.move(key, session, lines)
+        self._changes.log(Entity.ITEM, self._after([key]))
+        return _Known(key, span.start_line, turns)
 
     def delete(self, keys: Sequence[int]) -> None:
         """Remove exchanges with their observations and vectors, and the summaries of their sessions."""
@@ -272,6 +321,11 @@ def _matched(known: "dict[int, _Known]", exchanges: Sequence[Exchange]) -> "dict
     taken = {each.key for each in kept.values()}
     left = {ordinal: each for ordinal, each in known.items() if each.key not in taken and ordinal not in kept}
     return kept | {each.ordinal: left[each.ordinal] for each in exchanges if each.ordinal in left}
+
+
+def _unplaced(exchange: Exchange) -> list[Turn]:
+    """What was said, wherever it stands."""
+    return [turn._replace(line=0) for turn in exchange.turns]
 
 
 _LEFT = "false]"

@@ -277,6 +277,17 @@ INSERT INTO renounced (forgetting, source, start_line, size, origins)
 DROP TABLE renounced_before;
 """
 
+# Kept by marks, so that it is known wherever it stands. What is kept by place is carried over when it is met.
+_RENOUNCED_BY_MARKS: Final = """
+CREATE TABLE renunciation (
+    mark INTEGER NOT NULL,
+    forgetting INTEGER NOT NULL REFERENCES forgetting ON DELETE CASCADE,
+    origins TEXT NOT NULL,
+    PRIMARY KEY (mark, forgetting)
+) WITHOUT ROWID;
+CREATE INDEX renunciation_forgetting ON renunciation (forgetting);
+"""
+
 MIGRATIONS: Final = (
     ARCHIVE_AND_OBSERVATIONS,
     JOBS_AND_LEDGER,
@@ -302,4 +313,5 @@ MIGRATIONS: Final = (
     _TOKENS_TO_COME,
     _RENOUNCED,
     _RENOUNCED_BY_PLACE,
+    _RENOUNCED_BY_MARKS,
 )

@@ -1,7 +1,7 @@
 """Observations: what was learned from an exchange."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import cast
 
 import orjson
@@ -11,7 +11,6 @@ from msgspec.structs import astuple, replace
 from ...core.observation import Evidence, Observation, ObservationType
 from .changes import Changes, Entity
 from .database import AMONG, Database, Row, Value, listed
-from .repetitions import Repetition
 
 
 class StoredObservation(Struct, frozen=True):
@@ -38,9 +37,6 @@ MODEL_PREFIX = "llm:"
 """How the name of an extractor begins that asks a language model. Its results outlive a change of the rules."""
 RENOUNCED = f"{MODEL_PREFIX}renounced"
 """The extractor of an exchange from which a person wants nothing learned."""
-_RENOUNCED = """FROM exchange e JOIN renounced r
-    ON (r.source, r.start_line) = (e.source, e.start_line) AND r.size = length(e.turns)"""
-"""An exchange that says what it said when it was renounced: the lines of a copy do not change."""
 
 
 class Observations:
@@ -111,60 +107,34 @@ class Observations:
             found.setdefault(cast(int, exchange), []).append(cast(int, item))
         return found
 
-    def renounce(
-        self, exchanges: Sequence[int], observations: Sequence[int], forgetting: int, origins: Sequence[str] = ()
-    ) -> None:
-        """Delete these observations, and learn nothing from these exchanges any more while they say the same.
-
-        So it stays until the forgetting with this number is undone. An exchange that is forgotten as well and had back
-        is learned from again, but for what is of these `origins`; all of it where none is named.
-        """
+    def renounce(self, exchanges: Collection[int], observations: Collection[int]) -> None:
+        """Delete these observations, and let nobody look at these exchanges again."""
         self._db.run_many("DELETE FROM item WHERE key = ?", [(key,) for key in observations])
         self._db.run_many("DELETE FROM job WHERE exchange = ?", [(key,) for key in exchanges])
         self._db.run_many("UPDATE exchange SET observed = ? WHERE item = ?", [(RENOUNCED, key) for key in exchanges])
-        self._db.run_many(
-            """INSERT OR REPLACE INTO renounced (forgetting, source, start_line, size, origins)
-               SELECT ?, source, start_line, length(turns), ? FROM exchange WHERE item = ?""",
-            [(forgetting, json.dumps(origins), key) for key in exchanges],
-        )
         self._changes.log(Entity.ITEM, [*exchanges, *observations])
 
-    def renounce_again(self, source: int, taken_over: Sequence[Repetition]) -> None:
-        """What was renounced where it was repeated is so where it was said first, which is read now."""
-        if taken_over:
+    def unobserve(self, exchanges: Collection[int]) -> None:
+        """Have these exchanges observed anew."""
+        self._db.run_many("UPDATE exchange SET observed = NULL WHERE item = ?", [(key,) for key in exchanges])
+        self._changes.log(Entity.ITEM, exchanges)
+
+    def move(self, exchange: int, session: int, lines: Mapping[int, int]) -> None:
+        """An exchange is of this session now, and what stood on these lines, all that it said, stands on others."""
+        learned = [stored.key for stored in self.of_exchange(exchange)]
+        self._db.run_many("UPDATE item SET session = ? WHERE key = ?", [(session, key) for key in (exchange, *learned)])
+        moved = json.dumps(lines)
+        for table in ("observation", "confirmation"):
             self._db.run(
-                f"""INSERT OR REPLACE INTO renounced (forgetting, source, start_line, size, origins)
-                    SELECT DISTINCT r.forgetting, first.source, first.start_line, length(first.turns), r.origins
-                    {_RENOUNCED}
-                    JOIN json_each(?) AS told ON told.value ->> 0 = e.source
-                        AND told.value ->> 1 BETWEEN e.start_line AND e.end_line
-                    JOIN exchange first ON first.source = ?
-                        AND told.value ->> 2 BETWEEN first.start_line AND first.end_line""",
-                (json.dumps([tuple(each) for each in taken_over]), source),
+                f"""UPDATE {table} SET evidence = (
+                        SELECT json_group_array(json_array(
+                            coalesce(?1 ->> ('$.' || (one.value ->> 0)), one.value ->> 0),
+                            coalesce(?1 ->> ('$.' || (one.value ->> 1)), one.value ->> 1), one.value ->> 2
+                        )) FROM json_each({table}.evidence) AS one
+                    ) WHERE exchange = ?2""",
+                (moved, exchange),
             )
-
-    def heed(self, exchange: int, observations: Iterable[Observation], extractor: str) -> tuple[list[Observation], str]:
-        """What of this may be learned from an exchange, and by whom: not what a person renounced who had it back."""
-        rows = self._db.rows(f"SELECT r.origins {_RENOUNCED} WHERE e.item = ?", (exchange,))
-        renounced = [json.loads(str(origins)) for (origins,) in rows]
-        kept = [each for each in observations if all(origins and each.origin not in origins for origins in renounced)]
-        return kept, RENOUNCED if renounced else extractor
-
-    def take_back(self, forgetting: int) -> int:
-        """Let the exchanges that were renounced with this forgetting be observed anew.
-
-        How many are not, because they were renounced with another one as well.
-        """
-        rows = self._db.rows(
-            f"""SELECT e.item, count(*) {_RENOUNCED} WHERE e.observed = ? GROUP BY e.item
-                HAVING max(r.forgetting = ?)""",
-            (RENOUNCED, forgetting),
-        )
-        free = [cast(int, key) for key, times in rows if times == 1]
-        self._db.run("DELETE FROM renounced WHERE forgetting = ?", (forgetting,))
-        self._db.run_many("UPDATE exchange SET observed = NULL WHERE item = ?", [(key,) for key in free])
-        self._changes.log(Entity.ITEM, free)
-        return len(rows) - len(free)
+        self._changes.log(Entity.ITEM, [exchange, *learned])
 
     def latest(self, session: int, before: int, limit: int) -> list[StoredObservation]:
         """What a session taught before one of its exchanges, newest first."""

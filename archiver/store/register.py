@@ -1,15 +1,15 @@
 """The register: what was forgotten, in a small file beside the copies, so that forgetting outlives the database.
 
-It says by keyed marks alone what the tables say, and is written whole and at once before a transaction commits. A
-database that is new, or was restored from a backup, takes over what stands in it. Its first line tells the number of
-the write, how many lines follow, and by which key the marks were made.
+It says by keyed marks alone what the tables say, also of what nothing is to be learned from, and is written whole and
+at once before a transaction commits. A database that is new, or was restored from a backup, takes over what stands in
+it. Its first line tells the number of the write, how many lines follow, and by which key the marks were made.
 """
 
 import base64
 import hashlib
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -24,12 +24,18 @@ _STATES: Final = ("kept", "erasing", "erased")
 
 
 class Entry(Struct, frozen=True):
-    """One forgetting: its number, when it was decided, its state, and the marks of what it is about."""
+    """One forgetting: its number, when it was decided, its state, and the marks of what it is about.
+
+    What has one of the marks in `renounced` was said on, but nothing is to be learned from it that is of these
+    `origins`, or nothing at all where none is named.
+    """
 
     number: int
     at: Milliseconds
     state: str
     marks: tuple[int, ...]
+    renounced: tuple[int, ...] = ()
+    origins: tuple[str, ...] = ()
 
 
 class Registered(Struct, frozen=True):
@@ -116,8 +122,9 @@ class Register:
 
 
 def _row(entry: Entry) -> bytes:
-    marks = base64.b64encode(struct.pack(f">{len(entry.marks)}q", *entry.marks))
-    told = b"%d %d %s %s" % (entry.number, entry.at, entry.state.encode(), marks)
+    told = b"%d %d %s %s" % (entry.number, entry.at, entry.state.encode(), _packed(entry.marks))
+    if entry.renounced:
+        told += b" %s %s" % (_packed(entry.renounced), ",".join(entry.origins).encode())
     return b"%08x %s\n" % (zlib.crc32(told), told)
 
 
@@ -126,14 +133,23 @@ def _entry(row: bytes) -> Entry | None:
     sum_, _, told = row.partition(b" ")
     fields = told.split(b" ")
     try:
-        if int(sum_, 16) != zlib.crc32(told) or len(fields) != 4:
+        if int(sum_, 16) != zlib.crc32(told) or len(fields) not in {4, 6}:
             return None
-        packed = base64.b64decode(fields[3], validate=True)
-        marks = struct.unpack(f">{len(packed) // 8}q", packed)
-        entry = Entry(int(fields[0]), int(fields[1]), fields[2].decode(), marks)
+        number, at, state, marks, renounced, origins = (*fields, b"", b"")[:6]
+        named = tuple(filter(None, origins.decode().split(",")))
+        entry = Entry(int(number), int(at), state.decode(), _unpacked(marks), _unpacked(renounced), named)
     except (ValueError, struct.error):
         return None
     return entry if entry.state in _STATES else None
+
+
+def _packed(marks: Sequence[int]) -> bytes:
+    return base64.b64encode(struct.pack(f">{len(marks)}q", *marks))
+
+
+def _unpacked(told: bytes) -> tuple[int, ...]:
+    packed = base64.b64decode(told, validate=True)
+    return struct.unpack(f">{len(packed) // 8}q", packed)
 
 
 def _head(row: bytes) -> Head | None:

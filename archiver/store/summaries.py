@@ -19,12 +19,13 @@ class Summaries:
 
     def bounds(self, session: int) -> tuple[int, int] | None:
         """The first and the last exchange of a session, in the file that was archived last; None without any."""
-        row = self._db.one(
-            """SELECT min(e.item), max(e.item) FROM exchange e JOIN item i ON i.key = e.item
-               WHERE i.session = ? GROUP BY e.source ORDER BY e.source DESC LIMIT 1""",
+        rows = self._db.rows(
+            """SELECT e.item, e.source FROM exchange e JOIN item i ON i.key = e.item
+               WHERE i.session = ? ORDER BY e.source DESC, e.ordinal""",
             (session,),
         )
-        return (cast(int, row[0]), cast(int, row[1])) if row else None
+        keys = [cast(int, key) for key, source in rows if source == rows[0][1]]
+        return (keys[0], keys[-1]) if keys else None
 
     def parts(self, session: int, exchange: int) -> list[StoredObservation]:
         """What was learned in a session, in the file that holds this exchange, as it was said; without its summary."""

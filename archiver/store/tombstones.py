@@ -20,6 +20,7 @@ from ...core.forgetting import UNTOLD, About
 from ...core.home import Home
 from .database import AMONG, Database, Value, listed
 from .register import NEVER, Entry, Head, KeyLost, Register, Registered, sign
+from .renunciations import Renunciations
 from .stages import Stages
 
 _STAGE: Final = "forget"
@@ -118,7 +119,7 @@ class Tombstones:
         return bool(found.damaged) or found.entries != tuple(self._entries())
 
     def register_anew(self) -> None:
-        """Write what the tables say, with the next commit."""
+        """Write what the tables say, also of what was renounced, with the next commit."""
         self._changed = True
 
     def _sign(self) -> bytes:
@@ -135,7 +136,11 @@ class Tombstones:
         marks: dict[int, list[int]] = {}
         for number, mark in self._db.rows("SELECT forgetting, mark FROM tombstone ORDER BY forgetting, mark"):
             marks.setdefault(cast(int, number), []).append(cast(int, mark))
-        return [Entry(each.id, each.at, each.state, tuple(marks.get(each.id, ()))) for each in reversed(self.all())]
+        renounced = Renunciations(self._db)
+        return [
+            Entry(each.id, each.at, each.state, tuple(marks.get(each.id, ())), *renounced.told_with(each.id))
+            for each in reversed(self.all())
+        ]
 
     def _adopt(self, found: Registered) -> None:
         """Hold what the register tells. What rows tell of it goes when their copies are read again."""
@@ -156,6 +161,7 @@ class Tombstones:
                 sql = "INSERT INTO forgetting (id, at, state) VALUES (?, ?, ?)"
                 number = self._db.run(sql, (free, entry.at, state))
             self._db.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?)", [(mark, number) for mark in entry.marks])
+            Renunciations(self._db).add(number, entry.renounced, entry.origins)
             if state is State.ERASING:
                 self.intend(number, dict.fromkeys(places, False))
         if places and found.entries:

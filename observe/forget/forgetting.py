@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ...archiver.copies.raw import RawArchive
 from ...archiver.forget.forgetting import KEPT, Forgetting
 from ...archiver.forget.planning import Plan
+from ...archiver.forget.renouncing import Renouncing
 from ...archiver.forget.selection import Selected, Selector, in_project
 from ...archiver.intake.ingest import Ingest
 from ...archiver.privacy.exclusion import Exclusion
@@ -232,10 +233,11 @@ class Forgetter(Closing):
 
     def _carry_out(self, planned: _Planned, wanted: Wanted) -> int:
         memories = [held.key for held in planned.preview.memories]
+        renouncing = Renouncing(self._store)
 
         def also(number: int) -> None:
             for exchange, observations in planned.learned.items():
-                self._store.observations.renounce([exchange], observations, number, wanted.origins)
+                renouncing.renounce([exchange], observations, number, wanted.origins)
             if wanted.erase:
                 self._store.memories.erase(memories)
             else:

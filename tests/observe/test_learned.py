@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from palaver.archiver.forget.renouncing import Renouncing
 from palaver.archiver.store import State, StoredObservation
 from palaver.archiver.store.confirmations import CANDIDATES
 from palaver.core.observation import Evidence, Observation, ObservationType
@@ -160,7 +161,7 @@ def test_what_a_model_learned_again_is_asked_again(told: History, gone: str) -> 
         [job] = told.store.jobs.claim(0, 1, 9, None)
         told.store.jobs.finish(job, "learned", 0)
         number = told.store.tombstones.begin(0, State.KEPT, ())
-        told.store.observations.renounce([three], [], number)
+        Renouncing(told.store).renounce([three], [], number)
 
     if gone == "forgotten":
         with told.store.transaction():
@@ -226,7 +227,7 @@ def test_a_summary_never_outlives_its_parts(told: History) -> None:
     mark = told.store.changes.last()
     with told.store.transaction():
         gone = [stored.key for stored in told.store.observations.of_exchange(2)]
-        told.store.observations.renounce([2], gone, told.store.tombstones.begin(0, State.KEPT, ()))
+        Renouncing(told.store).renounce([2], gone, told.store.tombstones.begin(0, State.KEPT, ()))
 
     assert told.store.summaries.of_session(1) is None
     assert summary.key in told.store.changes.since(mark)

@@ -765,10 +765,10 @@ def test_what_cannot_be_stored_is_a_problem_of_its_file(history: History, monkey
     history.write(talk("two", session=FORK), FORK, at=2)
     replace = history.store.exchanges.replace
 
-    def refuse(session: int, source: int, first: int, exchanges: Sequence[Exchange]) -> None:
+    def refuse(session: int, source: int, first: int, exchanges: Sequence[Exchange], *others: Any) -> None:
         if exchanges[0].prompt == "one?":
             raise ValueRefused("too large")
-        replace(session, source, first, exchanges)
+        replace(session, source, first, exchanges, *others)
 
     with monkeypatch.context() as patch:
         patch.setattr(history.store.exchanges, "replace", refuse)

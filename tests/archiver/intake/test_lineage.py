@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from palaver.core.observation import Evidence, Observation, ObservationType
+
 from ..formats import codex
 from ..history import FORK, ORIGINAL, History, talk
 
@@ -35,7 +37,7 @@ def elsewhere(history: History, session: str) -> list[tuple[str, ...]]:
 @pytest.mark.parametrize("passes", [1, 2])
 def test_what_a_fork_was_made_from_said_it_first(history: History, passes: int) -> None:
     """The session that went on after its fork was left is the newer file, and what both say is its own all the same,
-    whether it is archived together with the fork or later. No id comes to mean another exchange.
+    whether it is archived together with the fork or later. An id means the same words as before.
     """
     history.write([*forked("one", "two", session=FORK, origin=ORIGINAL), *talk("apart", session=FORK)], FORK, at=1)
     known = dict[str, int]()
@@ -52,8 +54,55 @@ def test_what_a_fork_was_made_from_said_it_first(history: History, passes: int) 
     assert history.session(FORK).title == "apart?"
     assert history.ingest().reread == 0
     now = {each.exchange.prompt: each.key for each in history.stored()}
-    assert not known or now["apart?"] == known["apart?"]
-    assert {now["one?"], now["two?"], now["on?"]}.isdisjoint(known.values())
+    assert now.items() >= known.items()
+    assert now["on?"] not in known.values()
+
+
+def test_what_was_paid_for_is_taken_over(history: History) -> None:
+    """What a language model learned from a fork is of the session that said it first, with the lines on which it
+    stands there; rules look at what they learned once more. What that session says in other words was not paid for.
+    """
+    shared = forked("one", "two", "three", session=FORK, origin=ORIGINAL)
+    history.write([*shared, *talk("apart", session=FORK)], FORK, at=1)
+    history.ingest()
+    store, learned = history.store, dict[str, int]()
+    with store.transaction():
+        for stored in history.stored():
+            by = "rules" if stored.exchange.prompt == "two?" else "llm:model:1"
+            proof = (Evidence(stored.exchange.turns[0].line, stored.exchange.turns[-1].line, stored.exchange.prompt),)
+            title = stored.exchange.prompt
+            fact = Observation(ObservationType.DECISION, title, "", "", (), (), (), (), evidence=proof, extractor=by)
+            store.observations.replace(stored.key, stored.session, [fact], by)
+            [each] = store.observations.of_exchange(stored.key)
+            learned[title] = each.key
+    before = history.stored()
+
+    own = [*talk("zero", "one", "two"), *talk("three")[:1], *talk("on")]
+    history.write(own, at=2)
+    history.ingest()
+
+    now = {each.exchange.prompt: each for each in history.stored()}
+    found = store.observations.of_exchanges([each.key for each in now.values()])
+    told = {name: [(each.key, each.session) for each in found.get(stored.key, ())] for name, stored in now.items()}
+    session, fork = (store.sessions.find("claude-code", each) for each in (ORIGINAL, FORK))
+    assert told == {
+        "zero?": [],
+        "one?": [(learned["one?"], session)],
+        "two?": [(learned["two?"], session)],
+        "three?": [],
+        "on?": [],
+        "": [],
+        "apart?": [(learned["apart?"], fork)],
+    }
+    [one] = found[now["one?"].key]
+    assert one.observation.evidence == (Evidence(3, 4, "one?"),)
+    assert (now["one?"].exchange.span.start_line, now["one?"].source) == (3, history.source().id)
+    assert now["two?"].key in {each.key for each in store.exchanges.unobserved("rules", 9)}
+    assert now["one?"].key not in {each.key for each in store.exchanges.unobserved("rules", 9)}
+    assert {each.key for each in before} & {each.key for each in now.values()} == {
+        now[name].key for name in ("one?", "two?", "apart?")
+    }
+    assert not store.integrity.unproven()
 
 
 def test_codex_names_it_too(history: History) -> None:

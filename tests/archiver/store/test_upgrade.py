@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 import apsw
 import pytest
 
+from palaver.archiver.forget.renouncing import Renouncing
 from palaver.archiver.store import Store
 from palaver.archiver.store.migrations import MIGRATIONS
 from palaver.archiver.store.observations import RENOUNCED
@@ -112,5 +113,5 @@ def test_what_was_renounced_before_is_held_by_what_may_have_renounced_it(
         assert store.exchanges.count_unobserved("rules") == (left is None)
         if left:
             with store.transaction():
-                assert [store.observations.take_back(number) for number in (1, 2)] == [1, 0]
+                assert [Renouncing(store).take_back(number) for number in (1, 2)] == [1, 0]
             assert store.exchanges.count_unobserved("rules") == 1

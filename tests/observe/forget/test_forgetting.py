@@ -327,9 +327,11 @@ def test_what_was_unlearned_stays_so_when_its_session_is_had_back(tmp_path: Path
     assert learned() == before
 
 
-def test_what_was_unlearned_stays_so_when_an_origin_takes_it_over(tmp_path: Path) -> None:
-    """What a fork said, until the session that it was made from was archived, is no more learned from there; undoing
-    lets it be learned again.
+@pytest.mark.parametrize("forgotten", [False, True])
+@pytest.mark.parametrize("grown", [False, True])
+def test_what_was_unlearned_stays_so_when_an_origin_takes_it_over(tmp_path: Path, forgotten: bool, grown: bool) -> None:
+    """What a fork said, until the session that it was made from was archived, is no more learned from there, also where
+    the fork was forgotten then and had back since, or where more was said in it; undoing lets it be learned again.
     """
     lines = [said("From now on use tabs in all templates.", uuid="a1"), *added("footer")]
     fork = [{**line, "forkedFrom": {"sessionId": GONE, "messageUuid": "m"}} for line in lines]
@@ -341,15 +343,22 @@ def test_what_was_unlearned_stays_so_when_an_origin_takes_it_over(tmp_path: Path
             found = {name: list[str]() for name in sessions.values()}
             for key, name in sessions.items():
                 found[name] += [each.observation.title for each in store.observations.of_exchange(key)]
-        return found
+        return {name: sorted(titles) for name, titles in found.items()}
 
     [titles] = learned().values()
     with Store.open(home.database) as store:
         first = ids.show("exchange", min(each.key for each in store.exchanges.outlines()))
     number = forgot(home, Wanted((first,), derived=True)).number
     [left] = learned().values()
-    (tmp_path / "projects" / "shop" / f"{GONE}.jsonl").write_bytes(transcript(GONE, *lines))
+    gone = forgot(home, Wanted((KEPT,))).number if forgotten else None
+    asked, *others = lines
+    more = [replied(text("I will."), id="msg-a2", uuid="a2", parentUuid="a1")] if grown else []
+    (tmp_path / "projects" / "shop" / f"{GONE}.jsonl").write_bytes(transcript(GONE, asked, *more, *others))
     archive(tmp_path, home)
+    if gone is not None:
+        with Forgetter(home) as forgetter:
+            forgetter.undo(gone)
+        archive(tmp_path, home)
 
     assert titles != left
     assert learned() == {GONE: left}
