@@ -15,6 +15,11 @@ KEY_BYTES = 16
 _NAMES = 10_000
 """Names that are remembered with what is left of them."""
 
+_NAMED = "assignment"
+"""The kind of what only its surroundings give away: elsewhere they are others, and the secret is the same."""
+_SURROUNDED = frozenset({"authorization", "curl-auth-header", "curl-auth-user", "generic-api-key", "url-credentials"})
+"""Kinds of rules that tell surroundings, and nothing of the secret."""
+
 _TELLING, _LONGEST = 8, 512
 """Characters of a secret that is taken out wherever it stands, name or not."""
 _REPEATED = 32
@@ -57,6 +62,7 @@ class Redactor:
             raise ValueError(f"a key of {len(key)} bytes, {KEY_BYTES} needed")
         self._key = key
         self._names = Memo[str, str](_NAMES)
+        self._tags = Memo[tuple[str, bytes], Finding](_NAMES)
 
     def redact(self, text: str) -> Redacted:
         """The text with a placeholder for each secret. Placeholders stay, so doing it again changes nothing."""
@@ -70,7 +76,7 @@ class Redactor:
             data = self._replace(data, found, findings)
         else:
             # Taking one secret out lays the next one open, again and again.
-            whole = self._finding("tangle", data)
+            whole = Finding("tangle", self._tag(data))
             return Redacted(str(whole), (*findings, whole))
         return Redacted(data.decode(errors="surrogatepass"), tuple(findings)) if findings else Redacted(text)
 
@@ -104,7 +110,20 @@ class Redactor:
         return b"".join([*pieces, data[done:]])
 
     def _finding(self, kind: str, secret: bytes) -> Finding:
-        return Finding(kind, hmac.digest(self._key, secret, "sha256").hex()[:6])
+        return self._tags.made((kind, secret), lambda told: Finding(_kind(*told), self._tag(told[1])))
+
+    def _tag(self, secret: bytes) -> str:
+        return hmac.digest(self._key, secret, "sha256").hex()[:6]
+
+
+def _kind(found: str, secret: bytes) -> str:
+    """What a secret is called wherever it stands: as it shows itself, whatever it was found by."""
+    match scan(secret):
+        case [(0, end, kind)] if end == len(secret):
+            shown = kind
+        case _:
+            shown = found
+    return _NAMED if shown in _SURROUNDED else shown
 
 
 def _secrets(data: bytes) -> list[Found]:

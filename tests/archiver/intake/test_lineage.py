@@ -1,5 +1,7 @@
 """Whose is what several sessions say, where a fork names the session that it was made from?"""
 
+# pyright: reportPrivateUsage=false
+
 from collections.abc import Iterator
 from itertools import permutations
 from pathlib import Path
@@ -7,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from palaver.archiver.intake.ingest import Ingest
 from palaver.core.observation import Evidence, Observation, ObservationType
 
 from ..formats import codex
@@ -103,6 +106,29 @@ def test_what_was_paid_for_is_taken_over(history: History) -> None:
         now[name].key for name in ("one?", "two?", "apart?")
     }
     assert not store.integrity.unproven()
+
+
+def test_an_archive_of_an_earlier_version_heals_by_itself(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was credited to a fork that was archived first becomes its origin's as the copies are read again by newer
+    rules, a few in each pass.
+    """
+    history.write([*forked("one", "two", session=FORK, origin=ORIGINAL), *talk("apart", session=FORK)], FORK, at=1)
+    history.write(talk("one", "two", "on"), at=2)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(history.store.sessions, "descended", lambda *_: ())
+        history.ingest()
+    assert (history.prompts(), history.prompts(FORK)) == (["on?"], ["one?", "two?", "apart?"])
+    keys = {each.exchange.prompt: each.key for each in history.stored()}
+    with history.store.transaction():
+        history.store._database.run("UPDATE source SET rules = '3'")
+
+    tally = Ingest(history.store, history.raw).run([], budget=0)
+    assert (tally.reread, tally.outdated, history.prompts()) == (0, 2, ["on?"])
+    assert history.ingest().outdated == 0
+
+    assert (sorted(history.prompts()), history.prompts(FORK)) == (["on?", "one?", "two?"], ["apart?"])
+    assert {each.exchange.prompt: each.key for each in history.stored()} == keys
+    assert history.ingest().reread == 0
 
 
 def test_codex_names_it_too(history: History) -> None:

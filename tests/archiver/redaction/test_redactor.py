@@ -244,3 +244,22 @@ def test_a_short_secret_is_taken_out_behind_its_name_only() -> None:
 
     assert done.text.endswith("in lab12cde")
     assert len(done.findings) == 1
+
+
+SURROUNDINGS = (
+    'token = "{}"',
+    "GITHUB_TOKEN={}",
+    "api_key: '{}'",
+    "password={}",
+    "the password is {}",
+    "Authorization: Bearer {}",
+    "https://me:{}@example.org/",
+    "curl -u me:{} https://example.org/",
+)
+
+
+@pytest.mark.parametrize(("secret", "kind"), [(TOKEN, "github-pat"), ("q7Rt9ZxW2mK4vB8n", "assignment")])
+def test_a_secret_is_called_the_same_wherever_it_stands(secret: str, kind: str) -> None:
+    """By the rule that knows it alone where one does, else by one kind: equal secrets have equal placeholders."""
+    found = {str(each) for around in SURROUNDINGS for each in REDACTOR.redact(around.format(secret)).findings}
+    assert [each.split(":")[1] for each in found] == [kind]
