@@ -15,7 +15,7 @@ from ...archiver.store import ARCHIVER, WATCHER, Store
 from ...archiver.watch.events import Events
 from ...archiver.watch.scanning import Scan
 from ...archiver.watch.watching import Clock, SystemClock, Watch
-from ...core.errors import LeaseHeld, PalaverError, StoreMissing, StoreReadOnly
+from ...core.errors import LeaseHeld, PalaverError
 from ...core.home import Home
 from ...core.report import Pass
 from ...search.generation import Generations
@@ -64,6 +64,8 @@ class Watcher:
         self._delay = _BACK_OFF[0]
         self._heartbeat = self._seal = 0.0
         self._alone = False
+        self._told = dict[str, str]()
+        """What was told last of each stage that does not work."""
 
     def run(self) -> None:
         """Watch until interrupted. A full disk, or a folder that may not be written to, is told and tried again."""
@@ -74,8 +76,7 @@ class Watcher:
                 except (PalaverError, OSError) as problem:
                     if isinstance(problem, LeaseHeld) and not self._alone:
                         raise
-                    hint = f". {problem.hint}" if isinstance(problem, StoreMissing | StoreReadOnly) else ""
-                    self._tell("failed", {"problem": f"{problem}{hint}", "again_in": round(self._delay)})
+                    self._tell_once("watch", problem, self._delay)
                     self._wait(self._delay)
                     self._delay = min(self._delay * 2, _BACK_OFF[1])
         finally:
@@ -92,10 +93,20 @@ class Watcher:
             self._erase(store, _ERASING)
             watch = Watch(store, raw, self._scan, self._events, self._clock, self._exclusion, mask=self._heeded[1])
             learning = Learning(store, self._helper, self._model, self._clock)
-            self._tell("watching", {})
+            if "watch" not in self._told:
+                self._tell("watching", {})
             while True:
                 self._round(store, watch, learning)
                 self._delay = _BACK_OFF[0]
+                if self._told.pop("watch", None):
+                    self._tell("watching", {})
+
+    def _tell_once(self, stage: str, problem: PalaverError | OSError, again_in: float) -> None:
+        """Tell what went wrong and what to do next, unless that was the last thing told of this stage."""
+        told = problem.told if isinstance(problem, PalaverError) else str(problem)
+        if self._told.get(stage) != told:
+            self._told[stage] = told
+            self._tell("failed", {"problem": told, "again_in": round(again_in)})
 
     def _erase(self, store: Store, patience: float = 0.0) -> None:
         """What can no longer be had back, and what was being erased when a process was killed.
@@ -109,9 +120,10 @@ class Watcher:
                 erase_expired(self._home, store)
                 if is_unfinished(store):
                     for problem in finish(self._home, store, self._exclusion, self._model()).problems:
-                        self._tell("failed", {"problem": f"erasing: {problem}", "again_in": round(_SEAL)})
+                        self._tell_once(f"erase {problem.path}", problem, _SEAL)
+                self._told.pop("erase", None)
         except (PalaverError, OSError) as problem:
-            self._tell("failed", {"problem": f"erasing: {problem}", "again_in": round(_SEAL)})
+            self._tell_once("erase", problem, _SEAL)
 
     def _round(self, store: Store, watch: Watch, learning: Learning) -> None:
         self._home.check()
@@ -158,11 +170,13 @@ class Watcher:
         problems = [ended] if isinstance(ended, PalaverError) else []
         store.stages.note("learn", problems)
         if isinstance(ended, PalaverError):
-            self._tell("failed", {"problem": str(ended), "again_in": round(again_in)})
-        elif ended.observed or ended.embedded:
+            self._tell_once("learn", ended, again_in)
+            return
+        self._told.pop("learn", None)
+        if ended.observed or ended.embedded:
             self._tell("learned", {"observed": ended.observed, "embedded": ended.embedded, "behind": ended.lag})
-        if isinstance(ended, Caught) and ended.reindexed:
+        if ended.reindexed:
             self._tell("reindexed", {"made_by": "another version of Palaver"})
-        if isinstance(ended, Caught) and (ended.swept.repaired or ended.swept.damaged):
+        if ended.swept.repaired or ended.swept.damaged:
             swept = ended.swept
             self._tell("swept", {"copies": swept.compared, "repaired": swept.repaired, "damaged": swept.damaged})

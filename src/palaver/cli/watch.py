@@ -85,7 +85,7 @@ def _teller(home: Home, *, as_json: bool) -> Callable[[str, Mapping[str, object]
         elif event == "watching":
             complain(f"Watching your agents' folders; the archive is {home.root}. Ctrl-C stops it, nothing is lost.")
         elif event == "failed":
-            complain(str(numbers["problem"]), f"Trying again in {numbers['again_in']} s.")
+            complain(str(numbers["problem"]), f"Trying again in {numbers['again_in']} s, until it works.")
         else:
             complain(f"{time.strftime('%H:%M:%S')} {row}")
 

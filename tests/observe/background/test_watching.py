@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,10 +19,11 @@ import pytest
 
 from palaver.archiver.forget.forgetting import KEPT
 from palaver.archiver.store import ARCHIVER, State, Store
+from palaver.archiver.store.register import KeyLost
 from palaver.archiver.watch.events import FileEvents
 from palaver.archiver.watch.watching import Watch
 from palaver.core.disclosure import Query
-from palaver.core.errors import LeaseHeld, StoreMissing
+from palaver.core.errors import LeaseHeld, PalaverError, StoreMissing
 from palaver.core.forgetting import Wanted
 from palaver.core.home import Home
 from palaver.observe.background.watching import Watcher
@@ -342,23 +343,34 @@ def test_while_another_process_archives(projects: Path, place: Home, busy: Store
         stop(archiver)
 
 
-def test_a_lease_that_another_process_has_does_not_end_it(place: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only a second archiver ends it; any other lease that is held is told as a failure, and it tries again."""
+def test_what_fails_is_told_once_with_what_to_do(place: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a second archiver ends it. Any other error is told with its hint until another one comes or it is over, and
+    it tries again all the while.
+    """
     heard: list[str] = []
+    busy = LeaseHeld("process 1 holds the index lease", hint="Wait until it is done.")
+    lost = KeyLost(place.key_file, place.register)
+    rounds: Iterator[PalaverError | None] = iter([busy, busy, busy, lost, busy, None, None, busy])
 
-    def refuse(*_: object) -> None:
-        raise LeaseHeld("process 1 holds the index lease", hint="Wait until it is done.")
+    def take_up(*_: object) -> None:
+        problem = next(rounds, None)
+        if problem is not None:
+            raise problem
+
+    def tell(event: str, numbers: Mapping[str, object]) -> None:
+        heard.append(f"{event} {numbers.get('problem', '')}".rstrip())
 
     def wait(_seconds: float) -> None:
-        if len(heard) > 3:
+        if len(heard) > 5:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Watch, "round", refuse)
-    archiver = Watcher(place, FileEvents(poll=True), lambda event, _: heard.append(event), wait=wait)
+    monkeypatch.setattr(Watch, "round", take_up)
+    archiver = Watcher(place, FileEvents(poll=True), tell, wait=wait)
     with pytest.raises(KeyboardInterrupt):
         archiver.run()
 
-    assert heard == ["watching", "failed"] * 2
+    failures = [f"failed {problem.told}" for problem in (busy, lost)]
+    assert heard == ["watching", *failures, failures[0], "watching", failures[0]]
 
 
 def test_settings_count_as_soon_as_they_are_written(projects: Path, place: Home) -> None:
