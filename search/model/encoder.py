@@ -14,7 +14,8 @@ from tokenizers import Tokenizer
 from ..runtime import onnxruntime
 from ..signs import Tokens
 
-MODEL, TOKENIZER, MANIFEST = "model_int8.onnx", "tokenizer.json", "manifest.json"
+MODEL, WEIGHTS, TOKENIZER = FILES = "model_int8.onnx", "model_int8.weights", "tokenizer.json"
+MANIFEST = "manifest.json"
 DIMENSION = 384
 
 _CHARACTERS_MAX = 16_384
@@ -95,7 +96,7 @@ def fingerprint(path: Path) -> File:
 def _verify(folder: Path) -> None:
     """Raise where a file is not the manifest's: `ValueError`, or `OSError` or `LookupError` for one that is missing."""
     files: dict[str, File] = json.loads((folder / MANIFEST).read_bytes())["files"]
-    for name in (MODEL, TOKENIZER):
+    for name in FILES:
         if files[name] != fingerprint(folder / name):
             raise ValueError(f"{name} is not the file that the manifest describes")
 

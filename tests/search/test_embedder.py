@@ -192,10 +192,19 @@ def test_manifest_describes_the_model(embedder: Embedder) -> None:
     assert manifest["agreement"]["mean"] >= 0.985
 
 
+def test_packaged_graph_is_small_and_loads_no_weights() -> None:
+    """Weights lie apart from the graph, where they are mapped and not copied, and attention is one node a layer."""
+    graph = (PACKAGED / encoder.MODEL).read_bytes()
+
+    assert len(graph) < 500_000
+    assert (PACKAGED / encoder.WEIGHTS).stat().st_size > 20_000_000
+    assert graph.count(b"QAttention") == 6
+
+
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
     """A copy of the packaged model that a test may damage."""
-    for name in ("manifest.json", "model_int8.onnx", "tokenizer.json"):
+    for name in ("manifest.json", *encoder.FILES):
         shutil.copy(PACKAGED / name, tmp_path)
     return tmp_path
 
@@ -205,7 +214,7 @@ def test_model_may_lie_elsewhere(embedder: Embedder, copied: Path) -> None:
     assert np.array_equal(PackagedEmbedder(copied).embed(SENTENCES[:1]), embedder.embed(SENTENCES[:1]))
 
 
-@pytest.mark.parametrize("name", ["model_int8.onnx", "tokenizer.json"])
+@pytest.mark.parametrize("name", encoder.FILES)
 def test_changed_file_is_refused(copied: Path, name: str) -> None:
     """One changed byte in the model or its tokenizer makes it unavailable, and the error names the file."""
     content = bytearray((copied / name).read_bytes())
@@ -218,7 +227,7 @@ def test_changed_file_is_refused(copied: Path, name: str) -> None:
     assert raised.value.hint == "Reinstall Palaver."
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "model_int8.onnx", "tokenizer.json"])
+@pytest.mark.parametrize("name", ["manifest.json", *encoder.FILES])
 def test_missing_file_is_told(copied: Path, name: str) -> None:
     """Without one of its files the model is unavailable, and the error names the file."""
     (copied / name).unlink()
@@ -305,7 +314,7 @@ def test_every_refusal_of_the_libraries_is_translated(
     assert "palaver model use" in raised.value.hint
 
 
-@pytest.mark.parametrize("name", ["model_int8.onnx", "tokenizer.json"])
+@pytest.mark.parametrize("name", encoder.FILES)
 def test_what_the_runtime_refuses_is_told(copied: Path, name: str) -> None:
     """A file that is what the manifest says and is no model all the same makes the model unavailable."""
     (copied / name).write_bytes(b"no model")
