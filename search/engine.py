@@ -137,7 +137,8 @@ class Engine:
         floor = _FLOOR + _BRIEF * wording.brevity if both and not wording.phrases else 0.0
         worded = _WORDED if wording.complete else inf
         enough = 0.0 if matches.fraction.max(initial=0.0) >= worded else floor
-        events = gather(matches, nears, self._compare(wording, nears), at_least=enough)
+        beside = partial(self._snapshot.together, wording.text)
+        events = gather(matches, nears, self._compare(wording, nears), beside, at_least=enough)
         return Found(events, wording, floor, worded, rest)
 
     def _wording(self, concept: str, mode: Mode) -> Wording:
@@ -241,7 +242,8 @@ class Engine:
             nears = nears.of(self._snapshot.allowed(filters, items)) if filters else nears
         rest = Rest(_last(matches.fraction, _DEEPEST))
         matches = Matches.none() if mode is Mode.VECTOR else matches
-        ranked = gather(matches, nears, self._compare(wording, nears) if closely else None)
+        compare, beside = self._compare(wording, nears), partial(self._snapshot.together, wording.text)
+        ranked = gather(matches, nears, compare, beside) if closely else gather(matches, nears)
         return Found(ranked, wording, rest=rest)
 
     def nearest(self, text: str, filters: Filters, limit: int, vector: Array | None = None) -> Nears:

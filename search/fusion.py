@@ -9,7 +9,9 @@ What was said just before and after counts a little: work on one thing goes on f
 What these rank first is looked at more closely: how near each token of the query comes to some token of one of the
 event's texts (`signs.py`), a rare word's counting more (`emphasis.py`). An event that is not looked at counts as the
 least close of those that are. The tokens of code are names and keywords, which are near each other whatever it does:
-there the whole vector says more, and counts instead.
+there the whole vector says more, and counts instead. And it is looked for which of the query's words stand next to
+each other there as they do in the query (`neighbours.py`): several words in one window may be chance, two in a row are
+rarely so. In code, where much stands in a row, that counts nothing.
 
 Words count more than in proportion, because a few of a question's words stand anywhere by chance and most of them
 together do not: the fraction to the power of 1.5. In code, where common words are keywords and names, to that of 3.
@@ -39,6 +41,7 @@ class Weights(NamedTuple):
     meaning: float = 0.3
     meaning_around: float = 0.07
     closeness: float = 1.2
+    words_together: float = 1.0
 
     def shares(self) -> tuple[float, ...]:
         """The weights, so that a score is at most 1."""
@@ -48,11 +51,13 @@ class Weights(NamedTuple):
 _WEIGHTS = Weights()
 _CLOSELY = 40
 """Events that are looked at closely."""
-NAMES = ("words", "words around", "prompt", "meaning", "meaning around", "closeness")
+NAMES = ("words", "words around", "prompt", "meaning", "meaning around", "closeness", "words together")
 """What the parts of a score are called, in the order in which they are added up."""
 
 Compare: TypeAlias = Callable[[Nears], Fractions]
 """How close the texts of some vectors come to the query, -1 to 1; NaN where that cannot be told."""
+Together: TypeAlias = Callable[[Numbers], Fractions]
+"""How much of what stands next to each other in the query does so in some items, 0 to 1."""
 
 
 class Event(Struct, eq=False):
@@ -77,6 +82,8 @@ class Event(Struct, eq=False):
     """How close the best of its texts comes to the query, 0 to 1; of code the best cosine. 0 where nothing was looked
     at closely.
     """
+    words_together: float
+    """How much of what stands next to each other in the query does so in the item whose words match best."""
     _best: int
     """The row of the best match; -1 where no word was found."""
     _matches: Matches
@@ -88,7 +95,7 @@ class Event(Struct, eq=False):
     @classmethod
     def unranked(cls, key: int) -> "Event":
         """An event that no words were looked for in."""
-        return cls(key, 0.0, 0.0, 0.0, 0.0, 0.0, None, 0.0, 0.0, -1, Matches.none(), Nears.none(), ())
+        return cls(key, 0.0, 0.0, 0.0, 0.0, 0.0, None, 0.0, 0.0, 0.0, -1, Matches.none(), Nears.none(), ())
 
     @property
     def best_match(self) -> TextMatch | None:
@@ -101,9 +108,11 @@ class Event(Struct, eq=False):
         if self._concepts:
             return self._concepts
         in_code = self._best >= 0 and bool(self._matches.in_code[self._best])
-        said = np.array([self.words, self.words_around])
+        said = np.array([self.words, self.words_around, self.words_together])
         meant = [max(0.0, self.prompt), self.meaning, self.meaning_around, self.closeness]
-        values, counted = [*said.tolist(), *meant], [*_counted(said, in_code).tolist(), *meant]
+        words, around, together = _counted(said, in_code).tolist()
+        values = [self.words, self.words_around, *meant, self.words_together]
+        counted = [words, around, *meant, together]
         rows = zip(NAMES, values, counted, self._shares, strict=True)
         return tuple(Part(name, value, share * counts) for name, value, counts, share in rows)
 
@@ -134,30 +143,35 @@ def gather(
     matches: Matches,
     nears: Nears,
     compare: Compare | None = None,
+    together: Together | None = None,
     weights: Weights = _WEIGHTS,
     *,
     at_least: float = 0.0,
 ) -> list[Event]:
     """Everything both engines found, by event, best first; equal scores in order of key. The first are looked at as
-    closely as `compare` can, where one of them has a plain score of `at_least` this.
+    closely as `compare` and `together` can, where one of them has a plain score of `at_least` this.
     """
     keys, _ = distinct(np.concatenate([matches.event, nears.event]))
     found = _measured(keys, matches, nears)
-    parts = found.counted()
-    shares = weights._replace(closeness=0.0).shares()
+    parts, alone = found.counted(), weights._replace(closeness=0.0, words_together=0.0)
+    shares = alone.shares()
     score = plain = _total(parts, shares)
-    closeness = np.zeros(len(keys))
-    if compare and weights.closeness and plain.max(initial=0.0) >= at_least:
-        first = keys[_order(keys, plain)[:_CLOSELY]]
-        looked = _closeness(keys, np.sort(first), nears, compare, found)
+    closeness, beside = np.zeros(len(keys)), np.zeros(len(keys))
+    if plain.max(initial=0.0) >= at_least:
+        first = np.sort(keys[_order(keys, plain)[:_CLOSELY]])
+        looked = _closeness(keys, first, nears, compare, found) if compare and weights.closeness else None
         if looked is not None:
-            closeness, shares = looked, weights.shares()
-            score = _total((*parts, closeness), shares)
+            closeness, alone = looked, alone._replace(closeness=weights.closeness)
+        if together and weights.words_together:
+            beside = _together(among(keys, first), matches, together, found)
+            alone = alone._replace(words_together=weights.words_together)
+        shares = alone.shares()
+        score = _total((*parts, closeness, _counted(beside, found.in_code)), shares)
     order = _order(keys, score)
-    columns = (keys, score, plain, *found.shown(), closeness, found.best)
+    columns = (keys, score, plain, *found.shown(), closeness, beside, found.best)
     return [
-        Event(key, total, alone, said, near_by, asked, _told(cosine), meant, close, row, matches, nears, shares)
-        for key, total, alone, said, near_by, asked, cosine, meant, close, row in zip(
+        Event(key, total, alone, said, near_by, asked, _told(cosine), meant, close, pairs, row, matches, nears, shares)
+        for key, total, alone, said, near_by, asked, cosine, meant, close, pairs, row in zip(
             *(column[order].tolist() for column in columns), strict=True
         )
     ]
@@ -236,6 +250,16 @@ def _closeness(
     best[~found] = np.where(among(keys[~found], first), mean, least)
     counted: Fractions = np.maximum(best, 0)
     return counted
+
+
+def _together(first: npt.NDArray[np.bool_], matches: Matches, together: Together, measured: "_Measured") -> Fractions:
+    """How much of what stands next to each other in the query does so in the item of each event's best match; nothing
+    in code, and in what is not among the first.
+    """
+    looked = first & (measured.best >= 0) & ~measured.in_code
+    beside = np.zeros(len(first))
+    beside[looked] = together(matches.key[measured.best[looked]])
+    return beside
 
 
 def _counted(fractions: Fractions, in_code: npt.NDArray[np.bool_] | bool) -> Fractions:

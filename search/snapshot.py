@@ -21,6 +21,7 @@ from ..core.memo import Memo
 from .embedder import Embedder
 from .findings import Fractions, Matches, Nears, Numbers
 from .generation import Generation, Generations
+from .neighbours import neighbours
 from .segment import ALL_VOICES, Array, Flags, Voices
 from .signs import Tokens
 from .text_index import TextIndex
@@ -126,9 +127,23 @@ class Snapshot:
 
     def rarity(self, word: str) -> float:
         """How rare a word is, by the weight that BM25 gives its terms: near 0 where all entries have it."""
-        entries, terms = len(self._read_tail()) + (len(self._text) if self._text is not None else 0), self.terms(word)
-        having = [self.having(term) for term in terms]
-        return sum(math.log(1 + (max(entries - n, 0) + 0.5) / (n + 0.5)) for n in having) / max(1, len(terms))
+        terms = self.terms(word)
+        return sum(map(self._rarity, terms)) / max(1, len(terms))
+
+    def _rarity(self, term: str) -> float:
+        entries = len(self._read_tail()) + (len(self._text) if self._text is not None else 0)
+        having = self.having(term)
+        return math.log(1 + (max(entries - having, 0) + 0.5) / (having + 0.5))
+
+    def together(self, text: str, items: Numbers) -> Fractions:
+        """Of each of these items how much of what stands next to each other in a text does so in one of its entries,
+        too, 0 to 1; pairs of rare words count more.
+        """
+        pairs, wanted = neighbours(text, self._rarity), set(items.tolist())
+        found = self._read_tail().together(pairs, sorted(wanted))
+        if self._text is not None:
+            found |= self._text.together(pairs, sorted(wanted - self._hidden))
+        return np.array([found.get(item, 0.0) for item in items.tolist()])
 
     def text(self, words: str | Wording, filters: Filters, limit: int, among: Sequence[int] | None = None) -> Matches:
         """Entries by words, best first; of these items alone, where some are given."""

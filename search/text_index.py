@@ -16,6 +16,7 @@ from ..core.disclosure import Filters
 from ..core.errors import IndexUnwritable
 from . import glob
 from .analysis import PROSE, analyzer, expand, label, path_label, spaced, stems
+from .neighbours import Pairs
 from .text_entry import BODY, DIGEST, EVERY, NUMBERS, SAID_BY, WHOLLY_BY, TextEntry, document, schema
 from .wording import Wording
 
@@ -33,6 +34,8 @@ _RESPELLED = 0.5
 """What a word in another spelling counts of what the word itself could have."""
 _SINGLY = 2_000
 """Keys or names up to which a query for each is quicker than one for all of them."""
+_ENTRIES = 50
+"""Entries of an item on average up to which the best of each of several is known."""
 _K1 = 1.2
 """Tantivy's BM25 parameter: a term weighs at most its inverse document frequency times 1 + k1."""
 
@@ -131,6 +134,27 @@ class TextIndex:
         """Whether any entry has this phrase."""
         return bool(len(self) and self._hits(self._phrase(phrase), 1))
 
+    def together(self, pairs: Pairs, items: Sequence[int]) -> dict[int, float]:
+        """Of each of these items that has any of the pairs what its best entry has of them, 0 to 1."""
+        if not len(self) or not pairs or not items:
+            return {}
+        of_items = self._any_of("key", items)
+        wanted = [
+            tantivy.Query.boolean_query(
+                [
+                    # For each pair anew: so no other entries are looked at, however common its words are.
+                    (tantivy.Occur.Must, of_items),
+                    (tantivy.Occur.Must, tantivy.Query.const_score_query(self._following(pair), share)),
+                ]
+            )
+            for pair, share in pairs.items()
+        ]
+        best: dict[int, float] = {}
+        hits = self._hits(_any(wanted), _ENTRIES * len(items))
+        for key, (score, _) in zip(self._keys(hits), hits, strict=True):
+            best.setdefault(key, min(score, 1.0))
+        return best
+
     def spelled_like(self, term: str, limit: int) -> list[int]:
         """Items with words that are spelled much like a term."""
         return self._keys(self._hits(self._fuzzy(term), limit)) if len(self) else []
@@ -158,7 +182,10 @@ class TextIndex:
             return tantivy.Query.all_query()
         if len(words) == 1:
             return tantivy.Query.const_score_query(self._term(BODY, str(words[0])), 0.0)
-        return tantivy.Query.const_score_query(tantivy.Query.phrase_query(self._schema, BODY, words), 0.0)
+        return tantivy.Query.const_score_query(self._following(words), 0.0)
+
+    def _following(self, words: Sequence[str | tuple[int, str]]) -> tantivy.Query:
+        return tantivy.Query.phrase_query(self._schema, BODY, list(words))
 
     def _heard(self, text: str, filters: Filters) -> list[tantivy.Query]:
         """That one of those whose words are wanted said one of the words."""

@@ -18,7 +18,7 @@ from palaver.search.emphasis import emphasised
 from palaver.search.engine import DEPTH as BROUGHT
 from palaver.search.engine import completed
 from palaver.search.findings import Matches, Nears, Numbers
-from palaver.search.fusion import Compare, Weights, gather
+from palaver.search.fusion import Compare, Together, Weights, gather
 from palaver.search.generation import Generations
 from palaver.search.segment import Array
 from palaver.search.snapshot import Snapshot
@@ -50,6 +50,7 @@ class Found(NamedTuple):
     matches: Matches
     nears: Nears
     compare: Compare
+    together: Together
 
 
 class Findings(Struct, frozen=True):
@@ -115,11 +116,12 @@ def findings(store: Store, home: Home, asked: Sequence[Question], embedder: Embe
         wording = view.settled(Wording.of(question.text))
         reading = embedder.read([wording.text])
         vector = reading.vectors[0, :]
-        compare = partial(view.closeness, emphasised(wording.text, reading, view.rarity), vector)
+        emphasis = emphasised(wording.text, reading, view.rarity)
+        closely = partial(view.closeness, emphasis, vector), partial(view.together, wording.text)
         nearest = Nears.none() if wording.phrases else view.nearest(vector, filters, BROUGHT)
         meaning = partial(_meant, view, vector, nearest)
-        unworded, every = _both(wording, partial(view.text, wording, filters), meaning, compare)
-        _, plain = _both(wording, partial(_searched, alone, wording, filters), meaning, compare)
+        unworded, every = _both(wording, partial(view.text, wording, filters), meaning, closely)
+        _, plain = _both(wording, partial(_searched, alone, wording, filters), meaning, closely)
         yield Findings(every, unworded, plain)
 
 
@@ -133,12 +135,14 @@ def _searched(
     return index.search(wording, filters, limit, among=among)
 
 
-def _both(wording: Wording, words: Words, meaning: Callable[[Numbers], Nears], compare: Compare) -> tuple[Found, Found]:
+def _both(
+    wording: Wording, words: Words, meaning: Callable[[Numbers], Nears], closely: tuple[Compare, Together]
+) -> tuple[Found, Found]:
     """What both engines find, before and after the words of what meaning alone found are added."""
     matches = words(BROUGHT)
     nears = meaning(matches.event)
     worded = matches if len(matches) < BROUGHT else completed(wording, matches, nears, words)
-    return Found(matches, nears, compare), Found(worded, nears, compare)
+    return Found(matches, nears, *closely), Found(worded, nears, *closely)
 
 
 def _first(entries: Iterator[TextEntry]) -> Iterator[TextEntry]:
@@ -171,12 +175,13 @@ def _as_prose(found: Found) -> Found:
 
 
 def _said(found: Found) -> Found:
-    matches, nears, compare = found
+    matches, nears, compare, together = found
     words, meant = matches.key == matches.event, nears.item == nears.event
     return Found(
         Matches(matches.numbers[:, words], matches.fraction[words]),
         Nears(nears.rows[:, meant], nears.similarity[meant]),
         compare,
+        together,
     )
 
 
@@ -184,7 +189,7 @@ def _events(found: Sequence[Findings]) -> set[int]:
     return {
         key
         for each in found
-        for matches, nears, _ in (each.every, each.unworded, each.alone)
+        for matches, nears, *_ in (each.every, each.unworded, each.alone)
         for key in (*matches.event.tolist(), *nears.event.tolist())
     }
 

@@ -11,7 +11,7 @@ from bench.retrieval.corpus import Question
 from palaver.core.disclosure import Filters, Mode
 from palaver.core.home import Home
 from palaver.search import engine
-from palaver.search.findings import Fractions, Matches, Nears
+from palaver.search.findings import Fractions, Matches, Nears, Numbers
 from palaver.search.fusion import Weights, gather
 
 from ..search.history import History, Said
@@ -22,14 +22,20 @@ def close(nears: Nears) -> Fractions:
     return 1 / nears.event
 
 
+def beside(items: Numbers) -> Fractions:
+    """The first item has most together."""
+    return 1 / items
+
+
 EVERY = Found(
     Matches(
         np.array([[1, 1, 1, 0, 1, 2, 0], [12, 2, 1, 1, 3, 4, 0], [3, 3, 0, 0, 1, 2, 1]]).T, np.array([0.5, 0.4, 0.6])
     ),
     Nears(np.array([[1, 1, 0], [12, 2, 0], [3, 3, 0]]).T, np.array([0.3, 0.2, 0.1])),
     close,
+    beside,
 )
-NOTHING = Found(Matches.none(), Nears.none(), close)
+NOTHING = Found(Matches.none(), Nears.none(), close, beside)
 
 
 def scores(lacks: str) -> dict[int, float]:
@@ -43,13 +49,14 @@ def test_each_weight_is_taken_away_once() -> None:
     assert scores("nothing") == {event.key: event.score for event in gather(*EVERY)}
     assert scores("no words")[3] < scores("nothing")[3]
     assert scores("no closeness")[1] < scores("nothing")[1]
+    assert scores("no words together")[1] < scores("nothing")[1]
     assert scores("no words around")[3] > scores("nothing")[3]
 
 
 def test_words_in_proportion_count_as_the_fractions_they_are() -> None:
     """Twice the fraction is twice as much, in code as in prose."""
     found, _ = rankings()["words in proportion"](Findings(EVERY, NOTHING, NOTHING))
-    alone = gather(found.matches, Nears.none(), weights=Weights(1, 0, 0, 0, 0, 0))
+    alone = gather(found.matches, Nears.none(), weights=Weights(1, 0, 0, 0, 0, 0, 0))
 
     assert {event.key: round(event.score, 9) for event in alone} == {1: 0.5, 2: 0.4, 3: 0.6}
 

@@ -17,7 +17,7 @@ from palaver.search import engine
 from palaver.search.embedder import Reading
 from palaver.search.engine import completed
 from palaver.search.findings import Matches
-from palaver.search.fusion import Event
+from palaver.search.fusion import Event, Weights
 from palaver.search.wording import Wording
 
 from .fake_embedder import FakeEmbedder
@@ -55,7 +55,7 @@ def test_what_is_closest_is_told(told: History) -> None:
 
 
 def test_a_model_without_tokens_scores_by_all_else(history: History) -> None:
-    """Nothing is close, and every score is what it is without a close look."""
+    """Nothing is close, and a close look finds what words stand together."""
 
     class Silent(FakeEmbedder):
         def read(self, texts: Sequence[str]) -> Reading:
@@ -68,8 +68,13 @@ def test_a_model_without_tokens_scores_by_all_else(history: History) -> None:
 
     events = history.engine().find("brass kettle", Mode.BOTH, NO_FILTERS).events
 
-    assert [event.closeness for event in events] == [0.0, 0.0]
-    assert [event.score for event in events] == [event.plain for event in events]
+    weights = Weights(closeness=0.0)
+    alone = sum(weights._replace(words_together=0.0))
+
+    assert [(event.closeness, event.words_together) for event in events] == [(0.0, 1.0), (0.0, 1.0)]
+    assert [event.score for event in events] == pytest.approx(
+        [(event.plain * alone + weights.words_together) / sum(weights) for event in events]
+    )
 
 
 def test_what_meaning_found_has_its_words(history: History, monkeypatch: pytest.MonkeyPatch) -> None:

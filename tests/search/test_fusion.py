@@ -10,17 +10,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.search import fusion
-from palaver.search.findings import Fractions, Matches, Near, Nears, TextMatch
-from palaver.search.fusion import Compare, Event, Weights
+from palaver.search.findings import Fractions, Matches, Near, Nears, Numbers, TextMatch
+from palaver.search.fusion import Compare, Event, Together, Weights
 
 
-def gather(matches: Sequence[TextMatch], nears: Sequence[Near], compare: Compare | None = None) -> list[Event]:
+def gather(
+    matches: Sequence[TextMatch],
+    nears: Sequence[Near],
+    compare: Compare | None = None,
+    together: Together | None = None,
+) -> list[Event]:
     numbers = np.array([match[:7] for match in matches], dtype=np.int64).reshape(-1, 7).T
     rows = np.array([near[:3] for near in nears], dtype=np.int64).reshape(-1, 3).T
     return fusion.gather(
         Matches(numbers, np.array([match.fraction for match in matches])),
         Nears(rows, np.array([near.similarity for near in nears])),
         compare,
+        together,
     )
 
 
@@ -64,7 +70,7 @@ def test_a_score_is_the_sum_of_its_parts(matches: list[TextMatch], nears: list[N
         worded = {one.event for one in matches}
         near_by = worded.intersection((event.key - 1, event.key + 1)) if event.key in worded else set[int]()
         meant = [near.similarity for near in nears if near.event in near_by]
-        weights = Weights(closeness=0.0)
+        weights = Weights(closeness=0.0, words_together=0.0)
         parts = (
             weights.words * words**1.5,
             weights.words_around * around**1.5,
@@ -132,10 +138,15 @@ def close(nears: Nears) -> Fractions:
     return np.where(nears.item == nears.event, nears.part / 2 + nears.event / 100, np.nan)
 
 
+def beside(items: Numbers) -> Fractions:
+    """More together the later an item came."""
+    return items / 200
+
+
 @given(texts, vectors)
 def test_a_close_look_adds_up(matches: list[TextMatch], nears: list[Near]) -> None:
     """With closeness the score is still the sum of its parts, to the last bit, and from 0 to 1; it orders the list."""
-    found, before = gather(matches, nears, close), gather(matches, nears)
+    found, before = gather(matches, nears, close, beside), gather(matches, nears)
     own = [near for near in nears if near.item == near.event]
     best = {
         event.key: max((near.part / 2 + near.event / 100 for near in own if near.event == event.key), default=None)
@@ -152,6 +163,7 @@ def test_a_close_look_adds_up(matches: list[TextMatch], nears: list[Near]) -> No
         assert 0 <= event.score <= 1
         assert event.plain == next(one.score for one in before if one.key == event.key)
         assert event.closeness == pytest.approx(max(0.0, told.get(event.key, mean)))
+        assert event.words_together == (event.best_match.key / 200 if event.best_match else 0.0)
     assert [(-event.score, event.key) for event in found] == sorted((-event.score, event.key) for event in found)
 
 
@@ -194,12 +206,31 @@ def test_code_is_as_close_as_its_vector() -> None:
     assert {event.key: event.closeness for event in found} == {1: 0.5, 2: 0.9, 3: 0.0}
 
 
+def test_words_that_stand_together_count_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what matches alike comes first what has the words next to each other; of code, and of what is not among the
+    first, that is not asked.
+    """
+    monkeypatch.setattr(fusion, "_CLOSELY", 3)
+    asked: list[list[int]] = []
+
+    def together(items: Numbers) -> Fractions:
+        asked.append(items.tolist())
+        return np.array([{11: 0.0, 2: 0.8}[item] for item in items.tolist()])
+
+    code = match(3, 0.9)._replace(in_code=True)
+    found = gather([match(1, 0.6, item=11), match(1, 0.5), match(2, 0.6), code, match(4, 0.1)], [], together=together)
+
+    assert asked == [[11, 2]]
+    assert {event.key: event.words_together for event in found} == {1: 0.0, 2: 0.8, 3: 0.0, 4: 0.0}
+    assert [event.key for event in found if event.key < 3] == [2, 1]
+
+
 def test_nothing_is_looked_at_closely_where_all_is_weak() -> None:
     """Unless the best plain score is high enough, what both engines found is ranked by itself."""
     nears = Nears(np.array([[1, 2], [1, 2], [0, 0]]), np.array([0.5, 0.4]))
     [best, other] = fusion.gather(Matches.none(), nears)
 
-    weak = fusion.gather(Matches.none(), nears, close, at_least=best.score + 1e-9)
+    weak = fusion.gather(Matches.none(), nears, close, beside, at_least=best.score + 1e-9)
     strong = fusion.gather(Matches.none(), nears, close, at_least=best.score)
 
     assert [(one.key, one.score, one.closeness) for one in weak] == [(1, best.score, 0.0), (2, other.score, 0.0)]

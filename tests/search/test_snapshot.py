@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from palaver.archiver.store import Store
@@ -261,3 +262,16 @@ def test_a_word_is_as_rare_as_the_entries_that_have_it_are_few(published: Histor
     assert view.rarity("kettle") < view.rarity("copper") == view.rarity("spoon") < view.rarity("zinc")
     assert view.rarity("copperKettle") < view.rarity("zinc")
     assert view.rarity("?") == 0
+
+
+def test_what_stands_together_is_told_of_what_was_published_and_what_was_not(published: History) -> None:
+    """Of each item by what it says now; an item without any pair has nothing, nor has a query of one word."""
+    view = Snapshot(published.store, published.generations, published.embedder)
+    [old, *_] = found(published.engine(), "brass kettle", Mode.TEXT)
+    [new] = published.say("two", Said("a kettle of brass, the brass kettles"))
+    [apart] = published.say("three", Said("a kettle of brass"))
+    view.refresh()
+    items = np.array([old, new, apart])
+
+    assert view.together("Brass kettle", items).tolist() == [1.0, 1.0, 0.0]
+    assert view.together("kettle", items).tolist() == [0.0, 0.0, 0.0]

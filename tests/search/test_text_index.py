@@ -231,6 +231,18 @@ def test_only_some_are_asked_about() -> None:
     assert made.allowed(Filters(concepts=("a",)), []) == set()
 
 
+def test_what_stands_together_is_counted_by_the_best_entry() -> None:
+    """A pair counts what it is worth where its second word follows the first; of an item the entry that has most."""
+    made = index(
+        entry(1, "a slow cache"), entry(1, "slow cache timer"), entry(2, "the cache, slow"), entry(3, "slow cache")
+    )
+    pairs = {("slow", "cach"): 0.25, ("cach", "timer"): 0.75}
+
+    assert made.together(pairs, [1, 2]) == {1: 1.0}
+    assert made.together(pairs, [3]) == {3: 0.25}
+    assert made.together(pairs, []) == made.together({}, [1]) == index().together(pairs, [1]) == {}
+
+
 @pytest.mark.parametrize("singly", [0, 100])
 def test_many_keys_and_few_are_one_question(singly: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many items are meant, each counts: those asked about, those looked among, those hidden."""
