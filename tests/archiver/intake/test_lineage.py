@@ -2,7 +2,7 @@
 
 # pyright: reportPrivateUsage=false
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -112,10 +112,14 @@ def test_an_archive_of_an_earlier_version_heals_by_itself(history: History, monk
     """What was credited to a fork that was archived first becomes its origin's as the copies are read again by newer
     rules, a few in each pass.
     """
+
+    def none(*_: object) -> Collection[int]:
+        return ()
+
     history.write([*forked("one", "two", session=FORK, origin=ORIGINAL), *talk("apart", session=FORK)], FORK, at=1)
     history.write(talk("one", "two", "on"), at=2)
     with monkeypatch.context() as earlier:
-        earlier.setattr(history.store.sessions, "descended", lambda *_: ())
+        earlier.setattr(history.store.sessions, "descended", none)
         history.ingest()
     assert (history.prompts(), history.prompts(FORK)) == (["on?"], ["one?", "two?", "apart?"])
     keys = {each.exchange.prompt: each.key for each in history.stored()}
