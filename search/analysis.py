@@ -20,13 +20,17 @@ _STEM = "english"
 _LONGEST = 80
 _KEPT = 1 << 16
 
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f]+")
-_EMOJI = re.compile(r"[\u2600-\u27bf\U0001f000-\U0001faff]")
+_IDEOGRAPHS = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f"
+_PICTOGRAPHS = r"\u2600-\u27bf\U0001f000-\U0001faff"
+_CJK, _EMOJI = re.compile(f"[{_IDEOGRAPHS}]+"), re.compile(f"[{_PICTOGRAPHS}]")
+_WIDE = re.compile(f"[{_IDEOGRAPHS}{_PICTOGRAPHS}]")
 _HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _MIXED = re.compile(r"(?<![A-Za-z0-9])(?=[A-Za-z0-9]*?(?:[a-z][A-Z]|[A-Z]{2}[a-z]))[A-Za-z0-9]++")
-_COMPOUND = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z0-9]_[A-Za-z0-9]")
-"""What a word holds when `_MIXED` or `_SNAKE` can match in it."""
 _SNAKE = re.compile(r"(?<![A-Za-z0-9_])[A-Za-z0-9]++(?:_[A-Za-z0-9]++)+")
+_LATIN = bytes(range(256)).decode("latin-1")
+_SHAPE = re.sub(r"\s", " ", re.sub("[A-Z]", "A", re.sub("[a-z]", "a", _LATIN))).encode("latin-1")
+_COMPOUND = (b"aA", b"AAa", b"_")
+"""What of a word's shape tells that `_MIXED` or `_SNAKE` may match in it."""
 
 
 def analyzer() -> tantivy.TextAnalyzer:
@@ -65,7 +69,10 @@ def spaced(text: str) -> str:
     """Text with CJK characters in pairs and emoji as words, each where it stands."""
     if text.isascii():
         return text
-    text = _CJK.sub(lambda run: f" {' '.join(pairs(run[0]))} ", unicodedata.normalize("NFKC", readable(text)))
+    text = unicodedata.normalize("NFKC", readable(text))
+    if not _WIDE.search(text):
+        return text
+    text = _CJK.sub(lambda run: f" {' '.join(pairs(run[0]))} ", text)
     return _EMOJI.sub(lambda sign: f" u{ord(sign[0]):x} ", text)
 
 
@@ -101,12 +108,23 @@ def path_label(path: str, folder: str = "") -> str:
 
 def _names(text: str) -> Iterator[str]:
     """The parts of camelCase names, and snake_case names in one piece, each word's once."""
-    return filter(None, map(_KNOWN.__getitem__, dict.fromkeys(text.split())))
+    return filter(None, map(_KNOWN.__getitem__, dict.fromkeys(_compounds(text))))
+
+
+def _compounds(text: str) -> list[str]:
+    """The words that may hold such a name, in order. They are found by their shape, as few of all words do."""
+    shape = f"{text} ".encode("latin-1", "replace").translate(_SHAPE)
+    words: dict[int, str] = {}
+    for sign in _COMPOUND:
+        at = shape.find(sign)
+        while at >= 0:
+            start, end = shape.rfind(b" ", 0, at) + 1, shape.find(b" ", at)
+            words[start] = text[start:end]
+            at = shape.find(sign, end)
+    return [words[start] for start in sorted(words)]
 
 
 def _taken_apart(word: str) -> str:
-    if (word.islower() and "_" not in word) or not _COMPOUND.search(word):
-        return ""
     parts = [part for name in _MIXED.findall(word) for part in _HUMP.findall(name)]
     return " ".join([*parts, *(name.replace("_", "") for name in _SNAKE.findall(word))])
 

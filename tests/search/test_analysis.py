@@ -48,6 +48,12 @@ def test_identifiers_are_found_whole_and_by_parts(name: str, found: set[str]) ->
     assert terms(f"see {name}, please") - {"see", "pleas"} == found
 
 
+@given(st.lists(st.text("abAB_0.é—\xa0\u2028", min_size=1, max_size=12), max_size=8))
+def test_a_name_is_taken_apart_wherever_it_stands(words: list[str]) -> None:
+    """What stands around a name does not matter to what it is found by."""
+    assert terms(" ".join(words)) == set[str]().union(*map(terms, words))
+
+
 def test_endings_do_not_matter() -> None:
     """English words are found in other forms."""
     assert terms("retrying connections") == terms("retried connection")
