@@ -76,8 +76,9 @@ class Signs:
         self._rules.append(frozenset())
         self._all = range(len(rules))
         self._set.Compile()
-        # Twice as fast as the set, and never gives up.
-        self._any = compiled("(?i)" + "|".join(f"(?:{sign})" for sign in (*showing, _TAG)), MEMORY << 3)
+        # Twice as fast as the set, and never gives up. In order what begins alike stands together, and RE2 makes one
+        # beginning of it: it is ready in half the time.
+        self._any = compiled("(?i)" + "|".join(f"(?:{sign})" for sign in sorted((*showing, _TAG))), MEMORY << 3)
 
     def shown(self, text: bytes) -> bool:
         """Whether there is any sign, tag or mask in the text."""
