@@ -125,8 +125,9 @@ def _compounds(text: str) -> list[str]:
 
 
 def _taken_apart(word: str) -> str:
-    parts = [part for name in _MIXED.findall(word) for part in _HUMP.findall(name)]
-    return " ".join([*parts, *(name.replace("_", "") for name in _SNAKE.findall(word))])
+    parts = [] if word.islower() else [part for name in _MIXED.findall(word) for part in _HUMP.findall(name)]
+    whole = [name.replace("_", "") for name in _SNAKE.findall(word)] if "_" in word else []
+    return " ".join(parts + whole)
 
 
 class _Known(dict[str, str]):

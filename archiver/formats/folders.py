@@ -70,6 +70,20 @@ def is_closed(folder: Path) -> bool:
     return False
 
 
+def is_open(path: Path) -> bool:
+    """Whether a folder is there and may be looked into."""
+    return path.is_dir() and not is_closed(path)
+
+
+def is_gone(path: Path) -> bool:
+    """Whether nothing stands there: what cannot be asked may."""
+    try:
+        path.lstat()
+    except OSError as error:
+        return isinstance(error, FileNotFoundError)
+    return False
+
+
 def _matching(path: Path, parts: Sequence[str], closed: list[PermissionError]) -> Iterator[Path]:
     try:
         if not parts:

@@ -24,7 +24,7 @@ from ..copies.renewal import loses_nothing, renew
 from ..forget.erasing import Erasing
 from ..forget.oblivion import Oblivion
 from ..formats import Format, by_agent
-from ..formats.folders import is_closed
+from ..formats.folders import is_gone, is_open
 from ..parse import lines
 from ..parse.parsing import place_in
 from ..parse.reading import Boundaries, Reading
@@ -35,6 +35,7 @@ from ..privacy.masker import Masker
 from ..redaction import VERSION, Redactor
 from ..store import Place, Source, Store
 from .ahead import Ahead
+from .helpers import Helpers
 from .rereading import BUDGET, Rereading
 from .storing import store_reading
 from .task import Answer, Task
@@ -42,7 +43,7 @@ from .transcripts import Transcript
 from .unrolling import Unrolled, Unroller
 
 _COPYING_THREADS = 4
-_TOGETHER = 32
+_TOGETHER = 16
 """Readings stored in one transaction: each transaction waits for the disk."""
 _LONGEST = 0.3
 """Seconds after which what was read is stored, however little: who is killed every few seconds gets on all the same."""
@@ -83,9 +84,15 @@ class Ingest:
     """Brings transcripts into the store. Interrupt it at any time: each file is taken up whole or not at all."""
 
     def __init__(
-        self, store: Store, raw: RawArchive, exclusion: Exclusion | None = None, *, mask: bool = False
+        self,
+        store: Store,
+        raw: RawArchive,
+        exclusion: Exclusion | None = None,
+        *,
+        mask: bool = False,
+        helpers: Helpers | None = None,
     ) -> None:
-        """With `mask`, secrets are masked in the copies, too."""
+        """With `mask`, secrets are masked in the copies, too; `helpers` may have been started already."""
         self._store, self._raw = store, raw
         home = Home(raw.root.parent)
         self._key = home.key()
@@ -93,6 +100,7 @@ class Ingest:
         self._boundaries = Boundaries(home.root, Redactor(self._key), exclusion or Exclusion(), oblivion)
         self._oblivion, self._erasing = oblivion, Erasing(store, raw)
         self._masking = Masking(store, raw.root, Masker(self._boundaries.redactor), oblivion, wanted=mask)
+        self._helpers = helpers or Helpers()
         self._may_hold_erased = False
         self._waiting: list[_Taken] = []
         self._stored = 0.0
@@ -130,6 +138,7 @@ class Ingest:
                             stored()
                 self._take_up_containers({each.path: each for each in found}.values(), len(jobs), progress, tally)
             finally:
+                self._helpers.close()
                 pool.shutdown(wait=True, cancel_futures=True)
                 self._store_waiting(tally)
         progress(len(jobs), len(jobs))
@@ -151,7 +160,8 @@ class Ingest:
                 for job, copy in portion
                 if worth and job.continued is None
             }
-            with Ahead(tasks) as ahead:
+            helpers = self._helpers.start(len(tasks) - 1) if tasks else ()
+            with Ahead(tasks, helpers) as ahead:
                 for job, copy in portion:
                     yield job, copy, ahead.take(job.archived)
 
@@ -352,7 +362,7 @@ class Ingest:
         `told` of in this pass a folder still is, as one that stands where a file was.
         """
         problems = [path for path, _ in self._store.sources.problems()]
-        gone = [path for path in problems if _is_gone(path) or (path not in told and _is_open(path))]
+        gone = [path for path in problems if is_gone(path) or (path not in told and is_open(path))]
         if gone:
             with self._store.transaction():
                 for path in gone:
@@ -370,20 +380,6 @@ def _portions(copying: Sequence[_Copying]) -> Iterator[list[_Copying]]:
         size += job.size
     if portion:
         yield portion
-
-
-def _is_gone(path: Path) -> bool:
-    try:
-        path.lstat()
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    return False
-
-
-def _is_open(path: Path) -> bool:
-    return path.is_dir() and not is_closed(path)
 
 
 def _source(job: _Job, copied: Copied) -> Source:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from palaver.archiver.intake.helpers import Helpers
 from palaver.core.config import Config
 from palaver.core.errors import PalaverError
 from palaver.core.home import Home
@@ -76,12 +77,15 @@ def archive(paths: Sequence[str], *, as_json: bool) -> None:
 
 def _archive(home: Home, found: Sequence[Transcript], *, as_json: bool) -> bool:
     """Run all stages and say what they did; whether every file could be read and every stage ran."""
-    from palaver.observe.pipeline import Pipeline
+    with Helpers() as helpers:
+        if home.is_new:
+            helpers.start()  # much is to be done: it loads what it needs while this process does
+        from palaver.observe.pipeline import Pipeline
 
-    config = Config.read(home.config)
-    pipeline_of = Pipeline(home, config.model, config.exclude, mask=config.mask_archive)
-    with pipeline_of as pipeline, progress_bars() as reporter:
-        report = pipeline.run(found, reporter, patience=_PATIENCE)
+        config = Config.read(home.config)
+        pipeline_of = Pipeline(home, config.model, config.exclude, mask=config.mask_archive, helpers=helpers)
+        with pipeline_of as pipeline, progress_bars() as reporter:
+            report = pipeline.run(found, reporter, patience=_PATIENCE)
     if as_json:
         from palaver.templates.pass_shapes import report_json
 

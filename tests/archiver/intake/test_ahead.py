@@ -4,8 +4,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,8 +13,9 @@ import pytest
 
 from palaver.archiver.copies.raw import Copied, RawArchive
 from palaver.archiver.formats import by_agent
-from palaver.archiver.intake import ahead, ingest
+from palaver.archiver.intake import helpers, ingest
 from palaver.archiver.intake.ahead import Ahead
+from palaver.archiver.intake.helpers import Helper, Helpers
 from palaver.archiver.intake.task import Answer, Task
 
 from ..history import History, talk
@@ -28,7 +27,7 @@ KEY = b"k" * 32
 @pytest.fixture
 def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[History]:
     """Some sessions, and every pass worth the help of two processes."""
-    monkeypatch.setattr(ahead, "processors", lambda: 3)
+    monkeypatch.setattr(helpers, "processors", lambda: 3)
     monkeypatch.setattr(ingest, "_WORTH_HELP", 0)
     with History(tmp_path) as made:
         for number in range(SESSIONS):
@@ -51,7 +50,7 @@ def _tasks(history: History, copied: bool = True) -> dict[str, tuple[Task, Futur
 def test_others_parse_what_this_process_would(history: History) -> None:
     """An answer from another process equals the task run here."""
     tasks = _tasks(history)
-    with Ahead(tasks) as parsed:
+    with Helpers() as started, Ahead(tasks, started.start(2)) as parsed:
         with parsed._news:
             assert parsed._news.wait_for(lambda: len(parsed._answers) == len(tasks), timeout=200)
         answers = {name: parsed.take(name) for name in tasks}
@@ -63,18 +62,19 @@ def test_what_is_copied_meanwhile_is_parsed_meanwhile(history: History, monkeypa
     """Who waits for an answer takes up the next task as soon as its copy is there."""
     asked, go_on = threading.Event(), threading.Event()
 
-    def slow(_: ahead._Helper, task: Task) -> Answer:
+    answer = Helper.answer
+
+    def slow(helper: Helper) -> Answer | None:
         asked.set()
         assert go_on.wait(200)
-        return task.run()
+        return answer(helper)
 
-    monkeypatch.setattr(ahead, "processors", lambda: 2)
-    monkeypatch.setattr(ahead._Helper, "ask", slow)
+    monkeypatch.setattr(Helper, "answer", slow)
     tasks = _tasks(history)
     first, second = list(tasks)[:2]
     copied, copy = tasks[second][1].result(), Future[Copied]()
     tasks = {first: tasks[first], second: (tasks[second][0], copy)}
-    with Ahead(tasks) as parsed, ThreadPoolExecutor(1) as pool:
+    with Helpers() as started, Ahead(tasks, started.start(1)) as parsed, ThreadPoolExecutor(1) as pool:
         assert asked.wait(200)
         taken = pool.submit(parsed.take, first)
         copy.set_result(copied)
@@ -89,7 +89,7 @@ def test_what_is_copied_meanwhile_is_parsed_meanwhile(history: History, monkeypa
 def test_help_changes_nothing(history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass with other processes leaves what a pass without them leaves, in the same order."""
     history.ingest()
-    monkeypatch.setattr(ahead, "processors", lambda: 1)
+    monkeypatch.setattr(helpers, "processors", lambda: 1)
     with History(tmp_path, "alone") as alone:
         alone.ingest()
 
@@ -98,63 +98,23 @@ def test_help_changes_nothing(history: History, tmp_path: Path, monkeypatch: pyt
 
 def test_a_process_that_dies_is_not_missed(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a killed process was asked is parsed here."""
-    ask = ahead._Helper.ask
+    ask = Helper.ask
 
-    def killed(helper: ahead._Helper, task: Task) -> Answer | None:
+    def killed(helper: Helper, task: Task) -> None:
         os.kill(helper._process.pid, signal.SIGKILL)
-        return ask(helper, task)
+        ask(helper, task)
 
-    monkeypatch.setattr(ahead._Helper, "ask", killed)
+    monkeypatch.setattr(Helper, "ask", killed)
     tally = history.ingest()
 
     assert (tally.changed, tally.exchanges, tally.problems) == (SESSIONS, 2 * SESSIONS, [])
 
 
-def test_an_answer_of_other_types_is_left_to_the_one_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a process of another version answers may not be loaded here: whoever waits for it is told so."""
-    program = """if True:
-        import pickle, sys
-
-        class Other:
-            def __reduce__(self):
-                return zip, (1,)
-
-        while pickle.load(sys.stdin.buffer):
-            pickle.dump(Other(), sys.stdout.buffer)
-            sys.stdout.flush()
-    """
-    monkeypatch.setattr(ahead, "_SERVE", program)
-    helper = ahead._Helper()
-    try:
-        assert helper.ask(Task(by_agent("claude-code"), tmp_path / "a.jsonl", tmp_path, "a.jsonl", KEY)) is None
-        assert helper._process.poll() is None
-    finally:
-        helper.stop()
-        helper.close()
-
-
-def test_stopping_waits_for_no_copy(history: History) -> None:
+def test_who_leaves_early_waits_for_nobody(history: History) -> None:
     """Who leaves does not wait for copies that will never be there, nor for the processes."""
-    with Ahead(_tasks(history, copied=False)) as parsed:
-        pass
+    with Helpers() as started:
+        asked = started.start(2)
+        with Ahead(_tasks(history, copied=False), asked):
+            pass
 
-    assert all(helper._process.poll() is not None for helper in parsed._helpers)
-
-
-def test_a_process_ends_with_the_one_that_started_it() -> None:
-    """Closed input is the end: whoever is killed leaves nobody behind."""
-    done = subprocess.run([sys.executable, "-P", "-c", ahead._SERVE], input=b"", timeout=60, check=False)
-
-    assert done.returncode == 0
-
-
-def test_a_copy_that_is_gone_is_left_to_the_one_who_asks(tmp_path: Path) -> None:
-    """Another process that cannot read a copy says so and goes on."""
-    helper = ahead._Helper()
-    missing = Task(by_agent("claude-code"), tmp_path / "a.jsonl", tmp_path, "a.jsonl", KEY)
-    try:
-        assert [helper.ask(missing), helper.ask(missing)] == [None, None]
-        assert helper._process.poll() is None
-    finally:
-        helper.stop()
-        helper.close()
+        assert [helper._process.wait(60) for helper in asked] == [-signal.SIGKILL] * 2
