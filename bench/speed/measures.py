@@ -23,7 +23,7 @@ from palaver.search.layers import Layers
 
 from .. import shared
 from ..phases import phases
-from .process import PALAVER, Place, paired, run, server
+from .process import PALAVER, Place, compile_modules, paired, run, server
 
 _WARM = 200
 _LONG_AGO = 1_000_000_000_000
@@ -54,6 +54,7 @@ class Measure(Struct, frozen=True):
 def measures() -> Iterator[Measure]:
     """All measures, in an order in which each finds what it needs; raises `SetMissing`."""
     archive, queries = shared.transcripts(), _queries()
+    compile_modules()
     with tempfile.TemporaryDirectory() as folder:
         place = Place(Path(folder) / "home" / "palaver", Path(folder) / "user" / ".claude")
         place.home.parent.mkdir()

@@ -1,9 +1,12 @@
 """Does the measuring of speed run?"""
 
+from importlib.util import cache_from_source
 from pathlib import Path
 
 from bench.speed.measures import ingest, parts, warm_search
-from bench.speed.process import Place
+from bench.speed.process import Place, compile_modules
+
+from palaver.search import engine
 
 from .. import demo
 
@@ -22,3 +25,13 @@ def test_speed_is_measured_over_any_history(tmp_path: Path) -> None:
     )
     assert len(rows) == 9 + 2 * 9
     assert all(row.ours > 0 and (row.bare is None or row.bare > 0) for row in rows)
+
+
+def test_measured_programs_are_compiled() -> None:
+    """What is measured starts as what pip installed does, also from a checkout in which nothing was compiled."""
+    compiled = Path(cache_from_source(engine.__file__))
+    compiled.unlink(missing_ok=True)
+
+    compile_modules()
+
+    assert compiled.is_file()
