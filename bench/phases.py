@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import numpy as np
 
@@ -42,14 +41,16 @@ def phases(store: Store, home: Home, embedder: Embedder, queries: Sequence[Query
         # The engine remembers what it read, so that no other part is told with the time of that.
         engine._meaning(wording.text)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         with stopwatch(taken, "word engine"):
-            matches = view.text(wording, filters, DEPTH)
+            every = engine._worded(wording, Mode.BOTH, filters, DEPTH)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+            matches = every.first(DEPTH)
         with stopwatch(taken, "vector engine"):
             nears = Nears.none() if wording.phrases else view.nearest(vector, filters, DEPTH)
         with stopwatch(taken, "comparing events"):
             compared = view.of_events(vector, distinct(np.concatenate([matches.event, nears.event]))[0])
         with stopwatch(taken, "completing words"):
             if len(matches) == DEPTH:
-                matches = completed(wording, matches, compared, partial(view.text, wording, filters))
+                further = engine._further(wording, filters, every, DEPTH)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+                matches = completed(wording, matches, compared, further)
         with stopwatch(taken, "fusion"):
             fused = engine._fused(wording, Mode.BOTH, matches, compared, Rest())  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         with stopwatch(taken, "choosing among the found"):

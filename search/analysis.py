@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import tantivy
 
+from ..core.memo import Memo
 from ..core.text import readable
 
 VERSION = 3
@@ -19,6 +20,8 @@ PROSE = "prose"
 _STEM = "english"
 _LONGEST = 80
 _KEPT = 1 << 16
+_SHORT, _ASKED = 1_000, 2_048
+"""Characters of a text whose terms are remembered, and how many such texts."""
 
 _IDEOGRAPHS = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f"
 _PICTOGRAPHS = r"\u2600-\u27bf\U0001f000-\U0001faff"
@@ -52,6 +55,15 @@ _ANALYZER = analyzer()
 def stems(text: str) -> list[str]:
     """The terms of a text as it stands, in order; `expand` it first where names should be taken apart."""
     return _ANALYZER.analyze(text)
+
+
+def terms(text: str) -> tuple[str, ...]:
+    """The terms of a query or a word of one, each once. What one search asks for many times is remembered."""
+    return _TERMS.made(text, _terms) if len(text) <= _SHORT else _terms(text)
+
+
+def _terms(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(stems(expand(text))))
 
 
 def expand(text: str) -> str:
@@ -143,3 +155,4 @@ class _Known(dict[str, str]):
 
 
 _KNOWN = _Known()
+_TERMS = Memo[str, tuple[str, ...]](_ASKED)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
-from typing import TYPE_CHECKING
+from itertools import chain, islice
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,6 +26,8 @@ _RAW_SAYS_MORE = 2.0
 """An exchange is shown instead of its observations where its words match this many times better than theirs."""
 _AS_GOOD = 0.5
 """From which share of its best score on a session has more that matches."""
+_FURTHER = 4
+"""How many times more events are looked at wherever too few of them satisfy the filters."""
 
 
 class Choice(Struct, frozen=True):
@@ -40,6 +42,17 @@ class Choice(Struct, frozen=True):
     more: int = 0
 
 
+class _Candidate(NamedTuple):
+    """An event with those of its observations that satisfy the filters, whether it does so `itself`, and whether it may
+    be something that is `held`, which no observation was made of.
+    """
+
+    event: Event
+    observations: Sequence[int]
+    itself: bool
+    held: bool
+
+
 class Choices:
     """Chooses for each event the best way to show it."""
 
@@ -48,9 +61,9 @@ class Choices:
 
     def of(self, events: Iterable[Event], filters: Filters, at_a_time: int) -> Iterator[Choice]:
         """One choice for each event of which something satisfies the filters, in their order."""
-        left = iter(events)
+        left = self._satisfying(events, filters, at_a_time)
         while part := list(islice(left, at_a_time)):
-            yield from self._part(part, filters)
+            yield from self._part(part)
 
     def by_session(self, choices: Iterable[Choice]) -> list[Choice]:
         """The first choice of each session; what was said in none stands for itself."""
@@ -62,28 +75,41 @@ class Choices:
             groups.setdefault((session, 0 if session else choice.event.key), []).append(choice)
         return [replace(first, more=_as_good(first, rest)) for first, *rest in groups.values()]
 
-    def _part(self, events: Sequence[Event], filters: Filters) -> Iterator[Choice]:
-        keys = [event.key for event in events]
-        learned = self._store.observations.of_exchanges(keys)
-        again = self._store.confirmations.said_again(keys) if filters.types or filters.concepts else {}
-        every = [*keys, *(stored.key for known in learned.values() for stored in known)]
-        allowed = self._engine.allowed(filters, every) if filters else set(every)
+    def _satisfying(self, events: Iterable[Event], filters: Filters, at_a_time: int) -> Iterator[_Candidate]:
+        """The events of which something satisfies the filters. The more do not, the more are looked at at once."""
+        left = iter(events)
+        # The types and concepts of an exchange are those of its observations taken together: where they are
+        # asked for, an observation must have them, be it one that was learned elsewhere and said again here.
+        labelled = bool(filters.types or filters.concepts)
+        while part := list(islice(left, at_a_time)):
+            keys = [event.key for event in part]
+            learned = self._store.observations.of_origins(keys)
+            every = [*keys, *chain.from_iterable(learned.values())]
+            allowed = self._engine.allowed(filters, every) if filters else set(every)
+            again = self._store.confirmations.said_again([*filter(allowed.__contains__, keys)]) if labelled else {}
+            for event in part:
+                observations = [key for key in learned.get(event.key, ()) if key in allowed]
+                confirms = any(_has(stored.observation, filters) for stored in again.get(event.key, ()))
+                held = event.key in allowed and event.key not in learned
+                itself = event.key in allowed and (confirms or not labelled)
+                if observations or itself or held:
+                    yield _Candidate(event, observations, itself, held)
+            at_a_time *= _FURTHER
+
+    def _part(self, candidates: Sequence[_Candidate]) -> Iterator[Choice]:
+        learned = self._store.observations.load([key for each in candidates for key in each.observations])
         memories: dict[int, HeldMemory] = {}
         chunks: dict[int, HeldChunk] = {}
-        if others := [key for key, kind in self._store.items.kinds(keys).items() if kind != "exchange"]:
+        kinds = self._store.items.kinds([each.event.key for each in candidates if each.held])
+        if others := [key for key, kind in kinds.items() if kind != "exchange"]:
             memories, chunks = self._store.memories.load(others), self._store.documents.load(others)
         at = now()
-        for event in events:
+        for event, keys, itself, _ in candidates:
             if held := memories.get(event.key) or chunks.get(event.key):
-                if event.key in allowed and (event.key in chunks or memories[event.key].holds_at(at)):
+                if event.key in chunks or memories[event.key].holds_at(at):
                     yield Choice(event, held=held)
                 continue
-            observations = [stored for stored in learned.get(event.key, []) if stored.key in allowed]
-            # The types and concepts of an exchange are those of its observations taken together: where they are
-            # asked for, an observation must have them, be it one that was learned elsewhere and said again here.
-            labelled = bool(filters.types or filters.concepts)
-            confirms = any(_has(stored.observation, filters) for stored in again.get(event.key, []))
-            itself = event.key in allowed and (confirms or not labelled)
+            observations = [learned[key] for key in keys if key in learned]
             if observations or itself:
                 yield Choice(event, _best(event, observations, itself=itself))
 

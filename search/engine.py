@@ -55,6 +55,11 @@ _NEWEST, _FURTHER = 2_000, 8
 """Entries that are looked at first where no words are given, and how many times more wherever entries do not do."""
 
 
+_ALL = _FURTHER * DEPTH
+"""Entries that hardly any words find more of among some items."""
+
+Words: TypeAlias = Callable[[int, Sequence[int]], Matches]
+"""Finds the best entries of some items, as many as it is told."""
 Place: TypeAlias = tuple[int, int]
 """The number of a conversation and 0; of what was said in none, 0 and its key."""
 
@@ -126,8 +131,6 @@ class Engine:
         self._snapshot.refresh()
         depth, wording = depth or DEPTH, self._wording(concept, mode)
         matches, nears, rest = self._found(wording, mode, filters, depth)
-        if mode is Mode.BOTH and len(matches) == depth:
-            matches = completed(wording, matches, nears, partial(self._snapshot.text, wording, filters))
         return self._fused(wording, mode, matches, nears, rest)
 
     def _fused(self, wording: Wording, mode: Mode, matches: Matches, nears: Nears, rest: Rest) -> Found:
@@ -162,15 +165,29 @@ class Engine:
         """Whether anything that satisfies the filters has words of a text and all of these phrases."""
         return len(self.words(Wording(text, phrases), filters, 1)) > 0
 
-    def words(self, wording: Wording, filters: Filters, limit: int, among: Sequence[int] | None = None) -> Matches:
-        """Entries by words, as the snapshot finds them; where none has what is quoted, of what has it across a cut.
+    def words(self, wording: Wording, filters: Filters, limit: int, items: Sequence[int] | None = None) -> Matches:
+        """Entries by words, as the snapshot finds them; where none has what is quoted, of what has it across a cut. Of
+        these items alone, where some are given.
 
         None of all there are: else a filter would bring to light what nobody finds without it.
         """
-        found = self._snapshot.text(wording, filters, limit, among)
+        found = self._snapshot.text(wording, filters, limit, items)
         if len(found) or not wording.phrases or len(self._snapshot.text(wording, Filters(), 1)):
             return found
-        return self._cuts.text(wording, filters, limit, among)
+        return self._cuts.text(wording, filters, limit, items)
+
+    def _worded(self, wording: Wording, mode: Mode, filters: Filters, depth: int) -> Matches:
+        """At least `depth` entries by words, where there are as many; where few satisfy the filters all there are, so
+        that nothing is left for `completed` to ask for.
+        """
+        narrow = mode is Mode.BOTH and self._snapshot.is_narrow(filters)
+        return self.words(wording, filters, max(depth, _ALL) if narrow else depth)
+
+    def _further(self, wording: Wording, filters: Filters, found: Matches, depth: int) -> Words:
+        """What finds the words of some items: among what was found already, where that is all there is."""
+        if depth < len(found) < _ALL:
+            return lambda _, items: found.of(items)
+        return partial(self._snapshot.text, wording, filters)
 
     @cached_property
     def _cuts(self) -> "Cuts":
@@ -235,7 +252,7 @@ class Engine:
         items = [*self._store.items.of_sessions(sorted(sessions)), *loose]
         matches, nears = Matches.none(), Nears.none()
         if mode is not Mode.VECTOR or wording.phrases:
-            matches = _every(partial(self.words, wording, filters, among=items), _DEEPEST)
+            matches = _every(partial(self.words, wording, filters, items=items), _DEEPEST)
         if mode is not Mode.TEXT and self.unavailable is None:
             events = matches.event if wording.phrases else np.array(items, dtype=np.int64)
             nears = self._snapshot.of_events(self._vector(wording.text), distinct(events)[0])
@@ -283,7 +300,8 @@ class Engine:
         One after the other: with a thread for each the median stayed, and the slowest took twice as long.
         """
         sought = mode is not Mode.VECTOR or wording.phrases
-        having = self.words(wording, filters, depth) if sought else Matches.none()
+        every = self._worded(wording, mode, filters, depth) if sought else Matches.none()
+        having = every.first(depth)
         rest = Rest(_last(having.fraction, depth))
         # To mode `vector` words tell where phrases stand, and count nothing.
         matches = Matches.none() if mode is Mode.VECTOR else having
@@ -299,11 +317,10 @@ class Engine:
         nearest = Nears.none() if wording.phrases else self._snapshot.nearest(vector, filters, depth)
         # All vectors of the events found, so that every event is fully compared.
         events, _ = distinct(np.concatenate([having.event, nearest.event]))
-        return (
-            matches,
-            self._snapshot.of_events(vector, events),
-            replace(rest, meaning=_last(nearest.similarity, depth)),
-        )
+        nears = self._snapshot.of_events(vector, events)
+        if mode is Mode.BOTH and len(matches) == depth:
+            matches = completed(wording, matches, nears, self._further(wording, filters, every, depth))
+        return matches, nears, replace(rest, meaning=_last(nearest.similarity, depth))
 
     def _compare(self, wording: Wording, nears: Nears) -> Compare | None:
         """What compares texts token by token with what was typed; None where no vectors were compared."""
@@ -334,12 +351,8 @@ class Engine:
         return self._embedder
 
 
-def completed(
-    wording: Wording, matches: Matches, nears: Nears, words: Callable[[int, Sequence[int]], Matches]
-) -> Matches:
-    """With the words of the events that meaning alone found, so that whatever can be among the first is fully compared.
-    `words` finds the best entries of some items, as many as it is told.
-    """
+def completed(wording: Wording, matches: Matches, nears: Nears, words: Words) -> Matches:
+    """With the words of the events that meaning alone found: whatever can be among the first is fully compared."""
     if wording.phrases:
         return matches
     unread = nears.where(~among(nears.event, np.sort(matches.event)))
@@ -351,7 +364,7 @@ def completed(
 
 def _every(words: Callable[[int], Matches], most: int | None = None) -> Matches:
     """Everything that is found, and no more than `most`: as many entries at first as nearly always do."""
-    limit = _FURTHER * DEPTH
+    limit = _ALL
     while len(found := words(limit)) == limit and limit != most:
         limit = limit * _FURTHER if most is None else min(most, limit * _FURTHER)
     return found

@@ -97,6 +97,15 @@ class Matches(Struct, frozen=True, eq=False, dict=True):
     def __iter__(self) -> Iterator[TextMatch]:
         return map(self.__getitem__, range(len(self)))
 
+    def first(self, count: int) -> "Matches":
+        """The first so many of these."""
+        return self if len(self) <= count else Matches(self.numbers[:, :count], self.fraction[:count])
+
+    def of(self, items: Sequence[int]) -> "Matches":
+        """Those of these items, which ascend."""
+        wanted = among(self.key, np.array(items, dtype=np.int64))
+        return Matches(self.numbers[:, wanted], self.fraction[wanted])
+
     def and_also(self, others: "Matches", limit: int) -> "Matches":
         """The best of both, best first."""
         numbers = np.concatenate([self.numbers, others.numbers], axis=1)

@@ -171,6 +171,8 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
     def of_events(self, vector: Array, events: Numbers) -> Nears:
         """Of every item of these events its best vectors, exactly compared: part 0, and the best other part."""
         places = self._places_of(events)
+        if not len(places):
+            return Nears.none()
         cosines = self._cosines(places, vector)
         kinds = self.rows[_ITEM, places] * 2 + (self.rows[_PART, places] == 0)
         order = np.lexsort((-cosines, kinds))
@@ -183,6 +185,8 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         """
         items, _ = distinct(rows[_ITEM])
         told = self._places_of(distinct(rows[_EVENT])[0])
+        if not len(told):
+            return np.full(rows.shape[1], np.nan)
         places = self._foremost(told[among(self.rows[_ITEM, told], items)], vector)
         best = np.full(len(items), np.nan)
         of: Numbers = self.rows[_ITEM, places]

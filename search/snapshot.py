@@ -34,7 +34,7 @@ _FLAGGED = 64
 
 _LISTED_OR_SIEVED = 2
 """A candidate whose filters are looked up costs as much as listing so many items that satisfy them."""
-_LISTED = 500
+LISTED = 500
 """Entries that satisfy filters are listed where they are no more than this: to count them costs as much."""
 _FEW = 5
 """Words that stand in fewer entries than this, all together, find little."""
@@ -153,7 +153,9 @@ class Snapshot:
         found = self._read_tail().search(words, filters, limit, among=among)
         if self._text is None:
             return found
-        published = self._text.search(words, filters, limit, sorted(self._hidden), among)
+        published = self._text.search(
+            words, filters, limit, sorted(self._hidden), among, self._shares.get(filters, 1.0)
+        )
         return published.and_also(found, limit) if len(found) else published
 
     def nearest(self, vector: Array, filters: Filters, limit: int) -> Nears:
@@ -161,7 +163,7 @@ class Snapshot:
         voices = Voices(Role.HUMAN in filters.roles, Role.ASSISTANT in filters.roles) if filters.roles else ALL_VOICES
         if not filters:
             return self._vectors.nearest(vector, limit, None, voices)
-        share = self._shares.made(filters, self._share)
+        share = self.share(filters)
         if share * share * len(self._vectors) > _LISTED_OR_SIEVED * limit:
             found = self._vectors.sieved(vector, limit, share, partial(self._passing, filters), voices)
             if found is not None:
@@ -216,11 +218,18 @@ class Snapshot:
         passing = self.allowed(filters, items.tolist())
         return np.fromiter((item in passing for item in items.tolist()), bool, len(items))
 
+    def share(self, filters: Filters) -> float:
+        """About the share of all entries that satisfies the filters, 0 to 1; the few that changed are left out."""
+        return self._shares.made(filters, self._share)
+
+    def is_narrow(self, filters: Filters) -> bool:
+        """Whether the filters are satisfied by so few entries that all of them can be looked at."""
+        return bool(filters) and self._text is not None and self.share(filters) * len(self._text) <= LISTED
+
     def _share(self, filters: Filters) -> float:
-        """About the share of everything that satisfies the filters; the few that changed are left out."""
         if self._text is None:
             return 0.0
-        share, keys = self._text.share(filters, _LISTED)
+        share, keys = self._text.share(filters, LISTED)
         if keys is not None:
             self._flagged_published.made(filters, lambda _: _flags_of(keys))
         return share

@@ -14,8 +14,9 @@ import tantivy
 
 from ..core.disclosure import Filters
 from ..core.errors import IndexUnwritable
+from ..core.memo import Memo
 from . import glob
-from .analysis import PROSE, analyzer, expand, label, path_label, spaced, stems
+from .analysis import PROSE, analyzer, label, path_label, spaced, stems, terms
 from .neighbours import Pairs
 from .text_entry import BODY, DIGEST, EVERY, NUMBERS, SAID_BY, WHOLLY_BY, TextEntry, document, schema
 from .wording import Wording
@@ -36,6 +37,12 @@ _SINGLY = 2_000
 """Keys or names up to which a query for each is quicker than one for all of them."""
 _ENTRIES = 50
 """Entries of an item on average up to which the best of each of several is known."""
+_SPARSE, _CHAINED = 300, 32
+"""Where no more than one entry in so many can be found at all, each of these is looked for in the postings of every
+term, of which there may be so many: that costs less than to go through all entries with any of them.
+"""
+_COUNTED = 4_096
+"""Terms that are remembered with how many entries have them."""
 _K1 = 1.2
 """Tantivy's BM25 parameter: a term weighs at most its inverse document frequency times 1 + k1."""
 
@@ -75,6 +82,7 @@ class TextIndex:
         self._entries = self._searcher.doc_freq(EVERY, EVERY)
         self._covered: dict[str, list[str]] = {}
         """The files in folders and patterns that were asked for."""
+        self._counted = Memo[str, int](_COUNTED)
 
     def __len__(self) -> int:
         return self._searcher.num_docs
@@ -98,9 +106,10 @@ class TextIndex:
         limit: int,
         hidden: Sequence[int] = (),
         among: Sequence[int] | None = None,
+        share: float = 1.0,
     ) -> "Matches":
         """The best entries with any of the words and all of the phrases, that satisfy the filters and belong to no
-        hidden item; of the items `among` alone, where some are given.
+        hidden item; of the items `among` alone, where some are given. About a `share` of all satisfies the filters.
         """
         wording = Wording(text) if isinstance(text, str) else text
         sought = self._sought(wording) if len(self) else []
@@ -108,12 +117,15 @@ class TextIndex:
             from .findings import Matches
 
             return Matches.none()
-        wanted = _any([query for query, _ in sought])
-        needed = [wanted, *map(self._phrase, wording.phrases), *self._heard(wording.text, filters)]
+        wanted, most = [query for query, _ in sought], sum(most for _, most in sought)
+        needed = [*map(self._phrase, wording.phrases), *self._heard(wording.text, filters)]
         if among is not None:
             needed.append(self._any_of("key", among))
-        query = self._restricted(needed, filters, hidden)
-        return self._matches(self._hits(query, limit), sum(most for _, most in sought))
+        passing = share * len(self) if among is None else len(among)
+        if passing * _SPARSE <= len(self) and len(wanted) <= _CHAINED and not wording.phrases:
+            found = self._hits(_counting(wanted, self._restricted(needed, filters, hidden)), limit)
+            return self._matches([hit for hit in found if hit[0] > 0], most)
+        return self._matches(self._hits(self._restricted([_any(wanted), *needed], filters, hidden), limit), most)
 
     def newest(self, filters: Filters, limit: int, hidden: Sequence[int] = ()) -> list[tuple[int, int]]:
         """The events that satisfy the filters as (instant, event), newest first; undated ones last."""
@@ -124,11 +136,11 @@ class TextIndex:
 
     def terms(self, text: str) -> list[str]:
         """The terms of a text, each once."""
-        return list(dict.fromkeys(stems(expand(text))))
+        return list(terms(text))
 
     def having(self, term: str) -> int:
         """How many entries have a term; deleted ones count until they are merged away."""
-        return self._searcher.doc_freq(BODY, term)
+        return self._counted.made(term, self._count)
 
     def holds(self, phrase: str) -> bool:
         """Whether any entry has this phrase."""
@@ -172,6 +184,9 @@ class TextIndex:
         respelled = ((self._fuzzy(term), _RESPELLED * self._most(term)) for term in wording.respelled)
         return [*sought, *((tantivy.Query.const_score_query(query, worth), 0.0) for query, worth in respelled)]
 
+    def _count(self, term: str) -> int:
+        return self._searcher.doc_freq(BODY, term)
+
     def _term(self, field: str, term: str) -> tantivy.Query:
         return tantivy.Query.term_query(self._schema, field, term, "freq")
 
@@ -191,9 +206,9 @@ class TextIndex:
         """That one of those whose words are wanted said one of the words."""
         if not filters.roles:
             return []
-        terms = self.terms(text)
-        alone = [self._any_of(WHOLLY_BY, filters.roles), _any([self._term(BODY, term) for term in terms])]
-        among = [self._term(SAID_BY + role, term) for role in filters.roles for term in terms]
+        said = self.terms(text)
+        alone = [self._any_of(WHOLLY_BY, filters.roles), _any([self._term(BODY, term) for term in said])]
+        among = [self._term(SAID_BY + role, term) for role in filters.roles for term in said]
         heard = _any([tantivy.Query.boolean_query([(tantivy.Occur.Must, query) for query in alone]), *among])
         return [tantivy.Query.const_score_query(heard, 0.0)]
 
@@ -203,7 +218,7 @@ class TextIndex:
 
     def _most(self, term: str) -> float:
         """The most a term can add to a BM25 score (Robertson and Zaragoza 2009, as Lucene and Tantivy have it)."""
-        having = self._searcher.doc_freq(BODY, term)
+        having = self.having(term)
         return math.log(1 + (self._entries - having + 0.5) / (having + 0.5)) * (1 + _K1)
 
     def _restricted(self, needed: Sequence[tantivy.Query], filters: Filters, hidden: Sequence[int]) -> tantivy.Query:
@@ -323,6 +338,14 @@ class TextIndex:
 def _any(queries: Sequence[tantivy.Query]) -> tantivy.Query:
     """Entries that one of these finds, or several."""
     return tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query in queries])
+
+
+def _counting(queries: Sequence[tantivy.Query], needed: tantivy.Query) -> tantivy.Query:
+    """Entries that are needed, whether one of these finds them or not, with the sum of what these score."""
+    # Side by side they would be one scorer, which goes through 4,096 entries at a time to give one.
+    for query in queries:
+        needed = tantivy.Query.boolean_query([(tantivy.Occur.Must, needed), (tantivy.Occur.Should, query)])
+    return needed
 
 
 class Writing:

@@ -95,11 +95,13 @@ class Observations:
         rows = self._db.rows(f"SELECT {COLUMNS} {FROM} WHERE i.key {AMONG}", (listed(keys),))
         return {stored.key: stored for stored in map(stored_of, rows)}
 
-    def of_origins(self, exchanges: Sequence[int], origins: Sequence[str]) -> dict[int, list[int]]:
-        """The observations of these exchanges, by exchange; only those of these origins where some are named."""
+    def of_origins(self, exchanges: Sequence[int], origins: Sequence[str] = ()) -> dict[int, list[int]]:
+        """The keys of the observations of these exchanges, by exchange, in the order they were made; only those of
+        these origins where some are named.
+        """
         chosen = f"AND origin IN ({','.join('?' * len(origins))})" if origins else ""
         rows = self._db.rows(
-            f"SELECT exchange, item FROM observation WHERE exchange {AMONG} {chosen}",
+            f"SELECT exchange, item FROM observation WHERE exchange {AMONG} {chosen} ORDER BY item",
             (listed(exchanges), *origins),
         )
         found: dict[int, list[int]] = {}
