@@ -115,7 +115,7 @@ def around_cuts(store: Store, keys: Sequence[int], reach: int, roles: Sequence[s
     """
     from . import document_text, memory_text
 
-    turns = ((key, turn) for key, stored in store.exchanges.load(keys).items() for turn in stored.exchange.turns)
+    turns = store.exchanges.long_turns(keys, WINDOW)
     said = (each for each in turns if not roles or _ROLES.get(each[1].speaker) in roles)
     held = memory_text.texts(store, keys) | document_text.texts(store, keys)
     told = ((key, "".join(parts.values())) for key, parts in held.items())

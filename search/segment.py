@@ -186,7 +186,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         items, _ = distinct(rows[_ITEM])
         told = self._places_of(distinct(rows[_EVENT])[0])
         if not len(told):
-            return np.full(rows.shape[1], np.nan)
+            return np.full(len(rows[_ITEM]), np.nan)
         places = self._foremost(told[among(self.rows[_ITEM, told], items)], vector)
         best = np.full(len(items), np.nan)
         of: Numbers = self.rows[_ITEM, places]

@@ -149,6 +149,19 @@ class Exchanges:
         rows = self._db.rows(f"SELECT {_COLUMNS} {_FROM} WHERE i.key {AMONG}", (listed(keys),))
         return {stored.key: stored for stored in map(_stored, rows)}
 
+    def long_turns(self, keys: Sequence[int], length: int) -> Iterator[tuple[int, Turn]]:
+        """The turns of these exchanges whose text has more than so many characters, each with the key of its exchange.
+
+        Quicker by half than to load what is long, and much quicker where most is short, which is not even read.
+        """
+        rows = self._db.rows(
+            f"SELECT item, turns FROM exchange WHERE item {AMONG} AND length(turns) > ?", (listed(keys), length)
+        )
+        for key, turns in rows:
+            for values in orjson.loads(cast(bytes, turns)):
+                if len(values[_TEXT]) > length:
+                    yield cast(int, key), _turn(values)
+
     def heads(self, keys: Sequence[int]) -> dict[int, Head]:
         """Where the exchanges with these keys stand; unknown keys are left out."""
         rows = self._db.rows(
@@ -328,6 +341,7 @@ def _unplaced(exchange: Exchange) -> list[Turn]:
     return [turn._replace(line=0) for turn in exchange.turns]
 
 
+_TEXT = Turn._fields.index("text")
 _LEFT = "false]"
 """How a turn ends that is not active. Looking for it takes a tenth of the time of reading a long exchange."""
 # Looking a value up is three times as fast as calling the enumeration, and an archive has millions of turns.

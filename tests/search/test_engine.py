@@ -119,6 +119,24 @@ def test_events_that_have_many_entries_leave_words_to_others(history: History, m
     assert set(found.event.tolist()) == {first, *others}
 
 
+def test_where_few_satisfy_the_filters_words_are_asked_once(history: History) -> None:
+    """All that words find is known then: of some items it is what the index would say of these."""
+    said = [Said(f"{'kettle ' * (1 + number % 7)} number {number}", at=1 + number % 2) for number in range(500)]
+    told = history.say("one", *said)
+    history.publish()
+    reader, filters, wording = history.engine(), Filters(before=2), Wording.of("kettle number")
+    reader.find("kettle", Mode.BOTH, filters)
+
+    every = reader._worded(wording, Mode.BOTH, filters, 200)  # pyright: ignore[reportPrivateUsage]
+    further = reader._further(wording, filters, every, 200)  # pyright: ignore[reportPrivateUsage]
+    asked = reader.snapshot.text(wording, filters, 2_000, told[100:200])
+
+    assert 200 < len(every) < 500
+    assert further(2_000, told[100:200]).numbers.tolist() == asked.numbers.tolist()
+    assert further(2_000, told[100:200]).fraction.tolist() == asked.fraction.tolist()
+    assert len(reader._worded(wording, Mode.TEXT, filters, 200)) == 200  # pyright: ignore[reportPrivateUsage]
+
+
 @pytest.mark.parametrize(
     ("words", "found"), [("brass_kettle", 5), ('"brass kettle"', 3), ('"kettle brass"', 0), ('"brass kettle" sail', 3)]
 )

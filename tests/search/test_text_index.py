@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -221,6 +222,24 @@ def test_hidden_items_are_not_found() -> None:
     made = index(entry(1), entry(2))
 
     assert [match.key for match in made.search("word", NO_FILTERS, 5, hidden=[1])] == [2]
+
+
+def test_few_that_can_be_found_score_as_they_do_among_all() -> None:
+    """What is looked for entry by entry, because few can be found, has the score that it has anyway."""
+    some = ["kettle of brass", "kettle", "spoon", "brass spoon and kettle", "brass kettle, brass kettle"]
+    made = index(*(Told(projects=[f"p{key % 400}"]).entry(key, some[key % len(some)]) for key in range(1, 1_201)))
+    wanted, filters = [3, 4, 400, 404], Filters(projects=("p4",))
+
+    def scores(**narrowed: Any) -> list[tuple[int, float]]:
+        return [(match.key, match.fraction) for match in made.search("brass kettle", NO_FILTERS, 2_000, **narrowed)]
+
+    every = dict(scores())
+    assert dict(scores(among=wanted)) == {key: every[key] for key in wanted if key in every}
+    assert dict(scores(among=wanted, hidden=[4])) == {key: every[key] for key in (3, 400, 404) if key in every}
+    found = made.search("brass kettle", filters, 2_000)
+    sought = made.search("brass kettle", filters, 2_000, share=3 / 1_200)
+    assert found.numbers.tolist() == sought.numbers.tolist()
+    assert found.fraction.tolist() == sought.fraction.tolist() == [every[key] for key in found.key.tolist()]
 
 
 def test_only_some_are_asked_about() -> None:
