@@ -23,9 +23,9 @@ from palaver.search.layers import Layers
 
 from .. import shared
 from ..phases import phases
-from .process import PALAVER, Place, compile_modules, paired, run, server
+from .process import PALAVER, Place, compile_modules, paired, run, server, until
 
-_WARM = 200
+_WARM, _INGESTS = 200, 7
 _LONG_AGO = 1_000_000_000_000
 """An instant, in milliseconds, before anybody could talk to an agent."""
 _BARE = """import orjson, sys
@@ -78,33 +78,29 @@ def _start(place: Place) -> Iterator[Measure]:
 
 
 def ingest(place: Place, files: Sequence[Path]) -> Iterator[Measure]:
-    """`palaver up` over these files, which lie in the place's history: the first run and one with nothing new."""
-    searchable: list[float] = []
-
-    def watch(seconds: float) -> bool:
-        if not Generations(Home(place.home).index).name():
-            return False
-        searchable.append(seconds)
-        return True
-
+    """`palaver up` over these files, which lie in the place's history: first runs and one with nothing new."""
     size = sum(file.stat().st_size for file in files) / 1e6
-    program = (*_PYTHON, _BARE, *map(str, files))
-    before = run(program, place).seconds
-    first = run((*PALAVER, "up"), place, watch)
-    bare = min(before, run(program, place).seconds)
     what = f"a program that reads the same {size:.0f} MB and parses each line with orjson"
-    yield Measure(
-        "palaver up, to searchable by text", searchable[0] if searchable else first.seconds, bare, what, aim="5 x"
-    )
-    yield Measure("palaver up, complete", first.seconds, bare, what)
+    searchable, bare = paired(lambda: _searchable(place), _runs(place, (*_PYTHON, _BARE, *map(str, files))), _INGESTS)
+    yield Measure("palaver up, to searchable by text", searchable, bare, what, aim="5 x")
     before = _parse(files)
     inside = _inside(place)
     yield Measure(
         "the same in a process that runs already", inside, min(before, _parse(files)), "orjson.loads of those lines"
     )
+    first = run((*PALAVER, "up"), place)
+    yield Measure("palaver up, complete", first.seconds, bare, what)
     yield Measure("palaver up, peak memory", first.peak, unit="MB")
     again = run((*PALAVER, "up"), place)
     yield Measure("palaver up, nothing new", again.seconds, bare, what)
+
+
+def _searchable(place: Place) -> float:
+    """Seconds until `palaver up` has made all of the place's history searchable by text in another home."""
+    with tempfile.TemporaryDirectory() as folder:
+        elsewhere = Place(Path(folder) / "home" / "palaver", place.history)
+        elsewhere.home.parent.mkdir()
+        return until((*PALAVER, "up"), elsewhere, lambda: bool(Generations(Home(elsewhere.home).index).name()))
 
 
 def _inside(place: Place) -> float:

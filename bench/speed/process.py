@@ -10,18 +10,17 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import IO, Any, TypeAlias
+from typing import IO, Any
 
 import orjson
 from msgspec import Struct
 
 import palaver
 
-Watch: TypeAlias = Callable[[float], bool]
-"""Gets the seconds since the start, often, until it returns True."""
-
 PALAVER = (sys.executable, "-m", "palaver")
 COLD_RUNS = 9
+_OFTEN = 0.005
+"""Seconds between two looks at how far a program is."""
 
 
 class Finished(Struct, frozen=True):
@@ -54,12 +53,12 @@ def compile_modules() -> None:
             compileall.compile_dir(folder, quiet=2)
 
 
-def run(command: Sequence[str], place: Place, watch: Watch | None = None) -> Finished:
+def run(command: Sequence[str], place: Place) -> Finished:
     """Run a program to its end; raises RuntimeError with its complaint when it fails."""
     with tempfile.TemporaryFile() as complaint:
         started = time.perf_counter()
         program = subprocess.Popen(command, env=place.environment, stdout=subprocess.DEVNULL, stderr=complaint)
-        status, peak = _wait(program.pid, started, watch)
+        status, peak = _wait(program.pid)
         seconds = time.perf_counter() - started
         program.returncode = os.waitstatus_to_exitcode(status)
         if program.returncode:
@@ -69,16 +68,25 @@ def run(command: Sequence[str], place: Place, watch: Watch | None = None) -> Fin
     return Finished(seconds, peak)
 
 
-def _wait(number: int, started: float, watch: Watch | None) -> tuple[int, float]:
-    """A child's status and peak memory at its end, which is seen at once when nobody watches."""
-    while True:
-        done, status, usage = os.wait4(number, os.WNOHANG if watch else 0)
-        if done:
-            return status, usage.ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
-        if watch and watch(time.perf_counter() - started):
-            watch = None
-        else:
-            time.sleep(0.005)
+def until(command: Sequence[str], place: Place, reached: Callable[[], bool]) -> float:
+    """Seconds until a program has reached something; it is killed then. Raises RuntimeError when it ends before."""
+    started = time.perf_counter()
+    with subprocess.Popen(
+        command, env=place.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as program:
+        while not reached():
+            if program.poll() is not None:
+                raise RuntimeError(f"{' '.join(command)} ended with {program.returncode} before it was done")
+            time.sleep(_OFTEN)
+        seconds = time.perf_counter() - started
+        program.kill()
+    return seconds
+
+
+def _wait(number: int) -> tuple[int, float]:
+    """A child's status and peak memory at its end."""
+    _, status, usage = os.wait4(number, 0)
+    return status, usage.ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 def paired(ours: Callable[[], float], bare: Callable[[], float], runs: int = COLD_RUNS) -> tuple[float, float]:
