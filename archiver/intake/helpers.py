@@ -67,12 +67,10 @@ class Helper:
         """The answer to the first task that has none; None when it could not be given, or read: a process that starts
         after an update has other types.
         """
+        from .task import received
+
         assert self._process.stdout
-        try:
-            found: Answer | None = pickle.load(self._process.stdout)  # noqa: S301 - our own process wrote it
-        except Exception:  # noqa: BLE001 - loading may raise anything, and whoever waits for the answer is to be told
-            return None
-        return found
+        return received(self._process.stdout)
 
     def stop(self) -> None:
         """End it, whatever it is at; who waits for an answer gets none."""

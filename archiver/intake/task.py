@@ -6,9 +6,10 @@ How soon such a process helps is decided by what it has to load first, so nothin
 import pickle
 import sys
 from pathlib import Path
-from typing import TypeAlias
+from typing import IO, TypeAlias
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, msgpack
 
 from ...core.conversation import Session
 from ...core.errors import PalaverError
@@ -22,6 +23,9 @@ from ..privacy.discretion import Discretion
 from ..redaction import Redactor
 
 Answer: TypeAlias = tuple[Session, Parsed]
+_ANSWERS: msgpack.Decoder[Answer | None] = msgpack.Decoder(Answer | None)
+_SIZE = 8
+"""Bytes that tell how many an answer has."""
 
 
 class Task(Struct, frozen=True):
@@ -57,5 +61,15 @@ def serve() -> None:
             task: Task = pickle.load(sys.stdin.buffer)  # noqa: S301 - the process that started this one wrote it
         except EOFError:
             return
-        pickle.dump(task.answer(), sys.stdout.buffer, pickle.HIGHEST_PROTOCOL)
+        said = msgpack.encode(task.answer())
+        sys.stdout.buffer.write(len(said).to_bytes(_SIZE) + said)
         sys.stdout.buffer.flush()
+
+
+def received(answers: IO[bytes]) -> Answer | None:
+    """The next answer of a process that serves; None where there is none, or none that is understood."""
+    size = int.from_bytes(answers.read(_SIZE))
+    try:
+        return _ANSWERS.decode(answers.read(size))
+    except msgspec.MsgspecError:
+        return None
