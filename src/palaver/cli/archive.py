@@ -35,18 +35,20 @@ def up(*, as_json: bool) -> None:
     Running it again takes up what is new. Where no history is found, a small made-up one is archived instead, in a
     home of its own.
     """
-    from palaver.archiver.intake.transcripts import DEMO, in_paths, of_this_user
+    home = Home.find()
+    with _helpers(home) as helpers:
+        from palaver.archiver.intake.transcripts import DEMO, in_paths, of_this_user
 
-    home, found = Home.find(), of_this_user()
-    if found:
-        refuse_made_up(home)
-    demo = not found and home.is_new
-    own = command_of(home) if demo else ""
-    if demo:
-        home, found = Home(home.root / FOLDER), in_paths([DEMO])
-        if not as_json:
-            click.echo("No agent's history was found for this user. Here is a small made-up one:")
-    complete = _archive(home, found, as_json=as_json)
+        found = of_this_user()
+        if found:
+            refuse_made_up(home)
+        demo = not found and home.is_new
+        own = command_of(home) if demo else ""
+        if demo:
+            home, found = Home(home.root / FOLDER), in_paths([DEMO])
+            if not as_json:
+                click.echo("No agent's history was found for this user. Here is a small made-up one:")
+        complete = _archive(home, found, helpers, as_json=as_json)
     if not as_json:
         click.echo()
         click.echo(renderer().next_steps(command_of(home), server_of(home), own), nl=False)
@@ -62,30 +64,37 @@ def archive(paths: Sequence[str], *, as_json: bool) -> None:
 
     Only what changed is read again. It can be stopped at any time.
     """
-    from palaver.archiver.intake.transcripts import in_paths, of_this_user
-
     home = Home.find()
-    found = in_paths([Path(path) for path in paths]) if paths else of_this_user()
-    if found and not paths:
-        refuse_made_up(home)
-    if not found and home.is_new:
-        hint = "Name a folder of transcripts, or try a made-up history with `palaver up`."
-        raise PalaverError("no agent's history was found for this user", hint=hint)
-    if not _archive(home, found, as_json=as_json):
+    with _helpers(home) as helpers:
+        from palaver.archiver.intake.transcripts import in_paths, of_this_user
+
+        found = in_paths([Path(path) for path in paths]) if paths else of_this_user()
+        if found and not paths:
+            refuse_made_up(home)
+        if not found and home.is_new:
+            hint = "Name a folder of transcripts, or try a made-up history with `palaver up`."
+            raise PalaverError("no agent's history was found for this user", hint=hint)
+        complete = _archive(home, found, helpers, as_json=as_json)
+    if not complete:
         sys.exit(1)
 
 
-def _archive(home: Home, found: Sequence[Transcript], *, as_json: bool) -> bool:
-    """Run all stages and say what they did; whether every file could be read and every stage ran."""
-    with Helpers() as helpers:
-        if home.is_new:
-            helpers.start()  # much is to be done: it loads what it needs while this process does
-        from palaver.observe.pipeline import Pipeline
+def _helpers(home: Home) -> Helpers:
+    """Where much is to be done, as by a first pass, others load what they need while this process does."""
+    helpers = Helpers()
+    if home.is_new:
+        helpers.start()
+    return helpers
 
-        config = Config.read(home.config)
-        pipeline_of = Pipeline(home, config.model, config.exclude, mask=config.mask_archive, helpers=helpers)
-        with pipeline_of as pipeline, progress_bars() as reporter:
-            report = pipeline.run(found, reporter, patience=_PATIENCE)
+
+def _archive(home: Home, found: Sequence[Transcript], helpers: Helpers, *, as_json: bool) -> bool:
+    """Run all stages and say what they did; whether every file could be read and every stage ran."""
+    from palaver.observe.pipeline import Pipeline
+
+    config = Config.read(home.config)
+    pipeline_of = Pipeline(home, config.model, config.exclude, mask=config.mask_archive, helpers=helpers)
+    with pipeline_of as pipeline, progress_bars() as reporter:
+        report = pipeline.run(found, reporter, patience=_PATIENCE)
     if as_json:
         from palaver.templates.pass_shapes import report_json
 
