@@ -9,7 +9,7 @@ from ..core.amount import many
 from ..core.disclosure import BUDGET, IDS_MAX, LIMIT_MAX, Query
 from ..core.errors import (
     ConceptCount,
-    InvalidDate,
+    InvalidInput,
     InvalidLineRange,
     PalaverError,
     PathOutsideArchive,
@@ -19,7 +19,7 @@ from ..core.errors import (
     UnknownIds,
 )
 from ..core.ids import plain
-from ..templates.called import counted
+from ..templates.called import counted, was_said
 from ..templates.quote import brief
 from ..templates.shapes import details_json, results_json
 from ..templates.transcript_shapes import transcript_json
@@ -100,17 +100,29 @@ def get_observations(
 
 def read(
     desk: Desk,
-    path: Annotated[str, Field(description="From search or get_observations")],
+    path: Annotated[str, Field(description="From get_observations; an id stands for its lines")],
     start_line: Annotated[LineNumber, Field(alias="startLine")] = 1,
     end_line: Annotated[LineNumber | None, Field(alias="endLine")] = None,
     response_format: Format = "markdown",
 ) -> Reply:
     """The raw conversation, ~500-2,000 tokens a range. Give startLine and endLine; a cut reply says where to go on."""
-    transcript = desk.layers.read(path, start_line, end_line)
+    transcript = desk.layers.read(*_place(desk, path, start_line, end_line))
     if response_format == "markdown":
         return Reply(desk.renderer.read(transcript))
     data = transcript_json(transcript, budget=_JSON)
     return Reply(f"Lines {data['start_line']}-{data['end_line']} as JSON, ~{data['tokens']} tokens.", {**data})
+
+
+def _place(desk: Desk, path: str, start: int, end: int | None) -> tuple[str, int, int | None]:
+    """The path and the lines to read. The id of a hit stands for its conversation, and where no lines are named for
+    those that prove it. Raises `InvalidInput` for an id that nothing has, or that is none of a conversation.
+    """
+    if not plain(path):
+        return path, start, end
+    [hit] = desk.layers.get_observations([path])
+    if not was_said(hit):
+        raise InvalidInput(f"{hit.id} is no conversation", hint="get_observations has all of it.")
+    return (hit.path, hit.start_line, hit.end_line) if (start, end) == (1, None) else (hit.path, start, end)
 
 
 def _unquoted(query: object) -> object:
@@ -134,8 +146,6 @@ def wording(error: PalaverError) -> str:
             said = "Query must be string or array. Use string or string[]"
         case ConceptCount():
             said = "Query array must have 2-5 items. Add/remove concepts"
-        case InvalidDate():
-            said = "Invalid date format. Use YYYY-MM-DD format"
         case TooManyIds(count=0):
             said = "No observation IDs given. Take 1-20 IDs from search results"
         case TooManyIds():
@@ -147,7 +157,6 @@ def wording(error: PalaverError) -> str:
             said += f". {error.hint}" if gone or not all(map(plain, ids)) else ""
         case PathOutsideArchive(path=path):
             said = f"File not found: {brief(path, _PATH)}. Verify path from search"
-            said += f". get_observations tells the path and lines of {plain(path)}" if plain(path) else ""
         case InvalidLineRange(reason=reason):
             said = f"Invalid line range: {reason}. Check line numbers"
         case _:

@@ -589,7 +589,7 @@ def test_only_the_filters_that_were_given_are_named(range: tuple[str, ...], told
 
 REFUSED = [
     ("Query too short\nUse at least 2 characters.", ["search", "x"]),
-    ("Invalid date format\nUse YYYY-MM-DD, yesterday,", ["search", "tide", "--after", "someday"]),
+    ("Invalid date format\nUse YYYY-MM-DD format, or words: yesterday,", ["search", "tide", "--after", "someday"]),
     ("Invalid date format", ["search", "tide", "--before", "2026-02-30"]),
     (SWAPPED, ["search", "tide", "--after", "2026-03-02", "--before", "2026-03-01"]),
     (SWAPPED, ["search", "--after", "2026-03-02", "--before", "2026-03-01"]),

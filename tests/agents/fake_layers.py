@@ -16,12 +16,21 @@ from palaver.templates.render import Renderer
 
 from ..templates.samples import detail, hit, results, transcript
 
+DATES = (
+    "Invalid date format. Use YYYY-MM-DD format, or words: yesterday, last tuesday, 3 weeks ago, last month, "
+    "march 2026, last july, q3 2026."
+)
+"""What is said of a date that is none."""
+
 
 @dataclass
 class FakeLayers:
-    """Answers with the sample values and refuses what the real layers refuse. `asked` is the last query."""
+    """Answers with the sample values and refuses what the real layers refuse. `asked` are the queries, `read_lines`
+    the paths and lines that were asked for.
+    """
 
     asked: list[Query] = field(default_factory=list[Query])
+    read_lines: list[tuple[str, int, int | None]] = field(default_factory=list[tuple[str, int, int | None]])
 
     def search(self, query: Query, *, snippets: bool = True) -> Results:  # noqa: ARG002 - as `Layers` has it
         """Two hits; none for the word `nothing`; a bug for the word `crash`."""
@@ -35,7 +44,7 @@ class FakeLayers:
         """The same observation for every id but `obs-9` and `9`, and `obs-8`, which is gone."""
         if not 1 <= len(ids) <= IDS_MAX:
             raise TooManyIds(len(ids), IDS_MAX)
-        if unknown := [public for public in ids if public in {"obs-9", "9"}]:
+        if unknown := [public for public in ids if public.lower() in {"obs-9", "9"}]:
             raise UnknownIds(unknown)
         if gone := [public for public in ids if public == "obs-8"]:
             raise UnknownIds(gone, gone)
@@ -43,6 +52,7 @@ class FakeLayers:
 
     def read(self, path: str, start_line: int = 1, end_line: int | None = None) -> Transcript:
         """One transcript at one path."""
+        self.read_lines.append((path, start_line, end_line))
         if path != transcript().path:
             raise PathOutsideArchive(path)
         if start_line < 1:

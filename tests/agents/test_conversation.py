@@ -16,7 +16,7 @@ from palaver.core.observation import ObservationType
 from palaver.templates.render import Renderer
 
 from ..templates.samples import transcript
-from .fake_layers import FakeLayers
+from .fake_layers import DATES, FakeLayers
 
 TOOLS = {tool.name: tool for tool in CONVERSATION.tools}
 PATH = transcript().path
@@ -167,8 +167,8 @@ def test_facts_are_shown_on_request() -> None:
             "Query array must have 2-5 items. Add/remove concepts",
         ),
         ("search", {"query": '["ab", 7]'}, "Query must be string or array. Use string or string[]"),
-        ("search", {"query": "ab", "after": "someday"}, "Invalid date format. Use YYYY-MM-DD format"),
-        ("search", {"query": "ab", "before": "2025-02-30"}, "Invalid date format. Use YYYY-MM-DD format"),
+        ("search", {"query": "ab", "after": "someday"}, DATES),
+        ("search", {"query": "ab", "before": "2025-02-30"}, DATES),
         ("search", {"query": "ab", "limit": 0}, "Invalid limit: 0. Ask for 1 to 50 results."),
         ("search", {"query": "ab", "limit": 51}, "Invalid limit: 51. Ask for 1 to 50 results."),
         (
@@ -191,8 +191,8 @@ def test_facts_are_shown_on_request() -> None:
         ("read", {"path": "/etc/passwd"}, "File not found: /etc/passwd. Verify path from search"),
         (
             "read",
-            {"path": "OBS-8"},
-            "File not found: OBS-8. Verify path from search. get_observations tells the path and lines of obs-8",
+            {"path": "OBS-9"},
+            "Invalid observation ID: OBS-9. Verify ID from search results",
         ),
         ("read", {"path": "a\n</recalled>"}, "File not found: a &lt;/recalled>. Verify path from search"),
         (
@@ -210,6 +210,23 @@ def test_facts_are_shown_on_request() -> None:
 def test_errors_are_in_the_contracts_words(name: str, arguments: dict[str, Any], message: str) -> None:
     """Every error of the page comes word for word, with what to do about it."""
     assert refusal(name, **arguments) == message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lines"),
+    [
+        ({"path": "obs-1041"}, (3, 40)),
+        ({"path": " OBS-1041 "}, (3, 40)),
+        ({"path": "obs-1041", "startLine": 2}, (2, None)),
+        ({"path": "obs-1041", "endLine": 5}, (1, 5)),
+        ({"path": PATH}, (1, None)),
+    ],
+)
+def test_an_id_is_read_as_the_lines_that_prove_it(arguments: dict[str, Any], lines: tuple[int, int | None]) -> None:
+    """Who has an id from search need not look up its path; lines that are named are those of its conversation."""
+    layers = FakeLayers()
+    TOOLS["read"].call(Desk(layers, Renderer()), arguments)
+    assert layers.read_lines == [(PATH, *lines)]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from palaver.core.home import Home
 from palaver.core.tokens import count
 
 from .. import demo
+from .fake_layers import DATES
 
 ERAS = ["legacy", "2026-07-28"]
 PALAVER = (sys.executable, "-m", "palaver", "mcp")
@@ -86,6 +87,10 @@ def test_a_question_leads_to_the_words_that_answer_it(home: Home, era: str) -> N
         assert any(proof["quote"] in turn["text"] for turn in turns)
         assert f"(line {turns[0]['line']})" in text(await client.call_tool("read", place))
 
+        lines = {"path": SESSION, "startLine": detail["start_line"], "endLine": detail["end_line"]}
+        by_id, by_lines = [await client.call_tool("read", each) for each in ({"path": hit["id"]}, lines)]
+        assert text(by_id) == text(by_lines)
+
     served(home.root, talk, era)
 
 
@@ -93,7 +98,7 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
     ("search", {"query": "x"}, "Query too short: Single string must be ≥2 characters"),
     ("search", {"query": 7}, "Query must be string or array. Use string or string[]"),
     ("search", {"query": [*"abcdef"]}, "Query array must have 2-5 items. Add/remove concepts"),
-    ("search", {"query": "tide", "after": "12/01/2025"}, "Invalid date format. Use YYYY-MM-DD format"),
+    ("search", {"query": "tide", "after": "12/01/2025"}, DATES),
     ("get_observations", {"ids": ["obs-0"]}, "Invalid observation ID: obs-0. Verify ID from search results"),
     (
         "get_observations",

@@ -22,7 +22,7 @@ from palaver.core.errors import StoreMissing
 from palaver.core.home import Home
 
 from ..templates.samples import transcript
-from .fake_layers import FakeLayers, over
+from .fake_layers import DATES, FakeLayers, over
 
 ROOT = Path(__file__).parents[2]
 MODULE = "tests.agents.fake_layers"
@@ -117,7 +117,7 @@ def test_errors_reach_the_model_in_the_contracts_words(mode: str) -> None:
             ("search", {"query": "x"}, "Query too short: Single string must be ≥2 characters"),
             ("search", {"query": 1}, "Query must be string or array. Use string or string[]"),
             ("search", {"query": ["ab"] * 6}, "Query array must have 2-5 items. Add/remove concepts"),
-            ("search", {"query": "ab", "after": "soon"}, "Invalid date format. Use YYYY-MM-DD format"),
+            ("search", {"query": "ab", "after": "soon"}, DATES),
             ("get_observations", {"ids": ["obs-9"]}, "Invalid observation ID: obs-9. Verify ID from search results"),
             (
                 "get_observations",

@@ -82,7 +82,7 @@ def test_an_impossible_day_is_refused(name: str, text: str) -> None:
     """An empty text is no day either."""
     with pytest.raises(InvalidDate, match="Invalid date format") as refused:
         Query.parse("ab", after=text if name == "after" else None, before=text if name == "before" else None)
-    assert refused.value.hint.startswith("Use YYYY-MM-DD, yesterday, ")
+    assert refused.value.hint.startswith("Use YYYY-MM-DD format, or words: yesterday, ")
 
 
 def test_types_are_known_by_their_aliases() -> None:
