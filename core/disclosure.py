@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 
 from msgspec import Struct
 
-from .conversation import Exchange, Milliseconds, SessionKind
+from .conversation import Exchange, Milliseconds, SessionKind, Span
 from .errors import ConceptCount, FilterNotAllowed, InvalidInput, InvalidLimit, QueryNotText, QueryTooShort
 from .observation import Observation, ObservationType
 from .origin import Origin
@@ -339,7 +339,8 @@ class Detail(Struct, frozen=True):
 
 
 class Transcript(Struct, frozen=True):
-    """The answer of layer 3: whole exchanges or the part of them that lies in the lines asked for.
+    """The answer of layer 3: whole exchanges or the part of them that lies in the lines asked for. Of a part, the turns
+    are those of these lines; the span and the tokens used are those of the whole exchange.
 
     `parent_id` is the session that sent a sub-agent out, or the one that a main session was forked from.
     `pull_request` is the address of the one that came of it, if any. `next_line` is where to go on when the reply had
@@ -365,3 +366,7 @@ class Transcript(Struct, frozen=True):
     tokens: int
     next_line: int | None = None
     also_in: tuple[str, ...] = ()
+
+    def shown(self, span: Span) -> tuple[int, int]:
+        """The first and the last line of an exchange's span that are in this answer."""
+        return max(span.start_line, self.start_line), min(span.end_line, self.end_line)

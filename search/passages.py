@@ -148,7 +148,7 @@ class Passages:
                     said = (turn for turn in event.turns if stretch.start <= turn.line <= stretch.last)
                     turns = tuple(turn._replace(active=False) if turn.line in stretch.left else turn for turn in said)
                     if turns:
-                        yield self._placed(source, replace(event, turns=turns))
+                        yield self._placed(stretch, replace(event, turns=turns))
 
     def _stretch(self, source: Source, start: int, last: int) -> _Stretch:
         left = self._store.exchanges.left_behind(source.id or 0, start, last)
@@ -163,14 +163,19 @@ class Passages:
         byte = self._raw.start_of(source.archived, line, (first.start_line, first.start_byte))
         return first._replace(start_line=line, start_byte=byte)
 
-    def _placed(self, source: Source, exchange: Exchange) -> Exchange:
-        """The exchange under the ordinal and with the beginning it has, where reading began in the midst of it."""
-        begun = self._store.exchanges.before(source.id or 0, exchange.turns[0].line)
-        if begun.start_line >= exchange.span.start_line:
+    def _placed(self, stretch: _Stretch, exchange: Exchange) -> Exchange:
+        """The exchange with the ordinal, span, beginning and use that all of it has, wherever reading it began and ended.
+
+        What is not stored, as Palaver's own words are not, is known by the lines read alone, and used nothing then.
+        """
+        whole = self._store.exchanges.around_line(stretch.source.id or 0, exchange.turns[0].line)
+        if whole is not None:
+            return replace(exchange, **whole._asdict())
+        span = exchange.span
+        if stretch.start <= span.start_line and span.end_line <= stretch.last:
             return exchange
-        span = replace(exchange.span, start_line=begun.start_line, start_byte=begun.start_byte)
-        at = self._store.exchanges.started(source.id or 0, begun.ordinal)
-        return replace(exchange, ordinal=begun.ordinal, span=span, started=at)
+        first, last = max(span.start_line, stretch.start), min(span.end_line, stretch.last)
+        return replace(exchange, span=replace(span, start_line=first, end_line=last), tokens_in=0, tokens_out=0)
 
 
 def _exceed_budget(exchanges: list[Exchange]) -> bool:

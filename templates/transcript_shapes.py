@@ -26,11 +26,15 @@ class TurnJson(TypedDict):
 
 
 class ExchangeJson(TypedDict):
-    """One prompt and what followed it. `ordinal` counts from 1, as the markdown does."""
+    """One prompt and what followed it. `ordinal` counts from 1, as the markdown does. The lines and the tokens that the
+    agent's model used are those of the whole exchange; the turns stand on those that are shown.
+    """
 
     ordinal: int
     start_line: int
     end_line: int
+    shown_start_line: int
+    shown_end_line: int
     date: str
     tokens_in: int
     tokens_out: int
@@ -102,7 +106,7 @@ def _transcript(transcript: Transcript, rest: CutLine | None) -> TranscriptJson:
         next_line=transcript.next_line,
         rest=_rest(transcript, rest) if rest else None,
         also_in=also_in_json(transcript.also_in),
-        exchanges=[_exchange(exchange) for exchange in transcript.exchanges],
+        exchanges=[_exchange(exchange, transcript.shown(exchange.span)) for exchange in transcript.exchanges],
         tokens=0,
     )
     return priced(shape)
@@ -113,11 +117,13 @@ def _rest(transcript: Transcript, rest: CutLine) -> RestJson:
     return RestJson(line=rest.line, tokens=rest.tokens, command=clean(command))
 
 
-def _exchange(exchange: Exchange) -> ExchangeJson:
+def _exchange(exchange: Exchange, shown: tuple[int, int]) -> ExchangeJson:
     return ExchangeJson(
         ordinal=exchange.ordinal + 1,
         start_line=exchange.span.start_line,
         end_line=exchange.span.end_line,
+        shown_start_line=shown[0],
+        shown_end_line=shown[1],
         date=show_minute(exchange.started),
         tokens_in=exchange.tokens_in,
         tokens_out=exchange.tokens_out,

@@ -49,6 +49,16 @@ class Outline(NamedTuple):
     end_byte: int
 
 
+class Whole(NamedTuple):
+    """All of an exchange but what was said in it."""
+
+    ordinal: int
+    span: Span
+    started: int | None
+    tokens_in: int
+    tokens_out: int
+
+
 class Start(NamedTuple):
     """Where an exchange begins in its source."""
 
@@ -203,13 +213,17 @@ class Exchanges:
         )
         return Start(*(cast(int, value) for value in row)) if row else Start(0, 1, 0)
 
-    def started(self, source: int, ordinal: int) -> int | None:
-        """When the exchange at this place of a source began; None where that is unknown."""
+    def around_line(self, source: int, line: int) -> Whole | None:
+        """The whole exchange that a line of a source is in; None where it is in none that is stored."""
         row = self._db.one(
-            "SELECT i.at FROM exchange e JOIN item i ON i.key = e.item WHERE e.source = ? AND e.ordinal = ?",
-            (source, ordinal),
+            f"""SELECT e.ordinal, e.start_line, e.end_line, e.start_byte, e.end_byte, i.at, e.tokens_in, e.tokens_out
+                {_FROM} WHERE e.source = ? AND e.start_line <= ? ORDER BY e.start_line DESC LIMIT 1""",
+            (source, line),
         )
-        return cast("int | None", row[0]) if row else None
+        if row is None or cast(int, row[2]) < line:
+            return None
+        ordinal, *span, tokens_in, tokens_out = (cast(int, value) for value in (*row[:5], *row[6:]))
+        return Whole(ordinal, Span(*span), cast("int | None", row[5]), tokens_in, tokens_out)
 
     def left_behind(self, source: int, start: int, end: int) -> set[int]:
         """The lines of a source from `start` to `end` that the person rewound and left."""

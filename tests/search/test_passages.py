@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,8 @@ from palaver.archiver.copies.sealing import Sealer
 from palaver.core.disclosure import Transcript
 from palaver.search import passages
 from palaver.search.layers import Layers
+from palaver.templates.render import Renderer
+from palaver.templates.transcript_shapes import transcript_json
 
 from ..archiver.formats.claude import replied, result, said, text, tool
 from ..archiver.history import ORIGINAL, History
@@ -29,9 +32,15 @@ def exchange(number: int) -> Iterator[dict[str, object]]:
     yield said(f"ask {number}", uuid=f"q{number}", sessionId=ORIGINAL)
     for step in range(STEPS):
         name = f"{number}-{step}"
-        yield replied(tool("Read", {"file_path": f"/x/{step}.py"}, id=f"t{name}"), id=f"m{name}", uuid=f"c{name}")
+        yield used(replied(tool("Read", {"file_path": f"/x/{step}.py"}, id=f"t{name}"), id=f"m{name}", uuid=f"c{name}"))
         yield result(f"printed {name}", id=f"t{name}")
     yield replied(text(f"answer {number}"), id=f"e{number}", uuid=f"e{number}")
+
+
+def used(line: dict[str, Any]) -> dict[str, Any]:
+    """The same reply, which took ten tokens and made two."""
+    line["message"]["usage"] = {"input_tokens": 10, "output_tokens": 2}
+    return line
 
 
 @pytest.mark.parametrize("sealed", [False, True])
@@ -49,7 +58,27 @@ def test_the_middle_of_a_long_exchange(
         assert {start: told(layers.read(archived, start, start + 9)) for start in expected} == expected
 
 
+def test_a_part_of_an_exchange_is_told_as_a_part_of_the_whole(history: History) -> None:
+    """Span and use are those of the whole exchange, as every stretch of it tells them; what is shown of it is said."""
+    archived = history.source().archived
+    with Layers(history.home) as layers:
+        first, second = layers.read(archived).exchanges
+        assert (first.span.end_line, second.span.start_line) == (STEPS * 2 + 2, STEPS * 2 + 3)
+        assert second.tokens_out == 2 * STEPS
+        part = layers.read(archived, 80, 99)
+    spans = [(each.ordinal, each.span, each.tokens_in, each.tokens_out) for each in part.exchanges]
+    assert spans == [(each.ordinal, each.span, each.tokens_in, each.tokens_out) for each in (first, second)]
+    assert [part.shown(each.span) for each in part.exchanges] == [(80, 82), (83, 99)]
+    told = Renderer().read(part)
+    assert "## Exchange 1 (lines 1-82, " in told
+    assert "; shown: lines 80-82)\n" in told
+    shape = transcript_json(part)["exchanges"][1]
+    assert (shape["start_line"], shape["end_line"], shape["tokens_out"]) == (83, 164, second.tokens_out)
+    assert (shape["shown_start_line"], shape["shown_end_line"]) == (83, 99)
+
+
 def told(transcript: Transcript) -> list[object]:
     return [
-        (each.ordinal, each.span, each.started, [(t.line, t.text) for t in each.turns]) for each in transcript.exchanges
+        (each.ordinal, each.span, each.started, each.tokens_in, [(t.line, t.text) for t in each.turns])
+        for each in transcript.exchanges
     ]
