@@ -12,5 +12,9 @@ def grouped(number: int) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes in the larger of two units, as in `0.4 MB`."""
-    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
+    """Bytes in a unit of which there are not too many, as in `12 bytes`, `40 kB`, `0.4 MB` and `1.5 GB`."""
+    if count >= 1e9:
+        return f"{count / 1e9:.1f} GB"
+    if count >= 1e5:
+        return f"{count / 1e6:.1f} MB"
+    return f"{count / 1e3:.0f} kB" if count >= 1e3 else many(count, "byte")

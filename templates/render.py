@@ -75,11 +75,13 @@ class Renderer:
 
         @cache  # most fit as they are, and are shown as they were counted
         def shown(some: tuple[Hit, ...]) -> Page:
-            return self._hits(name, results, some, snippets=snippets, explain=explain)
+            return self._hits(name, results, some, facts=facts, snippets=snippets, explain=explain)
 
         return self._within(shown(fitting_hits(results.hits, lambda some: shown(some).tokens, self._budget)))
 
-    def _hits(self, name: str, results: Results, hits: Sequence[Hit], *, snippets: bool, explain: bool) -> Page:
+    def _hits(
+        self, name: str, results: Results, hits: Sequence[Hit], *, facts: bool, snippets: bool, explain: bool
+    ) -> Page:
         cut, year = len(hits) < len(results.hits), common_year(hits) if name == "search" and not self._roomy else ""
         further = (hits[-1].cursor if hits else "") if cut else results.cursor
         return self._page(
@@ -98,6 +100,7 @@ class Renderer:
             else title_room(hits, FURTHER if further and self._at_shell else 0, year=year),
             project_room=_WHOLE if self._roomy else PROJECT,
             roomy=self._roomy,
+            facts=facts,
             snippets=snippets,
             explain=explain,
             cut=len(results.hits) if cut else 0,

@@ -127,7 +127,8 @@ class Memories:
         if held.state is MemoryState.ACTIVE:
             return held
         self._check_free(replace(held, state=MemoryState.ACTIVE))
-        return self._move(self._as_before(held), MemoryState.ACTIVE, f"was {held.state}")
+        was = "forgotten" if held.state is MemoryState.ARCHIVED else held.state
+        return self._move(self._as_before(held), MemoryState.ACTIVE, f"was {was}")
 
     def undo(self, memory_id: str) -> Undone:
         """Take back the last edit of a memory, or the last time it was put away; raises `NothingToUndo` for neither.

@@ -100,5 +100,5 @@ def test_the_event_that_is_told_is_the_one_that_was_undone(holding: Holding) -> 
 
     holding.core.memories.forget([held.id], reason="no colour")
     restored = holding.core.memories.undo(held.id)
-    assert (restored.event.kind, restored.event.context) == (EventKind.RESTORED, "was archived")
+    assert (restored.event.kind, restored.event.context) == (EventKind.RESTORED, "was forgotten")
     assert restored.held.standing.confidence == holding.core.memories.get(held.id).standing.confidence
