@@ -261,13 +261,21 @@ class Spelling(NamedTuple):
     nearest: str
 
 
+class Present(NamedTuple):
+    """In how many conversations that satisfy the filters one of several concepts is clearly present by itself."""
+
+    concept: str
+    conversations: int
+
+
 class Absence(Struct, frozen=True):
     """Why nothing was found.
 
     `phrases` were quoted, and nothing that satisfies the filters has them so. `weak` are the nearest of what was left
     out because it is not clearly relevant, or because it has the words but not as they were quoted. `without` tells for
     each filter how many there would be without it, `earlier` and `later` the nearest instants outside the range that
-    have some.
+    have some. Of several concepts `present` tells each, and `apart` those two that no conversation has together,
+    although it has each.
     """
 
     weak: tuple[Hit, ...] = ()
@@ -277,6 +285,8 @@ class Absence(Struct, frozen=True):
     spelling: tuple[Spelling, ...] = ()
     unknown: tuple[Unknown, ...] = ()
     phrases: tuple[str, ...] = ()
+    present: tuple[Present, ...] = ()
+    apart: tuple[tuple[str, str], ...] = ()
 
 
 class Results(Struct, frozen=True):

@@ -164,7 +164,7 @@ class Passages:
         return first._replace(start_line=line, start_byte=byte)
 
     def _placed(self, stretch: _Stretch, exchange: Exchange) -> Exchange:
-        """The exchange with the ordinal, span, beginning and use that all of it has, wherever reading it began and ended.
+        """The exchange with the ordinal, span, beginning and use that all of it has, wherever reading began and ended.
 
         What is not stored, as Palaver's own words are not, is known by the lines read alone, and used nothing then.
         """

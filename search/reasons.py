@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from heapq import nlargest
-from itertools import chain, islice
+from itertools import chain, combinations, islice
 from typing import Any
 
 from msgspec.structs import fields, replace
 
 from ..archiver.store import Store
-from ..core.disclosure import Absence, Filters, Hit, Query, Spelling, Unknown
+from ..core.disclosure import Absence, Filters, Hit, Present, Query, Spelling, Unknown
 from . import documents
 from .analysis import label, path_label
 from .engine import Engine
@@ -43,6 +43,7 @@ class Reasons:
         undated = _dropped(query.filters, _DATES)
         whenever = self._events(query, undated) if undated != query.filters else []
         earlier, later = self._dates(query.filters, whenever)
+        present, apart = self._together(query)
         return Absence(
             weak=tuple(weak),
             without=tuple(self._without(query, len(whenever))),
@@ -51,7 +52,25 @@ class Reasons:
             spelling=tuple(islice(self._spelling(query), _MOST)),
             unknown=tuple(islice(self._unknown(query.filters), _MOST)),
             phrases=tuple(islice(self._unfound(query), _MOST)),
+            present=present,
+            apart=apart,
         )
+
+    def _together(self, query: Query) -> tuple[tuple[Present, ...], tuple[tuple[str, str], ...]]:
+        """In how many conversations each of several concepts is, and which two are in none together. There are at most
+        five concepts, and so ten pairs, which are looked for only where each concept is somewhere.
+        """
+
+        def conversations(*concepts: str) -> int:
+            found = self._engine.find_all(concepts, query.mode, query.filters)
+            return len(found.events) if found.relevant else 0
+
+        if len(query.concepts) < 2:
+            return (), ()
+        present = tuple(Present(concept, conversations(concept)) for concept in query.concepts)
+        if not all(each.conversations for each in present):
+            return present, ()
+        return present, tuple(pair for pair in combinations(query.concepts, 2) if not conversations(*pair))
 
     def _without(self, query: Query, whenever: int) -> Iterator[tuple[str, int]]:
         """For each filter how many events there would be without it. A range of dates is one filter, without which

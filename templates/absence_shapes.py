@@ -23,10 +23,17 @@ class UnknownJson(TypedDict):
     nearest: list[str]
 
 
+class PresentJson(TypedDict):
+    """In how many conversations one of several concepts is by itself."""
+
+    concept: str
+    conversations: int
+
+
 class WhyJson(TypedDict):
     """Why nothing was found: how many there would be without each filter, the nearest days outside the range of dates
     that have some, words that are spelled much alike, names that filters asked for and nothing has, and what was quoted
-    and nothing has so.
+    and nothing has so. Of several concepts `present` tells each, and `apart` pairs that no conversation has together.
     """
 
     relevant: bool
@@ -36,6 +43,8 @@ class WhyJson(TypedDict):
     spelling: list[SpellingJson]
     unknown: list[UnknownJson]
     phrases: list[str]
+    present: list[PresentJson]
+    apart: list[list[str]]
 
 
 def why_json(why: Absence) -> WhyJson:
@@ -51,6 +60,8 @@ def why_json(why: Absence) -> WhyJson:
             for field, name, nearest in why.unknown
         ],
         phrases=[clean(phrase) for phrase in why.phrases],
+        present=[PresentJson(concept=clean(each.concept), conversations=each.conversations) for each in why.present],
+        apart=[[clean(concept) for concept in pair] for pair in why.apart],
     )
 
 

@@ -147,7 +147,11 @@ def results_json(results: Results, *, explain: bool = False, budget: int = BUDGE
     if cost(shape) <= budget and bool(shape["results"]) == bool(results.hits):
         return shape
     # Words that somebody sent can be as long as anything. What they are is known to whoever sent them.
-    why = replace(results.why, weak=(), spelling=(), unknown=(), phrases=()) if results.why else None
+    why = (
+        replace(results.why, weak=(), spelling=(), unknown=(), phrases=(), present=(), apart=())
+        if results.why
+        else None
+    )
     return _fitting(replace(results, why=why, respelled=(), loosened=()), explain=explain, budget=budget)
 
 

@@ -206,6 +206,10 @@ class Sources:
         else:
             self._db.run(f"UPDATE source SET rules = '' WHERE id {AMONG}", (listed(sources),))
 
+    def count_to_read(self) -> int:
+        """How many copies were to be read again and were not yet; not those that only newer rules would read again."""
+        return self._db.number("SELECT count(*) FROM source WHERE rules = ''")
+
     def archived_names(self) -> set[str]:
         """The names of all copies, those of replaced sources included."""
         return {str(row[0]) for row in self._db.rows("SELECT archived FROM source")}

@@ -19,6 +19,7 @@ CHECKS: Final[tuple[Callable[[Patient], Answer], ...]] = (
     holdings.lines,
     holdings.copies,
     holdings.strays,
+    holdings.reading,
     workings.index,
     workings.learning,
     holdings.forgotten,

@@ -91,6 +91,17 @@ def strays(patient: Patient) -> Answer:
         yield Finding("copies", problem, TAKE_UP)
 
 
+def reading(patient: Patient) -> Answer:
+    """Copies that are still to be read again, as where a rebuild was stopped. The next pass goes on."""
+    status, store = patient.status, patient.store
+    if status is None or store is None or status.watcher or store.leases.holder(ARCHIVER):
+        return
+    if left := store.sources.count_to_read():
+        waiting = f"{left:,} of {many(status.files, 'copy', 'copies')} {'waits' if left == 1 else 'wait'}"
+        problem = f"{waiting} to be read again: a rebuild was stopped"
+        yield Finding("copies", problem, ARCHIVE)
+
+
 def agents(patient: Patient) -> Answer:
     """Files of agents that are not archived as they are now. Containers are left to the next pass."""
     if patient.store is None:

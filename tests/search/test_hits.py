@@ -146,6 +146,20 @@ def test_several_concepts_have_the_floor_of_each(history: History, monkeypatch: 
     assert len(found.why.weak) == 1
 
 
+def test_several_concepts_that_find_nothing_say_which_of_them_is_to_blame(history: History) -> None:
+    """Each is counted by itself; where each is somewhere, those two are named that are in no conversation together."""
+    history.say("one", Said("the kettle has a valve"))
+    history.say("two", Said("a kettle and a pump"))
+
+    missing = history.search("kettle", "zeppelin", mode=Mode.TEXT).why
+    parted = history.search("kettle", "valve", "pump", mode=Mode.TEXT).why
+
+    assert missing is not None
+    assert (missing.present, missing.apart) == ((("kettle", 2), ("zeppelin", 0)), ())
+    assert parted is not None
+    assert (parted.present, parted.apart) == ((("kettle", 2), ("valve", 1), ("pump", 1)), (("valve", "pump"),))
+
+
 def test_the_limit_is_kept(history: History) -> None:
     """No more hits than asked for, the best ones, and the total counts them."""
     history.say("one", *(Said(f"kettle {'steam ' * n}") for n in range(12)))

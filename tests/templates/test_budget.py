@@ -12,6 +12,7 @@ from palaver.core.disclosure import (
     Detail,
     Hit,
     HitKind,
+    Present,
     Query,
     Results,
     Spelling,
@@ -125,6 +126,8 @@ def absences(draw: st.DrawFn) -> Results:
         spelling=(Spelling(word, word),) * 5,
         unknown=(Unknown("projects", word, (word,) * 3),) * 5,
         phrases=(word,) * 5,
+        present=(Present(word, 7),) * 5,
+        apart=((word, word),) * 10,
     )
     return replace(results(query=Query((word or "ab",))), why=why, respelled=(Spelling(word, word),) * 30)
 

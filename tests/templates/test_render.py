@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from palaver.core.checkup import Rebuilt
-from palaver.core.disclosure import Absence, Filters, Query, Results, Spelling, Transcript
+from palaver.core.disclosure import Absence, Filters, Present, Query, Results, Spelling, Transcript
 from palaver.core.errors import CopyDamaged, TemplateInvalid
 from palaver.core.report import Exported, Original, Pass, Report, Sealing, Status
 from palaver.core.tokens import count
@@ -43,6 +43,7 @@ def stated(reply: str) -> int:
     return int(found[0])
 
 
+TOGETHER = Absence(present=(Present("JWT", 2), Present("React Router", 1_200)), apart=(("JWT", "React Router"),))
 INSTEAD = (Spelling("sqlite", "sqlite3"), Spelling("zzyx", ""))
 
 
@@ -55,6 +56,7 @@ INSTEAD = (Spelling("sqlite", "sqlite3"), Spelling("zzyx", ""))
         ("search_conversations", lambda: RENDERER.search(results(*HITS[:2], query=SEVERAL))),
         ("search_none", lambda: RENDERER.search(results())),
         ("search_apart", lambda: RENDERER.search(replace(results(), why=Absence((hit(1),), phrases=("pull it",))))),
+        ("search_none_together", lambda: RENDERER.search(replace(results(query=SEVERAL), why=TOGETHER))),
         ("search_instead", lambda: RENDERER.search(replace(results(hit(1)), respelled=INSTEAD))),
         ("search_loosened", lambda: RENDERER.search(replace(results(hit(1)), loosened=("pull it", "and push")))),
         ("observations", lambda: RENDERER.observations([detail(), detail()])),
@@ -65,6 +67,15 @@ INSTEAD = (Spelling("sqlite", "sqlite3"), Spelling("zzyx", ""))
 def test_what_a_reader_sees(golden: Golden, name: str, render: Callable[[], str]) -> None:
     """Every rendered thing looks as its golden file shows."""
     golden(name, render())
+
+
+def test_facts_and_snippets_go_together() -> None:
+    """Who asks for both gets both, of conversations too."""
+    found = hit(1)
+    for query in (None, SEVERAL):
+        shown = RENDERER.search(results(found, query=query), facts=True, snippets=True)
+        assert found.snippet in shown
+        assert f"- {found.facts[0]}\n" in shown
 
 
 def test_the_pages_shape_with_facts() -> None:

@@ -120,6 +120,11 @@ def copy_without_a_row(home: Home) -> None:
     stray.touch(0o600)
 
 
+def stopped_rebuild(home: Home) -> None:
+    with Store.open(home.database) as store, store.transaction():
+        store.sources.outdate()
+
+
 def empty_database(home: Home) -> None:
     home.database.write_bytes(b"not a database, for certain" * 300)
 
@@ -204,6 +209,7 @@ WRONG: dict[Callable[[Home], None], tuple[str, str]] = {
     missing_database: ("database", "rebuild --from-archive"),
     database_of_no_bytes: ("database", "rebuild --from-archive"),
     copy_without_a_row: ("copies", "rebuild --from-archive"),
+    stopped_rebuild: ("copies", "palaver archive"),
     empty_database: ("database", "rebuild --from-archive"),
     damaged_database: ("database", "rebuild --from-archive"),
     future_schema: ("database", "pip install --upgrade palaver"),
@@ -344,6 +350,7 @@ def test_a_file_that_was_erased_is_no_finding(
 def test_a_watcher_that_runs(home: Home) -> None:
     """What the background archiver will do by itself is not asked of a person."""
     unobserved(home)
+    stopped_rebuild(home)
     with Store.open(home.database) as store, store.leases.hold(WATCHER):
         found = looked_at(home)
 
