@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import pty
+import shlex
 import shutil
 import signal
 import subprocess
@@ -479,14 +480,27 @@ def test_a_lost_database_comes_back_from_its_copies(home: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-@pytest.mark.parametrize("option", [[], ["--json"]])
-def test_an_output_that_is_full_is_one_line(archived: Home, option: list[str]) -> None:  # noqa: ARG001
+@pytest.mark.usefixtures("archived")
+@pytest.mark.parametrize("words", [["search", "tide"], ["search", "tide", "--json"], ["--help"], ["--version"]])
+def test_an_output_that_is_full_is_one_line(words: list[str]) -> None:
     """Where nothing can be printed, that is told once, on standard error, in words."""
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     with Path("/dev/full").open("w") as full:
-        command = [*PALAVER, "search", "tide", *option]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(
+            [*PALAVER, *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=buffered
+        )
 
-    assert (done.returncode, done.stderr) == (1, "palaver: error: No space left on device\n")
+    assert (done.returncode, done.stderr) == (1, "palaver: standard output: No space left on device\n")
+
+
+@pytest.mark.usefixtures("archived")
+@pytest.mark.parametrize("words", [["search", "tide"], ["status", "--json"], ["read", PATH, "--raw"], ["--help"]])
+def test_an_output_that_was_closed_takes_nothing(words: list[str]) -> None:
+    """`palaver ... >&-` does its work and prints nowhere; no file that is opened meanwhile gets what is printed."""
+    command = shlex.join([*PALAVER, *words])
+    done = subprocess.run(["/bin/sh", "-c", f"{command} >&-"], capture_output=True, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_an_interrupt_before_a_command_runs_stops_as_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -719,7 +733,7 @@ def test_raw_lines_are_no_json() -> None:
 
     assert (result.exit_code, json.loads(result.stdout)["error"]["message"]) == (
         2,
-        "--raw and --json exclude each other.",
+        "--raw and --json exclude each other",
     )
 
 

@@ -64,6 +64,7 @@ def test_a_call_that_was_typed_wrongly_fails_in_json(words: tuple[str, ...]) -> 
 
     assert (plain.exit_code, plain.stdout, told.exit_code) == (2, "", 2)
     found = failure(told)
+    assert plain.stderr == f"palaver: {found['message']}\n{found['hint']}\n"
     assert (found["kind"], "--nonsense" in found["message"]) == ("usage", True)
     assert f"palaver {' '.join(words)} --help".replace("  ", " ") in found["hint"].replace("main", "palaver")
 
@@ -143,6 +144,15 @@ def test_a_wrong_value_ends_alike_whoever_refuses_it() -> None:
     )
 
     assert [(words, palaver(*words).exit_code) for words in wrong] == [(words, 2) for words in wrong]
+
+
+def test_a_wrong_call_is_told_in_one_style() -> None:
+    """What click refuses reads like what the core refuses: what is wrong, and how it is called."""
+    assert palaver("read").stderr == (
+        "palaver: Missing argument 'PATH'\nUsage: main read [OPTIONS] PATH [LINES] (`main read --help` says more)\n"
+    )
+    group = palaver("memories")
+    assert (group.exit_code, group.stderr.splitlines()[0]) == (2, "Usage: main memories [OPTIONS] COMMAND [ARGS]...")
 
 
 def test_no_answer_at_a_prompt_stops_as_ctrl_c_does(monkeypatch: pytest.MonkeyPatch) -> None:

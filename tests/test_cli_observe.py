@@ -196,7 +196,7 @@ def test_options_that_exclude_each_other(options: tuple[str, ...], told: str) ->
     """What would be left undone is refused, and which options they are is said."""
     result = palaver("observe", *options)
 
-    assert (result.exit_code, result.stderr.splitlines()[-1]) == (2, f"Error: {told}")
+    assert (result.exit_code, result.stderr.splitlines()[0]) == (2, f"palaver: {told.removesuffix('.')}")
 
 
 @pytest.mark.parametrize(("waiting", "words"), [(1, "1 exchange waits"), (2, "2 exchanges wait")])

@@ -95,6 +95,7 @@ class Commands(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
+        _open_closed()
         try:
             done = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         except click.Abort as stopped:  # by Ctrl-C before or after what `invoke` hears
@@ -109,7 +110,7 @@ class Commands(click.Group):
         typed = list(args)
         try:
             context = super().make_context(info_name, args, parent, **extra)
-        except click.UsageError as error:
+        except (click.UsageError, OSError) as error:  # the latter where help cannot be printed
             from .failures import tell
 
             sys.exit(tell(error, typed))
@@ -127,13 +128,16 @@ class Commands(click.Group):
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
-        except BrokenPipeError:
-            # The reader has seen enough. What is still buffered must not fail again when Python closes the stream.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            ctx.exit(0)
         except FAILURES as error:
             ctx.exit(tell(error, ctx.meta[__name__]))
         return result
+
+
+def _open_closed() -> None:
+    """Have a stream that was closed beforehand (`>&-`) lead nowhere, or a file would get its number and its words."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
 
 
 @click.group(cls=Commands)

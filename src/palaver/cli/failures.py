@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+from io import UnsupportedOperation
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
@@ -35,19 +38,25 @@ class Failure(NamedTuple):
 def tell(error: BaseException, typed: Sequence[str]) -> int:
     """Say what went wrong to whoever typed these words, and give back what to end with.
 
-    JSON goes to standard output, where its reader waits; words go to standard error.
+    JSON goes to standard output, where its reader waits; words go to standard error. A reader who has seen enough, as
+    `head` has, is no failure.
     """
-    failure = failure_of(error)
-    if _asks_for_json(typed):
+    if isinstance(error, BrokenPipeError):
+        _drop_output()
+        return 0
+    unwritable = isinstance(error, OSError) and not error.filename and _is_unwritable()
+    failure = failure_of(OSError(error.errno, error.strerror, "standard output") if unwritable else error)
+    if _asks_for_json(typed) and not unwritable:
         from palaver.templates.quote import line
 
         told = {"kind": failure.kind, "message": line(failure.message), "hint": line(failure.hint)}
         try:
             print_json({"error": told})
         except OSError:  # as where the output is a full disk, which may be what failed
+            _drop_output()
             complain(f"palaver: {failure.message}", failure.hint)
-    elif isinstance(error, click.ClickException):
-        error.show()
+    elif isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()  # nothing is wrong: who types no more than a group asks what it has
     elif isinstance(error, (KeyboardInterrupt, click.Abort)):
         click.echo(f"\npalaver: stopped. {failure.hint}", err=True)
     else:
@@ -63,17 +72,43 @@ def failure_of(error: BaseException) -> Failure:
             # A value is wrong in the same way whether click refuses it or the core does.
             return Failure(kind, str(error), error.hint, 2 if isinstance(error, InvalidInput) else 1)
         case click.UsageError():
-            asked = f"{error.ctx.command_path} --help" if error.ctx else "palaver --help"
-            return Failure("usage", error.format_message(), f"`{asked}` says how to call it.", error.exit_code)
+            return Failure("usage", error.format_message().removesuffix("."), _usage(error.ctx), error.exit_code)
         case click.ClickException():
             return Failure("failed", error.format_message(), "", error.exit_code)
         case KeyboardInterrupt() | click.Abort():  # click makes the latter of Ctrl-C or no more input at a prompt
             return Failure("interrupted", "stopped", _STOPPED, 130)
         case OSError():
             # A full disk, a folder whose rights were taken away: the person can help, a stack dump cannot.
-            return Failure("system", f"{error.filename or 'error'}: {error.strerror or error}", "", 1)
+            told = error.strerror or str(error)
+            return Failure("system", f"{error.filename}: {told}" if error.filename else told, "", 1)
         case _:
             raise error
+
+
+def _is_unwritable() -> bool:
+    """Whether standard output takes nothing more. What is left of what it was given goes nowhere then."""
+    try:
+        sys.stdout.flush()
+        os.write(sys.stdout.fileno(), b"")  # what is longer than the buffer was lost when it was written
+    except UnsupportedOperation:  # it is no file
+        return False
+    except OSError:
+        _drop_output()
+        return True
+    return False
+
+
+def _drop_output() -> None:
+    """Have what is still buffered go nowhere: it must not fail again when Python closes the stream."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _usage(context: click.Context | None) -> str:
+    """How a command is called."""
+    asked = f"`{context.command_path if context else 'palaver'} --help`"
+    if context is None or isinstance(context.command, click.Group):
+        return f"{asked} says how to call it."
+    return f"{' '.join(context.get_usage().split())} ({asked} says more)"
 
 
 def _asks_for_json(typed: Sequence[str]) -> bool:
