@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ..core.clock import now
 from .analysis import label
+from .finder import concerns
 
 if TYPE_CHECKING:
     from ..archiver.store import Store, StoredObservation
@@ -106,7 +107,8 @@ class Choices:
         at = now()
         for event, keys, itself, _ in candidates:
             if held := memories.get(event.key) or chunks.get(event.key):
-                if event.key in chunks or memories[event.key].holds_at(at):
+                told = concerns(event) or event.similarity is None  # as where nothing was compared: the newest, text
+                if told and (event.key in chunks or memories[event.key].holds_at(at)):
                     yield Choice(event, held=held)
                 continue
             observations = [learned[key] for key in keys if key in learned]

@@ -159,7 +159,11 @@ class SentenceTransformerEmbedder:
         try:
             library = import_module("sentence_transformers")
         except ImportError as error:
-            raise ModelUnavailable("sentence-transformers is not installed", hint=_INSTALL) from error
+            from ..core.installation import adding
+
+            raise ModelUnavailable(
+                "sentence-transformers is not installed", hint=f"Install it with: {adding('models')}"
+            ) from error
         if self._threads:
             import_module("torch").set_num_threads(self._threads)
         try:
@@ -181,7 +185,6 @@ class _SentenceTransformer(Protocol):
 
 
 _REINSTALL = "Reinstall Palaver."
-_INSTALL = "Install it with: pip install sentence-transformers"
 _CHOOSE = "Give the whole path of a model's folder, or download one with `palaver model use NAME`."
 
 

@@ -51,7 +51,7 @@ class Finder:
         found = self._engine.find(query, mode, filters)
         if not found.events and (plain := unquoted(query)) != query:
             found = self._engine.find(plain, mode, filters)
-        near = [event for event in found.events if event.words >= _LEAST_WORDS or event.meaning >= _LEAST_MEANING]
+        near = [event for event in found.events if concerns(event)]
         if not (weak or any(map(found.is_clear, near))):
             return
         clear, unsure = weak, list[tuple[Held, "Event"]]()
@@ -61,6 +61,11 @@ class Finder:
             if clear:
                 yield from unsure
                 unsure.clear()
+
+
+def concerns(event: "Event") -> bool:
+    """Whether what stands by itself has anything to do with the query that found it."""
+    return event.words >= _LEAST_WORDS or event.meaning >= _LEAST_MEANING
 
 
 def _still_held(

@@ -23,6 +23,11 @@ def counted(items: Sequence[Hit] | Sequence[Detail]) -> str:
     return ", ".join(many(found[kind], *_MANY[kind]) for kind in HitKind if kind in found)
 
 
+def sought(kinds: Sequence[str]) -> str:
+    """What a search was for that found nothing: the one kind that was asked for, or observations."""
+    return _MANY[HitKind(kinds[0])][1] if len(kinds) == 1 else _MANY[HitKind.OBSERVATION][1]
+
+
 def was_said(item: Hit | Detail) -> bool:
     """Whether a transcript proves it; a memory and a passage of a document have none that could be read."""
     return item.kind in (HitKind.OBSERVATION, HitKind.EXCHANGE)

@@ -22,7 +22,7 @@ from .budget import (
     fitting_transcript,
     rows_that_fit,
 )
-from .called import was_said
+from .called import sought, was_said
 from .elsewhere import also_in
 from .filling import Filling
 from .memory_changes import changes
@@ -70,7 +70,7 @@ class Renderer:
         """
         several = len(results.query.concepts) > 1
         if not results.hits:
-            return self._nothing(results, "conversations" if several else "observations")
+            return self._nothing(results, "conversations" if several else sought(results.query.filters.kinds))
         name = "search_conversations" if several else "search_facts" if facts else "search"
 
         @cache  # most fit as they are, and are shown as they were counted

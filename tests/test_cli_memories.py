@@ -10,7 +10,9 @@ from xml.etree.ElementTree import fromstring
 import pytest
 from click.testing import CliRunner, Result
 
+from palaver.archiver.store import Store
 from palaver.cli import main
+from palaver.core.conversation import Session
 from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.core.origin import Origin
@@ -46,6 +48,7 @@ def test_what_disagrees_is_said_with_who_judged() -> None:
     said = palaver("remember", "The staging server listens on port 9000").stdout
     assert "It disagrees with mem_1" in said
     assert "judged by rules)" in said
+    assert "To settle it: palaver forget mem_1, or palaver forget mem_2, which is the new one.\n" in said
     assert "To settle it: palaver forget mem_1" in said
     assert "Held already as mem_2" in palaver("remember", "The staging server listens on port 9000").stdout
     assert "mem_1 and mem_2 contradict each other; palaver forget ID" in palaver("recall", "staging port").stdout
@@ -97,7 +100,7 @@ def test_undoing_goes_back_step_by_step(core: MemoryCore) -> None:
     core.memories.revise("mem_1", Revision(content="Prefer two spaces", origin=Origin.HUMAN))
     palaver("forget", "mem_1")
     restored = palaver("memories", "undo", "mem_1").stdout
-    assert "mem_1 is active again; it was archived. It says: Prefer two spaces" in restored
+    assert "mem_1 is active again; it was forgotten. It says: Prefer two spaces" in restored
     assert "It says: Prefer tabs" in palaver("memories", "undo", "mem_1").stdout
     assert palaver("memories", "history", "mem_1").stdout.count("undone") == 3
     assert "Memory not found: mem_9" in palaver("memories", "edit", "mem_9", code=2).stderr
@@ -186,12 +189,12 @@ def test_a_question_that_nothing_answers_is_told_so() -> None:
     palaver("remember", "Use tabs in Go", "--type", "decision")
 
     said = palaver("recall", "quantum", "llamas").stdout
-    assert said.startswith("## Memories (0)\n")
+    assert said.startswith("No memories found.\nThe one memory that is held has nothing to do with it. ")
     assert said.endswith("Try other words, or see what is held: `palaver memories list`.\n")
     asked = told("recall", "quantum", "llamas")
     assert (asked["memories"], asked["total"]) == ([], 0)
     narrowed = palaver("memories", "list", "--type", "fact").stdout
-    assert "None of the 1 memory that is held is meant by these options: leave one out." in narrowed
+    assert "The one memory that is held is not meant by these options: leave one out." in narrowed
 
 
 @pytest.mark.usefixtures("core")
@@ -269,10 +272,29 @@ def test_nothing_left_in_the_editor_changes_nothing(monkeypatch: pytest.MonkeyPa
     assert [event.kind for event in core.memories.history("mem_1")] == ["created"]
 
 
-def test_a_person_hears_why_there_is_no_context(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_project_that_there_is_not_is_named(tmp_path: Path, home: Path) -> None:
+    """Whoever mistypes a project hears so, hook or not, with those that are called alike; one that is archived, or a
+    folder that is there, is no mistake.
+    """
+    with Store.open(home / "palaver" / "palaver.db") as store, store.transaction():
+        store.sessions.save(Session("codex", "1", project="seed-library"))
+    palaver("remember", "Prefer tabs", "--project", "tide-clock")
+    both = "No project is called tide-clokc; there are seed-library, tide-clock.\n"
+    assert palaver("context", "--project", "tide-clokc").output == both
+    palaver("remember", "Ask before a release", "--type", "decision")
+    everywhere = palaver("context", "--project", "tide-clokc")
+    assert ("Ask before a release" in everywhere.stdout, everywhere.stderr) == (True, both)
+    asked = told("context", "--project", "tide-clokc")
+    assert asked["unknown"] == {"project": "tide-clokc", "nearest": ["seed-library", "tide-clock"]}
+    for known in ("seed-library", "tide-clock", str(tmp_path), "."):
+        assert palaver("context", "--project", known).stderr == ""
+
+
+def test_a_person_hears_why_there_is_no_context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At a terminal standard error names what is missing and the next step; a hook's never says a word."""
     palaver("remember", "Prefer tabs", "--project", "shop")
-    unknown, nowhere = ("context", "--project", "shpo"), ("context",)
+    monkeypatch.chdir(tmp_path)
+    unknown = ("context",)
     told = [palaver(*unknown)]
 
     def at_a_terminal(_stream: object) -> bool:
@@ -287,13 +309,13 @@ def test_a_person_hears_why_there_is_no_context(monkeypatch: pytest.MonkeyPatch)
     assert "Ask before a release" in everywhere.stdout
     assert everywhere.stderr == ""
     monkeypatch.setenv("PALAVER_HOME", "/no/such/home")
-    told.append(palaver(*nowhere))
+    told.append(palaver(*unknown))
 
     assert [each.stdout for each in told] == ["", "", "", ""]
     assert [each.stderr.splitlines() for each in told] == [
         [],
         [
-            "No memories are held for project:shpo.",
+            f"No memories are held for project:{tmp_path.name}.",
             "They are held for: project:shop. `palaver remember TEXT` holds one.",
         ],
         [

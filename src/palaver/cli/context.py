@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from palaver.core.errors import StoreMissing
+from palaver.core.home import Home
 
-from .held import in_project, memory_core, namespace_of
+from .held import folder_of, in_project, memory_core, namespace_of
 from .output import as_json, complain, print_json, renderer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_FEW: Final = 3
+"""So many projects are all named where one is asked for that there is not."""
 
 
 @click.command()
@@ -25,10 +34,13 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
     from palaver.core.memory_filter import MemoryFilter
 
     namespace = namespace_of(project or ".")
+    near: list[str] | None = None
     try:
         with memory_core() as core:
             chosen = core.contexts.choose(namespace, query, budget)
             known = core.memories.count_by("namespace", MemoryFilter())
+        if project and namespace not in known and not Path(folder_of(project)).is_dir():
+            near = _nearest(namespace, known)
     except StoreMissing as missing:
         if as_json:
             raise
@@ -39,11 +51,17 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
     if as_json:
         counts = {"memory_count": chosen.memories, "golden_rule_count": chosen.golden, "left_out": chosen.left_out}
         told = {"context": text, "token_estimate": chosen.tokens, **counts, "contradictions": chosen.contradictions}
-        print_json(told)
-    elif text:
+        print_json(told if near is None else {**told, "unknown": {"project": project, "nearest": near}})
+        return
+    if near is not None:
+        there = f"; there {'is' if len(near) == 1 else 'are'} {', '.join(near)}" if near else ""
+        complain(f"No project is called {project}{there}.")
+    if text:
         click.echo(text, nl=False)
     elif chosen.left_out:
         complain(f"Nothing fits into {budget} tokens; left out: {chosen.left_out}. Give a larger --budget.")
+    elif near is not None:
+        return
     elif namespace in known:
         _hint(
             f"Memories are held for {namespace}, but none that is trusted and that a session begins with.",
@@ -52,6 +70,22 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
     else:
         others = f"They are held for: {', '.join(list(known)[:5])}." if known else "None is held at all yet."
         _hint(f"No memories are held for {namespace}.", f"{others} `palaver remember TEXT` holds one.")
+
+
+def _nearest(namespace: str, known: Iterable[str]) -> list[str] | None:
+    """Projects that are called much like one that there is not; None where there is one, of which no memory tells."""
+    from difflib import get_close_matches
+
+    from palaver.archiver.store import Store
+    from palaver.core.memory import project_namespace
+
+    with Store.open(Home.find().database) as store:
+        archived = {project_namespace(project or cwd) for project, cwd in store.sessions.whereabouts()}
+    if namespace in archived:
+        return None
+    prefix = project_namespace("x").removesuffix("x")
+    names = sorted(each.removeprefix(prefix) for each in archived.union(known) if each.startswith(prefix))
+    return get_close_matches(namespace.removeprefix(prefix), names) if len(names) > _FEW else names
 
 
 def _hint(*rows: str) -> None:

@@ -92,4 +92,5 @@ def _tell(done: Remembered) -> None:
     if done.superseded:
         click.echo(f"To hold the old one again: palaver memories undo {done.superseded[0].id}")
     if done.conflicts:
-        click.echo(f"To settle it: palaver forget {done.conflicts[0].held.id}, or forget the new one.")
+        older = done.conflicts[0].held.id
+        click.echo(f"To settle it: palaver forget {older}, or palaver forget {done.held.id}, which is the new one.")
