@@ -238,7 +238,7 @@ def test_every_reply_states_what_it_costs(many: int) -> None:
 def test_layers_one_and_two_say_what_the_next_costs() -> None:
     """The price of the next layer is the range over what is shown."""
     assert "get_observations(ids), ~180-200 each." in RENDERER.search(results(*HITS))
-    assert "read(path, startLine, endLine), ~900 tokens each." in RENDERER.observations([detail()])
+    assert "read(path=ID), ~900 tokens each." in RENDERER.observations([detail()])
 
 
 @pytest.mark.parametrize(

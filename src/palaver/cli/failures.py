@@ -44,8 +44,10 @@ def tell(error: BaseException, typed: Sequence[str]) -> int:
     if isinstance(error, BrokenPipeError):
         _drop_output()
         return 0
-    unwritable = isinstance(error, OSError) and not error.filename and _is_unwritable()
-    failure = failure_of(OSError(error.errno, error.strerror, "standard output") if unwritable else error)
+    unwritable = False
+    if isinstance(error, OSError) and not error.filename and _is_unwritable():
+        error, unwritable = OSError(error.errno, error.strerror, "standard output"), True
+    failure = failure_of(error)
     if _asks_for_json(typed) and not unwritable:
         from palaver.templates.quote import line
 
