@@ -132,6 +132,21 @@ def test_several_concepts_find_what_was_said_in_no_conversation(history: History
     assert history.ids("kettle", "valve", mode=Mode.TEXT) == [ids.show("memory", keys[0])]
 
 
+def test_a_memory_that_nothing_supports_is_not_listed(history: History) -> None:
+    """What stands by itself and has neither a word of a query nor its meaning is no hit, however short the list is."""
+    with history.store.transaction():
+        kettle, other = (
+            history.store.memories.insert(Memory(text), 1) for text in ("The kettle has a valve.", "A pump.")
+        )
+    history.embed()
+
+    found = history.search("kettle valve", filters=replace(NO_FILTERS, kinds=("memory",)))
+    newest = history.search(filters=replace(NO_FILTERS, kinds=("memory",)))
+
+    assert [hit.id for hit in found.hits] == [ids.show("memory", kettle)]
+    assert {hit.id for hit in newest.hits} == {ids.show("memory", kettle), ids.show("memory", other)}
+
+
 def test_several_concepts_have_the_floor_of_each(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where one of the concepts finds nothing relevant there are no hits, and the nearest are named as weak."""
     history.say("one", Said("brass kettle", LONG))
