@@ -46,12 +46,23 @@ class Belonging:
         first = {record: owner for record, (owner, line) in places.items() if owner != source.id and stays(owner, line)}
         kept: set[int] = set()
         for owner in map(self._store.sources.load, set(first.values())):
-            kept |= {mark for line, mark in self._left_of(owner) if stays(owner.id or 0, line)}
+            again = self._said_elsewhere(owner)
+            kept |= {mark for line, mark in self._left_of(owner) if line not in again and stays(owner.id or 0, line)}
         found = self._same(source, kept, stays)
         if first:
             told = zip(self._parsed(source, first.keys()).outcomes, alone.outcomes, strict=True)
             found |= {line for line, (outcome, before) in enumerate(told, 1) if outcome == REPEATED != before}
         return found
+
+    def _said_elsewhere(self, owner: Source) -> set[int]:
+        """The lines of a copy that repeat others themselves, as far as it can be read: two copies of a session may each
+        have said first what the other says again.
+        """
+        with suppress(CopyDamaged):
+            records = self.records(owner)
+            places = self._store.sources.places(records)
+            return {line for record, line in records.items() if record in places and places[record][0] != owner.id}
+        return set()
 
     def _left_of(self, owner: Source) -> Iterator[tuple[int, int]]:
         """The marks of a copy that others repeat; what of it is lost, its records still tell."""

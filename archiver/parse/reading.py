@@ -150,7 +150,8 @@ class Reading:
                 found.outcomes[place] = FORGOTTEN
         kept = (replace(each, turns=tuple(t for t in each.turns if t.line not in gone)) for each in found.exchanges)
         found.exchanges = [each for each in kept if each.turns]
-        found.notes = [note for note in found.notes if note.line not in gone]
+        # Whose the lines are that were not forgotten, is to be known.
+        found.notes = [note for note in found.notes if note.line not in gone or note.fact is Fact.PARENT]
         self.forgotten = {record: line for record, line in found.records.items() if line in gone}
         # Whose it is, is to be known while it can be had back.
         erased = oblivion.records(self.forgotten, erased=True)

@@ -1,8 +1,11 @@
-"""Sessions, forks, erasures and newer rules in any order: nothing erased returns, and nothing else is lost."""
+"""Sessions, forks, erasures, unlearning, kills and newer rules in any order: nothing that went returns, nothing else is
+lost, and what a fork repeats is its origin's.
+"""
 
 # pyright: reportPrivateUsage=false
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -18,20 +21,22 @@ from palaver.archiver.copies.sealing import Sealer
 from palaver.archiver.forget.erasing import Erasing
 from palaver.archiver.forget.forgetting import Forgetting
 from palaver.archiver.forget.oblivion import Oblivion
+from palaver.archiver.forget.renouncing import Renouncing
 from palaver.archiver.forget.selection import Selector
 from palaver.archiver.intake import ingest, rereading
 from palaver.archiver.parse.reading import Boundaries
 from palaver.archiver.privacy.exclusion import Exclusion
 from palaver.archiver.redaction import VERSION, Redactor
-from palaver.archiver.store import State, Store, sources
+from palaver.archiver.store import RENOUNCED, State, Store, sources
+from palaver.archiver.store.database import Database
 from palaver.core import ids
 from palaver.core.forgetting import Wanted
 
 from ..formats.claude import written
 from ..history import History, talk
 
-STEPS = ("session", "grow", "fork", "resume", "rewrite", "copy", "forget", "erase", "whole", "undo", "expire", "rules",
-         "seal", "vanish", "lose")  # fmt: skip
+STEPS = ("session", "grow", "rewind", "fork", "resume", "rewrite", "copy", "forget", "erase", "whole", "undo", "expire",
+         "unlearn", "relearn", "rules", "seal", "vanish", "kill", "lose")  # fmt: skip
 
 
 class World:
@@ -46,6 +51,9 @@ class World:
         self.said: set[str] = set()
         self.erased: set[str] = set()
         self.forgotten: dict[int, set[str]] = {}
+        self.unlearned: dict[int, str] = {}
+        self._before: dict[str, str] = {}
+        """What words follow after a rewind."""
         self._words = self._at = self._sessions = 0
 
     def step(self, name: str) -> None:
@@ -70,6 +78,31 @@ class World:
         assert [word for word in sorted(self.erased) if f"{word}?".encode() in held] == []
         assert [word for word in sorted(self.said - self.erased) if f"{word}?".encode() not in held] == []
         assert history.store.sources.unaccounted() == []
+        integrity = history.store.integrity
+        assert not [*integrity.dangling(), *integrity.misplaced(), *integrity.unproven()]
+        renounced = self._renounced()
+        assert {word for word, by in renounced.items() if by == RENOUNCED} == renounced.keys() & {
+            *self.unlearned.values()
+        }
+        for name, origin in self.origins.items():
+            self._check_origin(name, origin)
+
+    def _check_origin(self, name: str, origin: str) -> None:
+        """What a fork repeats of the session that it names is told as said there."""
+        find = self.history.store.sessions.find
+        fork, first = find("claude-code", name), find("claude-code", origin)
+        if name in self.files and origin in self.files and origin not in self.origins:
+            own = {word.partition(":")[0] for word in self.files[origin] if ":" not in word}
+            told = {each.exchange.prompt[:-1] for each in self.history.stored() if each.session == fork}
+            assert not told & own, (fork, first)
+
+    def _renounced(self) -> dict[str, str]:
+        """By whom what is there counts as learned."""
+        store = self.history.store
+        with store.transaction():
+            return {
+                each.exchange.prompt[:-1]: Renouncing(store).heed(each, [], "")[1] for each in self.history.stored()
+            }
 
     def _session(self) -> None:
         self._write(self._name(), self._new())
@@ -77,6 +110,13 @@ class World:
     def _grow(self) -> None:
         if session := self._some(self.files):
             self._write(session, [*self.files[session], *self._new()])
+
+    def _rewind(self) -> None:
+        """The person goes back, and on from there."""
+        if session := self._some(self.files):
+            [word] = new = self._new(1, most=1)
+            self._before[word] = self._some([word.partition(":")[0] for word in self.files[session]])
+            self._write(session, [*self.files[session], *new])
 
     def _fork(self, *, own_name: bool = True) -> None:
         """A new file that says first what another said, in its own name; it may name the other, and be older."""
@@ -122,7 +162,7 @@ class World:
             self.erased |= gone
             self.forgotten = {each: words for each, words in self.forgotten.items() if not words <= self.erased}
             kept = {each.id for each in self.history.store.tombstones.all() if each.state is State.KEPT}
-            assert kept == self.forgotten.keys()
+            assert kept == self.forgotten.keys() | self.unlearned.keys()
         else:
             self.forgotten[number] = gone
 
@@ -153,6 +193,38 @@ class World:
             self.ingest()
             forgetting.drop_empty()
             self.erased |= self.forgotten.pop(number)
+
+    def _unlearn(self) -> None:
+        words = {each.exchange.prompt[:-1]: each.key for each in self.history.stored()}
+        if word := self._some(words):
+            store = self.history.store
+            with store.transaction():
+                number = store.tombstones.begin(0, State.KEPT, ())
+                Renouncing(store).renounce([words[word]], [], number)
+            self.unlearned[number] = word
+
+    def _relearn(self) -> None:
+        if number := self._some(self.unlearned):
+            Forgetting(self.history.store, self.history.raw).undo(number)
+            del self.unlearned[number]
+
+    def _kill(self) -> None:
+        """The process dies while it archives what was said."""
+        self._grow()
+        history, left = self.history, self._draw(st.integers(0, 60))
+        run = Database.run
+
+        def dying(database: Database, *arguments: Any) -> int:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise KeyboardInterrupt
+            return run(database, *arguments)
+
+        with patch.object(Database, "run", dying), suppress(KeyboardInterrupt):
+            history.ingest()
+        history.store.close()
+        history.store = Store.open(history.home.database)
 
     def _rules(self) -> None:
         self._versions.append(f"newer-{len(self._versions)}")
@@ -194,10 +266,16 @@ class World:
         told = ((word.partition(":")[0], word.partition(":")[2] or session) for word in self.files[session])
         named = {"forkedFrom": {"sessionId": self.origins.get(session, ""), "messageUuid": "m"}}
         more = named if session in self.origins else {}
-        return b"".join(written({**line, **more} for line in talk(word, session=name)) for word, name in told)
+        return b"".join(
+            written({**line, **more} for line in self._after(word, talk(word, session=name))) for word, name in told
+        )
 
-    def _new(self, least: int = 1) -> list[str]:
-        count = self._draw(st.integers(least, 3))
+    def _after(self, word: str, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        before = {"parentUuid": f"{self._before[word]}-answered"} if word in self._before else {}
+        return [{**lines[0], **before}, *lines[1:]]
+
+    def _new(self, least: int = 1, *, most: int = 3) -> list[str]:
+        count = self._draw(st.integers(least, most))
         self._words += count
         return [f"word{number:03}" for number in range(self._words - count, self._words)]
 
@@ -213,7 +291,10 @@ class World:
         return self._at
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=20,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(data=st.data())
 def test_in_any_order(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """After each step exactly what was said and not forgotten is known, once; no copy holds what was erased."""

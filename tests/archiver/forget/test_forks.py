@@ -230,3 +230,33 @@ def test_a_copy_that_is_gone_is_named_while_its_words_are_found(
 
     assert planned.sources == []
     assert planned.unread == (history.source().archived,)
+
+
+def test_copies_that_repeat_each_other_lose_what_either_said_first(history: History) -> None:
+    """Of two copies of a session that grow by turns each says first what the other repeats."""
+    history.write(talk("one"), at=1)
+    history.ingest()
+    history.write(talk("one", "two"), project="elsewhere", at=2)
+    history.ingest()
+    history.append(talk("two"), at=3)
+    history.ingest()
+
+    for prompt, left in (("two?", ["one?"]), ("one?", [])):
+        forget(history, exchange(history, prompt))
+        assert asked(history) == left
+
+
+def test_a_fork_whose_beginning_was_forgotten_still_names_its_origin(history: History) -> None:
+    """Also to a database that is made anew, and reads the fork first."""
+    fork = [{**line, "forkedFrom": {"sessionId": ORIGINAL, "messageUuid": "m"}} for line in talk("one", "two")]
+    history.write(talk("one", "two"), at=2)
+    history.write([*fork, *talk("apart", session=FORK)], FORK, at=1)
+    history.ingest()
+    forget(history, exchange(history, "one?"))
+    history.store.close()
+    for path in history.home.root.glob("palaver.db*"):
+        path.unlink()
+    history.store = Store.create_anew(history.home.database)
+    history.ingest()
+
+    assert (history.prompts(), history.prompts(FORK)) == (["two?"], ["apart?"])
