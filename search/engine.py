@@ -141,7 +141,8 @@ class Engine:
         worded = _WORDED if wording.complete else inf
         enough = 0.0 if matches.fraction.max(initial=0.0) >= worded else floor
         beside = partial(self._snapshot.together, wording.text)
-        events = gather(matches, nears, self._compare(wording, nears), beside, at_least=enough)
+        waiting = self._snapshot.waiting(matches, nears)
+        events = gather(matches, nears, self._compare(wording, nears), beside, at_least=enough, waiting=waiting)
         return Found(events, wording, floor, worded, rest)
 
     def _wording(self, concept: str, mode: Mode) -> Wording:
@@ -260,7 +261,13 @@ class Engine:
         rest = Rest(_last(matches.fraction, _DEEPEST))
         matches = Matches.none() if mode is Mode.VECTOR else matches
         compare, beside = self._compare(wording, nears), partial(self._snapshot.together, wording.text)
-        ranked = gather(matches, nears, compare, beside) if closely else gather(matches, nears)
+        ranked = gather(
+            matches,
+            nears,
+            compare if closely else None,
+            beside if closely else None,
+            waiting=self._snapshot.waiting(matches, nears),
+        )
         return Found(ranked, wording, rest=rest)
 
     def nearest(self, text: str, filters: Filters, limit: int, vector: Array | None = None) -> Nears:

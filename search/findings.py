@@ -11,6 +11,7 @@ from msgspec import Struct
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Fractions: TypeAlias = npt.NDArray[np.float64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
 def distinct(numbers: Numbers) -> tuple[Numbers, Numbers]:
@@ -25,11 +26,11 @@ def distinct(numbers: Numbers) -> tuple[Numbers, Numbers]:
     return ordered[is_new], order[is_new]
 
 
-def among(numbers: Numbers, wanted: Numbers) -> npt.NDArray[np.bool_]:
+def among(numbers: Numbers, wanted: Numbers) -> Flags:
     """Which of these are wanted ones, which ascend. As `numpy.isin`, which takes four times as long for hundreds."""
     if not len(wanted):
         return np.zeros(len(numbers), dtype=bool)
-    found: npt.NDArray[np.bool_] = wanted[np.minimum(np.searchsorted(wanted, numbers), len(wanted) - 1)] == numbers
+    found: Flags = wanted[np.minimum(np.searchsorted(wanted, numbers), len(wanted) - 1)] == numbers
     return found
 
 
@@ -77,7 +78,7 @@ class Matches(Struct, frozen=True, eq=False, dict=True):
         return (self.numbers[2, :] << 32) + self.numbers[3, :]
 
     @property
-    def in_code(self) -> npt.NDArray[np.bool_]:
+    def in_code(self) -> Flags:
         """Which of these are code."""
         return np.not_equal(self.numbers[6, :], 0)
 
@@ -176,7 +177,7 @@ class Nears(Struct, frozen=True, eq=False, dict=True):
         """Those of these items."""
         return self.where(among(self.item, np.sort(np.fromiter(items, dtype=np.int64))))
 
-    def where(self, wanted: npt.NDArray[np.bool_]) -> "Nears":
+    def where(self, wanted: Flags) -> "Nears":
         """Those that are flagged, shape (n,)."""
         return Nears(self.rows[:, wanted], self.similarity[wanted])
 

@@ -6,6 +6,10 @@ words that stand somewhere is decided by them; a paraphrase, whose words are now
 person asked is the best key to what they half remember, so prompts count apart from everything else that was said.
 What was said just before and after counts a little: work on one thing goes on from one exchange to the next.
 
+What was stored a moment ago waits to be embedded, and cannot be compared. It counts as what stands where it does by
+words does by meaning: the event with the best words as the nearest of the others, the second as the second. Counting
+nothing it would sink below all that lacks its words.
+
 What these rank first is looked at more closely: how near each token of the query comes to some token of one of the
 event's texts (`signs.py`), a rare word's counting more (`emphasis.py`). An event that is not looked at counts as the
 least close of those that are. The tokens of code are names and keywords, which are near each other whatever it does:
@@ -21,13 +25,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ..archiver.store.vectors import PROMPT
 from ..core.disclosure import Part
-from .findings import Fractions, Matches, Nears, Numbers, TextMatch, among, distinct
+from .findings import Flags, Fractions, Matches, Nears, Numbers, TextMatch, among, distinct
 
 
 class Weights(NamedTuple):
@@ -49,6 +52,7 @@ class Weights(NamedTuple):
 
 
 _WEIGHTS = Weights()
+_NONE = np.empty(0, dtype=np.int64)
 _CLOSELY = 40
 """Events that are looked at closely."""
 NAMES = ("words", "words around", "prompt", "meaning", "meaning around", "closeness", "words together")
@@ -73,7 +77,7 @@ class Event(Struct, eq=False):
     words_around: float
     """The best fraction of the exchanges just before and after."""
     prompt: float
-    """The similarity of what the person asked; 0 where nothing was compared."""
+    """The similarity of what the person asked, or what is expected of it; 0 where nothing was compared."""
     similarity: float | None
     """The best cosine of any vector; None where none was compared."""
     meaning_around: float
@@ -84,6 +88,8 @@ class Event(Struct, eq=False):
     """
     words_together: float
     """How much of what stands next to each other in the query does so in the item whose words match best."""
+    _meant: float
+    """The best cosine as far as it counts, or what is expected of it."""
     _best: int
     """The row of the best match; -1 where no word was found."""
     _matches: Matches
@@ -95,7 +101,7 @@ class Event(Struct, eq=False):
     @classmethod
     def unranked(cls, key: int) -> "Event":
         """An event that no words were looked for in."""
-        return cls(key, 0.0, 0.0, 0.0, 0.0, 0.0, None, 0.0, 0.0, 0.0, -1, Matches.none(), Nears.none(), ())
+        return cls(key, 0.0, 0.0, 0.0, 0.0, 0.0, None, 0.0, 0.0, 0.0, 0.0, -1, Matches.none(), Nears.none(), ())
 
     @property
     def best_match(self) -> TextMatch | None:
@@ -109,7 +115,7 @@ class Event(Struct, eq=False):
             return self._concepts
         in_code = self._best >= 0 and bool(self._matches.in_code[self._best])
         said = np.array([self.words, self.words_around, self.words_together])
-        meant = [max(0.0, self.prompt), self.meaning, self.meaning_around, self.closeness]
+        meant = [max(0.0, self.prompt), self._meant, self.meaning_around, self.closeness]
         words, around, together = _counted(said, in_code).tolist()
         values = [self.words, self.words_around, *meant, self.words_together]
         counted = [words, around, *meant, together]
@@ -147,12 +153,14 @@ def gather(
     weights: Weights = _WEIGHTS,
     *,
     at_least: float = 0.0,
+    waiting: Numbers = _NONE,
 ) -> list[Event]:
     """Everything both engines found, by event, best first; equal scores in order of key. The first are looked at as
-    closely as `compare` and `together` can, where one of them has a plain score of `at_least` this.
+    closely as `compare` and `together` can, where one of them has a plain score of `at_least` this. Events that are
+    `waiting`, ascending, were not embedded yet.
     """
     keys, _ = distinct(np.concatenate([matches.event, nears.event]))
-    found = _measured(keys, matches, nears)
+    found = _measured(keys, matches, nears, among(keys, waiting))
     parts, alone = found.counted(), weights._replace(closeness=0.0, words_together=0.0)
     shares = alone.shares()
     score = plain = _total(parts, shares)
@@ -168,25 +176,44 @@ def gather(
         shares = alone.shares()
         score = _total((*parts, closeness, _counted(beside, found.in_code)), shares)
     order = _order(keys, score)
-    columns = (keys, score, plain, *found.shown(), closeness, beside, found.best)
+    columns = (keys, score, plain, *found.shown(), closeness, beside, found.meant, found.best)
+    rows = zip(*(column[order].tolist() for column in columns), strict=True)
     return [
-        Event(key, total, alone, said, near_by, asked, _told(cosine), meant, close, pairs, row, matches, nears, shares)
-        for key, total, alone, said, near_by, asked, cosine, meant, close, pairs, row in zip(
-            *(column[order].tolist() for column in columns), strict=True
+        Event(
+            key,
+            whole,
+            alone,
+            words,
+            near_by,
+            asked,
+            _told(cosine),
+            around,
+            close,
+            pairs,
+            meant,
+            best,
+            matches,
+            nears,
+            shares,
         )
+        for key, whole, alone, words, near_by, asked, cosine, around, close, pairs, meant, best in rows
     ]
 
 
 class _Measured(NamedTuple):
-    """What was found, by event. `best` is the row of its best match; `in_code` says whether that is code."""
+    """What was found, by event. `best` is the row of its best match; `in_code` says whether that is code, and `waiting`
+    which events were not embedded yet: of these `prompt` and `meant` are what is expected.
+    """
 
     words: Fractions
     words_around: Fractions
     prompt: Fractions
     similarity: Fractions
+    meant: Fractions
     meaning_around: Fractions
     best: Numbers
-    in_code: npt.NDArray[np.bool_]
+    in_code: Flags
+    waiting: Flags
 
     def shown(self) -> tuple[Fractions, ...]:
         """As an event tells it."""
@@ -195,10 +222,10 @@ class _Measured(NamedTuple):
     def counted(self) -> tuple[Fractions, ...]:
         """As it counts."""
         said = (_counted(words, self.in_code) for words in (self.words, self.words_around))
-        return (*said, np.maximum(self.prompt, 0), np.maximum(self.similarity, 0), self.meaning_around)
+        return (*said, np.maximum(self.prompt, 0), self.meant, self.meaning_around)
 
 
-def _measured(keys: Numbers, matches: Matches, nears: Nears) -> _Measured:
+def _measured(keys: Numbers, matches: Matches, nears: Nears, waiting: Flags) -> _Measured:
     best = _best_matches(keys, matches)
     found = best >= 0
     words, words_around, meaning_around = (np.zeros(len(keys)) for _ in range(3))
@@ -207,10 +234,22 @@ def _measured(keys: Numbers, matches: Matches, nears: Nears) -> _Measured:
     np.maximum.at(similarity, np.searchsorted(keys, nears.event), nears.similarity)
     places = matches.place[best[found]]
     words_around[found] = _around(places, words[found])
-    meaning_around[found] = _around(places, np.maximum(similarity, 0)[found])
+    meant = np.maximum(similarity, 0)
+    meaning_around[found] = _around(places, meant[found])
     in_code = np.zeros(len(keys), dtype=bool)
     in_code[found] = matches.in_code[best[found]]
-    return _Measured(words, words_around, _prompts(keys, nears), similarity, meaning_around, best, in_code)
+    prompt, meant = (_expected(each, words, waiting, ~waiting) for each in (_prompts(keys, nears), meant))
+    return _Measured(words, words_around, prompt, similarity, meant, meaning_around, best, in_code, waiting)
+
+
+def _expected(values: Fractions, words: Fractions, waiting: Flags, known: Flags) -> Fractions:
+    """The values of all events, those of the waiting ones being what stands where they do by words among the known."""
+    if not waiting.any() or not known.any():
+        return values
+    expected, others = values.copy(), np.sort(words[known])
+    better = len(others) - np.searchsorted(others, words[waiting], "right")
+    expected[waiting] = np.sort(values[known])[::-1][np.minimum(better, len(others) - 1)]
+    return expected
 
 
 def _told(cosine: float) -> float | None:
@@ -235,7 +274,7 @@ def _closeness(
     keys: Numbers, first: Numbers, nears: Nears, compare: Compare, measured: "_Measured"
 ) -> Fractions | None:
     """How close each event comes; what is not among the first as the least of these, what cannot be compared as they do
-    on average. None where nothing can be.
+    on average, what waits as its words let expect. None where nothing can be.
     """
     compared = nears.where(among(nears.event, first))
     close = compare(compared)
@@ -247,12 +286,13 @@ def _closeness(
     found = np.isfinite(best)
     best = np.where(found & measured.in_code, measured.similarity, best)
     least, mean = best[found].min(), best[found].mean()
-    best[~found] = np.where(among(keys[~found], first), mean, least)
-    counted: Fractions = np.maximum(best, 0)
-    return counted
+    is_first = among(keys, first)
+    best[~found] = np.where(is_first, mean, least)[~found]
+    waiting = measured.waiting & is_first
+    return _expected(np.maximum(best, 0), measured.words, waiting, is_first & ~waiting)
 
 
-def _together(first: npt.NDArray[np.bool_], matches: Matches, together: Together, measured: "_Measured") -> Fractions:
+def _together(first: Flags, matches: Matches, together: Together, measured: "_Measured") -> Fractions:
     """How much of what stands next to each other in the query does so in the item of each event's best match; nothing
     in code, and in what is not among the first.
     """
@@ -262,7 +302,7 @@ def _together(first: npt.NDArray[np.bool_], matches: Matches, together: Together
     return beside
 
 
-def _counted(fractions: Fractions, in_code: npt.NDArray[np.bool_] | bool) -> Fractions:
+def _counted(fractions: Fractions, in_code: Flags | bool) -> Fractions:
     """What fractions of words count. Roots and products are exact, so that parts told later add up to the score."""
     return np.where(in_code, fractions * fractions * fractions, fractions * np.sqrt(fractions))
 

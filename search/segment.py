@@ -12,13 +12,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..archiver.store import StoredVector
-from .findings import Fractions, Nears, Numbers, among, distinct
+from .findings import Flags, Fractions, Nears, Numbers, among, distinct
 from .generation import share
 from .graph import Graph
 from .signs import Signs, Tokens, stretches
 
 Array: TypeAlias = npt.NDArray[np.float32]
-Flags: TypeAlias = npt.NDArray[np.bool_]
 
 _ROWS, _MATRIX, _ALIVE, _GRAPH = "rows.npy", "vectors.npy", "alive.npy", "graph.usearch"
 _ITEM, _EVENT, _PART = range(3)

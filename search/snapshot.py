@@ -19,10 +19,11 @@ from ..core.disclosure import Filters, Role
 from ..core.errors import IndexDamaged
 from ..core.memo import Memo
 from .embedder import Embedder
-from .findings import Fractions, Matches, Nears, Numbers
+from .findings import Flags, Fractions, Matches, Nears, Numbers, distinct
+from .findings import among as among_these
 from .generation import Generation, Generations
 from .neighbours import neighbours
-from .segment import ALL_VOICES, Array, Flags, Voices
+from .segment import ALL_VOICES, Array, Voices
 from .signs import Tokens
 from .text_index import TextIndex
 from .vector_index import VectorIndex
@@ -150,7 +151,7 @@ class Snapshot:
         if among is not None and (flags := self._flagged.get(filters)) is not None:
             # Who said a word is known of each entry, all else that is filtered by of the item.
             among, filters = sorted(_flagged(flags, among)), Filters(roles=filters.roles)
-        found = self._read_tail().search(words, filters, limit, among=among)
+        found = self._read_tail().search(words, filters, limit, among=among, rest=self._text)
         if self._text is None:
             return found
         published = self._text.search(
@@ -182,6 +183,16 @@ class Snapshot:
     def of_events(self, vector: Array, events: Numbers) -> Nears:
         """Of every item of these events its best vectors, compared exactly."""
         return self._vectors.of_events(vector, events)
+
+    def waiting(self, matches: Matches, nears: Nears) -> Numbers:
+        """The events, ascending, that words found and that could not be compared as others were: they are not embedded
+        yet.
+        """
+        alone = ~among_these(matches.event, distinct(nears.event)[0])
+        if not len(nears) or not alone.any():
+            return np.empty(0, dtype=np.int64)
+        items = self._store.vectors.waiting(self._model, distinct(matches.key[alone])[0].tolist())
+        return distinct(matches.event[alone & among_these(matches.key, np.array(items, dtype=np.int64))])[0]
 
     def closeness(self, query: Tokens, vector: Array, nears: Nears) -> Fractions:
         """How close the items of these vectors come to a query's tokens; NaN where no tokens are known. `vector` is

@@ -1,13 +1,10 @@
 """The text index: Tantivy, kept behind one class. Queries are built as objects, never parsed."""
 
 import math
-import os
-import shutil
 from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Self, cast
 
 import tantivy
@@ -17,6 +14,7 @@ from ..core.errors import IndexUnwritable
 from ..core.memo import Memo
 from . import glob
 from .analysis import PROSE, analyzer, label, path_label, spaced, stems, terms
+from .lockable import lockable
 from .neighbours import Pairs
 from .text_entry import BODY, DIGEST, EVERY, NUMBERS, SAID_BY, WHOLLY_BY, TextEntry, document, schema
 from .wording import Wording
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
     from .findings import Matches, Numbers
 
 _HEAP = 32_000_000
-_LOCK = ".tantivy-meta.lock"
-"""What Tantivy locks while it opens an index."""
 _BEGUN = 100
 """Words that a beginning of a word stands for at most: the most frequent ones."""
 _SHORTEST_RESPELLED, _TWO_MISTAKES = 4, 8
@@ -63,7 +59,7 @@ class TextIndex:
     @classmethod
     def open(cls, folder: Path) -> Self:
         """The index in a folder whose checksums were verified before; raises ValueError where there is none."""
-        with _lockable(folder) as place:
+        with lockable(folder) as place:
             return cls(tantivy.Index.open(str(place)))
 
     def apply(self, gone: Iterable[int], entries: Iterable[TextEntry]) -> None:
@@ -88,6 +84,11 @@ class TextIndex:
         return self._searcher.num_docs
 
     @property
+    def entries(self) -> int:
+        """Entries as words are weighed by: deleted ones too, until merged."""
+        return self._entries
+
+    @property
     def stale(self) -> float:
         """The share of entries that were deleted but not merged away yet, 0 to 1."""
         return 1 - len(self) / self._entries if self._entries else 0.0
@@ -107,12 +108,15 @@ class TextIndex:
         hidden: Sequence[int] = (),
         among: Sequence[int] | None = None,
         share: float = 1.0,
+        rest: "TextIndex | None" = None,
     ) -> "Matches":
         """The best entries with any of the words and all of the phrases, that satisfy the filters and belong to no
         hidden item; of the items `among` alone, where some are given. About a `share` of all satisfies the filters.
+        Where this is a small part of what there is, `rest` is the other: words are as rare as both have them, or what
+        few entries have would count as common.
         """
         wording = Wording(text) if isinstance(text, str) else text
-        sought = self._sought(wording) if len(self) else []
+        sought = self._sought(wording, rest) if len(self) else []
         if not sought:
             from .findings import Matches
 
@@ -175,13 +179,13 @@ class TextIndex:
         """Every value of a field that is filtered by, such as `project`; deleted ones too, until merged."""
         return [term for term, _ in self._searcher.terms_with_prefix(field, "")]
 
-    def _sought(self, wording: Wording) -> list[tuple[tantivy.Query, float]]:
+    def _sought(self, wording: Wording, rest: "TextIndex | None") -> list[tuple[tantivy.Query, float]]:
         """A query for each term, and the most it can score."""
-        sought = [(self._term(BODY, term), self._most(term)) for term in self.terms(wording.text)]
+        sought = [(self._weighed(term, rest), self._most(term, rest)) for term in self.terms(wording.text)]
         for beginning in wording.beginnings:
             begun = [self._term(BODY, term) for term, _ in self._begin(BODY, beginning.lower(), _BEGUN)]
             sought.append((tantivy.Query.disjunction_max_query(begun), 0.0))
-        respelled = ((self._fuzzy(term), _RESPELLED * self._most(term)) for term in wording.respelled)
+        respelled = ((self._fuzzy(term), _RESPELLED * self._most(term, rest)) for term in wording.respelled)
         return [*sought, *((tantivy.Query.const_score_query(query, worth), 0.0) for query, worth in respelled)]
 
     def _count(self, term: str) -> int:
@@ -216,10 +220,15 @@ class TextIndex:
         distance = 0 if len(term) < _SHORTEST_RESPELLED else 1 if len(term) < _TWO_MISTAKES else 2
         return tantivy.Query.fuzzy_term_query(self._schema, BODY, term, distance)
 
-    def _most(self, term: str) -> float:
+    def _weighed(self, term: str, rest: "TextIndex | None") -> tantivy.Query:
+        query = self._term(BODY, term)
+        return query if rest is None else tantivy.Query.boost_query(query, self._most(term, rest) / self._most(term))
+
+    def _most(self, term: str, rest: "TextIndex | None" = None) -> float:
         """The most a term can add to a BM25 score (Robertson and Zaragoza 2009, as Lucene and Tantivy have it)."""
-        having = self.having(term)
-        return math.log(1 + (self._entries - having + 0.5) / (having + 0.5)) * (1 + _K1)
+        indexes = [self] if rest is None else [self, rest]
+        entries, having = sum(index.entries for index in indexes), sum(index.having(term) for index in indexes)
+        return math.log(1 + (entries - having + 0.5) / (having + 0.5)) * (1 + _K1)
 
     def _restricted(self, needed: Sequence[tantivy.Query], filters: Filters, hidden: Sequence[int]) -> tantivy.Query:
         wanted = [*needed, *self._clauses(filters)] or [tantivy.Query.all_query()]
@@ -370,25 +379,6 @@ class Writing:
         with _written():
             self._writer.commit()
             self._writer.wait_merging_threads()
-
-
-@contextmanager
-def _lockable(folder: Path) -> Generator[Path]:
-    """A folder with the files of an index in which Tantivy can make its lock, as it does to read. They are open then,
-    and need no folder any more. Links, not hard ones: those to somebody else's files are refused.
-
-    Tantivy looks again once, in a thread of its own: a lock that it makes while the folder is removed is removed, too.
-    """
-    lock = folder / _LOCK
-    if os.access(lock if lock.exists() else folder, os.W_OK) or not folder.is_dir():
-        yield folder
-        return
-    with TemporaryDirectory(prefix="palaver-", ignore_cleanup_errors=True) as name:
-        for file in folder.iterdir():
-            if file.suffix != ".lock":
-                (Path(name) / file.name).symlink_to(file.absolute())
-        yield Path(name)
-    shutil.rmtree(name, ignore_errors=True)
 
 
 @contextmanager

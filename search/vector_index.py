@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from ..archiver.store import StoredVector
-from .findings import Fractions, Nears, Numbers
-from .segment import ALL_VOICES, Array, Flags, Segment, Sieve, Voices
+from .findings import Flags, Fractions, Nears, Numbers
+from .segment import ALL_VOICES, Array, Segment, Sieve, Voices
 from .signs import Tokens
 
 EXACT_UP_TO = 20_000

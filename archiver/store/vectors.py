@@ -53,6 +53,13 @@ class Vectors:
         """How many items wait for the embedder."""
         return self._db.number("SELECT count(*) FROM item WHERE embedded IS NOT ?", (model,))
 
+    def waiting(self, model: str, items: Sequence[int]) -> list[int]:
+        """Those of these items that have no vectors of this model yet, ascending."""
+        rows = self._db.rows(
+            f"SELECT key FROM item WHERE embedded IS NOT ? AND key {AMONG} ORDER BY key", (model, listed(items))
+        )
+        return [cast(int, row[0]) for row in rows]
+
     def replace(self, model: str, vectors: dict[int, dict[int, Embedded]]) -> None:
         """Give each item these vectors, by part, and no others. Items that vanished meanwhile are passed over."""
         for item, parts in vectors.items():

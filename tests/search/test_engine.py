@@ -77,6 +77,26 @@ def test_a_model_without_tokens_scores_by_all_else(history: History) -> None:
     )
 
 
+def test_what_was_stored_a_moment_ago_comes_first_where_its_words_match_best(history: History) -> None:
+    """Before it is published and embedded, too: its words are as rare as they are in the whole archive, and it counts
+    for meaning as they let expect.
+    """
+    history.say("tea", *(Said(f"the kettle number {number} sings", "a whistle in the kitchen") for number in range(9)))
+    history.embed()
+    history.publish()
+    finder = history.engine()
+    before = keys(finder.find("which kettle has a samovar tap", Mode.BOTH, NO_FILTERS).events)
+    [fresh] = history.say("now", Said("brass samovar with a tap"))
+    waiting = finder.find("which kettle has a samovar tap", Mode.BOTH, NO_FILTERS)
+
+    assert keys(waiting.events)[0] == fresh
+    assert sorted(keys(waiting.events)[1:]) == sorted(before)
+    assert keys(finder.find("samovar", Mode.BOTH, NO_FILTERS).events)[0] == fresh
+    assert waiting.events[0].similarity is None
+    history.embed()
+    assert finder.find("samovar tap", Mode.BOTH, NO_FILTERS).events[0].similarity is not None
+
+
 def test_what_meaning_found_has_its_words(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """An event that only meaning brought is compared by its words, too, and so the other way round."""
     monkeypatch.setattr(engine, "DEPTH", 1)

@@ -19,6 +19,7 @@ def gather(
     nears: Sequence[Near],
     compare: Compare | None = None,
     together: Together | None = None,
+    waiting: Sequence[int] = (),
 ) -> list[Event]:
     numbers = np.array([match[:7] for match in matches], dtype=np.int64).reshape(-1, 7).T
     rows = np.array([near[:3] for near in nears], dtype=np.int64).reshape(-1, 3).T
@@ -27,6 +28,7 @@ def gather(
         Nears(rows, np.array([near.similarity for near in nears])),
         compare,
         together,
+        waiting=np.array(waiting, dtype=np.int64),
     )
 
 
@@ -194,6 +196,36 @@ def test_what_cannot_be_looked_at_is_as_close_as_most(monkeypatch: pytest.Monkey
     )
 
     assert {event.key: round(event.closeness, 9) for event in found} == {1: 0.2, 2: 0.6, 3: 0.4, 4: 0.2}
+
+
+def test_what_is_not_embedded_yet_counts_as_its_words_stand() -> None:
+    """By meaning it is where it is by words among the others: with the best words as near as the nearest of them, with
+    the second best as the second; it tells no similarity, and what is expected is part of the score.
+    """
+    matches = [
+        match(event, fraction, ordinal=9 * event) for event, fraction in ((1, 0.2), (2, 0.5), (7, 0.9), (8, 0.3))
+    ]
+    nears = [vector(1, True, 0, 0.7), vector(2, True, 0, 0.6), vector(3, True, 0, 0.4), vector(3, True, 1, 0.8)]
+
+    found = {event.key: event for event in gather(matches, nears, close, waiting=[7, 8])}
+
+    assert (found[7].prompt, found[7].closeness) == (0.7, max(found[key].closeness for key in (1, 2, 3)))
+    assert (found[8].prompt, found[8].closeness) == (0.6, sorted(found[key].closeness for key in (1, 2, 3))[1])
+    assert [{part.name: part.value for part in found[key].parts}["meaning"] for key in (7, 8)] == [0.8, 0.7]
+    assert (found[7].similarity, found[7].meaning) == (None, 0.0)
+    assert next(iter(found)) == 7
+
+
+@given(texts, vectors)
+def test_what_is_expected_adds_up(matches: list[TextMatch], nears: list[Near]) -> None:
+    """Whatever waits, a score is the sum of its parts to the last bit, and what was compared scores as without it."""
+    waiting = sorted({one.event for one in matches} - {near.event for near in nears})
+    found, before = gather(matches, nears, waiting=waiting), gather(matches, nears)
+    now = {event.key: event.score for event in found}
+
+    assert all(sum(part.points for part in event.parts) == event.score <= 1 for event in found)
+    assert all(now[event.key] >= event.score for event in before)
+    assert all(now[event.key] == event.score for event in before if event.key not in waiting)
 
 
 def test_code_is_as_close_as_its_vector() -> None:

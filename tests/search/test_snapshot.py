@@ -15,6 +15,7 @@ from palaver.archiver.store import Store
 from palaver.core.disclosure import Filters, Mode, Role
 from palaver.search import generation
 from palaver.search.engine import Engine
+from palaver.search.findings import Nears
 from palaver.search.generation import Generation, Generations
 from palaver.search.snapshot import Snapshot
 from palaver.search.text_index import TextIndex
@@ -275,3 +276,19 @@ def test_what_stands_together_is_told_of_what_was_published_and_what_was_not(pub
 
     assert view.together("Brass kettle", items).tolist() == [1.0, 1.0, 0.0]
     assert view.together("kettle", items).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_what_has_nothing_to_embed_waits_for_nothing(published: History) -> None:
+    """Only what no vectors were made of yet is waiting; nothing is where nothing is compared."""
+    view = Snapshot(published.store, published.generations, published.embedder)
+    [silent] = published.say("two", Said("", "a kettle"))
+    published.embed()
+    [fresh] = published.say("three", Said("one more kettle"))
+    view.refresh()
+    matches = view.text("kettle", NO_FILTERS, 10)
+    nears = view.nearest(published.embedder.embed(["kettle"])[0], NO_FILTERS, 10)
+
+    assert {silent, fresh} < {*matches.event.tolist()}
+    assert silent not in nears.event
+    assert view.waiting(matches, nears).tolist() == [fresh]
+    assert view.waiting(matches, Nears.none()).tolist() == []

@@ -84,6 +84,19 @@ def test_a_match_says_where_it_stands() -> None:
     assert match[:6] == (1, 2, 3, 4, 6, 7)
 
 
+def test_words_are_as_rare_as_all_entries_have_them() -> None:
+    """In a small index beside a large one a word that few entries have counts as much as in the large one."""
+    few, many = entry(1, "samovar tap"), [entry(key, f"kettle {key}") for key in range(2, 40)]
+    alone, rest = index(few), index(*many)
+    [apart] = alone.search("which kettle has a samovar", NO_FILTERS, 9)
+    [beside] = alone.search("which kettle has a samovar", NO_FILTERS, 9, rest=rest)
+    [whole, *_] = index(few, *many).search("which kettle has a samovar", NO_FILTERS, 9)
+
+    assert whole.key == 1
+    assert beside.fraction == pytest.approx(whole.fraction, rel=0.1)
+    assert apart.fraction < whole.fraction / 2
+
+
 def test_fractions_are_absolute() -> None:
     """A fraction says how much of what the query could score was scored: little where its rare words are nowhere."""
     made = index(*(entry(n, f"common word{n}") for n in range(1, 30)), entry(30, "common zebra"))

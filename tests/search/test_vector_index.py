@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from palaver.archiver.store import StoredVector
 from palaver.search import segment, vector_index
-from palaver.search.findings import Nears, Numbers
-from palaver.search.segment import Array, Flags
+from palaver.search.findings import Flags, Nears, Numbers
+from palaver.search.segment import Array
 from palaver.search.signs import DIRECTIONS, Signs, Tokens, packed
 from palaver.search.vector_index import VectorIndex
 

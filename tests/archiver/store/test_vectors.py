@@ -66,6 +66,8 @@ def test_items_wait_for_the_model_in_use(store: Store) -> None:
 
     assert store.vectors.unembedded("model", 9) == [three, one]
     assert store.vectors.unembedded("model", 1) == [three]
+    assert store.vectors.waiting("model", [three, two, one]) == [one, three]
+    assert store.vectors.waiting("model", [two]) == store.vectors.waiting("model", []) == []
     assert (store.vectors.count_unembedded("model"), store.vectors.count_unembedded("other")) == (2, 3)
 
 
