@@ -124,22 +124,26 @@ class Engine:
         """Those of these items that satisfy the filters."""
         return self._snapshot.allowed(filters, keys)
 
-    def find(self, concept: str, mode: Mode, filters: Filters, depth: int | None = None) -> Found:
+    def find(
+        self, concept: str, mode: Mode, filters: Filters, depth: int | None = None, *, closely: bool = True
+    ) -> Found:
         """Events that match, best first, and how the words stand in the archive. Each engine brings `depth` entries or
-        vectors; `DEPTH` where none is given.
+        vectors; `DEPTH` where none is given. Nothing is looked at `closely` for whoever only counts.
         """
         self._snapshot.refresh()
         depth, wording = depth or DEPTH, self._wording(concept, mode)
         matches, nears, rest = self._found(wording, mode, filters, depth)
-        return self._fused(wording, mode, matches, nears, rest)
+        return self._fused(wording, mode, matches, nears, rest, closely=closely)
 
-    def _fused(self, wording: Wording, mode: Mode, matches: Matches, nears: Nears, rest: Rest) -> Found:
+    def _fused(
+        self, wording: Wording, mode: Mode, matches: Matches, nears: Nears, rest: Rest, *, closely: bool = True
+    ) -> Found:
         """What both engines found as one list, which is looked at closely where it is relevant."""
         both = mode is Mode.BOTH and self.unavailable is None
         # What stands as it was quoted is what was asked for.
         floor = _FLOOR + _BRIEF * wording.brevity if both and not wording.phrases else 0.0
         worded = _WORDED if wording.complete else inf
-        enough = 0.0 if matches.fraction.max(initial=0.0) >= worded else floor
+        enough = (0.0 if matches.fraction.max(initial=0.0) >= worded else floor) if closely else inf
         beside = partial(self._snapshot.together, wording.text)
         waiting = self._snapshot.waiting(matches, nears)
         events = gather(matches, nears, self._compare(wording, nears), beside, at_least=enough, waiting=waiting)

@@ -98,15 +98,15 @@ class Reasons:
         return (earlier[-1] if earlier else None), (later[0] if later else None)
 
     def _events(self, query: Query, filters: Filters) -> list[int]:
-        """What is clearly found under these filters."""
+        """What is clearly found under these filters, by plain scores: what is looked at closely is as much."""
         if not query.concepts:
             return [key for _, key in self._engine.newest(filters)]
         first, *more = query.concepts
         if more:
             return [event.key for event in self._engine.find_all(query.concepts, query.mode, filters).events]
-        found = self._engine.find(first, query.mode, filters)
-        best = found.events[0].score if found.events and found.relevant else 1.0
-        return [event.key for event in found.events if event.score >= _CLEAR * best]
+        found = self._engine.find(first, query.mode, filters, closely=False)
+        best = found.events[0].plain if found.events and found.relevant else 1.0
+        return [event.key for event in found.events if event.plain >= _CLEAR * best]
 
     def _spelling(self, query: Query) -> Iterator[Spelling]:
         """For words that stand nowhere, words that are spelled much like them."""
@@ -146,10 +146,10 @@ class Reasons:
         view = self._engine.snapshot
         for field, indexed in _NAMED.items():
             wanted: tuple[str, ...] = getattr(filters, field)
-            known = sorted(view.names(indexed)) if wanted else []
-            for name in wanted:
-                if not view.has(_only(field, name)):
-                    yield Unknown(field, name, self._nearest(field, name, known))
+            missing = [name for name in wanted if not view.has(_only(field, name))]
+            # Of files there may be a hundred thousand.
+            known = sorted(view.names(indexed)) if missing else []
+            yield from (Unknown(field, name, self._nearest(field, name, known)) for name in missing)
 
     def _nearest(self, field: str, name: str, known: Sequence[str]) -> tuple[str, ...]:
         """Names that have this one in them or are spelled much like it; all of them where there are no more."""

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, cast
 
@@ -33,9 +34,9 @@ _SINGLY = 2_000
 """Keys or names up to which a query for each is quicker than one for all of them."""
 _ENTRIES = 50
 """Entries of an item on average up to which the best of each of several is known."""
-_SPARSE, _CHAINED = 300, 32
-"""Where no more than one entry in so many can be found at all, each of these is looked for in the postings of every
-term, of which there may be so many: that costs less than to go through all entries with any of them.
+_SPARSE, _CHAINED = 300, 64
+"""Where at most one entry in so many can be found, each is looked for by every term, of so many at most: that costs
+less than to go through all entries with any of them.
 """
 _COUNTED = 4_096
 """Terms that are remembered with how many entries have them."""
@@ -144,7 +145,7 @@ class TextIndex:
 
     def having(self, term: str) -> int:
         """How many entries have a term; deleted ones count until they are merged away."""
-        return self._counted.made(term, self._count)
+        return self._counted.made(term, partial(self._searcher.doc_freq, BODY))
 
     def holds(self, phrase: str) -> bool:
         """Whether any entry has this phrase."""
@@ -152,7 +153,8 @@ class TextIndex:
 
     def together(self, pairs: Pairs, items: Sequence[int]) -> dict[int, float]:
         """Of each of these items that has any of the pairs what its best entry has of them, 0 to 1."""
-        if not len(self) or not pairs or not items:
+        known = {pair: share for pair, share in pairs.items() if all(map(self.having, pair))}
+        if not known or not items:
             return {}
         of_items = self._any_of("key", items)
         wanted = [
@@ -163,7 +165,7 @@ class TextIndex:
                     (tantivy.Occur.Must, tantivy.Query.const_score_query(self._following(pair), share)),
                 ]
             )
-            for pair, share in pairs.items()
+            for pair, share in known.items()
         ]
         best: dict[int, float] = {}
         hits = self._hits(_any(wanted), _ENTRIES * len(items))
@@ -187,9 +189,6 @@ class TextIndex:
             sought.append((tantivy.Query.disjunction_max_query(begun), 0.0))
         respelled = ((self._fuzzy(term), _RESPELLED * self._most(term, rest)) for term in wording.respelled)
         return [*sought, *((tantivy.Query.const_score_query(query, worth), 0.0) for query, worth in respelled)]
-
-    def _count(self, term: str) -> int:
-        return self._searcher.doc_freq(BODY, term)
 
     def _term(self, field: str, term: str) -> tantivy.Query:
         return tantivy.Query.term_query(self._schema, field, term, "freq")

@@ -42,8 +42,10 @@ if TYPE_CHECKING:
 
 _NAME = 40
 """Tokens of a session's id or a project's name where it stands outside the envelope: a UUID has about 25."""
-_RESPELLED = 10
-"""Words that were respelled, and phrases that are words now, that are named."""
+_RESPELLED, _RESPELLING = 3, 12
+"""Words that were respelled, and phrases that are words now, that are named with a page of hits, and the tokens that
+each may have: the hits are what was asked for.
+"""
 _WHOLE = 100
 """Tokens that hardly a name or title has."""
 _LISTED = 20
@@ -89,8 +91,10 @@ class Renderer:
             hits=hits,
             missing=_missing(results),
             respelled=results.respelled[:_RESPELLED],
+            respelled_more=len(results.respelled[_RESPELLED:]),
             loosened=results.loosened[:_RESPELLED],
-            name_room=_NAME,
+            loosened_more=len(results.loosened[_RESPELLED:]),
+            name_room=_RESPELLING,
             scored=bool(results.query.concepts),
             by_session=many(len(hits), "session") if results.query.by is Grouping.SESSION else "",
             several_projects=len({hit.project for hit in hits}) > 1,

@@ -54,6 +54,16 @@ def test_what_is_closest_is_told(told: History) -> None:
     assert all(event.closeness == 0 for event in told.engine().find("brass kettle", Mode.TEXT, NO_FILTERS).events)
 
 
+def test_who_only_counts_gets_plain_scores(told: History) -> None:
+    """The same events without a close look, each with the score that it has before one."""
+    looked = told.engine().find("brass kettle", Mode.BOTH, NO_FILTERS)
+    counted = told.engine().find("brass kettle", Mode.BOTH, NO_FILTERS, closely=False)
+
+    assert {event.key: event.plain for event in counted.events} == {event.key: event.plain for event in looked.events}
+    assert all(event.score == event.plain and event.closeness == 0 for event in counted.events)
+    assert counted.relevant == looked.relevant
+
+
 def test_a_model_without_tokens_scores_by_all_else(history: History) -> None:
     """Nothing is close, and a close look finds what words stand together."""
 

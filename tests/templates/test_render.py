@@ -44,6 +44,7 @@ def stated(reply: str) -> int:
 
 
 TOGETHER = Absence(present=(Present("JWT", 2), Present("React Router", 1_200)), apart=(("JWT", "React Router"),))
+LONG = "what somebody remembers word for word, and at some length, of what was said a year ago"
 INSTEAD = (Spelling("sqlite", "sqlite3"), Spelling("zzyx", ""))
 
 
@@ -59,6 +60,8 @@ INSTEAD = (Spelling("sqlite", "sqlite3"), Spelling("zzyx", ""))
         ("search_none_together", lambda: RENDERER.search(replace(results(query=SEVERAL), why=TOGETHER))),
         ("search_instead", lambda: RENDERER.search(replace(results(hit(1)), respelled=INSTEAD))),
         ("search_loosened", lambda: RENDERER.search(replace(results(hit(1)), loosened=("pull it", "and push")))),
+        ("search_many_instead", lambda: RENDERER.search(replace(results(hit(1)), respelled=INSTEAD * 3))),
+        ("search_many_loosened", lambda: RENDERER.search(replace(results(hit(1)), loosened=(LONG,) * 9))),
         ("observations", lambda: RENDERER.observations([detail(), detail()])),
         ("read", lambda: RENDERER.read(transcript())),
         ("read_cut_sidechain", lambda: RENDERER.read(transcript(parent="77aa", cut=True))),
