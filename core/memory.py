@@ -64,6 +64,11 @@ class EventKind(StrEnum):
     RESTORED = "restored"
 
 
+def spoken(what: MemoryState | EventKind) -> str:
+    """A state or an event as people call it: archived is what is kept, and this was forgotten by `palaver forget`."""
+    return "forgotten" if what in {MemoryState.ARCHIVED, EventKind.ARCHIVED} else str(what)
+
+
 VALIDATION = (EventKind.APPLIED, EventKind.SUCCEEDED, EventKind.FAILED)
 """The events by which confidence is earned."""
 

@@ -7,6 +7,7 @@ import numpy as np
 from msgspec import Struct
 
 from ..archiver.store import Entity, Store
+from ..core.amount import many
 from ..core.errors import IndexDamaged
 from ..core.progress import Progress, silent
 from . import documents
@@ -110,7 +111,7 @@ def _entries_apart(expected: Counter[tuple[int, int]], held: Counter[tuple[int, 
     extra = [key for key, _ in held - expected if key not in moved]
     found = ((missing, "lacks", "as they are now"), (extra, "holds", "that are not in the archive"))
     return [
-        f"it {verb} {len(keys)} entries of {len(set(keys))} items {how}, such as item {min(keys)}"
+        f"it {verb} {many(len(keys), 'entry', 'entries')} of {many(len(set(keys)), 'item')} {how}, such as {min(keys)}"
         for keys, verb, how in found
         if keys
     ]

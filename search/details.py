@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from ..archiver.parse.text import heading_of, one_line, plan_in
 from ..core import ids, tokens
+from ..core.amount import many
 from ..core.conversation import Kind
 from ..core.disclosure import Detail
 from ..core.memory_types import Family
@@ -118,14 +119,17 @@ _TYPES = {
 
 def of_memory(held: HeldMemory) -> Observation:
     """A memory told as an observation, with what it has earned among the facts."""
+    from ..core.memory import spoken
+
     memory, standing = held.memory, held.standing
-    earned = f"confidence {standing.confidence:.2f}: {standing.successes} successes, {standing.failures} failures"
+    outcomes = f"{many(standing.successes, 'success', 'successes')}, {many(standing.failures, 'failure')}"
+    earned = f"confidence {standing.confidence:.2f}: {outcomes}"
     return Observation(
         type=_TYPES.get(held.family, ObservationType.GENERAL),
         title=memory.title or one_line(memory.content, _TITLE),
         subtitle=f"{memory.type} held in {memory.namespace}",
         narrative=memory.content,
-        facts=(earned, f"state: {held.state}", f"importance {memory.importance:.2f}"),
+        facts=(earned, f"state: {spoken(held.state)}", f"importance {memory.importance:.2f}"),
         concepts=memory.tags,
         at=held.created,
         origin=memory.origin,

@@ -25,11 +25,11 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from ..core.amount import grouped, many, size
 from ..core.clock import show_day, show_minute
 from ..core.errors import TemplateInvalid
+from ..core.memory import spoken
 from ..core.money import dollars
 from . import quote
 from .called import called, counted
 from .elsewhere import also_in
-from .memory_changes import named
 
 if TYPE_CHECKING:
     from .dialogue import Excerpt
@@ -159,6 +159,6 @@ _FILTERS: Mapping[str, Any] = {
     "many": many,
     "marked": quote.marked,
     "minute": show_minute,
-    "named": named,
     "size": size,
+    "spoken": spoken,
 }

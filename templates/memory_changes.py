@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 from msgspec.structs import asdict
 
-from ..core.memory import EventKind, HeldMemory, MemoryEvent, MemoryState
+from ..core.memory import HeldMemory, MemoryEvent
 
 
 def changes(held: HeldMemory, events: Sequence[MemoryEvent]) -> Iterator[tuple[MemoryEvent, str, str]]:
@@ -29,11 +29,6 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
     """As an event keeps them."""
     told: dict[str, Any] = orjson.loads(orjson.dumps(values))
     return told
-
-
-def named(what: MemoryState | EventKind) -> str:
-    """A state or an event as people call it: archived is what is kept, and this was forgotten by `palaver forget`."""
-    return "forgotten" if what in {MemoryState.ARCHIVED, EventKind.ARCHIVED} else str(what)
 
 
 def undoing(memory_ids: Sequence[str]) -> str:

@@ -99,6 +99,9 @@ def test_undoing_goes_back_step_by_step(core: MemoryCore) -> None:
 
     core.memories.revise("mem_1", Revision(content="Prefer two spaces", origin=Origin.HUMAN))
     palaver("forget", "mem_1")
+    shown = [palaver(*words).stdout for words in (("memories", "list", "--all"), ("memories", "show", "mem_1"))]
+    shown += [palaver("memories", "history", "mem_1").stdout, palaver("show", "mem_1").stdout]
+    assert ["archived" in each or "forgotten" not in each for each in shown] == [False] * 4
     restored = palaver("memories", "undo", "mem_1").stdout
     assert "mem_1 is active again; it was forgotten. It says: Prefer two spaces" in restored
     assert "It says: Prefer tabs" in palaver("memories", "undo", "mem_1").stdout

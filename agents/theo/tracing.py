@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from ...core.amount import many
 from ...observe.traces import Attributed, Certainty, CommitShare
 from ..toolset import Reply, WholeNumber
 from .arguments import checked_count
@@ -80,7 +81,7 @@ def _message(found: Attributed) -> str:
         return "The file is empty"
     where = "" if found.versioned else "; git does not know the file, so all its lines count as uncommitted"
     if found.written:
-        return f"Agents wrote {found.written} of {found.total} lines{where}"
+        return f"Agents wrote {found.written} of {many(found.total, 'line')}{where}"
     if possible := found.count(Certainty.POSSIBLE):
         return f"No AI attribution found, but an agent changed the file while {possible} of its lines came about{where}"
     return f"No AI attribution found{where}"

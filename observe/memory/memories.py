@@ -9,7 +9,17 @@ from ...archiver.store import Store
 from ...core import ids
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput, MemoryProtected, NothingToUndo
-from ...core.memory import STARTS_AT, EventKind, HeldMemory, Memory, MemoryEvent, MemoryState, Relation, Standing
+from ...core.memory import (
+    STARTS_AT,
+    EventKind,
+    HeldMemory,
+    Memory,
+    MemoryEvent,
+    MemoryState,
+    Relation,
+    Standing,
+    spoken,
+)
 from ...core.memory_filter import ACTIVE, MemoryFilter, MemoryOrder
 from ...core.memory_types import GOLDEN_RULE
 from ...core.origin import Origin
@@ -127,8 +137,7 @@ class Memories:
         if held.state is MemoryState.ACTIVE:
             return held
         self._check_free(replace(held, state=MemoryState.ACTIVE))
-        was = "forgotten" if held.state is MemoryState.ARCHIVED else held.state
-        return self._move(self._as_before(held), MemoryState.ACTIVE, f"was {was}")
+        return self._move(self._as_before(held), MemoryState.ACTIVE, f"was {spoken(held.state)}")
 
     def undo(self, memory_id: str) -> Undone:
         """Take back the last edit of a memory, or the last time it was put away; raises `NothingToUndo` for neither.

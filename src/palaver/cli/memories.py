@@ -167,13 +167,13 @@ def undo(memory_ids: Sequence[str], *, as_json: bool) -> None:
 
 def _told(undone: Undone) -> tuple[str, str]:
     """What was taken back, in a word and in words."""
-    from palaver.core.memory import EventKind
-    from palaver.templates.memory_changes import changes, named
+    from palaver.core.memory import EventKind, spoken
+    from palaver.templates.memory_changes import changes
 
     held = undone.held
     [(event, changed, said)] = changes(held, [undone.event])
     if event.kind is EventKind.RESTORED:
-        done, words = "put away", f"{held.id} is {named(held.state)} again; it {event.context}."
+        done, words = "put away", f"{held.id} is {spoken(held.state)} again; it {event.context}."
     else:
         done, words = changed, f"The last edit of {held.id} is taken back ({changed})."
     until = f" (until now: {said})" if said else ""
