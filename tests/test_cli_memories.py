@@ -55,7 +55,7 @@ def test_what_disagrees_is_said_with_who_judged() -> None:
     assert told("recall", "staging port")["contradictions"] == [["mem_1", "mem_2"]]
     begins = palaver("context").stdout
     assert "(mem_2 contradicts mem_1) The staging server listens on port 9000" in begins
-    assert "puts the other away" in begins
+    assert "forgets the other" in begins
 
     replaced = palaver("remember", "The staging server no longer listens on port 9000, it was moved to port 80").stdout
     assert "To hold the old one again: palaver memories undo mem_" in replaced
@@ -267,7 +267,7 @@ def test_nothing_left_in_the_editor_changes_nothing(monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", f"{sys.executable} -c 'import sys; open(sys.argv[1], \"w\").close()'")
     said = palaver("memories", "edit", "mem_1").stdout
-    assert said == "mem_1 is as it was, because nothing was left of it. To put it away: palaver forget mem_1\n"
+    assert said == "mem_1 is as it was, because nothing was left of it. To forget it: palaver forget mem_1\n"
 
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", f"{sys.executable} -c pass")

@@ -1,4 +1,4 @@
-"""`palaver forget`: memories put away, and what was archived forgotten or erased, after a preview of exactly that."""
+"""`palaver forget`: memories, and what was archived, forgotten or erased, after a preview of exactly that."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def forget(
     undone. With --erase no byte of it is left here, which is verified; what was forgotten before goes with it, unless a
     date narrows it. What a fork repeats belongs to its original, and goes with that.
 
-    Memories named by their ids are put away at once; `palaver memories undo ID` holds them again.
+    Memories named by their ids are forgotten at once; `palaver memories undo ID` holds them again.
     """
     narrowed = projects or agents or since or until or mentions or derived or origins or erase
     past = {"--undo": undo is not None, "--for-good": for_good is not None, "--list": listed}
@@ -214,7 +214,7 @@ def _tell(undone: Undone) -> None:
     click.echo("It is there again. `palaver archive` learns from it anew.")
     if undone.left:
         left = ", ".join(held.id for held in undone.left)
-        click.echo(f"Still put away, because another memory says the same by now: {left}.")
+        click.echo(f"Still forgotten, because another memory says the same by now: {left}.")
     if undone.renounced:
         exchanges = many(undone.renounced, "exchange")
         click.echo(

@@ -127,7 +127,7 @@ def edit_memory(memory_id: str, *, as_json: bool) -> None:
             words = f"{memory_id} is as it was."
         else:
             words = (
-                f"{memory_id} is as it was, because nothing was left of it. To put it away: palaver forget {memory_id}"
+                f"{memory_id} is as it was, because nothing was left of it. To forget it: palaver forget {memory_id}"
             )
     say(held, words, as_json=as_json)
 
@@ -146,7 +146,7 @@ def _edited(text: str) -> str:
     return (text if edited is None else edited).strip()
 
 
-@memories.command("undo", short_help="Take back the last edit, or hold again what was put away.")
+@memories.command("undo", short_help="Take back the last edit, or hold again what was forgotten.")
 @click.argument("memory_ids", nargs=-1, required=True, metavar="ID...")
 @as_json
 def undo(memory_ids: Sequence[str], *, as_json: bool) -> None:
