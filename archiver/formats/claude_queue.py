@@ -18,6 +18,8 @@ WITHDRAWN = "withdrawn"
 class _Held(Struct):
     turn: Turn
     dropped: str = ""
+    taken: bool = False
+    """Whether the assistant took the prompt up, so that it waits no more."""
     accounted: bool = False
     """Whether the line says something else too, so that nothing is missing if the prompt is dropped."""
 
@@ -52,10 +54,19 @@ class Queue:
                     held.dropped = QUEUED
                     return
 
+    def take_up(self, text: str) -> None:
+        """The first prompt of these words, the first of all where none are told, waits no more."""
+        words = text.split()
+        for held in self._held:
+            if not (held.dropped or held.taken) and (not words or held.turn.text.split() == words):
+                held.taken = True
+                return
+
     def withdraw(self) -> None:
         """Drop every prompt that waits."""
         for held in self._held:
-            held.dropped = held.dropped or WITHDRAWN
+            if not held.taken:
+                held.dropped = held.dropped or WITHDRAWN
 
     def settle(self, line: int) -> None:
         """Decide about everything held, because line `line` opens an exchange, or 0 because no line is left."""

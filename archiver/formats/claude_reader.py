@@ -280,6 +280,8 @@ class ClaudeReader:
             self._queue.withdraw()
             return BOOKKEEPING
         text = clean(content_text(record.get("content")))
+        if record.get("operation") == "remove":
+            self._queue.take_up(sort_out(text).text)
         if record.get("operation") != "enqueue" or not text:
             return BOOKKEEPING
         said = sort_out(text)

@@ -406,6 +406,17 @@ def test_a_queued_prompt_attached_to_the_work_counts_once() -> None:
     ]
 
 
+@pytest.mark.parametrize("told", ["", "and commit"])
+@pytest.mark.parametrize("later", ["typo", "and commit"])
+def test_what_was_taken_up_is_not_taken_back(told: str, later: str) -> None:
+    """What is taken back is what still waits, whatever it says and whenever it was typed."""
+    worked = (said("one"), queue("enqueue", "and commit"), queue("remove", told), replied(text("ok")))
+    records = (*worked, queue("enqueue", later), queue("popAll"))
+
+    assert [(turn.line, turn.text) for turn in turns(*records)] == [(1, "one"), (4, "ok"), (2, "and commit")]
+    assert (5, "withdrawn") in skipped(*records)
+
+
 def test_a_prompt_taken_back_from_the_queue_is_dropped() -> None:
     """The person edits it and sends what they really want."""
     assert skipped(queue("enqueue", "typo"), queue("popAll")) == [(2, "bookkeeping"), (1, "withdrawn")]
