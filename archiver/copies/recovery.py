@@ -9,7 +9,7 @@ from ...core.errors import SourceUnreadable
 from ...core.progress import Progress, silent
 from ...core.report import Pass
 from ..formats import FORMATS, Format
-from ..intake.storing import store_reading
+from ..intake.storing import Stored, store_reading
 from ..parse import lines
 from ..parse.reading import Boundaries, Reading
 from ..privacy.discretion import Discretion
@@ -45,8 +45,7 @@ class Recovery:
         source = self._source(archived, known)
         with self._raw.open(archived) as file:
             session = self._session(source, known, lines.head(file))
-            places, descended = self._store.sources.places, self._store.sessions.descended
-            reading = Reading(known, session, source, places, descended, self._boundaries)
+            reading = Reading(known, session, source, Stored(self._store), self._boundaries)
             reading.run(file)
         with self._store.transaction():
             store_reading(self._store, source, session, reading)

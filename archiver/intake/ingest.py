@@ -1,7 +1,7 @@
 """One pass over transcripts: copy, parse, store. What did not change costs one `stat`."""
 
 import time
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
@@ -33,11 +33,11 @@ from ..privacy.discretion import Discretion
 from ..privacy.exclusion import Exclusion
 from ..privacy.masker import Masker
 from ..redaction import VERSION, Redactor
-from ..store import Place, Source, Store
+from ..store import Source, Store
 from .ahead import Ahead
 from .helpers import Helpers
 from .rereading import BUDGET, Rereading
-from .storing import store_reading
+from .storing import Stored, store_reading
 from .task import Answer, Task
 from .transcripts import Transcript
 from .unrolling import Unrolled, Unroller
@@ -299,8 +299,8 @@ class Ingest:
         with self._raw.open(source.archived) as file:
             session, parsed = answer or (self._identify(job, file), None)
             session = self._session(session, tally)
-            places = partial(self._places, tally=tally)
-            reading = Reading(job.format, session, source, places, self._store.sessions.descended, self._boundaries)
+            stored = Stored(self._store, partial(self._complete, tally=tally))
+            reading = Reading(job.format, session, source, stored, self._boundaries)
             reading.run(file, parsed)
         self._erasing.take_out(source, reading.forgotten)
         return _Taken(job, source, session, reading)
@@ -319,10 +319,10 @@ class Ingest:
             session.links[UNINDEXED] = "yes"
         return session
 
-    def _places(self, records: Collection[str], tally: Pass) -> Mapping[str, Place]:
+    def _complete(self, records: Collection[str], tally: Pass) -> None:
+        """Store what waits where it holds some of these records."""
         if any(not each.reading.records.keys().isdisjoint(records) for each in self._waiting):
             self._store_waiting(tally)
-        return self._store.sources.places(records)
 
     def _store_waiting(self, tally: Pass) -> None:
         waiting, self._waiting = self._waiting, []

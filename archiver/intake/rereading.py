@@ -18,7 +18,7 @@ from ..parse.resume import Resume
 from ..privacy.discretion import Discretion
 from ..redaction import VERSION
 from ..store import Source, Store
-from .storing import store_reading
+from .storing import Stored, store_reading
 
 BUDGET: Final = 20.0
 """Seconds that one pass spends on it; what is left waits for the next."""
@@ -65,8 +65,7 @@ class Rereading:
         session = self._session(source)
         source.resume, source.rules = Resume(), VERSION
         with self._raw.open(source.archived) as file:
-            places, descended = self._store.sources.places, self._store.sessions.descended
-            reading = Reading(by_agent(source.agent), session, source, places, descended, self._boundaries)
+            reading = Reading(by_agent(source.agent), session, source, Stored(self._store), self._boundaries)
             reading.run(file)
         return session, reading
 

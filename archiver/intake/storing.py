@@ -1,11 +1,28 @@
 """Storing: what was read of one source becomes rows. Within the caller's transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ...core.conversation import Note, Session
 from ..forget.renouncing import Renouncing
 from ..parse.reading import Reading, entitle
-from ..store import Source, Store
+from ..store import Place, Source, Store
+
+
+class Stored:
+    """What one store holds of what was read before."""
+
+    def __init__(self, store: Store, complete: Callable[[Collection[str]], None] = lambda _: None) -> None:
+        """`complete` is called with the records that are asked for: some of them may wait to be stored."""
+        self._store, self._complete = store, complete
+
+    def places(self, records: Collection[str]) -> Mapping[str, Place]:
+        """Where record ids were first seen, as far as they are known."""
+        self._complete(records)
+        return self._store.sources.places(records)
+
+    def descended(self, sources: Collection[int], session: Session) -> Collection[int]:
+        """Which of these sources are of sessions that come from this one."""
+        return self._store.sessions.descended(sources, session)
 
 
 def store_reading(store: Store, source: Source, session: Session, reading: Reading) -> bool:

@@ -2,9 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,10 +28,17 @@ _PICTURES = ("[image", "[picture")
 """How readers begin a line that stands for a picture."""
 _WORKTREE = re.compile(r"[/\\]\.(?:claude[/\\])?worktrees[/\\].*")
 
-Places = Callable[[Collection[str]], Mapping[str, Place]]
-"""Where record ids were first seen, as far as they are known."""
-Descended = Callable[[Collection[int], Session], Collection[int]]
-"""Which of these sources are of sessions that come from this one."""
+
+class Elsewhere(Protocol):
+    """What was read before."""
+
+    def places(self, records: Collection[str]) -> Mapping[str, Place]:
+        """Where record ids were first seen, as far as they are known."""
+        ...
+
+    def descended(self, sources: Collection[int], session: Session) -> Collection[int]:
+        """Which of these sources are of sessions that come from this one."""
+        ...
 
 
 class Boundaries(Struct, frozen=True):
@@ -55,12 +62,11 @@ class Reading:
         known: Format,
         session: Session,
         source: Source,
-        places: Places,
-        descended: Descended,
+        elsewhere: Elsewhere,
         boundaries: Boundaries,
     ) -> None:
         self._format, self._session, self._source = known, session, source
-        self._places, self._descended, self._boundaries = places, descended, boundaries
+        self._elsewhere, self._boundaries = elsewhere, boundaries
         self._found = Parsed(source.resume, source.resume.byte)
         self._entitling: int | None = None
         self.titles: list[Note] = []
@@ -172,9 +178,9 @@ class Reading:
 
         One on the lines that are read anew is none: a prompt that was queued twice may be told from another line now.
         """
-        places, own = self._places(self.records), (self._source.id, self._found.start.line)
+        places, own = self._elsewhere.places(self.records), (self._source.id, self._found.start.line)
         others = {source for source, _ in places.values()} - {self._source.id}
-        self.preceded = self._descended(others, self._session) if others else ()
+        self.preceded = self._elsewhere.descended(others, self._session) if others else ()
         self.taken_over = [Repetition(*at, self.records[each]) for each, at in places.items() if at[0] in self.preceded]
         return {
             record: place

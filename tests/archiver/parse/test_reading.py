@@ -38,11 +38,17 @@ def source(session: str = ORIGINAL) -> Source:
     )
 
 
-def none(*_: object) -> tuple[()]:
-    return ()
+class Nothing:
+    """Nothing was read before."""
+
+    def places(self, records: Collection[str]) -> Mapping[str, Place]:  # noqa: ARG002
+        return {}
+
+    def descended(self, sources: Collection[int], session: Session) -> Collection[int]:  # noqa: ARG002
+        return ()
 
 
-class Read:
+class Read(Nothing):
     """A reading of some lines, with the session and the source that it left."""
 
     def __init__(
@@ -55,13 +61,13 @@ class Read:
         self.session = session or Session("claude-code", ORIGINAL)
         self.source = replace(source)
         self.asked: list[set[str]] = []
-        self._places = places or {}
-        self.reading = Reading(ClaudeCode(), self.session, self.source, self._look_up, none, BOUNDARIES)
+        self._known = places or {}
+        self.reading = Reading(ClaudeCode(), self.session, self.source, self, BOUNDARIES)
         self.reading.run(io.BytesIO(written(records)))
 
-    def _look_up(self, records: Collection[str]) -> Mapping[str, Place]:
+    def places(self, records: Collection[str]) -> Mapping[str, Place]:
         self.asked.append(set(records))
-        return {record: place for record, place in self._places.items() if record in records}
+        return {record: place for record, place in self._known.items() if record in records}
 
     @property
     def prompts(self) -> list[str]:
@@ -112,7 +118,7 @@ def test_reading_stops_before_a_line_still_being_written() -> None:
     """The place where it stopped is the end of the last whole line."""
     data = written(talk("one"))
     source_, session = source(), Session("claude-code", ORIGINAL)
-    reading = Reading(ClaudeCode(), session, source_, lambda _: {}, none, BOUNDARIES)
+    reading = Reading(ClaudeCode(), session, source_, Nothing(), BOUNDARIES)
     reading.run(io.BytesIO(data + b'{"type":"user","mess'))
 
     assert (source_.lines, source_.parsed, source_.coverage) == (2, len(data), {PARSED: 2})
