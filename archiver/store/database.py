@@ -29,6 +29,10 @@ AMONG: Final = "IN (SELECT value FROM json_each(?))"
 _BUSY_MS = 30_000
 _TRIES = 10
 """How often a query is made of a file that each time was changed meanwhile."""
+_CHECKPOINT = 4_000
+"""Pages of the log, 4 KiB each, from which on they are written where they belong: a page that changes again and again
+while much is stored is so written fewer times.
+"""
 _WAL_SAFE = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
 """First releases of each branch without the WAL-reset race (SQLite WAL documentation, "the WAL-reset bug")."""
 
@@ -97,6 +101,7 @@ class Database:
         run("PRAGMA synchronous=FULL")
         run("PRAGMA foreign_keys=ON")
         run("PRAGMA secure_delete=ON").fetchall()
+        run(f"PRAGMA wal_autocheckpoint={_CHECKPOINT}").fetchall()
         self._migrate()
 
     @property
