@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from ...core.closing import Closing
 
@@ -48,8 +48,8 @@ class Helper:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             process_group=0,
-            pipesize=_PIPE,
         )
+        _widen(self._process.stdout)
 
     @property
     def lives(self) -> bool:
@@ -70,7 +70,13 @@ class Helper:
         from .task import received
 
         assert self._process.stdout
-        return received(self._process.stdout)
+        try:
+            return received(self._process.stdout)
+        except (MemoryError, OverflowError):
+            # What Python loads at its start may print. Behind that an answer could be taken for another task's.
+            self.stop()
+            self._process.stdout.read()
+            return None
 
     def stop(self) -> None:
         """End it, whatever it is at; who waits for an answer gets none."""
@@ -81,6 +87,15 @@ class Helper:
         self.stop()
         with suppress(OSError):
             self._process.communicate()
+
+
+def _widen(pipe: IO[bytes] | None) -> None:
+    """Where the system says no, helpers wait a little more; `Popen(pipesize=)` would leave it at no helper."""
+    if sys.platform == "linux" and pipe is not None:
+        import fcntl
+
+        with suppress(OSError):
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
 
 
 def processors() -> int:

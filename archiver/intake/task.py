@@ -5,6 +5,7 @@ How soon such a process helps is decided by what it has to load first, so nothin
 
 import pickle
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TypeAlias
 
@@ -55,21 +56,25 @@ class Task(Struct, frozen=True):
 
 
 def serve() -> None:
-    """Answer tasks on standard input until it ends."""
-    while True:
-        try:
-            task: Task = pickle.load(sys.stdin.buffer)  # noqa: S301 - the process that started this one wrote it
-        except EOFError:
-            return
-        said = msgpack.encode(task.answer())
-        sys.stdout.buffer.write(len(said).to_bytes(_SIZE) + said)
-        sys.stdout.buffer.flush()
+    """Answer tasks on standard input until it ends, or until nobody listens."""
+    with suppress(BrokenPipeError), open(sys.stdout.fileno(), "wb", closefd=False) as answers:
+        while True:
+            try:
+                task: Task = pickle.load(sys.stdin.buffer)  # noqa: S301 - the process that started this one wrote it
+            except EOFError:
+                return
+            said = msgpack.encode(task.answer())
+            answers.write(len(said).to_bytes(_SIZE) + said)
+            answers.flush()
 
 
 def received(answers: IO[bytes]) -> Answer | None:
-    """The next answer of a process that serves; None where there is none, or none that is understood."""
+    """The next answer of a process that serves; None where there is none, or none that is understood.
+
+    Raises `MemoryError` or `OverflowError` where something else stands there.
+    """
     size = int.from_bytes(answers.read(_SIZE))
     try:
         return _ANSWERS.decode(answers.read(size))
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return None

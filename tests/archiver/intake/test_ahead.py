@@ -110,6 +110,23 @@ def test_a_process_that_dies_is_not_missed(history: History, monkeypatch: pytest
     assert (tally.changed, tally.exchanges, tally.problems) == (SESSIONS, 2 * SESSIONS, [])
 
 
+@pytest.mark.parametrize("greeting", ["Hi, site!\\n", "Welcome\\n"])
+def test_what_else_is_printed_is_no_answer(
+    history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, greeting: str
+) -> None:
+    """What an environment prints when Python starts neither stops a pass nor moves an answer to another task, also
+    where it has just as many bytes as the size of an answer.
+    """
+    greeted = f"print('{greeting}', end='', flush=True); {helpers._SERVE}"
+    monkeypatch.setattr(helpers, "_SERVE", greeted)
+    history.ingest()
+    monkeypatch.setattr(helpers, "processors", lambda: 1)
+    with History(tmp_path, "alone") as alone:
+        alone.ingest()
+
+        assert history.dump() == alone.dump()
+
+
 def test_who_leaves_early_waits_for_nobody(history: History) -> None:
     """Who leaves does not wait for copies that will never be there, nor for the processes."""
     with Helpers() as started:

@@ -3,6 +3,7 @@
 # pyright: reportPrivateUsage=false
 
 import errno
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -66,6 +67,20 @@ def test_a_system_without_processes_gives_none(started: Helpers, monkeypatch: py
     assert list(started.start(2)) == []
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a pipe has one size")
+def test_a_system_without_large_pipes_gives_help(started: Helpers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who may not have larger pipes, as a user who has many already, gets the same help through small ones."""
+
+    import fcntl
+
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(fcntl, "fcntl", refused)
+
+    assert len(started.start(2)) == 2
+
+
 def test_a_copy_that_is_gone_is_left_to_the_one_who_asks(started: Helpers, missing: Task) -> None:
     """A process that cannot read a copy says so and goes on; what is asked meanwhile waits its turn."""
     (helper,) = started.start(1)
@@ -108,6 +123,18 @@ def test_a_process_ends_with_the_one_that_started_it() -> None:
     done = subprocess.run([sys.executable, "-P", "-c", helpers._SERVE], input=b"", timeout=60, check=False)
 
     assert done.returncode == 0
+
+
+def test_a_process_that_nobody_listens_to_ends_quietly(missing: Task) -> None:
+    """Whoever is killed leaves no complaint of another on the terminal either."""
+    command = [sys.executable, "-P", "-c", helpers._SERVE]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.close()
+        process.stdout = None
+        _, complaint = process.communicate(pickle.dumps(missing), timeout=60)
+
+    assert (process.returncode, complaint) == (0, b"")
 
 
 def test_starting_loads_nothing_that_they_need() -> None:
