@@ -36,11 +36,11 @@ def store_reading(store: Store, source: Source, session: Session, reading: Readi
     if reading.preceded:
         store.sources.disown(reading.preceded, reading.records)
     store.sources.own(number_of_source, reading.records)
-    if reading.taken_over:
-        Renouncing(store).carry_over()
+    renouncing = Renouncing(store)
+    renouncing.carry_over()
     moved = store.exchanges.replace(number, number_of_source, reading.first, reading.exchanges, reading.taken_over)
     if reading.is_whole:
-        Renouncing(store).heed_anew(number_of_source)
+        renouncing.heed_anew(number_of_source)
     if not reading.first or all(each.ended != session.ended for each in reading.exchanges):
         store.sessions.date(number)  # what began or ended it may be there no more, as a prompt that was taken back
     store.repetitions.keep(number_of_source, reading.repetitions, anew=reading.is_whole)

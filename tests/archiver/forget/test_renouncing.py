@@ -49,6 +49,33 @@ def test_what_earlier_versions_knew_by_its_place_is_known_by_its_marks(history: 
     assert set(renounced(history).values()) == {False}
 
 
+def test_what_earlier_versions_knew_is_known_before_newer_rules_change_its_words(history: History) -> None:
+    """A copy that is read again says a secret in other words, and so with another size, than when it was renounced."""
+    history.write(talk("one", "two"))
+    history.ingest()
+    store, source = history.store, history.source().id or 0
+    one, two = history.stored()
+    older = [
+        replace(
+            each.exchange,
+            turns=tuple(turn._replace(text=f"{turn.text} by older rules") for turn in each.exchange.turns),
+        )
+        for each in (one, two)
+    ]
+    with store.transaction():
+        store.exchanges.replace(one.session, source, 0, older)
+        store._database.run(
+            """INSERT INTO renounced (forgetting, source, start_line, size, origins)
+               SELECT ?, source, start_line, length(turns), '[]' FROM exchange WHERE ordinal = 0""",
+            (store.tombstones.begin(1, State.KEPT, ()),),
+        )
+        store._database.run("UPDATE source SET rules = '3'")
+
+    assert history.ingest().reread == 1
+    assert [each.exchange for each in history.stored()] == [one.exchange, two.exchange]
+    assert renounced(history) == {"one?": True, "two?": False}
+
+
 def test_what_has_no_ids_is_known_by_its_lines(history: History) -> None:
     """A format need not tell ids: what stands on the same lines of the same copy was renounced."""
     history.write(talk("one", "two"))
