@@ -35,7 +35,7 @@ _FLAGGED = 64
 
 _LISTED_OR_SIEVED = 2
 """A candidate whose filters are looked up costs as much as listing so many items that satisfy them."""
-LISTED = 500
+_LISTED = 500
 """Entries that satisfy filters are listed where they are no more than this: to count them costs as much."""
 _FEW = 5
 """Words that stand in fewer entries than this, all together, find little."""
@@ -235,12 +235,12 @@ class Snapshot:
 
     def is_narrow(self, filters: Filters) -> bool:
         """Whether the filters are satisfied by so few entries that all of them can be looked at."""
-        return bool(filters) and self._text is not None and self.share(filters) * len(self._text) <= LISTED
+        return bool(filters) and self._text is not None and self.share(filters) * len(self._text) <= _LISTED
 
     def _share(self, filters: Filters) -> float:
         if self._text is None:
             return 0.0
-        share, keys = self._text.share(filters, LISTED)
+        share, keys = self._text.share(filters, _LISTED)
         if keys is not None:
             self._flagged_published.made(filters, lambda _: _flags_of(keys))
         return share
