@@ -92,13 +92,15 @@ def strays(patient: Patient) -> Answer:
 
 
 def reading(patient: Patient) -> Answer:
-    """Copies that are still to be read again, as where a rebuild was stopped. The next pass goes on."""
+    """Copies that are still to be read again, after a rebuild that was stopped, an update or an undoing. The next pass
+    goes on.
+    """
     status, store = patient.status, patient.store
     if status is None or store is None or status.watcher or store.leases.holder(ARCHIVER):
         return
     if left := store.sources.count_to_read():
         waiting = f"{left:,} of {many(status.files, 'copy', 'copies')} {'waits' if left == 1 else 'wait'}"
-        problem = f"{waiting} to be read again: a rebuild was stopped"
+        problem = f"{waiting} to be read again"
         yield Finding("copies", problem, ARCHIVE)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -318,6 +319,16 @@ def test_agents_that_are_not_archived(home: Home, pristine: Path, monkeypatch: p
     assert looked_at(home, transcripts).healthy
     monkeypatch.setattr(holdings, "_SETTLED", -60.0)
     assert not looked_at(home, transcripts).healthy
+
+
+def test_why_copies_wait_is_not_guessed(home: Home) -> None:
+    """A rebuild that was stopped leaves what an update or an undoing leaves: copies to be read again."""
+    with Store.open(home.database) as store, store.transaction():
+        each = next(iter(store.sources.all()))
+        store.tombstones.reread([each.id or 0])
+
+    [told] = [each.problem for each in looked_at(home).findings if "waits" in each.problem]
+    assert re.fullmatch(r"1 of \d+ cop(y|ies) waits to be read again", told)
 
 
 @pytest.mark.parametrize("passed", [False, True])
