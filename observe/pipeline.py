@@ -10,8 +10,8 @@ from functools import partial
 
 from ..archiver.copies.raw import RawArchive
 from ..archiver.copies.sealing import Sealer
-from ..archiver.intake.helpers import Helpers
 from ..archiver.intake.ingest import Ingest
+from ..archiver.intake.processes import Helpers
 from ..archiver.intake.transcripts import Transcript
 from ..archiver.privacy.exclusion import Exclusion
 from ..archiver.store import ARCHIVER, LEARNER, Store

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..copies.raw import Copied
-from .helpers import Helper
+from .processes import Helper
 from .task import Answer, Task
 
 _Awaited = tuple[Task, Future[Copied]]

@@ -35,7 +35,7 @@ from ..privacy.masker import Masker
 from ..redaction import VERSION, Redactor
 from ..store import Source, Store
 from .ahead import Ahead
-from .helpers import Helpers
+from .processes import Helpers
 from .rereading import BUDGET, Rereading
 from .storing import Stored, store_reading
 from .task import Answer, Task

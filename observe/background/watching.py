@@ -118,10 +118,13 @@ class Watcher:
         try:
             with suppress(LeaseHeld), store.leases.hold(ARCHIVER, patience):
                 erase_expired(self._home, store)
-                if is_unfinished(store):
-                    for problem in finish(self._home, store, self._exclusion, self._model()).problems:
-                        self._tell_once(f"erase {problem.path}", problem, _SEAL)
-                self._told.pop("erase", None)
+                unfinished = is_unfinished(store)
+                problems = finish(self._home, store, self._exclusion, self._model()).problems if unfinished else []
+                stages = {f"erase {problem.path}": problem for problem in problems}
+                for solved in [each for each in self._told if each.startswith("erase") and each not in stages]:
+                    del self._told[solved]
+                for stage, problem in stages.items():
+                    self._tell_once(stage, problem, _SEAL)
         except (PalaverError, OSError) as problem:
             self._tell_once("erase", problem, _SEAL)
 

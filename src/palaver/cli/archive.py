@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from palaver.archiver.intake.helpers import Helpers
+from palaver.archiver.intake.processes import Helpers
 from palaver.core.config import Config
 from palaver.core.errors import PalaverError
 from palaver.core.home import Home

@@ -13,9 +13,9 @@ import pytest
 
 from palaver.archiver.copies.raw import Copied, RawArchive
 from palaver.archiver.formats import by_agent
-from palaver.archiver.intake import helpers, ingest
+from palaver.archiver.intake import ingest, processes
 from palaver.archiver.intake.ahead import Ahead
-from palaver.archiver.intake.helpers import Helper, Helpers
+from palaver.archiver.intake.processes import Helper, Helpers
 from palaver.archiver.intake.task import Answer, Task
 
 from ..history import History, talk
@@ -27,7 +27,7 @@ KEY = b"k" * 32
 @pytest.fixture
 def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[History]:
     """Some sessions, and every pass worth the help of two processes."""
-    monkeypatch.setattr(helpers, "processors", lambda: 3)
+    monkeypatch.setattr(processes, "processors", lambda: 3)
     monkeypatch.setattr(ingest, "_WORTH_HELP", 0)
     with History(tmp_path) as made:
         for number in range(SESSIONS):
@@ -89,7 +89,7 @@ def test_what_is_copied_meanwhile_is_parsed_meanwhile(history: History, monkeypa
 def test_help_changes_nothing(history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass with other processes leaves what a pass without them leaves, in the same order."""
     history.ingest()
-    monkeypatch.setattr(helpers, "processors", lambda: 1)
+    monkeypatch.setattr(processes, "processors", lambda: 1)
     with History(tmp_path, "alone") as alone:
         alone.ingest()
 
@@ -117,10 +117,10 @@ def test_what_else_is_printed_is_no_answer(
     """What an environment prints when Python starts neither stops a pass nor moves an answer to another task, also
     where it has just as many bytes as the size of an answer.
     """
-    greeted = f"print('{greeting}', end='', flush=True); {helpers._SERVE}"
-    monkeypatch.setattr(helpers, "_SERVE", greeted)
+    greeted = f"print('{greeting}', end='', flush=True); {processes._SERVE}"
+    monkeypatch.setattr(processes, "_SERVE", greeted)
     history.ingest()
-    monkeypatch.setattr(helpers, "processors", lambda: 1)
+    monkeypatch.setattr(processes, "processors", lambda: 1)
     with History(tmp_path, "alone") as alone:
         alone.ingest()
 

@@ -1,4 +1,4 @@
-"""Helpers: processes that answer tasks, as many as the system gives, and no longer than they are wanted."""
+"""Processes that answer tasks: as many as the system gives, and no longer than they are wanted."""
 
 # pyright: reportPrivateUsage=false
 
@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.formats import by_agent
-from palaver.archiver.intake import helpers
-from palaver.archiver.intake.helpers import Helpers
+from palaver.archiver.intake import processes
+from palaver.archiver.intake.processes import Helpers
 from palaver.archiver.intake.task import Task
 
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Helpers]:
     """Helpers on a machine of three processors."""
-    monkeypatch.setattr(helpers, "processors", lambda: 3)
+    monkeypatch.setattr(processes, "processors", lambda: 3)
     with Helpers() as made:
         yield made
 
@@ -110,7 +110,7 @@ def test_an_answer_of_other_types_is_none(started: Helpers, missing: Task, monke
             sys.stdout.buffer.write(bytes([0, 0, 0, 0, 0, 0, 0, 1, 42]))
             sys.stdout.flush()
     """
-    monkeypatch.setattr(helpers, "_SERVE", program)
+    monkeypatch.setattr(processes, "_SERVE", program)
     (helper,) = started.start(1)
     helper.ask(missing)
 
@@ -120,14 +120,14 @@ def test_an_answer_of_other_types_is_none(started: Helpers, missing: Task, monke
 
 def test_a_process_ends_with_the_one_that_started_it() -> None:
     """Closed input is the end: whoever is killed leaves nobody behind."""
-    done = subprocess.run([sys.executable, "-P", "-c", helpers._SERVE], input=b"", timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-P", "-c", processes._SERVE], input=b"", timeout=60, check=False)
 
     assert done.returncode == 0
 
 
 def test_a_process_that_nobody_listens_to_ends_quietly(missing: Task) -> None:
     """Whoever is killed leaves no complaint of another on the terminal either."""
-    command = [sys.executable, "-P", "-c", helpers._SERVE]
+    command = [sys.executable, "-P", "-c", processes._SERVE]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout
         process.stdout.close()
@@ -139,9 +139,7 @@ def test_a_process_that_nobody_listens_to_ends_quietly(missing: Task) -> None:
 
 def test_starting_loads_nothing_that_they_need() -> None:
     """They load what they need while this process loads what it needs."""
-    program = (
-        f"import sys, {helpers.__name__}; print([name for name in ('msgspec', 'orjson', 're2') if name in sys.modules])"
-    )
+    program = f"import sys, {processes.__name__}; print([name for name in ('msgspec', 'orjson', 're2') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
 
     assert done.stdout.strip() == "[]"

@@ -1,4 +1,4 @@
-"""Helpers: other processes that answer tasks. Importing this loads nothing that they need."""
+"""Processes that answer tasks beside this one. Importing this loads nothing that they need."""
 
 import os
 import pickle
