@@ -10,8 +10,9 @@ from palaver.core.disclosure import Mode, Query
 from palaver.core.home import Home
 from palaver.search.choices import Choices
 from palaver.search.embedder import Embedder
-from palaver.search.engine import DEPTH, Engine, Rest, completed
+from palaver.search.engine import DEPTH, Engine, completed
 from palaver.search.findings import Nears, distinct
+from palaver.search.found import Rest
 from palaver.search.generation import Generations
 from palaver.search.hits import Hits
 from palaver.search.wording import Wording

@@ -261,6 +261,14 @@ class Spelling(NamedTuple):
     nearest: str
 
 
+class Occasion(NamedTuple):
+    """When something was, as a query `said`: from the instant `after` on, until `before`, as in `Filters`."""
+
+    said: str
+    after: Milliseconds
+    before: Milliseconds
+
+
 class Present(NamedTuple):
     """In how many conversations that satisfy the filters one of several concepts is clearly present by itself."""
 
@@ -297,7 +305,7 @@ class Results(Struct, frozen=True):
     where there is none. `why` is given where there are no hits. `respelled` are the words that were looked for in
     another spelling, because they stand nowhere; `loosened` what was quoted in a sentence and stands nowhere so, or
     nowhere together, whose words were looked for. `beyond` is whether this is the last page although more may match
-    than a search ranks.
+    than a search ranks. `occasions` were said in the query and not searched as words: what is of then comes earlier.
     """
 
     query: Query
@@ -309,6 +317,7 @@ class Results(Struct, frozen=True):
     why: Absence | None = None
     respelled: tuple[Spelling, ...] = ()
     loosened: tuple[str, ...] = ()
+    occasions: tuple[Occasion, ...] = ()
     beyond: bool = False
 
 

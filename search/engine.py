@@ -7,17 +7,17 @@ from math import inf
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ..archiver.store import Store
-from ..core.disclosure import Filters, Mode
+from ..core.disclosure import Filters, Mode, Occasion
 from ..core.errors import ModelUnavailable
 from ..core.memo import Memo
 from .embedder import Embedder, Reading, load, model_of
 from .emphasis import emphasised
 from .findings import Fractions, Matches, Nears, among, distinct
-from .fusion import Compare, Event, gather, joined
+from .found import PRESENT_MEANING, PRESENT_WORDS, Found, Rest
+from .fusion import Compare, Event, OfPeriod, gather, joined
 from .generation import Generations
 from .segment import Array
 from .snapshot import Snapshot
@@ -32,11 +32,7 @@ _COMPLETED = 50
 """Events that meaning alone found, the best of them, whose words are looked up."""
 _DEEPEST = 12_800
 """How many each engine brings at most to find the conversations that have every one of several concepts."""
-_PRESENT_WORDS, _PRESENT_MEANING = 0.25, 0.4
-"""From which fraction of words, or which cosine, on a concept counts as present in a conversation. All its words, each
-said once, make a fraction of 0.45 in a window of average length and 0.25 in one three times as long.
-"""
-_WORDED = _PRESENT_WORDS
+_WORDED = PRESENT_WORDS
 """From which fraction on an entry has enough of the words of a query, all of which stand in the archive."""
 _FLOOR, _BRIEF = 0.075, 0.25
 """The plain score from which a list is relevant, and how much more a brief query needs: who types three words has them
@@ -64,46 +60,12 @@ Place: TypeAlias = tuple[int, int]
 """The number of a conversation and 0; of what was said in none, 0 and its key."""
 
 
-class Rest(Struct, frozen=True):
-    """How well what the engines left out can match at most, a fraction of words and a cosine; None where an engine left
-    nothing out.
-    """
-
-    words: float | None = None
-    meaning: float | None = None
-
-    @property
-    def present(self) -> bool:
-        """Whether a concept can be present in what was left out."""
-        return (self.words or 0) >= _PRESENT_WORDS or (self.meaning or 0) >= _PRESENT_MEANING
-
-
-class Found(Struct, frozen=True):
-    """What one search found. An event is clearly about the query from the plain score `floor` on, or from the
-    fraction of words `worded` on; `rest` is what the engines did not bring.
-    """
-
-    events: list[Event]
-    wording: Wording
-    floor: float = 0.0
-    worded: float = inf
-    rest: Rest = Rest()
-
-    def is_clear(self, event: Event) -> bool:
-        """Whether an event is clearly about the query."""
-        return event.plain >= self.floor or event.words >= self.worded
-
-    @property
-    def relevant(self) -> bool:
-        """Whether anything is clearly about the query, or nothing need be."""
-        return self.floor == 0 or any(map(self.is_clear, self.events))
-
-
 class Engine:
     """Searches one store. Loads the model at the first query that needs it; without it, words alone answer."""
 
-    def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
-        self._store, self._embedder = store, embedder
+    def __init__(self, store: Store, generations: Generations, embedder: Embedder, *, dated: bool = True) -> None:
+        """Periods in a query are words, too, where it is not `dated`."""
+        self._store, self._embedder, self._dated = store, embedder, dated
         self._snapshot = Snapshot(store, generations, embedder)
         self._meant = Memo[tuple[str, str], Reading](_REMEMBERED)
         """What the last queries mean, by model and text: the next page of one is the same query again."""
@@ -146,13 +108,30 @@ class Engine:
         enough = (0.0 if matches.fraction.max(initial=0.0) >= worded else floor) if closely else inf
         beside = partial(self._snapshot.together, wording.text)
         waiting = self._snapshot.waiting(matches, nears)
-        events = gather(matches, nears, self._compare(wording, nears), beside, at_least=enough, waiting=waiting)
+        events = gather(
+            matches,
+            nears,
+            self._compare(wording, nears),
+            beside,
+            at_least=enough,
+            waiting=waiting,
+            of_period=self._of_period(wording),
+        )
         return Found(events, wording, floor, worded, rest)
 
     def _wording(self, concept: str, mode: Mode) -> Wording:
-        """What was typed, as the archive knows it; to vectors a name is only words."""
-        wording = self._loosened(Wording.of(concept))
+        """What was typed, as the archive knows it; to vectors a name is only words. A period of which there is nothing,
+        whatever the filters are, is words like the others.
+        """
+        wording = Wording.of(concept, dated=self._dated)
+        if not all(self._snapshot.has(_within(each)) for each in wording.occasions):
+            wording = Wording.of(concept)
+        wording = self._loosened(wording)
         return wording if mode is Mode.VECTOR else self._snapshot.settled(wording)
+
+    def _of_period(self, wording: Wording) -> OfPeriod | None:
+        """What tells the events of the period that was named; None where none was."""
+        return partial(self._snapshot.passing, _within(wording.occasions[0])) if wording.occasions else None
 
     def _loosened(self, wording: Wording) -> Wording:
         """A question in which what is quoted and stands nowhere, or nowhere together, is words like the others,
@@ -233,9 +212,15 @@ class Engine:
         events = [joined(concepts, [of_one[place] for of_one in places]) for place in set(within).intersection(*places)]
         respelled = tuple(term for each in found for term in each.wording.respelled)
         loosened = tuple(phrase for each in found for phrase in each.wording.loosened)
+        occasions = tuple(one for each in found for one in each.wording.occasions)
         return Found(
             sorted(events, key=lambda event: (-event.score, event.key)),
-            Wording(" ".join(each.wording.text for each in found), respelled=respelled, loosened=loosened),
+            Wording(
+                " ".join(each.wording.text for each in found),
+                respelled=respelled,
+                loosened=loosened,
+                occasions=occasions,
+            ),
             floor=0.0 if all(each.relevant for each in found) else inf,
             rest=next((each.rest for each in found if each.rest.present), Rest()),
         )
@@ -271,6 +256,7 @@ class Engine:
             compare if closely else None,
             beside if closely else None,
             waiting=self._snapshot.waiting(matches, nears),
+            of_period=self._of_period(wording),
         )
         return Found(ranked, wording, rest=rest)
 
@@ -296,7 +282,7 @@ class Engine:
         present = [
             event
             for event in found.events
-            if found.wording.phrases or event.words >= _PRESENT_WORDS or event.meaning >= _PRESENT_MEANING
+            if found.wording.phrases or event.words >= PRESENT_WORDS or event.meaning >= PRESENT_MEANING
         ]
         items = self._store.items.load([event.key for event in present])
         best: dict[Place, Event] = {}
@@ -371,6 +357,10 @@ def completed(wording: Wording, matches: Matches, nears: Nears, words: Words) ->
     items, _ = distinct(unread.item[among(unread.event, np.array(sorted(best), dtype=np.int64))])
     others = _every(lambda limit: words(limit, items.tolist()))
     return matches.and_also(others, len(matches) + len(others))
+
+
+def _within(occasion: Occasion) -> Filters:
+    return Filters(after=occasion.after, before=occasion.before)
 
 
 def _every(words: Callable[[int], Matches], most: int | None = None) -> Matches:

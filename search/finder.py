@@ -32,7 +32,7 @@ class Finder:
     def _engine(self) -> "Engine":
         from .engine import Engine
 
-        return Engine(self._store, self._generations, self._embedder)
+        return Engine(self._store, self._generations, self._embedder, dated=False)
 
     def _found(
         self,

@@ -46,22 +46,30 @@ class Weights(NamedTuple):
     closeness: float = 1.2
     words_together: float = 1.0
 
-    def shares(self) -> tuple[float, ...]:
-        """The weights, so that a score is at most 1."""
-        return tuple(weight / sum(self) for weight in self)
+    def shares(self, period: float = 0.0) -> tuple[float, ...]:
+        """The weights and that of the period, so that a score is at most 1."""
+        return tuple(weight / (sum(self) + period) for weight in (*self, period))
 
 
 _WEIGHTS = Weights()
+_PERIOD = 0.12
+"""What it counts to be of the period that a query names: 0.03 of a score. Chosen on the tuning half of the paraphrases
+about coding sessions (bench/RESULTS.md, "Dates in a question").
+"""
 _NONE = np.empty(0, dtype=np.int64)
 _CLOSELY = 40
 """Events that are looked at closely."""
 NAMES = ("words", "words around", "prompt", "meaning", "meaning around", "closeness", "words together")
 """What the parts of a score are called, in the order in which they are added up."""
+PERIOD = "period"
+"""What the last part is called, which there is where the query names a period."""
 
 Compare: TypeAlias = Callable[[Nears], Fractions]
 """How close the texts of some vectors come to the query, -1 to 1; NaN where that cannot be told."""
 Together: TypeAlias = Callable[[Numbers], Fractions]
 """How much of what stands next to each other in the query does so in some items, 0 to 1."""
+OfPeriod: TypeAlias = Callable[[Numbers], Flags]
+"""Which of some events are of the period that the query names."""
 
 
 class Event(Struct, eq=False):
@@ -88,6 +96,8 @@ class Event(Struct, eq=False):
     """
     words_together: float
     """How much of what stands next to each other in the query does so in the item whose words match best."""
+    of_period: float
+    """1 for what is of the period that the query names, else 0."""
     _meant: float
     """The best cosine as far as it counts, or what is expected of it."""
     _best: int
@@ -101,7 +111,7 @@ class Event(Struct, eq=False):
     @classmethod
     def unranked(cls, key: int) -> "Event":
         """An event that no words were looked for in."""
-        return cls(key, 0.0, 0.0, 0.0, 0.0, 0.0, None, 0.0, 0.0, 0.0, 0.0, -1, Matches.none(), Nears.none(), ())
+        return cls(key, 0.0, 0.0, 0.0, 0.0, 0.0, None, 0.0, 0.0, 0.0, 0.0, 0.0, -1, Matches.none(), Nears.none(), ())
 
     @property
     def best_match(self) -> TextMatch | None:
@@ -117,10 +127,11 @@ class Event(Struct, eq=False):
         said = np.array([self.words, self.words_around, self.words_together])
         meant = [max(0.0, self.prompt), self._meant, self.meaning_around, self.closeness]
         words, around, together = _counted(said, in_code).tolist()
-        values = [self.words, self.words_around, *meant, self.words_together]
-        counted = [words, around, *meant, together]
-        rows = zip(NAMES, values, counted, self._shares, strict=True)
-        return tuple(Part(name, value, share * counts) for name, value, counts, share in rows)
+        values = [self.words, self.words_around, *meant, self.words_together, self.of_period]
+        counted = [words, around, *meant, together, self.of_period]
+        rows = zip((*NAMES, PERIOD), values, counted, self._shares, strict=True)
+        parts = tuple(Part(name, value, share * counts) for name, value, counts, share in rows)
+        return parts if self._shares[-1] else parts[:-1]
 
     @property
     def meaning(self) -> float:
@@ -154,29 +165,33 @@ def gather(
     *,
     at_least: float = 0.0,
     waiting: Numbers = _NONE,
+    of_period: OfPeriod | None = None,
 ) -> list[Event]:
     """Everything both engines found, by event, best first; equal scores in order of key. The first are looked at as
     closely as `compare` and `together` can, where one of them has a plain score of `at_least` this. Events that are
-    `waiting`, ascending, were not embedded yet.
+    `waiting`, ascending, were not embedded yet. What is `of_period` comes earlier, and is no more relevant for it.
     """
     keys, _ = distinct(np.concatenate([matches.event, nears.event]))
     found = _measured(keys, matches, nears, among(keys, waiting))
     parts, alone = found.counted(), weights._replace(closeness=0.0, words_together=0.0)
-    shares = alone.shares()
-    score = plain = _total(parts, shares)
+    plain, timely, weight = _total(parts, alone.shares()), np.zeros(len(keys)), 0.0
+    if of_period:
+        timely, weight = of_period(keys).astype(np.float64), _PERIOD
+    shares = alone.shares(weight)
     closeness, beside = np.zeros(len(keys)), np.zeros(len(keys))
+    score = _total((*parts, closeness, beside, timely), shares)
     if plain.max(initial=0.0) >= at_least:
-        first = np.sort(keys[_order(keys, plain)[:_CLOSELY]])
+        first = np.sort(keys[_order(keys, score)[:_CLOSELY]])
         looked = _closeness(keys, first, nears, compare, found) if compare and weights.closeness else None
         if looked is not None:
             closeness, alone = looked, alone._replace(closeness=weights.closeness)
         if together and weights.words_together:
             beside = _together(among(keys, first), matches, together, found)
             alone = alone._replace(words_together=weights.words_together)
-        shares = alone.shares()
-        score = _total((*parts, closeness, _counted(beside, found.in_code)), shares)
+        shares = alone.shares(weight)
+        score = _total((*parts, closeness, _counted(beside, found.in_code), timely), shares)
     order = _order(keys, score)
-    columns = (keys, score, plain, *found.shown(), closeness, beside, found.meant, found.best)
+    columns = (keys, score, plain, *found.shown(), closeness, beside, timely, found.meant, found.best)
     rows = zip(*(column[order].tolist() for column in columns), strict=True)
     return [
         Event(
@@ -190,13 +205,14 @@ def gather(
             around,
             close,
             pairs,
+            then,
             meant,
             best,
             matches,
             nears,
             shares,
         )
-        for key, whole, alone, words, near_by, asked, cosine, around, close, pairs, meant, best in rows
+        for key, whole, alone, words, near_by, asked, cosine, around, close, pairs, then, meant, best in rows
     ]
 
 

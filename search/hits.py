@@ -17,7 +17,8 @@ from ..core.observation import PORTION
 from . import cursor
 from .choices import Choice, Choices
 from .details import of_chunk, of_exchange, of_memory
-from .engine import Engine, Found, Rest
+from .engine import Engine
+from .found import Found, Rest
 from .fusion import Event
 from .snippets import LENGTH, Sought
 from .wording import Wording, unquoted
@@ -57,6 +58,7 @@ class Hits:
             cursor=cursor.after(page[-1].event.key, query) if relevant and further else "",
             respelled=self._respelled(found.wording),
             loosened=found.wording.loosened,
+            occasions=found.wording.occasions,
             beyond=bool(page and relevant and not further and found.rest != Rest()),
         )
         if answer.hits or query.cursor:

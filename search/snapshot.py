@@ -166,7 +166,7 @@ class Snapshot:
             return self._vectors.nearest(vector, limit, None, voices)
         share = self.share(filters)
         if share * share * len(self._vectors) > _LISTED_OR_SIEVED * limit:
-            found = self._vectors.sieved(vector, limit, share, partial(self._passing, filters), voices)
+            found = self._vectors.sieved(vector, limit, share, partial(self.passing, filters), voices)
             if found is not None:
                 return found
         return self._vectors.nearest(vector, limit, self._flagged.made(filters, self._flags), voices)
@@ -224,7 +224,7 @@ class Snapshot:
         flags[tail] = True
         return flags
 
-    def _passing(self, filters: Filters, items: Numbers) -> Flags:
+    def passing(self, filters: Filters, items: Numbers) -> Flags:
         """Which of these items satisfy the filters."""
         passing = self.allowed(filters, items.tolist())
         return np.fromiter((item in passing for item in items.tolist()), bool, len(items))

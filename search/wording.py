@@ -5,9 +5,15 @@ import re
 
 from msgspec import Struct
 
+from ..core.disclosure import Occasion
+
 WORD = re.compile(r"[^\W_]+")
 """A word of any text, without the signs that hold names together."""
 _QUOTED = re.compile(r'"([^"]*\w[^"]*)"|“([^”]*\w[^”]*)”')
+_DATED = re.compile(
+    r"day\b|\b(?:days|week|month|(?:19|20)\d\d|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)", re.IGNORECASE
+)
+"""What every query that names a period has; most have none, and need not know how people say dates."""
 _QUOTES = re.compile(r'["“”]')
 _BEGINNING = re.compile(r"(?<!\S)(\w{2,})\*(?!\S)")
 _NAME = re.compile(r"(?=\S*\w[^\w\s]+\w|\S*\w_\w)\S+")
@@ -32,7 +38,8 @@ class Wording(Struct, frozen=True):
     A `name` that is all that was typed is such a phrase if it stands anywhere, else words: that, and which words stand
     nowhere, is known to the archive alone (`Snapshot.settled`). `respelled` are terms that stand nowhere and are looked
     for in other spellings; `complete` is whether no other term stands nowhere. `brevity` is 0 for a dozen terms and
-    grows to 0.48 for six or fewer; in a small archive less.
+    grows to 0.48 for six or fewer; in a small archive less. `occasions` are no words any more: one at
+    most, and of several concepts the one of each.
     """
 
     text: str
@@ -44,15 +51,25 @@ class Wording(Struct, frozen=True):
     brevity: float = 0.0
     in_sentence: bool = False
     loosened: tuple[str, ...] = ()
+    occasions: tuple[Occasion, ...] = ()
 
     @classmethod
-    def of(cls, typed: str) -> "Wording":
-        """What was typed. A name alone, such as a path or an error code, is wanted as it stands."""
+    def of(cls, typed: str, *, dated: bool = False) -> "Wording":
+        """What was typed. A name alone, such as a path or an error code, is wanted as it stands. In a `dated` one it is
+        looked for a period.
+        """
+        around = len(_QUOTED.sub(" ", typed).split())
+        occasion = None
+        if dated and _DATED.search(typed):
+            from .occasion import taken_out
+
+            typed, occasion = taken_out(typed)
         phrases = tuple(one or other for one, other in _QUOTED.findall(typed))
         name = typed if not phrases and _NAME.fullmatch(typed) else ""
-        around = len(_QUOTED.sub(" ", typed).split())
         words, beginnings = _BEGINNING.sub(r"\1", typed), tuple(_BEGINNING.findall(typed))
-        return cls(words, phrases, name, beginnings, in_sentence=around >= _SENTENCE)
+        return cls(
+            words, phrases, name, beginnings, in_sentence=around >= _SENTENCE, occasions=(occasion,) if occasion else ()
+        )
 
 
 def unquoted(typed: str) -> str:

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 _NAME = 40
 """Tokens of a session's id or a project's name where it stands outside the envelope: a UUID has about 25."""
 _RESPELLED, _RESPELLING = 3, 12
-"""Words that were respelled, and phrases that are words now, that are named with a page of hits, and the tokens that
-each may have: the hits are what was asked for.
+"""Words that were respelled, phrases that are words now and periods that are named with a page of hits, and the tokens
+that each may have: the hits are what was asked for.
 """
 _WHOLE = 100
 """Tokens that hardly a name or title has."""
@@ -94,6 +94,7 @@ class Renderer:
             respelled_more=len(results.respelled[_RESPELLED:]),
             loosened=results.loosened[:_RESPELLED],
             loosened_more=len(results.loosened[_RESPELLED:]),
+            occasions=results.occasions[:_RESPELLED],
             name_room=_RESPELLING,
             scored=bool(results.query.concepts),
             by_session=many(len(hits), "session") if results.query.by is Grouping.SESSION else "",

@@ -6,7 +6,7 @@ from typing import Final, TypedDict
 from msgspec.structs import replace
 
 from ..core.clock import show_day, show_minute
-from ..core.disclosure import BUDGET, Detail, Grouping, Hit, Part, Results, Timeline
+from ..core.disclosure import BUDGET, Detail, Grouping, Hit, Occasion, Part, Results, Timeline
 from .absence_shapes import SpellingJson, WhyJson, spelling_json, why_json
 from .budget import clip, fitting_details, fitting_hits, fitting_timeline
 from .elsewhere import AlsoInJson, also_in_json
@@ -62,12 +62,21 @@ class FurtherHitJson(HitJson, total=False):
     explain: ExplanationJson
 
 
+class OccasionJson(TypedDict):
+    """A period that a query `said`, from its `first` day to its `last`, YYYY-MM-DD."""
+
+    said: str
+    first: str
+    last: str
+
+
 class ResultsJson(PricedJson):
     """Layer 1. `total` is the number of results, as on the page; `tokens` is what this object costs. `next` is the
     cursor of the next page. Where nothing is clearly relevant, `results` is empty, `weak` has the nearest, and `why`
     says so. `cut` is how many results the budget left out. `respelled` words were searched in other spellings,
     the nearest of which `instead` tells; `loosened` was quoted and stands nowhere so, its words were searched. `beyond`
-    is true on the last page where more may match than a search ranks.
+    is true on the last page where more may match than a search ranks. `occasions` were taken for time, and not searched
+    as words: what is of then ranks higher.
     """
 
     results: list[HitJson]
@@ -81,6 +90,7 @@ class ResultsJson(PricedJson):
     respelled: list[str]
     instead: list[SpellingJson]
     loosened: list[str]
+    occasions: list[OccasionJson]
     weak: list[HitJson]
     why: WhyJson | None
 
@@ -152,7 +162,7 @@ def results_json(results: Results, *, explain: bool = False, budget: int = BUDGE
         if results.why
         else None
     )
-    return _fitting(replace(results, why=why, respelled=(), loosened=()), explain=explain, budget=budget)
+    return _fitting(replace(results, why=why, respelled=(), loosened=(), occasions=()), explain=explain, budget=budget)
 
 
 def _fitting(results: Results, *, explain: bool, budget: int) -> ResultsJson:
@@ -184,6 +194,7 @@ def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool) -> Resu
         respelled=[clean(word) for word, _ in results.respelled[:_NAMED]],
         instead=spelling_json(results.respelled[:_NAMED]),
         loosened=[clean(phrase) for phrase in results.loosened[:_NAMED]],
+        occasions=[_occasion(each) for each in results.occasions],
         weak=[] if results.hits else hits,
         why=why_json(why) if why else None,
     )
@@ -215,6 +226,10 @@ def details_json(details: Sequence[Detail], *, budget: int = BUDGET) -> DetailsJ
         return priced(DetailsJson(observations=[_detail(one) for one in some], total=len(some), tokens=0, rest=rest))
 
     return shown(fitting_details(every, lambda some: cost(shown(some)), budget))
+
+
+def _occasion(occasion: Occasion) -> OccasionJson:
+    return OccasionJson(said=clean(occasion.said), first=show_day(occasion.after), last=show_day(occasion.before - 1))
 
 
 def _part(part: Part) -> PartJson:

@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from palaver.core.disclosure import Mode
-from palaver.search.engine import Found
 from palaver.search.finder import Finder
+from palaver.search.found import Found
 from palaver.search.fusion import Event
 from palaver.search.wording import Wording
 

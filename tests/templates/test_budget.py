@@ -12,6 +12,7 @@ from palaver.core.disclosure import (
     Detail,
     Hit,
     HitKind,
+    Occasion,
     Present,
     Query,
     Results,
@@ -35,6 +36,7 @@ LONG = "words that go on and on " * 3_000
 HARD = '{"🚀":"检索","a":[1,2]}\n## x\n' * 400
 SIZES = (0, 3, 70, 900, 3_000)
 SHORT = 70
+OCCASIONS = (Occasion("on the 18th of september 2026", 1_790_000_000_000, 1_790_086_400_000),) * 5
 BUDGETS = st.sampled_from([LEAST, 800, 3_000, 10_000])
 
 
@@ -173,7 +175,7 @@ def test_what_was_sent_takes_no_room_from_what_was_found(budget: int, sent: str)
     """Words that were searched in another spelling and phrases that are words now can be as long as a query; there are
     hits all the same.
     """
-    answer = replace(results(hit(1)), respelled=(Spelling(sent, sent),) * 9, loosened=(sent,) * 9)
+    answer = replace(results(hit(1)), respelled=(Spelling(sent, sent),) * 9, loosened=(sent,) * 9, occasions=OCCASIONS)
     shape = results_json(answer, budget=budget)
 
     assert count(Renderer(budget=budget).search(answer)) <= budget

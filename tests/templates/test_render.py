@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from palaver.core.checkup import Rebuilt
-from palaver.core.disclosure import Absence, Filters, Present, Query, Results, Spelling, Transcript
+from palaver.core.clock import day_end, day_start
+from palaver.core.disclosure import Absence, Filters, Occasion, Present, Query, Results, Spelling, Transcript
 from palaver.core.errors import CopyDamaged, TemplateInvalid
 from palaver.core.report import Exported, Original, Pass, Report, Sealing, Status
 from palaver.core.tokens import count
@@ -45,6 +46,10 @@ def stated(reply: str) -> int:
 
 TOGETHER = Absence(present=(Present("JWT", 2), Present("React Router", 1_200)), apart=(("JWT", "React Router"),))
 LONG = "what somebody remembers word for word, and at some length, of what was said a year ago"
+WHEN = (
+    Occasion("on 18 february", day_start("2026-02-18"), day_end("2026-02-18")),
+    Occasion("last week", day_start("2026-03-23"), day_end("2026-03-29")),
+)
 INSTEAD = (Spelling("sqlite", "sqlite3"), Spelling("zzyx", ""))
 
 
@@ -60,6 +65,7 @@ INSTEAD = (Spelling("sqlite", "sqlite3"), Spelling("zzyx", ""))
         ("search_none_together", lambda: RENDERER.search(replace(results(query=SEVERAL), why=TOGETHER))),
         ("search_instead", lambda: RENDERER.search(replace(results(hit(1)), respelled=INSTEAD))),
         ("search_loosened", lambda: RENDERER.search(replace(results(hit(1)), loosened=("pull it", "and push")))),
+        ("search_occasion", lambda: RENDERER.search(replace(results(hit(1)), occasions=WHEN))),
         ("search_many_instead", lambda: RENDERER.search(replace(results(hit(1)), respelled=INSTEAD * 3))),
         ("search_many_loosened", lambda: RENDERER.search(replace(results(hit(1)), loosened=(LONG,) * 9))),
         ("observations", lambda: RENDERER.observations([detail(), detail()])),
