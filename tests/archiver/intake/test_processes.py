@@ -139,7 +139,8 @@ def test_a_process_that_nobody_listens_to_ends_quietly(missing: Task) -> None:
 
 def test_starting_loads_nothing_that_they_need() -> None:
     """They load what they need while this process loads what it needs."""
-    program = f"import sys, {processes.__name__}; print([name for name in ('msgspec', 'orjson', 're2') if name in sys.modules])"
+    loaded = "[name for name in ('msgspec', 'orjson', 're2') if name in sys.modules]"
+    program = f"import sys, {processes.__name__}; print({loaded})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
 
     assert done.stdout.strip() == "[]"
