@@ -95,33 +95,38 @@ def test_the_readme_names_every_command(words: tuple[str, ...]) -> None:
     assert re.search(rf"\b{' '.join(('palaver', *words))}\b", " ".join(README.read_text("utf-8").split()))
 
 
+_FIRST, _FIRST_FIVE = 0, 1
 _CLAIMED = {
-    "paraphrase": "of 78 paraphrases",
-    "question": "of 52 questions",
-    "friction": "of 42 questions",
-    "workflow": "of 67 queries",
-    "code": "of 66 queries",
+    "paraphrase": ("of 78 paraphrases", _FIRST_FIVE),
+    "question": ("of 52 questions", _FIRST_FIVE),
+    "friction": ("of 42 questions", _FIRST_FIVE),
+    "code": ("of 66 queries", _FIRST),
+    "workflow": ("of 67 queries", _FIRST),
 }
 
 
-def test_the_readme_names_every_kind_of_question_that_plain_bm25_answers_better() -> None:
-    """Wherever BM25 has more sessions among the first five, in all of the table, is said."""
+def _hits(place: int) -> dict[str, list[float]]:
+    """By kind of question, in all of the table: BM25's share, that of vectors, of rank fusion, and ours."""
     told = README.with_name("bench").joinpath("RESULTS.md").read_text("utf-8")
     rows = re.findall(r"^\| (\w+) +\| +all \|(.* / .* / .*)$", told.rpartition("### coding-sessions")[2], re.MULTILINE)
-    hits = {kind: [float(cell.split("/")[1]) for cell in cells.split("|")[1:5]] for kind, cells in rows}
+    return {kind: [float(cell.split("/")[place]) for cell in cells.split("|")[1:5]] for kind, cells in rows}
+
+
+@pytest.mark.parametrize(("place", "kinds"), [(_FIRST, {"code", "workflow"}), (_FIRST_FIVE, set[str]())])
+def test_the_readme_names_every_kind_of_question_that_plain_bm25_answers_better(place: int, kinds: set[str]) -> None:
+    """Wherever BM25 has more sessions in the first place, or among the first five, in all of the table, is said."""
+    hits = _hits(place)
 
     assert len(hits) > 5
-    assert {kind for kind, (plain, *_, ours) in hits.items() if plain > ours} == {"friction", "workflow", "code"}
+    assert {kind for kind, (plain, *_, ours) in hits.items() if plain > ours} == kinds
 
 
 @pytest.mark.parametrize("kind", _CLAIMED)
 def test_the_readme_quotes_the_benchmarks(kind: str) -> None:
     """The shares that are claimed are those of the last run: ours, then BM25, vectors and rank fusion."""
-    told = README.with_name("bench").joinpath("RESULTS.md").read_text("utf-8")
-    row = re.search(rf"^\| {kind} +\| +all \|.*$", told, re.MULTILINE)
-    assert row is not None
-    *others, ours = (str(round(100 * float(cell.split("/")[1]))) for cell in row[0].split("|")[4:8])
-    [claim] = [line for line in README.read_text("utf-8").splitlines() if _CLAIMED[kind] in line]
+    about, place = _CLAIMED[kind]
+    *others, ours = (str(round(100 * share)) for share in _hits(place)[kind])
+    [claim] = [line for line in README.read_text("utf-8").splitlines() if about in line]
     claimed = re.findall(r"(\d+) %", claim)
 
     assert len(claimed) > 1
