@@ -1,7 +1,7 @@
 """Snippets: the stretch of what was said in which a query's words stand."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -15,6 +15,7 @@ _SAID, _BEFORE = 2_000, 100
 """Characters that are looked through for the words found; how many of those before them are shown."""
 _SHORT = 2
 """Terms of so few letters are not worth showing."""
+_NO_WORD_BEFORE = r"(?<![^\W_])"
 
 
 class Sought(Struct, frozen=True):
@@ -23,8 +24,8 @@ class Sought(Struct, frozen=True):
     terms: Mapping[str, int] = field(default_factory=dict[str, int])
     phrases: tuple[str, ...] = ()
     _forms: re.Pattern[str] | None = None
-    _known: dict[str, int | None] = field(default_factory=dict[str, "int | None"])
-    """How many entries have each word that was looked at, None where none of the terms is in it: hits repeat words."""
+    _known: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    """Which of the terms are in each word that was looked at: hits repeat words."""
 
     @classmethod
     def of(cls, wording: Wording, view: Snapshot) -> "Sought":
@@ -35,32 +36,51 @@ class Sought(Struct, frozen=True):
         )
 
     def words(self, text: str) -> dict[str, int]:
-        """The words found, as they stand in a text, with how many entries have them."""
-        if self._forms is None:
-            return {}
-        found = {word: self._having(word) for word in self._forms.findall(text)}
-        return {word: having for word, having in found.items() if having is not None}
+        """What was found, as it stands in a text, with how many entries have it: words, and phrases with 0, which come
+        first. Beside a phrase its words count no more.
+        """
+        stand = {said: 0 for phrase in self.phrases for said in _standing(phrase, text)}
+        quoted = {term for phrase in self.phrases for term in analysis.terms(phrase)} if stand else set[str]()
+        found = {word: self._terms_in(word) - quoted for word in self._forms.findall(text)} if self._forms else {}
+        return stand | {word: min(map(self.terms.__getitem__, terms)) for word, terms in found.items() if terms}
 
-    def _having(self, word: str) -> int | None:
+    def _terms_in(self, word: str) -> frozenset[str]:
         if word not in self._known:
-            known = self.terms.keys() & set(analysis.stems(analysis.expand(word)))
-            self._known[word] = min((self.terms[term] for term in known), default=None)
+            self._known[word] = frozenset(self.terms).intersection(analysis.stems(analysis.expand(word)))
         return self._known[word]
 
     def snippet(self, texts: Sequence[str]) -> str:
         """Where a phrase stands in these texts, else the rarest word."""
-        said = one_line(" ".join(texts)[: 2 * _SAID], _SAID)
-        start = _beginning(said, self._first(said))
+        whole = " ".join(texts)
+        # A phrase is looked for wherever it stands, as it is what was asked for.
+        said = one_line(whole, len(whole)) if self.phrases else one_line(whole[: 2 * _SAID], _SAID)
+        found = self.words(said)
+        start = _beginning(said, said.find(min(found, key=found.__getitem__)) if found else 0)
         shown = one_line(said[start:], LENGTH)
         return f"…{shown}" if start else shown
 
-    def _first(self, said: str) -> int:
-        for phrase in self.phrases:
-            words = map(re.escape, WORD.findall(phrase))
-            if stands := re.search(r"\w*[\W_]+".join(words), said, re.IGNORECASE):
-                return stands.start()
-        found = self.words(said)
-        return said.find(min(found, key=found.__getitem__)) if found else 0
+
+def _standing(phrase: str, text: str) -> Iterator[str]:
+    """A phrase as it stands in a text, with other endings and signs, too."""
+    wanted = analysis.stems(analysis.spaced(phrase))
+    stands = (found[0] for found in _forms(phrase).finditer(text)) if wanted else ()
+    return (said for said in stands if analysis.stems(analysis.spaced(said)) == wanted)
+
+
+def _forms(phrase: str) -> re.Pattern[str]:
+    """What may be a phrase: its words, each with any ending, and signs between them. Whatever matches does so in one
+    way, so that a long phrase takes no longer to miss.
+    """
+    words = (rf"{_NO_WORD_BEFORE}{_begun(word)}[^\W_]*" if word.isascii() else word for word in WORD.findall(phrase))
+    return re.compile(r"[\W_]+".join(words), re.IGNORECASE)
+
+
+def _begun(word: str) -> str:
+    """What a word begins with, whatever its ending."""
+    begun = word.lower()
+    for stem in analysis.stems(word):
+        begun = next(begun[:end] for end in range(len(begun), -1, -1) if stem.startswith(begun[:end]))
+    return begun
 
 
 def _beginning(said: str, place: int) -> int:

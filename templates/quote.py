@@ -56,12 +56,17 @@ def brief(text: str, tokens: int) -> str:
 
 
 def marked(text: str, words: Sequence[str], before: str, after: str) -> str:
-    """The text on one line, with these words of it between two marks."""
+    """The text on one line, with these words of it between two marks, but not where they are a part of others."""
     shown = line(text)
     wanted = sorted({line(word) for word in words} - {""}, key=len, reverse=True)
     if not wanted:
         return shown
-    return re.sub("|".join(map(re.escape, wanted)), lambda found: f"{before}{found[0]}{after}", shown)
+    return re.sub("|".join(map(_whole, wanted)), lambda found: f"{before}{found[0]}{after}", shown)
+
+
+def _whole(word: str) -> str:
+    """Where blanks tell words apart. Of other scripts any pair of signs may be found."""
+    return rf"(?<![^\W_]){re.escape(word)}(?![^\W_])" if word.isascii() else re.escape(word)
 
 
 def block(text: str) -> str:

@@ -232,3 +232,12 @@ def test_a_snippet_shows_where_a_phrase_stands(history: History) -> None:
     [hit] = Hits(history.store, history.engine()).search(replace(Query(('"Brass kettle"',)), limit=1)).hits
 
     assert "brass-kettle" in hit.snippet
+
+
+def test_a_snippet_shows_the_phrase_as_a_whole(history: History) -> None:
+    """Not its words, however often they stand before it, and however far it stands behind them."""
+    history.say("tea", Said("so on", f"hook pre-existing failed, commit. {'so on ' * 900} pre-commit hooks failing!"))
+    [hit] = Hits(history.store, history.engine()).search(replace(Query(('"pre-commit hook failed" so',)), limit=1)).hits
+
+    assert hit.snippet.endswith("pre-commit hooks failing!")
+    assert set(hit.matched) == {"pre-commit hooks failing"}

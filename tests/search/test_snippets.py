@@ -34,3 +34,26 @@ def test_what_is_cut_off_is_marked() -> None:
     """Of what is too long to be looked through the end is marked as one, too."""
     assert SOUGHT.snippet([f"{'a kettle ' * 215}{FOUND} {'a kettle ' * 900}"]).endswith("…")
     assert SOUGHT.snippet([f"It {FOUND}."]) == f"It {FOUND}."
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text", "stands"),
+    [
+        ("hook failed", "a hookah failed, and the hook failed", ["hook failed"]),
+        ("dying kettles", "A kettle dies: Dying-kettle", ["Dying-kettle"]),
+        ("brass_kettle", "the my_brass-kettle_3", ["brass-kettle"]),
+        ("水壶", "黄铜水壶", ["水壶"]),
+        ("Café au lait", "one café au lait", ["café au lait"]),
+        ("_", "_", []),
+    ],
+)
+def test_a_phrase_is_found_as_a_whole(phrase: str, text: str, stands: list[str]) -> None:
+    """With other endings and signs, and no part of other words."""
+    assert list(Sought({}, (phrase,)).words(text)) == stands
+
+
+def test_a_long_phrase_is_missed_quickly() -> None:
+    """However often most of it stands in a text."""
+    words = ["kettles"] * 60
+
+    assert Sought({}, (" ".join([*words, "whistle"]),)).words(" ".join(words)) == {}

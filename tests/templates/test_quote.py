@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.core.tokens import count
-from palaver.templates.quote import block, brief, clean, code, line
+from palaver.templates.quote import block, brief, clean, code, line, marked
 
 SURROGATES = st.text(st.characters(codec=None), max_size=60)
 
@@ -67,3 +67,10 @@ def test_a_brief_text_keeps_its_beginning_and_its_price(text: str, tokens: int) 
 def test_a_short_title_stays_whole() -> None:
     """Nothing is cut that fits."""
     assert brief("Fix the build", 12) == "Fix the build"
+
+
+def test_what_is_marked_stands_by_itself() -> None:
+    """It is no part of another word, but where no blanks tell words apart."""
+    shown = marked("pre-commit, previous, uncommitted pre_x 黄铜水壶", ("pre", "commit", "水壶"), "<", ">")
+
+    assert shown == "<pre>-<commit>, previous, uncommitted <pre>_x 黄铜<水壶>"

@@ -98,8 +98,9 @@ def search(
 ) -> None:
     """Layer 1: find what was decided, fixed or learned. One line for each hit.
 
-    WORDS are a question or keywords; "words in quotes" must stand so (in a sentence, if they stand anywhere), and
-    instal* is every word that begins so. Without words the newest is shown of what the filters leave. Filters can be
+    WORDS are a question or keywords; "words in quotes" must stand so, whatever their endings (in a sentence, if
+    they stand anywhere), and instal* is every word that begins so. What tools printed without failing is archived, but
+    not searched. Without words the newest is shown of what the filters leave. Filters can be
     repeated: any of the values will do.
 
     At a terminal titles are whole. In a pipe, where agents read, they are cut to about 30 tokens a hit; --json has them
