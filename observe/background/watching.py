@@ -119,7 +119,7 @@ class Watcher:
             with suppress(LeaseHeld), store.leases.hold(ARCHIVER, patience):
                 erase_expired(self._home, store)
                 unfinished = is_unfinished(store)
-                problems = finish(self._home, store, self._exclusion, self._model()).problems if unfinished else []
+                problems = finish(self._home, store, self._exclusion, self._model()).problems if unfinished else ()
                 stages = {f"erase {problem.path}": problem for problem in problems}
                 for solved in [each for each in self._told if each.startswith("erase") and each not in stages]:
                     del self._told[solved]
