@@ -112,9 +112,9 @@ class InvalidDate(InvalidInput):
 
     hint = "Use YYYY-MM-DD format."
 
-    def __init__(self, text: str, *, hint: str = "") -> None:
+    def __init__(self, text: str, *, hint: str = "", told: str = "Invalid date format") -> None:
         self.text = text
-        super().__init__("Invalid date format", hint=hint)
+        super().__init__(told, hint=hint)
 
 
 class InvalidLimit(InvalidInput):

@@ -63,7 +63,9 @@ class Hits:
         )
         if answer.hits or query.cursor:
             return answer
-        nearest = hits[:_WEAK] or self._anywhere(query, snippets=snippets)
+        unworded = {_public(choice) for choice in page if not choice.event.words}
+        near = tuple(hit for hit in hits if hit.id not in unworded or not _is_command(hit))
+        nearest = near[:_WEAK] or self._anywhere(query, snippets=snippets)
         return replace(answer, why=self._reasons.why(query, nearest))
 
     def around(self, public: str, key: int, count: int) -> Timeline:
@@ -193,6 +195,11 @@ def _go_on(query: Query, keys: Iterator[int]) -> None:
     ended = cursor.event_of(query)
     if ended not in keys:
         raise cursor.invalid("what the page before ended with is found no more")
+
+
+def _is_command(hit: Hit) -> bool:
+    """Whether it shows a single word that was typed, as `clear`: near to anything that means nothing."""
+    return hit.kind == "exchange" and hit.title.isascii() and len(hit.title.split()) < 2
 
 
 def _public(choice: Choice) -> str:

@@ -276,13 +276,13 @@ class Renderer:
         """What was forgotten before, and until when it can be had back."""
         return self._render("forgotten", past=past)
 
-    def next_steps(self, command: str, server: str, own: str = "") -> str:
-        """What to do once an archive is there.
+    def next_steps(self, command: str, server: str, about: str, own: str = "") -> str:
+        """What to do once an archive is there, `about` which there is something to search for, where that is known.
 
         `command` runs Palaver on this archive, `server` is how `claude mcp add` is told to; `own` is given where the
         archive is the made-up one, and runs Palaver on the person's own.
         """
-        return self._render("next_steps", command=command, server=server, own=own)
+        return self._render("next_steps", command=command, server=server, about=about, own=own)
 
     def estimate(self, estimate: Estimate, off: str) -> str:
         """What asking a language model would cost, and why none is asked yet."""

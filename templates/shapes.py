@@ -71,12 +71,12 @@ class OccasionJson(TypedDict):
 
 
 class ResultsJson(PricedJson):
-    """Layer 1. `total` is the number of results, as on the page; `tokens` is what this object costs. `next` is the
-    cursor of the next page. Where nothing is clearly relevant, `results` is empty, `weak` has the nearest, and `why`
-    says so. `cut` is how many results the budget left out. `respelled` words were searched in other spellings,
-    the nearest of which `instead` tells; `loosened` was quoted and stands nowhere so, its words were searched. `beyond`
-    is true on the last page where more may match than a search ranks. `occasions` were taken for time, and not searched
-    as words: what is of then ranks higher.
+    """Layer 1. `total` is the number of results given here; the budget left out `cut` of the `found` of this page. More
+    follow where `next`, the cursor of the next page, is not null. `tokens` is what this object costs. Where nothing is
+    clearly relevant, `results` is empty, `weak` has the nearest, and `why` says so. `respelled` words were searched in
+    other spellings, the nearest of which `instead` tells; `loosened` was quoted and stands nowhere so, its words were
+    searched. `beyond` is true on the last page where more may match than a search ranks. `occasions` were taken for
+    time, and not searched as words: what is of then ranks higher.
     """
 
     results: list[HitJson]
@@ -87,6 +87,7 @@ class ResultsJson(PricedJson):
     next: str | None
     beyond: bool
     cut: int
+    found: int
     respelled: list[str]
     instead: list[SpellingJson]
     loosened: list[str]
@@ -191,6 +192,7 @@ def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool) -> Resu
         next=further or None,
         beyond=results.beyond and not cut,
         cut=cut,
+        found=len(results.hits),
         respelled=[clean(word) for word, _ in results.respelled[:_NAMED]],
         instead=spelling_json(results.respelled[:_NAMED]),
         loosened=[clean(phrase) for phrase in results.loosened[:_NAMED]],

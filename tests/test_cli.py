@@ -20,6 +20,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.intake.transcripts import DEMO
 from palaver.archiver.store import Store
 from palaver.cli import main
 from palaver.cli.commands import COMMANDS, SECTIONS
@@ -603,8 +604,13 @@ def test_only_the_filters_that_were_given_are_named(range: tuple[str, ...], told
 
 REFUSED = [
     ("Query too short\nUse at least 2 characters.", ["search", "x"]),
-    ("Invalid date format\nUse YYYY-MM-DD format, or words: yesterday,", ["search", "tide", "--after", "someday"]),
-    ("Invalid date format", ["search", "tide", "--before", "2026-02-30"]),
+    (
+        "--after: someday is no date\nUse YYYY-MM-DD format, or words: yesterday,",
+        ["search", "tide", "--after", "someday"],
+    ),
+    ("--since: there is no month 2026-13\n", ["forget", "--since", "2026-13"]),
+    ("--until: foo is no date\n", ["forget", "--until", "foo"]),
+    ("--before: there is no day 2026-02-30\n", ["search", "tide", "--before", "2026-02-30"]),
     (SWAPPED, ["search", "tide", "--after", "2026-03-02", "--before", "2026-03-01"]),
     (SWAPPED, ["search", "--after", "2026-03-02", "--before", "2026-03-01"]),
     (SWAPPED, ["forget", "--since", "2026-03-02", "--until", "2026-03-01"]),
@@ -1001,3 +1007,35 @@ def test_watch_says_what_its_numbers_count(as_json: bool, home: Path, capsys: py
     else:
         assert "archived files=1 lines=9 changed_exchanges=3" in complained
         assert "learned observed=3 embedded=4 index_behind_changes=94" in complained
+
+
+@pytest.mark.usefixtures("archived")
+def test_a_project_can_be_named_by_the_folder_one_is_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing was said in the folder itself, it stands for the project of its name; else it is named whole."""
+
+    def found(project: str) -> list[str]:
+        return [each["id"] for each in answer("search", "sqlite", "--project", project)["results"]]
+
+    for name in ("tide-clock", "elsewhere"):
+        (tmp_path / name).mkdir()
+    called = found("tide-clock")
+    monkeypatch.chdir(tmp_path / "tide-clock")
+    assert called
+    for named in (".", str(tmp_path / "tide-clock"), "../tide-clock"):
+        assert found(named) == called
+        assert "Would forget" in palaver("forget", "--project", named).stdout
+
+    whole = str((tmp_path / "elsewhere").resolve())
+    monkeypatch.chdir(whole)
+    unknown = answer("search", "sqlite", "--project", ".")["why"]["unknown"]
+    assert [each["name"] for each in unknown] == [whole]
+    assert whole in palaver("forget", "--project", ".").stderr
+
+
+def test_what_is_proposed_is_found(home: Path) -> None:
+    """After a history of one's own was archived, the words to search for are those of its newest title."""
+    shutil.copytree(DEMO / "projects", home / ".claude" / "projects")
+    [command] = [row for row in palaver("up").stdout.splitlines() if " search " in row]
+    assert "WORDS" not in command
+    words = shlex.split(command.partition(" search ")[2])
+    assert answer("search", *words)["results"]

@@ -131,6 +131,16 @@ def test_a_wrong_name_is_answered_with_how_to_name_it() -> None:
     assert "--mentions" in result.stderr
 
 
+def test_lines_of_a_session_are_named_by_its_id() -> None:
+    """As its path does, the id of a session, or its beginning, takes lines."""
+    by_path = palaver("forget", f"{PATH}:13-13").stdout
+    for name in ("0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01", "0b6f21c4"):
+        told = palaver("forget", f"{name}:13-13").stdout
+        assert "in part, 1 exchange" in told
+        assert told.splitlines()[:3] == by_path.splitlines()[:3]
+    assert "each with or without :FIRST-LAST" in palaver("forget", "zzzzzz:1-2", code=2).stderr
+
+
 PATH = "claude-code/-home-demo-tide-clock/0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01.jsonl"
 
 

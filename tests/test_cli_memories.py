@@ -1,6 +1,7 @@
 """`palaver remember`, `recall`, `memories`, `context`: what is held to be true, as a person types it."""
 
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -376,3 +377,31 @@ def test_what_was_forgotten_together_is_held_again_together() -> None:
     assert told("memories", "list")["total"] == 1
     assert [each["undone"] for each in told(*command)["memories"]] == ["put away", "put away"]
     assert told("memories", "list")["total"] == 3
+
+
+def test_secrets_are_told_of_when_they_are_taken_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not again by an edit that changes nothing, nor by an undoing."""
+    taken = "Secrets were taken out"
+    assert taken in palaver("remember", "The key is ghp_" + "a1B2c3D4e5F6" * 3).stdout
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", f"{sys.executable} -c pass")
+    assert palaver("memories", "edit", "mem_1").stdout == "mem_1 is as it was.\n"
+    palaver("forget", "mem_1")
+    assert taken not in palaver("memories", "undo", "mem_1").stdout
+    add = "import sys; open(sys.argv[1], 'a').write(' and ghp_' + 'Z9y8X7w6V5u4' * 3)"
+    monkeypatch.setenv("EDITOR", f'{sys.executable} -c "{add}"')
+    assert taken in palaver("memories", "edit", "mem_1").stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "heard"),
+    [({"input": "{}"}, ""), ({"stdin": subprocess.DEVNULL}, "No memories are held for project:")],
+    ids=["hook", "script"],
+)
+def test_a_hook_is_told_apart_from_a_script(given: dict[str, Any], heard: str, tmp_path: Path) -> None:
+    """An agent gives a hook its event through a pipe, and hears nothing; a script without input hears why."""
+    palaver("remember", "Prefer tabs", "--project", "shop")
+    command = [sys.executable, "-m", "palaver", "context"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path, **given)
+    assert ran.stdout == ""
+    assert ran.stderr[: len(heard) or None] == heard

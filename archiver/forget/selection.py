@@ -24,8 +24,8 @@ from .oblivion import FORGOTTEN, Oblivion
 _SHORTEST: Final = 6
 """Characters of a session's id that name it, when no other begins so."""
 _HINT = (
-    f"Give an id that `palaver search` printed ({ids.EXAMPLES}), a session's id or its first 6 characters or more, "
-    "a path with or without :FIRST-LAST, or --project, --agent, --since, --until, --mentions."
+    f"Give an id that `palaver search` printed ({ids.EXAMPLES}), or a session's id, its first 6 characters or more, or "
+    "a path, each with or without :FIRST-LAST, or --project, --agent, --since, --until, --mentions."
 )
 
 
@@ -178,13 +178,18 @@ class Selector:
         return True
 
     def _name_session(self, target: str, named: _Named) -> bool:
+        found = self._called(target)
+        named.sessions |= found
+        return bool(found)
+
+    def _called(self, target: str) -> set[int]:
+        """The sessions with this id, or the one whose id begins so."""
         exact = {number for number, session in self.sessions.items() if session.native_id == target}
         begun = {number for number, each in self.sessions.items() if each.native_id.startswith(target)}
         found = exact or (begun if len(target) >= _SHORTEST else set[int]())
         if len({self.sessions[number].native_id for number in found}) > 1:
             raise InvalidInput(f"{len(found)} sessions begin with {target}", hint="Give more characters of the id.")
-        named.sessions |= found
-        return bool(found)
+        return found
 
     def _name_path(self, target: str, named: _Named) -> bool:
         if (source := self._at(target)) is not None:
@@ -192,13 +197,24 @@ class Selector:
             return True
         path, _, span = target.rpartition(":")
         first, _, last = span.partition("-")
-        source = self._at(path) if first.isdecimal() and (last.isdecimal() or not last) else None
-        if source is None:
+        if not (first.isdecimal() and (last.isdecimal() or not last)):
+            return False
+        source = self._at(path)
+        if source is None and (source := self._file_of(self._called(path), path)) is None:
             return False
         lines = _within(int(first), int(last or first), self.sources[source].lines)
         named.spans.setdefault(source, []).append(lines)
         named.parts[target] = source, lines
         return True
+
+    def _file_of(self, sessions: AbstractSet[int], name: str) -> int | None:
+        """The file that these sessions were told in; raises `InvalidInput` where lines could be those of several."""
+        files = [number for number, source in self.sources.items() if source.session in sessions]
+        if len(files) > 1:
+            raise InvalidInput(
+                f"{name} was told in {len(files)} files", hint="Give the path of the one whose lines go."
+            )
+        return files[0] if files else None
 
     def _at(self, path: str) -> int | None:
         """The source whose copy, or whose agent's file, this is."""

@@ -161,6 +161,21 @@ def test_several_concepts_have_the_floor_of_each(history: History, monkeypatch: 
     assert len(found.why.weak) == 1
 
 
+def test_a_command_alone_is_near_to_nothing(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing is clearly relevant, a single word that was typed is not the nearest unless it was asked for."""
+    history.say("one", Said("clear"), Said("brass kettle", LONG))
+    history.embed()
+    monkeypatch.setattr(engine, "_FLOOR", 2.0)
+    monkeypatch.setattr(engine, "_WORDED", 2.0)
+
+    def nearest(query: str) -> list[str]:
+        found = history.search(query).why
+        return [hit.title for hit in found.weak] if found else []
+
+    assert nearest("xyzzyplugh") == ["brass kettle"]
+    assert "clear" in nearest("clear")
+
+
 def test_several_concepts_that_find_nothing_say_which_of_them_is_to_blame(history: History) -> None:
     """Each is counted by itself; where each is somewhere, those two are named that are in no conversation together."""
     history.say("one", Said("the kettle has a valve"))

@@ -235,7 +235,7 @@ def test_what_is_cut_says_how_to_go_on() -> None:
     shape, rest = results_json(found, budget=2_000), details_json(several(20), budget=2_000)["rest"]
 
     assert shape["next"] == f"c{shape['total'] - 1}"
-    assert shape["cut"] == 50 - shape["total"]
+    assert (shape["found"], shape["cut"]) == (50, 50 - shape["total"])
     assert f"--cursor c{Renderer(at_shell=True, budget=800).search(found).count('obs-') - 1}" in (
         Renderer(at_shell=True, budget=800).search(found)
     )

@@ -211,9 +211,11 @@ def test_snippets_are_asked_for() -> None:
 
 def test_next_steps_fit_the_archive() -> None:
     """A real archive is given to all projects; the made-up one to this project alone, with the way back."""
-    real = RENDERER.next_steps("palaver", "-- /bin/palaver mcp")
-    tried = RENDERER.next_steps("PALAVER_HOME=/x palaver", "-e PALAVER_HOME=/x -- /bin/palaver mcp", "palaver")
+    real = RENDERER.next_steps("palaver", "-- /bin/palaver mcp", '"the newest"')
+    tried = RENDERER.next_steps("PALAVER_HOME=/x palaver", "-e PALAVER_HOME=/x -- /bin/palaver mcp", "", "palaver")
 
+    assert '\n  palaver search "the newest"\n' in real
+    assert "\n  PALAVER_HOME=/x palaver search WORDS\n" in tried
     assert "\n  claude mcp add --scope user palaver -- /bin/palaver mcp\n" in real
     assert "\n  claude mcp add palaver -e PALAVER_HOME=/x -- /bin/palaver mcp\n" in tried
     assert ("archive FOLDER" in real, tried.endswith("\n  palaver archive FOLDER\n")) == (False, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 
 _PATIENCE: Final = 30.0
 """Seconds to wait while another process takes transcripts up, as the background archiver does now and then."""
+
+_IN_MADE_UP: Final = '"sqlite or json files"'
+_WORDS: Final = 6
+_WORD: Final = re.compile(r"\w+")
+"""Nothing in it means anything to a shell."""
 
 
 @click.command()
@@ -51,9 +57,25 @@ def up(*, as_json: bool) -> None:
         complete = _archive(home, found, helpers, as_json=as_json)
     if not as_json:
         click.echo()
-        click.echo(renderer().next_steps(command_of(home), server_of(home), own), nl=False)
+        about = _IN_MADE_UP if demo else _newest(home)
+        click.echo(renderer().next_steps(command_of(home), server_of(home), about, own), nl=False)
     if not complete:
         sys.exit(1)
+
+
+def _newest(home: Home) -> str:
+    """Words to search for that something has, as the shell takes them: those that the newest title begins with; empty
+    where there is none of several words.
+    """
+    from palaver.archiver.store import Store
+
+    with Store.open(home.database) as store:
+        sessions = sorted(store.sessions.all().values(), key=lambda each: each.ended or each.started or 0, reverse=True)
+    for session in sessions:
+        words: list[str] = _WORD.findall(session.title)
+        if len(words) > 1:
+            return f'"{" ".join(words[:_WORDS])}"'
+    return ""
 
 
 @click.command()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -29,7 +31,8 @@ _FEW: Final = 3
 def context(*, project: str | None, query: str, budget: int, as_json: bool) -> None:
     """Print what a new session in this folder should know: golden rules, preferences, decisions.
 
-    Prints nothing where nothing is relevant; why that is, it says at a terminal. What is little trusted is left out.
+    Prints nothing where nothing is relevant; why that is, it says on standard error, but not to a hook. What is little
+    trusted is left out.
     """
     from palaver.core.memory_filter import MemoryFilter
 
@@ -89,6 +92,15 @@ def _nearest(namespace: str, known: Iterable[str]) -> list[str] | None:
 
 
 def _hint(*rows: str) -> None:
-    """Tell a person why there is nothing; an agent's hook, which reads this at each start, must not be told."""
-    if sys.stderr.isatty():
+    """Tell why there is nothing; an agent's hook, which reads this at each start, must not be told."""
+    if sys.stderr.isatty() or not _is_hook():
         complain(*rows)
+
+
+def _is_hook() -> bool:
+    """Whether an agent runs this by itself: it tells its hooks what happened through a pipe or a socket."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (AttributeError, OSError, ValueError):  # closed, or no file
+        return True
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)

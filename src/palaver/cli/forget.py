@@ -14,7 +14,8 @@ from palaver.core.config import Config
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
 
-from .held import memory_core
+from .dates import dated
+from .held import archived_as, memory_core
 from .output import as_json, print_json, renderer
 from .progress import progress_bars
 
@@ -45,10 +46,12 @@ class _Typed(click.Command):
 
 @click.command(cls=_Typed)
 @click.argument("what", nargs=-1, metavar="[WHAT]...")
-@click.option("--project", "projects", multiple=True, metavar="NAME", help="Only of this project, by name or folder.")
+@click.option(
+    "--project", "projects", multiple=True, metavar="NAME", help="Only of this project, by name or folder, or `.`."
+)
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only what this agent wrote.")
-@click.option("--since", metavar="DATE", help="Only from then on: 2026-03-01, last tuesday, march, ...")
-@click.option("--until", metavar="DATE", help="Only up to then; that day or month included.")
+@dated("--since", help="Only from then on: 2026-03-01, last tuesday, march, ...")
+@dated("--until", last=True, help="Only up to then; that day or month included.")
 @click.option("--mentions", default="", metavar="TEXT", help="Only where this stands, in upper or lower case.")
 @click.option("--derived", is_flag=True, help="Only what was learned from it; what was said stays.")
 @click.option("--origin", "origins", multiple=True, metavar="NAME", help="As --derived, of this origin: external, ...")
@@ -105,7 +108,7 @@ def forget(
     first, end = between(since, until)
     wanted = Wanted(
         targets=tuple(what),
-        projects=tuple(projects),
+        projects=tuple(map(archived_as, projects)),
         agents=tuple(agents),
         since=first,
         until=end,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 import click
@@ -39,6 +40,26 @@ def folder_of(project: str | None) -> str:
     return str(Path.cwd()) if project == "." else project or ""
 
 
+def archived_as(project: str) -> str:
+    """What a project that is named by its folder, as `.`, is found under: the folder, else its name where only that is
+    archived. A bare name stays one, be there a folder of that name or not.
+    """
+    folder = Path(project).expanduser()
+    if project not in {".", ".."} and not {"/", os.sep} & set(project):
+        return project
+    if not folder.is_dir():
+        return project
+    from palaver.archiver.store import Store
+
+    whole, home = folder.resolve(), Home.find()
+    if not home.has_database:
+        return str(whole)
+    with Store.open(home.database) as store:
+        places = store.sessions.whereabouts()
+    there = any(PurePath(cwd).is_relative_to(whole) for _, cwd in places if cwd)
+    return whole.name if not there and whole.name in {project for project, _ in places} else str(whole)
+
+
 def namespace_of(project: str | None) -> str:
     """Where the memories of a project are kept, `global` for none; raises `InvalidInput` for what is no name."""
     from palaver.core.memory import project_namespace
@@ -59,17 +80,18 @@ def types_of(core: MemoryCore, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(named(name, held) for name in names)
 
 
-def say(held: HeldMemory, words: str, *, as_json: bool, **more: str) -> None:
-    """Tell a memory as JSON with what `more` there is, or the words about it, and what was taken out of it."""
+def say(held: HeldMemory, words: str, *, as_json: bool, taken: bool, **more: str) -> None:
+    """Tell a memory as JSON with what `more` there is, or the words about it, and what was `taken` out of it now."""
     if as_json:
         from palaver.templates.memory_shapes import memory_json
 
-        print_json({**memory_json(held), **more, **secrets_told(held)})
+        print_json({**memory_json(held), **more, **(secrets_told(held) if taken else {})})
     else:
         from palaver.templates.quote import line
 
         click.echo(line(words))
-        tell_secrets(held)
+        if taken:
+            tell_secrets(held)
 
 
 def secrets_told(held: HeldMemory) -> dict[str, list[str]]:

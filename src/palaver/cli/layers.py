@@ -13,6 +13,8 @@ from palaver.core.config import Config
 from palaver.core.errors import InvalidLineRange, PalaverError
 from palaver.core.home import Home
 
+from .dates import dated
+from .held import archived_as
 from .made_up import FOLDER
 from .output import MASKED, as_json, complain, print_json, renderer
 from .program import command_of
@@ -24,9 +26,6 @@ if TYPE_CHECKING:
     from palaver.search.layers import Layers
 
 
-_DATE = "DATE"
-
-
 def _filters(command: Callable[..., None]) -> Callable[..., None]:
     """What a search can be narrowed by."""
     for option in reversed(_FILTERS):
@@ -35,9 +34,11 @@ def _filters(command: Callable[..., None]) -> Callable[..., None]:
 
 
 _FILTERS = (
-    click.option("--after", metavar=_DATE, help="Not before: 2026-03-01, yesterday, last tuesday, 3 weeks ago, march."),
-    click.option("--before", metavar=_DATE, help="Not after; that day or month included."),
-    click.option("--project", "projects", multiple=True, metavar="NAME", help="This project: its name or folder."),
+    dated("--after", help="Not before: 2026-03-01, yesterday, last tuesday, 3 weeks ago, march."),
+    dated("--before", last=True, help="Not after; that day or month included."),
+    click.option(
+        "--project", "projects", multiple=True, metavar="NAME", help="This project: its name or folder, or `.`."
+    ),
     click.option("--type", "types", multiple=True, metavar="TYPE", help="This type: decision, bug-fix, config, ..."),
     click.option("--concept", "concepts", multiple=True, metavar="WORD", help="What is tagged with this."),
     click.option("--file", "files", multiple=True, metavar="FILE", help="What touched this file, folder/ or pattern."),
@@ -104,7 +105,8 @@ def search(
     repeated: any of the values will do.
 
     At a terminal titles are whole. In a pipe, where agents read, they are cut to about 30 tokens a hit; --json has them
-    whole there, too.
+    whole there, too. What --budget has no room for is left out: of `found` results --json then gives `total`, and
+    `next` is the cursor of the others.
     """
     # The process ends before there is garbage worth collecting; looking for it, at the end too, is slow. So is starting
     # a thread for each processor, as NumPy does for large matrices, of which there are none.
@@ -144,6 +146,7 @@ def _wanted(query: str | list[str], options: dict[str, Any]) -> Query:
     """The query; raises `InvalidInput`, or a usage error where there is nothing to search for."""
     from palaver.core.disclosure import Query
 
+    options["projects"] = list(map(archived_as, options["projects"]))
     if query:
         return Query.parse(query, **options)
     del options["mode"], options["weak"]

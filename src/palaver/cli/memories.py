@@ -117,11 +117,13 @@ def edit_memory(memory_id: str, *, as_json: bool) -> None:
     from palaver.core.origin import Origin
     from palaver.observe.memory import Revision
 
+    taken = False
     with memory_core() as core:
         held = core.memories.get(memory_id)
         text = _edited(held.memory.content)
         if text and text != held.memory.content.strip():
             held = core.memories.revise(memory_id, Revision(content=text, origin=Origin.HUMAN))
+            taken = held.memory.content.strip() != text
             words = f"{memory_id} now says: {held.memory.content}"
         elif text:
             words = f"{memory_id} is as it was."
@@ -129,7 +131,7 @@ def edit_memory(memory_id: str, *, as_json: bool) -> None:
             words = (
                 f"{memory_id} is as it was, because nothing was left of it. To forget it: palaver forget {memory_id}"
             )
-    say(held, words, as_json=as_json)
+    say(held, words, as_json=as_json, taken=taken)
 
 
 def _edited(text: str) -> str:
@@ -162,7 +164,7 @@ def undo(memory_ids: Sequence[str], *, as_json: bool) -> None:
         print_json({"memories": [{**memory_json(held), "undone": done} for held, done, _ in told]})
         return
     for held, done, words in told:
-        say(held, words, as_json=as_json, undone=done)
+        say(held, words, as_json=as_json, taken=False, undone=done)
 
 
 def _told(undone: Undone) -> tuple[str, str]:
