@@ -61,10 +61,11 @@ def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
             # An exchange that another process removes just now takes its observations with it.
             if observation.exchange in parents:
                 yield _observation_entry(observation, parents[observation.exchange], sessions[observation.session])
-        from . import document_text, memory_text  # a search that builds nothing needs neither
+        if others := [key for key in part if key not in exchanges and key not in observations]:
+            from . import document_text, memory_text  # a search that builds nothing needs neither
 
-        yield from memory_text.entries(store, part)
-        yield from document_text.entries(store, part)
+            yield from memory_text.entries(store, others)
+            yield from document_text.entries(store, others)
 
 
 def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
