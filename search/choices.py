@@ -84,7 +84,7 @@ class Choices:
         labelled = bool(filters.types or filters.concepts)
         while part := list(islice(left, at_a_time)):
             keys = [event.key for event in part]
-            learned = self._store.observations.of_origins(keys)
+            learned = self._store.observations.keys_of_exchanges(keys)
             every = [*keys, *chain.from_iterable(learned.values())]
             allowed = self._engine.allowed(filters, every) if filters else set(every)
             again = self._store.confirmations.said_again([*filter(allowed.__contains__, keys)]) if labelled else {}

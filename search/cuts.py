@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ..archiver.store import Store
 from ..core.disclosure import Filters
 from ..core.memo import Memo
-from .analysis import spaced, stems
+from .analysis import spaced, stems, terms
 from .documents import around_cuts
 from .findings import Matches, distinct
 from .snapshot import Snapshot
@@ -55,14 +55,14 @@ class Cuts:
 
     def _across(self, asked: _Asked) -> frozenset[int]:
         """The items in which a phrase stands across a cut."""
-        terms, reach = stems(spaced(asked.phrase)), 2 * len(asked.phrase) + _BETWEEN
+        wanted, reach = stems(spaced(asked.phrase)), 2 * len(asked.phrase) + _BETWEEN
         around = around_cuts(self._store, sorted(self._likely(asked)), reach, asked.filters.roles)
-        return frozenset(item for item, text in around if _stands(terms, stems(spaced(text))))
+        return frozenset(item for item, text in around if _stands(wanted, stems(spaced(text))))
 
     def _likely(self, asked: _Asked) -> set[int]:
         """Items that have the rarest words of a phrase but for one, which a cut may have taken apart."""
         words = dict.fromkeys(WORD.findall(spaced(asked.phrase)))
-        having = {word: min(map(self._view.having, self._view.terms(word)), default=0) for word in words}
+        having = {word: min(map(self._view.having, terms(word)), default=0) for word in words}
         whole = sorted(filter(having.__getitem__, having), key=having.__getitem__)
         if len(having) - len(whole) > 1:
             return set()
@@ -83,7 +83,7 @@ def _two_as_one(matches: Matches) -> Matches:
     return Matches(matches.numbers[:, order], fraction[order])
 
 
-def _stands(phrase: Sequence[str], terms: Sequence[str]) -> bool:
-    """Whether these terms stand one after the other."""
+def _stands(phrase: Sequence[str], said: Sequence[str]) -> bool:
+    """Whether the terms of a phrase stand one after the other among those of what was said."""
     first, many = phrase[0], len(phrase)
-    return any(term == first and terms[place : place + many] == phrase for place, term in enumerate(terms))
+    return any(term == first and said[place : place + many] == phrase for place, term in enumerate(said))

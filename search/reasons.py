@@ -11,7 +11,7 @@ from msgspec.structs import fields, replace
 from ..archiver.store import Store
 from ..core.disclosure import Absence, Filters, Hit, Present, Query, Spelling, Unknown
 from . import documents
-from .analysis import label, path_label
+from .analysis import label, path_label, terms
 from .engine import Engine
 from .wording import Wording, unquoted
 
@@ -112,15 +112,15 @@ class Reasons:
         """For words that stand nowhere, words that are spelled much like them."""
         view = self._engine.snapshot
         for word in islice(dict.fromkeys(unquoted(" ".join(query.concepts)).split()), _WORDS):
-            terms = view.terms(word)
-            unknown = len(terms) == 1 and terms[0].isalpha() and not view.having(terms[0])
-            if unknown and (near := self._near(word, terms[0])):
+            said = terms(word)
+            unknown = len(said) == 1 and said[0].isalpha() and not view.having(said[0])
+            if unknown and (near := self._near(word, said[0])):
                 yield Spelling(word, near)
 
     def respelled(self, wording: Wording) -> Iterator[Spelling]:
         """The words of a query that were looked for in other spellings."""
         for word in dict.fromkeys(unquoted(wording.text).split()):
-            for term in self._engine.snapshot.terms(word):
+            for term in terms(word):
                 if term in wording.respelled:
                     yield Spelling(word, self._near(word, term))
 

@@ -18,6 +18,7 @@ from ..archiver.store import Entity, Store
 from ..core.disclosure import Filters, Role
 from ..core.errors import IndexDamaged
 from ..core.memo import Memo
+from .analysis import terms
 from .embedder import Embedder
 from .findings import Flags, Fractions, Matches, Nears, Numbers, distinct
 from .findings import among as among_these
@@ -81,8 +82,8 @@ class Snapshot:
         indexes = [tail] if self._text is None else [self._text, tail]
         if wording.name and any(index.holds(wording.name) for index in indexes):
             wording = replace(wording, phrases=(wording.name,))
-        begun = tail.terms(" ".join(wording.beginnings))
-        having = {term: self.having(term) for term in tail.terms(wording.text) if term not in begun}
+        begun = terms(" ".join(wording.beginnings))
+        having = {term: self.having(term) for term in terms(wording.text) if term not in begun}
         absent = [term for term, count in having.items() if not count]
         few = sum(having.values()) < _FEW and not wording.beginnings
         respelled = tuple(term for term in absent if few and term.isalpha() and self.spelled_like(term, 1))
@@ -118,18 +119,14 @@ class Snapshot:
         found = self._read_tail().spelled_like(term, limit)
         return found + (self._text.spelled_like(term, limit) if self._text is not None else [])
 
-    def terms(self, text: str) -> list[str]:
-        """The terms of a text, each once."""
-        return self._tail.terms(text)
-
     def having(self, term: str) -> int:
         """How many entries have a term."""
         return self._read_tail().having(term) + (self._text.having(term) if self._text is not None else 0)
 
     def rarity(self, word: str) -> float:
         """How rare a word is, by the weight that BM25 gives its terms: near 0 where all entries have it."""
-        terms = self.terms(word)
-        return sum(map(self._rarity, terms)) / max(1, len(terms))
+        said = terms(word)
+        return sum(map(self._rarity, said)) / max(1, len(said))
 
     def _rarity(self, term: str) -> float:
         entries = len(self._read_tail()) + (len(self._text) if self._text is not None else 0)

@@ -30,7 +30,7 @@ class Sought(Struct, frozen=True):
     @classmethod
     def of(cls, wording: Wording, view: Snapshot) -> "Sought":
         """What a wording means in an archive."""
-        terms = [term for term in view.terms(wording.text) if len(term) > _SHORT or not term.isascii()]
+        terms = [term for term in analysis.terms(wording.text) if len(term) > _SHORT or not term.isascii()]
         return cls(
             {term: view.having(term) for term in terms}, wording.phrases, analysis.forms(terms) if terms else None
         )

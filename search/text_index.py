@@ -139,10 +139,6 @@ class TextIndex:
         ats, events = self._columns(("at", "event"), cast("list[tuple[float, tantivy.DocAddress]]", found))
         return list(zip(ats, events, strict=True))
 
-    def terms(self, text: str) -> list[str]:
-        """The terms of a text, each once."""
-        return list(terms(text))
-
     def having(self, term: str) -> int:
         """How many entries have a term; deleted ones count until they are merged away."""
         return self._counted.made(term, partial(self._searcher.doc_freq, BODY))
@@ -183,7 +179,7 @@ class TextIndex:
 
     def _sought(self, wording: Wording, rest: "TextIndex | None") -> list[tuple[tantivy.Query, float]]:
         """A query for each term, and the most it can score."""
-        sought = [(self._weighed(term, rest), self._most(term, rest)) for term in self.terms(wording.text)]
+        sought = [(self._weighed(term, rest), self._most(term, rest)) for term in terms(wording.text)]
         for beginning in wording.beginnings:
             begun = [self._term(BODY, term) for term, _ in self._begin(BODY, beginning.lower(), _BEGUN)]
             sought.append((tantivy.Query.disjunction_max_query(begun), 0.0))
@@ -195,21 +191,21 @@ class TextIndex:
 
     def _phrase(self, phrase: str) -> tantivy.Query:
         """Its terms one after the other. The parts of its names stand elsewhere, and so are left out."""
-        words: list[str | tuple[int, str]] = [*stems(spaced(phrase))]
+        words = stems(spaced(phrase))
         if not words:
             return tantivy.Query.all_query()
         if len(words) == 1:
-            return tantivy.Query.const_score_query(self._term(BODY, str(words[0])), 0.0)
+            return tantivy.Query.const_score_query(self._term(BODY, words[0]), 0.0)
         return tantivy.Query.const_score_query(self._following(words), 0.0)
 
-    def _following(self, words: Sequence[str | tuple[int, str]]) -> tantivy.Query:
-        return tantivy.Query.phrase_query(self._schema, BODY, list(words))
+    def _following(self, words: Sequence[str]) -> tantivy.Query:
+        return tantivy.Query.phrase_query(self._schema, BODY, [*words])
 
     def _heard(self, text: str, filters: Filters) -> list[tantivy.Query]:
         """That one of those whose words are wanted said one of the words."""
         if not filters.roles:
             return []
-        said = self.terms(text)
+        said = terms(text)
         alone = [self._any_of(WHOLLY_BY, filters.roles), _any([self._term(BODY, term) for term in said])]
         among = [self._term(SAID_BY + role, term) for role in filters.roles for term in said]
         heard = _any([tantivy.Query.boolean_query([(tantivy.Occur.Must, query) for query in alone]), *among])

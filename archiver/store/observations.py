@@ -95,7 +95,7 @@ class Observations:
         rows = self._db.rows(f"SELECT {COLUMNS} {FROM} WHERE i.key {AMONG}", (listed(keys),))
         return {stored.key: stored for stored in map(stored_of, rows)}
 
-    def of_origins(self, exchanges: Sequence[int], origins: Sequence[str] = ()) -> dict[int, list[int]]:
+    def keys_of_exchanges(self, exchanges: Sequence[int], origins: Sequence[str] = ()) -> dict[int, list[int]]:
         """The keys of the observations of these exchanges, by exchange, in the order they were made; only those of
         these origins where some are named.
         """

@@ -141,7 +141,7 @@ class Forgetter(Closing):
         learned: dict[int, list[int]] = {}
         if wanted.only_learned:
             origins = [str(origin) for origin in wanted.origins]
-            learned = self._store.observations.of_origins(list(selected.exchanges), origins)
+            learned = self._store.observations.keys_of_exchanges(list(selected.exchanges), origins)
         going = Selected() if wanted.only_learned else selected
         plan = self._forgetting.plan(selector, going, partial(report, "Looking"))
         memories = self._memories(wanted, selector, selected)
@@ -170,7 +170,7 @@ class Forgetter(Closing):
         protected: list[HeldMemory],
     ) -> Preview:
         keys = list(plan.selected.exchanges)
-        known = learned or self._store.observations.of_origins(keys, ())
+        known = learned or self._store.observations.keys_of_exchanges(keys, ())
         held = sorted((each.key, each.updated, each.state) for each in going)
         files = files_of(going)
         return Preview(
@@ -224,7 +224,7 @@ class Forgetter(Closing):
     def _memories(self, wanted: Wanted, selector: Selector, selected: Selected) -> list[HeldMemory]:
         """The memories that are meant; those that were put away before only where they are to be erased."""
         origins = [str(origin) for origin in wanted.origins]
-        learned = self._store.observations.of_origins(list(selected.exchanges), origins).values()
+        learned = self._store.observations.keys_of_exchanges(list(selected.exchanges), origins).values()
         made_of = {selector.sessions[number].native_id for number in selected.sessions}
         made_of |= {ids.show("observation", key) for keys in learned for key in keys}
         held = self._store.memories.all()
