@@ -1,6 +1,7 @@
 """Text entries: the stretches of items that words find, and what of them is written into the text index."""
 
 from hashlib import blake2b
+from operator import attrgetter
 
 import tantivy
 from msgspec import Struct
@@ -18,6 +19,7 @@ SAID_BY, WHOLLY_BY = "said by ", "wholly by"
 """What each of several speakers said has a field of its own, which knows the words but not how often: it filters,
 `body` ranks. Where one said all there is, `body` does for both, and another field tells whose it is.
 """
+_NUMBERS = attrgetter(*NUMBERS)
 _RAW = ("kind", "type", "concept", "file", "project", "session", "branch", "agent", "origin", "role")
 """Fields that are filtered by, and are compared whole."""
 
@@ -55,7 +57,7 @@ class TextEntry(Struct, frozen=True):
     @property
     def digest(self) -> int:
         """64 bits that no other entry has: what was written can be compared with what should be."""
-        numbers = [getattr(self, name) for name in NUMBERS]
+        numbers = _NUMBERS(self)
         labels = (self.concepts, self.files, self.projects, self.sessions, self.branches, self.agents, self.origins)
         told = (numbers, self.at, self.body, self.kind, self.types, labels, self.said)
         return int.from_bytes(blake2b(line(told), digest_size=8).digest())

@@ -10,8 +10,9 @@ from typing import BinaryIO, Final
 from ...core.errors import CopyDamaged
 from ..parse.document import without_records
 from ..parse.lines import blanked
-from .compression import DOCUMENT, SUFFIX, repack, shown
+from .compression import DOCUMENT, SUFFIX, shown
 from .forms import UNFINISHED, Copy
+from .packed import repack
 from .renewal import rewritten
 
 _PIECE: Final = 1 << 20

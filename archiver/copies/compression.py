@@ -1,33 +1,15 @@
-"""Compression: files that an agent keeps compressed or as one document, read as the lines they hold."""
+"""What agents keep compressed or as one document, read as the lines it holds."""
 
 import io
-import logging
-import os
-import struct
-import sys
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from ..parse.document import unfolded
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
-
-__all__ = ["DOCUMENT", "SUFFIX", "opened", "repack", "shown", "zstd"]
-
-SUFFIX = ".zst"
-DOCUMENT = ".json"
-_LEVEL: Final = 19
-_SKIPPED: Final = struct.Struct("<II")
-_SKIPPABLE: Final = 0x184D2A50
-"""Begins a frame that zstd passes over (RFC 8878, 3.1.2)."""
-_log = logging.getLogger(__name__)
+SUFFIX: Final = ".zst"
+DOCUMENT: Final = ".json"
+BUFFER: Final = 1 << 18
+"""Lines of a transcript are long: with Python's own 8 KiB, cutting them takes more than twice as long."""
 
 
 def opened(path: Path) -> BinaryIO:
@@ -36,55 +18,15 @@ def opened(path: Path) -> BinaryIO:
     A compressed file that is damaged or cut short ends where it can no longer be read. Its bytes stay archived as
     they are.
     """
-    return shown(path.open("rb"), path)
+    return shown(path.open("rb", BUFFER), path)
 
 
 def shown(file: BinaryIO, path: Path) -> BinaryIO:
     """The lines of an open file, by the name that the agent gave it."""
     if path.suffix == DOCUMENT:
         return unfolded(file)
-    return io.BufferedReader(_Unpacked(file, path)) if path.suffix == SUFFIX else file
+    if path.suffix == SUFFIX:
+        from .packed import Unpacked  # of processes that help to parse, most never need it
 
-
-def repack(lines: Iterable[bytes], target: BinaryIO, size: int) -> None:
-    """Compress lines into an empty file, and fill it up where it would be shorter than `size` bytes."""
-    with zstd.ZstdFile(target, "wb", level=_LEVEL) as packed:
-        packed.writelines(lines)
-    missing = size - target.tell()
-    if missing > 0:
-        room = max(0, missing - _SKIPPED.size)
-        target.write(_SKIPPED.pack(_SKIPPABLE, room) + bytes(room))
-
-
-class _Unpacked(io.RawIOBase):
-    def __init__(self, packed: BinaryIO, path: Path) -> None:
-        self._packed, self._path = packed, path
-        self._plain = zstd.ZstdFile(packed)
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: "WriteableBuffer") -> int:
-        try:
-            return self._plain.readinto(buffer)
-        except (EOFError, zstd.ZstdError) as error:
-            _log.warning("%s is damaged after %d bytes: %s", os.fsencode(self._path), self._plain.tell(), error)
-            return 0
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        try:
-            return self._plain.seek(offset, whence)
-        except (EOFError, zstd.ZstdError):
-            return self._plain.tell()
-
-    def tell(self) -> int:
-        return self._plain.tell()
-
-    def close(self) -> None:
-        if not self.closed:
-            self._plain.close()
-            self._packed.close()
-        super().close()
+        return io.BufferedReader(Unpacked(file, path))
+    return file

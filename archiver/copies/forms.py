@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from ...core.durability import sync, sync_path
 from ...core.errors import CopyDamaged
+from .compression import BUFFER
 from .seekable import Seekable, pack
 
 SEALED: Final = ".sealed.zst"
@@ -27,8 +28,6 @@ ASIDE: Final = ".damaged"
 UNFINISHED: Final = ".unfinished"
 """The folder of the archive where forms are made before they get their names."""
 _PIECE: Final = 1 << 20
-_BUFFER: Final = 1 << 18
-"""Lines of a transcript are long: with Python's own 8 KiB, cutting them takes more than twice as long."""
 
 
 class Copy(Struct, frozen=True):
@@ -51,14 +50,14 @@ class Copy(Struct, frozen=True):
         """The agent's bytes; raises `OSError`, or `CopyDamaged` here or where they are read."""
         for _ in range(2):  # it may be sealed or unsealed between two looks
             try:
-                return self.plain.open("rb", _BUFFER)
+                return self.plain.open("rb", BUFFER)
             except FileNotFoundError:
                 pass
             try:
                 return Seekable(self.sealed)
             except FileNotFoundError:
                 pass
-        return self.plain.open("rb", _BUFFER)
+        return self.plain.open("rb", BUFFER)
 
     def exists(self) -> bool:
         """Whether there is a copy, in whatever state."""

@@ -21,8 +21,9 @@ from ..parse.lines import split
 from ..privacy.masker import Masker
 from ..redaction import VERSION
 from ..store import Source, Store
-from .compression import DOCUMENT, SUFFIX, repack, shown
+from .compression import DOCUMENT, SUFFIX, shown
 from .forms import ASIDE, SEALED, UNFINISHED, Copy
+from .packed import repack
 from .renewal import rewritten
 from .seekable import Seekable, pack
 

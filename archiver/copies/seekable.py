@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from msgspec import Struct
 
 from ...core.errors import CopyDamaged
-from .compression import zstd
+from .packed import zstd
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

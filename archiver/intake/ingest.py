@@ -45,6 +45,8 @@ from .unrolling import Unrolled, Unroller
 _COPYING_THREADS = 4
 _TOGETHER = 16
 """Readings stored in one transaction: each transaction waits for the disk."""
+_AT_THE_END = 4
+"""As many of the last ones: what waits for the last one to be parsed is stored by this process alone."""
 _LONGEST = 0.3
 """Seconds after which what was read is stored, however little: who is killed every few seconds gets on all the same."""
 _PORTION = 64 << 20
@@ -134,6 +136,8 @@ class Ingest:
                     for done, (job, copy, answer) in enumerate(parsed):
                         progress(done, len(jobs))
                         self._take_up(job, copy.result, answer, tally)
+                        if len(self._waiting) >= max(_AT_THE_END, len(jobs) - done):
+                            self._store_waiting(tally)
                         if not self._waiting:
                             stored()
                 self._take_up_containers({each.path: each for each in found}.values(), len(jobs), progress, tally)

@@ -14,8 +14,7 @@ from msgspec import Struct, msgpack
 
 from ...core.conversation import Session
 from ...core.errors import PalaverError
-from ..copies.compression import shown
-from ..copies.forms import Copy
+from ..copies.compression import opened
 from ..formats import Format
 from ..parse.lines import head
 from ..parse.parsing import Parsed, parse
@@ -41,8 +40,7 @@ class Task(Struct, frozen=True):
 
     def run(self) -> Answer:
         """The file's session, as far as its name and its first lines tell, and all its lines. Raises `OSError`."""
-        copy = Copy(self.archive, self.archived)
-        with shown(copy.open(), copy.plain) as file:
+        with opened(self.archive / self.archived) as file:
             redactor = Redactor(self.key)
             session = Discretion(redactor).session(self.format.identify(self.path, head(file)))
             return session, parse(self.format, session, Resume(), file, redactor)
