@@ -42,7 +42,7 @@ def phases(store: Store, home: Home, embedder: Embedder, queries: Sequence[Query
         # The engine remembers what it read, so that no other part is told with the time of that.
         engine._meaning(wording.text)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         with stopwatch(taken, "word engine"):
-            every = engine._worded(wording, Mode.BOTH, filters, DEPTH)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+            every = engine.worded(wording, Mode.BOTH, filters, DEPTH)
             matches = every.first(DEPTH)
         with stopwatch(taken, "vector engine"):
             nears = Nears.none() if wording.phrases else view.nearest(vector, filters, DEPTH)
@@ -50,8 +50,7 @@ def phases(store: Store, home: Home, embedder: Embedder, queries: Sequence[Query
             compared = view.of_events(vector, distinct(np.concatenate([matches.event, nears.event]))[0])
         with stopwatch(taken, "completing words"):
             if len(matches) == DEPTH:
-                further = engine._further(wording, filters, every, DEPTH)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-                matches = completed(wording, matches, compared, further)
+                matches = completed(wording, matches, compared, engine.further(wording, filters, every, DEPTH))
         with stopwatch(taken, "fusion"):
             fused = engine._fused(wording, Mode.BOTH, matches, compared, Rest())  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         with stopwatch(taken, "choosing among the found"):

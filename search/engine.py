@@ -160,14 +160,14 @@ class Engine:
             return found
         return self._cuts.text(wording, filters, limit, items)
 
-    def _worded(self, wording: Wording, mode: Mode, filters: Filters, depth: int) -> Matches:
+    def worded(self, wording: Wording, mode: Mode, filters: Filters, depth: int) -> Matches:
         """At least `depth` entries by words, where there are as many; where few satisfy the filters all there are, so
         that nothing is left for `completed` to ask for.
         """
         narrow = mode is Mode.BOTH and self._snapshot.is_narrow(filters)
         return self.words(wording, filters, max(depth, _ALL) if narrow else depth)
 
-    def _further(self, wording: Wording, filters: Filters, found: Matches, depth: int) -> Words:
+    def further(self, wording: Wording, filters: Filters, found: Matches, depth: int) -> Words:
         """What finds the words of some items: among what was found already, where that is all there is."""
         if depth < len(found) < _ALL:
             return lambda _, items: found.of(items)
@@ -206,7 +206,7 @@ class Engine:
         within = places[rarest] = self._by_place(found[rarest]) | places[rarest]
         for number, each in enumerate(found):
             if number != rarest and each.rest.present:
-                again = self._within(within, concepts[number], mode, filters, closely=each.relevant)
+                again = self._within(within, each.wording, mode, filters, closely=each.relevant)
                 found[number] = replace(each, rest=again.rest)
                 places[number] = self._by_place(again) | places[number]
         events = [joined(concepts, [of_one[place] for of_one in places]) for place in set(within).intersection(*places)]
@@ -233,11 +233,12 @@ class Engine:
             found = self.find(concept, mode, filters, depth)
         return found
 
-    def _within(self, places: Iterable[Place], concept: str, mode: Mode, filters: Filters, *, closely: bool) -> Found:
-        """What a concept finds in these places, which are looked at as a whole; `closely` where what it found anywhere
-        was, as scores with and without a close look are of two scales.
+    def _within(
+        self, places: Iterable[Place], wording: Wording, mode: Mode, filters: Filters, *, closely: bool
+    ) -> Found:
+        """What the words of a concept find in these places, which are looked at as a whole; `closely` where what it
+        found anywhere was, as scores with and without a close look are of two scales.
         """
-        wording = self._wording(concept, mode)
         sessions, loose = {session for session, _ in places if session}, [key for _, key in places if key]
         items = [*self._store.items.of_sessions(sorted(sessions)), *loose]
         matches, nears = Matches.none(), Nears.none()
@@ -297,7 +298,7 @@ class Engine:
         One after the other: with a thread for each the median stayed, and the slowest took twice as long.
         """
         sought = mode is not Mode.VECTOR or wording.phrases
-        every = self._worded(wording, mode, filters, depth) if sought else Matches.none()
+        every = self.worded(wording, mode, filters, depth) if sought else Matches.none()
         having = every.first(depth)
         rest = Rest(_last(having.fraction, depth))
         # To mode `vector` words tell where phrases stand, and count nothing.
@@ -316,7 +317,7 @@ class Engine:
         events, _ = distinct(np.concatenate([having.event, nearest.event]))
         nears = self._snapshot.of_events(vector, events)
         if mode is Mode.BOTH and len(matches) == depth:
-            matches = completed(wording, matches, nears, self._further(wording, filters, every, depth))
+            matches = completed(wording, matches, nears, self.further(wording, filters, every, depth))
         return matches, nears, replace(rest, meaning=_last(nearest.similarity, depth))
 
     def _compare(self, wording: Wording, nears: Nears) -> Compare | None:

@@ -157,14 +157,14 @@ def test_where_few_satisfy_the_filters_words_are_asked_once(history: History) ->
     reader, filters, wording = history.engine(), Filters(before=2), Wording.of("kettle number")
     reader.find("kettle", Mode.BOTH, filters)
 
-    every = reader._worded(wording, Mode.BOTH, filters, 200)  # pyright: ignore[reportPrivateUsage]
-    further = reader._further(wording, filters, every, 200)  # pyright: ignore[reportPrivateUsage]
+    every = reader.worded(wording, Mode.BOTH, filters, 200)
+    further = reader.further(wording, filters, every, 200)
     asked = reader.snapshot.text(wording, filters, 2_000, told[100:200])
 
     assert 200 < len(every) < 500
     assert further(2_000, told[100:200]).numbers.tolist() == asked.numbers.tolist()
     assert further(2_000, told[100:200]).fraction.tolist() == asked.fraction.tolist()
-    assert len(reader._worded(wording, Mode.TEXT, filters, 200)) == 200  # pyright: ignore[reportPrivateUsage]
+    assert len(reader.worded(wording, Mode.TEXT, filters, 200)) == 200
 
 
 @pytest.mark.parametrize(
