@@ -1,30 +1,36 @@
 """Interrupts: Ctrl-C that would do harm where it comes is heard right after."""
 
 import signal
-import threading
-from collections.abc import Generator
-from contextlib import contextmanager
 from types import FrameType
+from typing import Final
+
+_LOADING: Final = "<frozen importlib._bootstrap>"
+"""Where Python loads modules."""
+_AGAIN: Final = 0.01
+"""Seconds until it is looked again whether a module still loads."""
 
 
-@contextmanager
-def held_back() -> Generator[None]:
-    """Ctrl-C is heard when this is over: libraries in C lose it while they load, and are left half loaded.
+def heed() -> None:
+    """Hear Ctrl-C with `hear`, unless it is ignored, as in the background of a shell."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, hear)
 
-    Signals are heard in the main thread alone, so in any other nothing needs to be done.
+
+def hear(number: int, frame: FrameType | None) -> None:
+    """Raise `KeyboardInterrupt`, as soon as no module is being loaded.
+
+    Libraries in C lose it while they load, or are left half loaded and crash later; Python makes another error of it
+    where a class is made.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    heard: list[int] = []
+    if not _is_loading(frame):
+        signal.default_int_handler(number, frame)
+    signal.signal(signal.SIGALRM, hear)
+    signal.setitimer(signal.ITIMER_REAL, _AGAIN)
 
-    def hear(number: int, _: FrameType | None) -> None:
-        heard.append(number)
 
-    before = signal.signal(signal.SIGINT, hear)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before if before is not None else signal.SIG_DFL)
-        if heard:
-            signal.raise_signal(signal.SIGINT)
+def _is_loading(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename == _LOADING:
+            return True
+        frame = frame.f_back
+    return False

@@ -9,7 +9,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from ..core.errors import ModelUnavailable
-from ..core.interrupts import held_back
 from ..core.text import readable
 
 if TYPE_CHECKING:
@@ -201,11 +200,10 @@ def _refusals() -> tuple[type[Exception], ...]:
 
 def _packaged(folder: Path | None) -> "Encoder":
     try:
-        with held_back():
-            from .model import FOLDER
-            from .model.encoder import Encoder
+        from .model import FOLDER
+        from .model.encoder import Encoder
 
-            return Encoder(folder or FOLDER)
+        return Encoder(folder or FOLDER)
     except _FAULTS as error:
         raise ModelUnavailable(f"The packaged model cannot be loaded: {error}", hint=_REINSTALL) from error
 

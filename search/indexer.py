@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 from ..archiver.store import Embedded, Entity, Lease, Store
 from ..core.errors import IndexDamaged, LeaseHeld
-from ..core.interrupts import held_back
 from ..core.progress import Progress, never, silent
 from . import documents
 from .draft import Draft
@@ -170,8 +169,7 @@ class Indexer:
         return vectors.dimension, len(vectors), model
 
     def _embed(self, keys: list[int]) -> dict[int, dict[int, Embedded]]:
-        with held_back():
-            from .signs import stored
+        from .signs import stored
 
         texts = documents.texts(self._store, keys)
         places = [(key, part) for key in keys for part in texts.get(key, {})]

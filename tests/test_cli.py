@@ -993,6 +993,25 @@ runpy.run_module("palaver", run_name="__main__", alter_sys=True)
     assert done.stderr == "\npalaver: stopped. Nothing is lost; run the same command to go on.\n"
 
 
+def test_an_interrupt_while_a_library_loads_leaves_it_whole(tmp_path: Path) -> None:
+    """Whatever loads it, Ctrl-C is heard when it is loaded."""
+    program = """
+import runpy, signal, sys
+class Interrupted:
+    def find_spec(self, name, path=None, target=None):
+        if name == "apsw":
+            signal.raise_signal(signal.SIGINT)
+            print("goes on", flush=True)
+sys.meta_path.insert(0, Interrupted())
+sys.argv = ["palaver", "watch"]
+runpy.run_module("palaver", run_name="__main__", alter_sys=True)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=tmp_path)
+
+    assert (done.stdout, "Traceback" in done.stderr) == ("goes on\n", False)
+    assert "topped" in done.stderr  # by `watch` itself, or before it could
+
+
 @pytest.mark.parametrize("as_json", [False, True])
 def test_watch_says_what_its_numbers_count(as_json: bool, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In words where a person reads them; the names in JSON stay what they are."""

@@ -6,6 +6,9 @@ import sys
 def start() -> None:
     """Run a command. An interrupt while its modules are still loaded ends it as quietly as any later one."""
     try:
+        from .core.interrupts import heed
+
+        heed()
         from .cli import main
 
         main()

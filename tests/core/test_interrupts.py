@@ -1,49 +1,64 @@
 """Is Ctrl-C heard, and not before it may be?"""
 
+import subprocess
+import sys
+from pathlib import Path
+
+_LOADED_WHILE_INTERRUPTED = """
 import signal
-import threading
 
-import pytest
+class Told:
+    def __set_name__(self, owner, name):
+        signal.raise_signal(signal.SIGINT)
 
-from palaver.core.interrupts import held_back
+class Telling:
+    told = Told()
 
-
-def test_an_interrupt_is_heard_when_what_it_would_harm_is_over() -> None:
-    """What was begun comes to its end, and then it is an interrupt like any other."""
-    done: list[str] = []
-    before = signal.getsignal(signal.SIGINT)
-
-    def load() -> None:
-        with held_back():
-            signal.raise_signal(signal.SIGINT)
-            done.append("loaded")
-
-    with pytest.raises(KeyboardInterrupt):
-        load()
-
-    assert done == ["loaded"]
-    assert signal.getsignal(signal.SIGINT) is before
+signal.raise_signal(signal.SIGINT)
+done = True
+"""
 
 
-def test_without_an_interrupt_nothing_changes() -> None:
-    """Who is not interrupted goes on, with the signal heard as before."""
-    before = signal.getsignal(signal.SIGINT)
-    with held_back():
-        assert signal.getsignal(signal.SIGINT) is not before
+def ran(program: str, folder: Path) -> str:
+    """What a process of its own prints, started in a folder: an alarm of this one ends tests."""
+    command = [sys.executable, "-c", f"import signal\nfrom palaver.core.interrupts import heed\n{program}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder)
+    assert done.stderr == ""
+    return done.stdout.strip()
 
-    assert signal.getsignal(signal.SIGINT) is before
+
+def test_an_interrupt_is_heard_when_what_it_would_harm_is_loaded(tmp_path: Path) -> None:
+    """A module that loads comes to its end, and then it is an interrupt like any other."""
+    (tmp_path / "loading.py").write_text(_LOADED_WHILE_INTERRUPTED)
+    program = """
+heed()
+try:
+    import loading
+    while True:
+        signal.pause()
+except KeyboardInterrupt:
+    print(loading.done)
+"""
+    assert ran(program, tmp_path) == "True"
 
 
-def test_other_threads_are_left_alone() -> None:
-    """Signals are not theirs, and may not be set there."""
-    heard: list[object] = []
+def test_where_nothing_loads_it_is_heard_at_once(tmp_path: Path) -> None:
+    """It is the interrupt that it always was."""
+    program = """
+heed()
+try:
+    signal.raise_signal(signal.SIGINT)
+except KeyboardInterrupt:
+    print("heard")
+"""
+    assert ran(program, tmp_path) == "heard"
 
-    def load() -> None:
-        with held_back():
-            heard.append(signal.getsignal(signal.SIGINT))
 
-    thread = threading.Thread(target=load)
-    thread.start()
-    thread.join()
-
-    assert heard == [signal.getsignal(signal.SIGINT)]
+def test_who_is_not_to_be_interrupted_stays_so(tmp_path: Path) -> None:
+    """A shell has what runs in its background ignore Ctrl-C."""
+    program = """
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+heed()
+print(signal.getsignal(signal.SIGINT).name)
+"""
+    assert ran(program, tmp_path) == "SIG_IGN"
