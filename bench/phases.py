@@ -1,4 +1,6 @@
-"""A search taken apart: how long each part takes by itself. In a search they follow each other as here."""
+"""A search taken apart: how long each part takes by itself. In a search they follow each other as here, but that the
+query is embedded while words are looked for.
+"""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -24,6 +24,8 @@ from .snapshot import Snapshot
 from .wording import Wording
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
     from .cuts import Cuts
 
 DEPTH = 200
@@ -293,21 +295,19 @@ class Engine:
         return best
 
     def _found(self, wording: Wording, mode: Mode, filters: Filters, depth: int) -> tuple[Matches, Nears, Rest]:
-        """What both engines find, and what they leave out.
-
-        One after the other: with a thread for each the median stayed, and the slowest took twice as long.
-        """
+        """What both engines find, and what they leave out."""
+        meant = None if mode is Mode.TEXT else self._begun(wording.text)
         sought = mode is not Mode.VECTOR or wording.phrases
         every = self.worded(wording, mode, filters, depth) if sought else Matches.none()
         having = every.first(depth)
         rest = Rest(_last(having.fraction, depth))
         # To mode `vector` words tell where phrases stand, and count nothing.
         matches = Matches.none() if mode is Mode.VECTOR else having
-        if mode is Mode.TEXT:
+        if meant is None:
             return matches, Nears.none(), rest
         self.unavailable = None
         try:
-            vector = self._vector(wording.text)
+            vector = meant()
         except ModelUnavailable as problem:
             self.unavailable = problem
             return matches, Nears.none(), rest
@@ -327,6 +327,21 @@ class Engine:
     def _closeness(self, text: str, nears: Nears) -> Fractions:
         query = emphasised(text, self._meaning(text), self._snapshot.rarity)
         return self._snapshot.closeness(query, self._vector(text), nears)
+
+    def _begun(self, text: str) -> Callable[[], Array]:
+        """What gives `_vector`, which is worked out while words are looked for: neither holds Python's lock. The first
+        query loads the model, which does, and a process that asks once needs no thread.
+        """
+        if not self._meant or (self._snapshot.model, text) in self._meant:
+            return partial(self._vector, text)
+        return self._beside.submit(self._vector, text).result
+
+    @cached_property
+    def _beside(self) -> "ThreadPoolExecutor":
+        """One thread that lives on: to start one would take longer than it saves."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        return ThreadPoolExecutor(1)
 
     def _vector(self, text: str) -> Array:
         """What a query means. Raises `ModelUnavailable`."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import get_ident
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ from palaver.core.disclosure import Filters, Mode
 from palaver.core.errors import ModelUnavailable
 from palaver.search import engine
 from palaver.search.embedder import Reading
-from palaver.search.engine import completed
+from palaver.search.engine import Engine, completed
 from palaver.search.findings import Matches
 from palaver.search.fusion import Event, Weights
 from palaver.search.wording import Wording
@@ -178,6 +179,10 @@ def test_meaning_takes_names_as_words(told: History, words: str, found: int) -> 
     assert all(event.words == 0 for event in events)
 
 
+def _scores(reader: Engine, text: str) -> list[tuple[int, float]]:
+    return [(event.key, event.score) for event in reader.find(text, Mode.BOTH, NO_FILTERS).events]
+
+
 def search(history: History, text: str) -> list[Event]:
     return history.engine().find(text, Mode.BOTH, NO_FILTERS).events
 
@@ -221,6 +226,49 @@ def test_without_a_model_words_answer(told: History) -> None:
     assert isinstance(reader.unavailable, ModelUnavailable)
     assert reader.find("kettle", Mode.VECTOR, NO_FILTERS).events == []
     assert reader.searched(Mode.VECTOR) == ()
+
+
+def test_a_query_is_embedded_while_words_are_looked_for(told: History) -> None:
+    """The first query is embedded where it is asked, each that follows beside it, and one that is asked again not at
+    all; what is found is the same.
+    """
+
+    class Watched(FakeEmbedder):
+        def __init__(self) -> None:
+            super().__init__()
+            self.threads: list[int] = []
+
+        def read(self, texts: Sequence[str]) -> Reading:
+            self.threads.append(get_ident())
+            return super().read(texts)
+
+    told.embedder = watched = Watched()
+    reader, asked = told.engine(), ("kettle", "copper pan", "water for tea", "kettle")
+    found = [_scores(reader, text) for text in asked]
+    first, *beside = watched.threads
+
+    assert first == get_ident()
+    assert len(beside) == 2
+    assert {*beside}.isdisjoint({first})
+    assert found == [_scores(told.engine(), text) for text in asked]
+
+
+def test_a_model_that_is_missing_later_is_told_as_at_once(told: History) -> None:
+    """Words answer alone from the query on that could not be embedded, and both again as soon as one can."""
+
+    class Failing(FakeEmbedder):
+        def read(self, texts: Sequence[str]) -> Reading:
+            if texts == ["pan"]:
+                raise ModelUnavailable("the model is missing")
+            return super().read(texts)
+
+    told.embedder = Failing()
+    reader, searched = told.engine(), list[tuple[str, ...]]()
+    for text in ("kettle", "pan", "water"):
+        reader.find(text, Mode.BOTH, NO_FILTERS)
+        searched.append(reader.searched(Mode.BOTH))
+
+    assert searched == [("text", "vector"), ("text",), ("text", "vector")]
 
 
 def test_vectors_of_another_pipeline_are_not_compared(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -351,9 +399,7 @@ def test_hostile_queries_are_answered(told: History, query: str) -> None:
 
 def test_the_same_question_has_the_same_answer(told: History) -> None:
     """Two readers give the same events in the same order with the same scores."""
-    one, other = (told.engine().find("water kettle pan", Mode.BOTH, NO_FILTERS).events for _ in range(2))
-
-    assert [(event.key, event.score) for event in one] == [(event.key, event.score) for event in other]
+    assert _scores(told.engine(), "water kettle pan") == _scores(told.engine(), "water kettle pan")
 
 
 def test_an_empty_archive_has_no_answers(history: History) -> None:
