@@ -303,9 +303,10 @@ class Results(Struct, frozen=True):
     `index_lag` is how many changes the published index is behind the archive (they are searched too);
     `searched` names the engines that answered, so that a missing one is seen. `cursor` asks for the next page; empty
     where there is none. `why` is given where there are no hits. `respelled` are the words that were looked for in
-    another spelling, because they stand nowhere; `loosened` what was quoted in a sentence and stands nowhere so, or
-    nowhere together, whose words were looked for. `beyond` is whether this is the last page although more may match
-    than a search ranks. `occasions` were said in the query and not searched as words: what is of then comes earlier.
+    another spelling, because they stand nowhere; `reworded` what was quoted and stands nowhere word for word, or
+    nowhere together, but in other forms of its words; `loosened` what was quoted in a sentence and stands in no form,
+    whose words were looked for. `beyond` is whether this is the last page although more may match than a search ranks.
+    `occasions` were said in the query and not searched as words: what is of then comes earlier.
     """
 
     query: Query
@@ -316,6 +317,7 @@ class Results(Struct, frozen=True):
     cursor: str = ""
     why: Absence | None = None
     respelled: tuple[Spelling, ...] = ()
+    reworded: tuple[str, ...] = ()
     loosened: tuple[str, ...] = ()
     occasions: tuple[Occasion, ...] = ()
     beyond: bool = False

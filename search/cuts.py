@@ -1,8 +1,8 @@
 """Cuts: phrases that stand across the place where a text is cut into windows, so that no entry has them."""
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from msgspec.structs import replace
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ..archiver.store import Store
 from ..core.disclosure import Filters
 from ..core.memo import Memo
-from .analysis import spaced, stems, terms
+from .analysis import composed, spaced, stems, terms, verbatim
 from .documents import around_cuts
 from .findings import Matches, distinct
 from .snapshot import Snapshot
@@ -24,6 +24,16 @@ _REMEMBERED = 64
 _BETWEEN = 100
 """Characters that may stand between the words of a phrase, besides as many as it has itself."""
 
+Whole: TypeAlias = Callable[[Wording, Filters, int, Sequence[int] | None], Matches]
+"""Finds the best entries that have what is quoted in one piece."""
+
+
+class _Across(NamedTuple):
+    """The items in which a phrase stands across a cut: in any form, and word for word."""
+
+    formed: frozenset[int]
+    verbatim: frozenset[int]
+
 
 class _Asked(NamedTuple):
     """A phrase that was looked for in what satisfies filters, when the last change that was seen was this one."""
@@ -36,28 +46,37 @@ class _Asked(NamedTuple):
 class Cuts:
     """Looks for phrases in what is stored, where no entry of the text index has them."""
 
-    def __init__(self, store: Store, view: Snapshot) -> None:
-        self._store, self._view = store, view
-        self._known = Memo[_Asked, frozenset[int]](_REMEMBERED)
+    def __init__(self, store: Store, view: Snapshot, whole: Whole) -> None:
+        self._store, self._view, self._whole = store, view, whole
+        self._known = Memo[_Asked, _Across](_REMEMBERED)
         """Where phrases were found; of what is found nowhere it is asked again why."""
 
     def text(self, wording: Wording, filters: Filters, limit: int, among: Sequence[int] | None = None) -> Matches:
         """The entries that words find of the items in which every phrase stands, each in a window or across two."""
         asked = [_Asked(phrase, filters, self._view.seq) for phrase in wording.phrases]
-        found = [self._known.made(each, self._across) for each in asked]
+        across = [self._known.made(each, self._across) for each in asked]
+        exact = [phrase in wording.verbatim for phrase in wording.phrases]
+        found = [each.verbatim if so else each.formed for each, so in zip(across, exact, strict=True)]
         if len(found) > 1:
-            having = [Wording(phrase, (phrase,)) for phrase in wording.phrases]
-            whole = (self._view.text(phrase, filters, _LOOKED_AT, among) for phrase in having)
+            having = [
+                Wording(phrase, (phrase,), verbatim=(phrase,) * so)
+                for phrase, so in zip(wording.phrases, exact, strict=True)
+            ]
+            whole = (self._whole(phrase, filters, _LOOKED_AT, among) for phrase in having)
             found = [items.union(matches.key.tolist()) for items, matches in zip(found, whole, strict=True)]
         items = sorted(frozenset[int].intersection(*found, *([] if among is None else [frozenset(among)])))
-        plain = replace(wording, phrases=())
+        plain = replace(wording, phrases=(), verbatim=())
         return _two_as_one(self._view.text(plain, filters, limit, items)) if items else Matches.none()
 
-    def _across(self, asked: _Asked) -> frozenset[int]:
-        """The items in which a phrase stands across a cut."""
+    def _across(self, asked: _Asked) -> _Across:
         wanted, reach = stems(spaced(asked.phrase)), 2 * len(asked.phrase) + _BETWEEN
         around = around_cuts(self._store, sorted(self._likely(asked)), reach, asked.filters.roles)
-        return frozenset(item for item, text in around if _stands(wanted, stems(spaced(text))))
+        formed = [(item, text) for item, text in around if _stands(wanted, stems(spaced(text)))]
+        exact = verbatim(asked.phrase)
+        return _Across(
+            frozenset(item for item, _ in formed),
+            frozenset(item for item, text in formed if exact.search(composed(text))),
+        )
 
     def _likely(self, asked: _Asked) -> set[int]:
         """Items that have the rarest words of a phrase but for one, which a cut may have taken apart."""

@@ -109,6 +109,17 @@ def windows(exchange: Exchange) -> Iterator[Window]:
         yield _window(held, start, end)
 
 
+def own_windows(store: Store, keys: Sequence[int]) -> Iterator[tuple[int, Window]]:
+    """What stands in the entries of each of these items: (key, window). Nothing is borrowed, nothing labelled, which
+    takes half as long as making entries.
+    """
+    exchanges = store.exchanges.load(keys)
+    for stored in exchanges.values():
+        yield from ((stored.key, window) for window in windows(stored.exchange))
+    for entry in entries(store, [key for key in keys if key not in exchanges]):
+        yield entry.key, Window(entry.body, entry.start_line, entry.end_line, entry.said)
+
+
 def around_cuts(store: Store, keys: Sequence[int], reach: int, roles: Sequence[str] = ()) -> Iterator[tuple[int, str]]:
     """Of each of these items what stands so many characters before and after each place where it was cut, with the
     whole words there unless they are longer than that: (key, text). Of exchanges what these roles said, if some are

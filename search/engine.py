@@ -26,7 +26,7 @@ from .wording import Wording
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-    from .cuts import Cuts
+    from .quotations import Quotations
 
 DEPTH = 200
 """Entries and vectors that each engine brings to the fusion."""
@@ -128,39 +128,21 @@ class Engine:
         wording = Wording.of(concept, dated=self._dated)
         if not all(self._snapshot.has(_within(each)) for each in wording.occasions):
             wording = Wording.of(concept)
-        wording = self._loosened(wording)
+        wording = self.quoted(wording)
         return wording if mode is Mode.VECTOR else self._snapshot.settled(wording)
 
     def _of_period(self, wording: Wording) -> OfPeriod | None:
         """What tells the events of the period that was named; None where none was."""
         return partial(self._snapshot.passing, _within(wording.occasions[0])) if wording.occasions else None
 
-    def _loosened(self, wording: Wording) -> Wording:
-        """A question in which what is quoted and stands nowhere, or nowhere together, is words like the others,
-        whatever the filters are.
-        """
-        if not wording.in_sentence or not wording.phrases:
-            return wording
-        standing = tuple(phrase for phrase in wording.phrases if self.stand(phrase, (phrase,), Filters()))
-        if len(standing) > 1 and not self.stand(wording.text, standing, Filters()):
-            standing = ()
-        loosened = tuple(phrase for phrase in wording.phrases if phrase not in standing)
-        return replace(wording, phrases=standing, loosened=loosened)
-
-    def stand(self, text: str, phrases: tuple[str, ...], filters: Filters) -> bool:
-        """Whether anything that satisfies the filters has words of a text and all of these phrases."""
-        return len(self.words(Wording(text, phrases), filters, 1)) > 0
+    def quoted(self, wording: Wording) -> Wording:
+        """What was typed, and how the archive has what is quoted in it."""
+        return self._quotations.known(wording) if wording.phrases else wording
 
     def words(self, wording: Wording, filters: Filters, limit: int, items: Sequence[int] | None = None) -> Matches:
-        """Entries by words, as the snapshot finds them; where none has what is quoted, of what has it across a cut. Of
-        these items alone, where some are given.
-
-        None of all there are: else a filter would bring to light what nobody finds without it.
-        """
-        found = self._snapshot.text(wording, filters, limit, items)
-        if len(found) or not wording.phrases or len(self._snapshot.text(wording, Filters(), 1)):
-            return found
-        return self._cuts.text(wording, filters, limit, items)
+        """Entries by words, and by what is quoted; of these items alone, where some are given."""
+        found = self._quotations if wording.phrases else self._snapshot
+        return found.text(wording, filters, limit, items)
 
     def worded(self, wording: Wording, mode: Mode, filters: Filters, depth: int) -> Matches:
         """At least `depth` entries by words, where there are as many; where few satisfy the filters all there are, so
@@ -176,10 +158,10 @@ class Engine:
         return partial(self._snapshot.text, wording, filters)
 
     @cached_property
-    def _cuts(self) -> "Cuts":
-        from .cuts import Cuts  # nearly all that is quoted stands in some entry
+    def _quotations(self) -> "Quotations":
+        from .quotations import Quotations  # most queries quote nothing
 
-        return Cuts(self._store, self._snapshot)
+        return Quotations(self._store, self._snapshot)
 
     def newest(self, filters: Filters) -> Iterator[tuple[int, int]]:
         """All events that satisfy the filters as (instant, event), newest first, undated ones last; looked up as far as
@@ -213,6 +195,7 @@ class Engine:
                 places[number] = self._by_place(again) | places[number]
         events = [joined(concepts, [of_one[place] for of_one in places]) for place in set(within).intersection(*places)]
         respelled = tuple(term for each in found for term in each.wording.respelled)
+        reworded = tuple(phrase for each in found for phrase in each.wording.reworded)
         loosened = tuple(phrase for each in found for phrase in each.wording.loosened)
         occasions = tuple(one for each in found for one in each.wording.occasions)
         return Found(
@@ -220,6 +203,7 @@ class Engine:
             Wording(
                 " ".join(each.wording.text for each in found),
                 respelled=respelled,
+                reworded=reworded,
                 loosened=loosened,
                 occasions=occasions,
             ),

@@ -104,7 +104,10 @@ class Matches(Struct, frozen=True, eq=False, dict=True):
 
     def of(self, items: Sequence[int]) -> "Matches":
         """Those of these items, which ascend."""
-        wanted = among(self.key, np.array(items, dtype=np.int64))
+        return self.where(among(self.key, np.array(items, dtype=np.int64)))
+
+    def where(self, wanted: Flags) -> "Matches":
+        """The wanted ones of these."""
         return Matches(self.numbers[:, wanted], self.fraction[wanted])
 
     def and_also(self, others: "Matches", limit: int) -> "Matches":

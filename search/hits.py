@@ -57,6 +57,7 @@ class Hits:
             self._engine.searched(query.mode),
             cursor=cursor.after(page[-1].event.key, query) if relevant and further else "",
             respelled=self._respelled(found.wording),
+            reworded=found.wording.reworded,
             loosened=found.wording.loosened,
             occasions=found.wording.occasions,
             beyond=bool(page and relevant and not further and found.rest != Rest()),
@@ -182,10 +183,14 @@ class Hits:
         )
 
     def _with_snippet(self, hit: Hit, event: Event, sought: Sought) -> Hit:
-        """The hit with what was said where the words were found, if they were found in the exchange itself."""
+        """The hit with what was said where the words were found, if they were found in the exchange itself; else with
+        the fact that has what was quoted, if that does not stand in what it shows.
+        """
         match, snippet = event.best_match, ""
         if match is not None and match.key == event.key:
             snippet = sought.snippet(self._store.exchanges.texts_on(event.key, match.start_line, match.end_line))
+        elif sought.phrases and not sought.stands(hit.snippet):
+            snippet = one_line(next(filter(sought.stands, hit.facts), ""), LENGTH)
         shown = snippet or hit.snippet
         return replace(hit, snippet=shown, matched=tuple(sought.words(shown)))
 

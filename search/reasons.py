@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from heapq import nlargest
 from itertools import chain, combinations, islice
+from operator import attrgetter
 from typing import Any
 
 from msgspec.structs import fields, replace
@@ -134,12 +135,16 @@ class Reasons:
 
     def _unfound(self, query: Query) -> Iterator[str]:
         """What was quoted and nothing has so that satisfies the filters: each by itself, else those of a concept."""
-        stand, filters = self._engine.stand, query.filters
-        for concept in query.concepts:
-            phrases = Wording.of(concept).phrases
-            alone = [phrase for phrase in phrases if not stand(phrase, (phrase,), filters)]
-            if alone or not stand(concept, phrases, filters):
-                yield from alone or phrases
+
+        def stand(text: str, *phrases: str) -> bool:
+            exact = tuple(phrase for phrase in phrases if phrase in known.verbatim)
+            return len(self._engine.words(Wording(text, phrases, verbatim=exact), query.filters, 1)) > 0
+
+        for typed in filter(attrgetter("phrases"), map(Wording.of, query.concepts)):
+            known = self._engine.quoted(typed)
+            alone = [phrase for phrase in typed.phrases if not stand(phrase, phrase)]
+            if alone or not stand(typed.text, *typed.phrases):
+                yield from alone or typed.phrases
 
     def _unknown(self, filters: Filters) -> Iterator[Unknown]:
         """Names that nothing has, with the nearest that something has."""

@@ -19,11 +19,12 @@ _NO_WORD_BEFORE = r"(?<![^\W_])"
 
 
 class Sought(Struct, frozen=True):
-    """What was looked for: terms with how many entries have them, and phrases."""
+    """What was looked for: terms with how many entries have them, and phrases, of which some are `verbatim`."""
 
     terms: Mapping[str, int] = field(default_factory=dict[str, int])
     phrases: tuple[str, ...] = ()
     _forms: re.Pattern[str] | None = None
+    verbatim: tuple[str, ...] = ()
     _known: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     """Which of the terms are in each word that was looked at: hits repeat words."""
 
@@ -32,17 +33,37 @@ class Sought(Struct, frozen=True):
         """What a wording means in an archive."""
         terms = [term for term in analysis.terms(wording.text) if len(term) > _SHORT or not term.isascii()]
         return cls(
-            {term: view.having(term) for term in terms}, wording.phrases, analysis.forms(terms) if terms else None
+            {term: view.having(term) for term in terms},
+            wording.phrases,
+            analysis.forms(terms) if terms else None,
+            wording.verbatim,
         )
 
     def words(self, text: str) -> dict[str, int]:
         """What was found, as it stands in a text, with how many entries have it: words, and phrases with 0, which come
         first. Beside a phrase its words count no more.
         """
-        stand = {said: 0 for phrase in self.phrases for said in _standing(phrase, text)}
+        stand = {said: 0 for phrase in self.phrases for said in self._standing(phrase, text)}
         quoted = {term for phrase in self.phrases for term in analysis.terms(phrase)} if stand else set[str]()
         found = {word: self._terms_in(word) - quoted for word in self._forms.findall(text)} if self._forms else {}
         return stand | {word: min(map(self.terms.__getitem__, terms)) for word, terms in found.items() if terms}
+
+    def _place(self, said: str) -> int:
+        """Where what is shown first of a text stands in it."""
+        exact = filter(None, (analysis.verbatim(phrase).search(said) for phrase in self.verbatim))
+        if place := next((stands.start() for stands in exact), None):
+            return place
+        found = self.words(said)
+        return said.find(min(found, key=found.__getitem__)) if found else 0
+
+    def stands(self, text: str) -> bool:
+        """Whether any of what was quoted stands in a text."""
+        return any(next(self._standing(phrase, text), None) for phrase in self.phrases)
+
+    def _standing(self, phrase: str, text: str) -> Iterator[str]:
+        """A phrase as it stands in a text; with other endings and signs only where it need not, or does not there."""
+        exact = analysis.verbatim(phrase).findall(text) if phrase in self.verbatim else []
+        return iter(exact) if exact else _standing(phrase, text)
 
     def _terms_in(self, word: str) -> frozenset[str]:
         if word not in self._known:
@@ -54,8 +75,7 @@ class Sought(Struct, frozen=True):
         whole = " ".join(texts)
         # A phrase is looked for wherever it stands, as it is what was asked for.
         said = one_line(whole, len(whole)) if self.phrases else one_line(whole[: 2 * _SAID], _SAID)
-        found = self.words(said)
-        start = _beginning(said, said.find(min(found, key=found.__getitem__)) if found else 0)
+        start = _beginning(said, self._place(said))
         shown = one_line(said[start:], LENGTH)
         return f"…{shown}" if start else shown
 

@@ -31,9 +31,10 @@ def brevity(terms: int) -> float:
 
 
 class Wording(Struct, frozen=True):
-    """`text` are all words. Each of `phrases`, which were quoted, must stand as it is, or nothing is found;
-    `beginnings` find every word that begins so. In a sentence, phrases that stand nowhere, or nowhere together,
-    are `loosened`: only words.
+    """`text` are all words. Each of `phrases`, which were quoted, must stand, or nothing is found: those that are
+    `verbatim` word for word, those that are `reworded`, since nothing has them so, in other forms of their words.
+    In a sentence, phrases that stand nowhere, or nowhere together, are `loosened`: only words. Which is which is known
+    to the archive alone (`Quotations.known`). `beginnings` find every word that begins so.
 
     A `name` that is all that was typed is such a phrase if it stands anywhere, else words: that, and which words stand
     nowhere, is known to the archive alone (`Snapshot.settled`). `respelled` are terms that stand nowhere and are looked
@@ -50,6 +51,8 @@ class Wording(Struct, frozen=True):
     complete: bool = False
     brevity: float = 0.0
     in_sentence: bool = False
+    verbatim: tuple[str, ...] = ()
+    reworded: tuple[str, ...] = ()
     loosened: tuple[str, ...] = ()
     occasions: tuple[Occasion, ...] = ()
 

@@ -92,6 +92,8 @@ class Renderer:
             missing=_missing(results),
             respelled=results.respelled[:_RESPELLED],
             respelled_more=len(results.respelled[_RESPELLED:]),
+            reworded=results.reworded[:_RESPELLED],
+            reworded_more=len(results.reworded[_RESPELLED:]),
             loosened=results.loosened[:_RESPELLED],
             loosened_more=len(results.loosened[_RESPELLED:]),
             occasions=results.occasions[:_RESPELLED],

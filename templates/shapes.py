@@ -74,9 +74,10 @@ class ResultsJson(PricedJson):
     """Layer 1. `total` is the number of results given here; the budget left out `cut` of the `found` of this page. More
     follow where `next`, the cursor of the next page, is not null. `tokens` is what this object costs. Where nothing is
     clearly relevant, `results` is empty, `weak` has the nearest, and `why` says so. `respelled` words were searched in
-    other spellings, the nearest of which `instead` tells; `loosened` was quoted and stands nowhere so, its words were
-    searched. `beyond` is true on the last page where more may match than a search ranks. `occasions` were taken for
-    time, and not searched as words: what is of then ranks higher.
+    other spellings, the nearest of which `instead` tells; `reworded` was quoted and stands nowhere word for word, its
+    words were searched in other forms; `loosened` was quoted and stands in no form, its words were searched. `beyond`
+    is true on the last page where more may match than a search ranks. `occasions` were taken for time, and not searched
+    as words: what is of then ranks higher.
     """
 
     results: list[HitJson]
@@ -90,6 +91,7 @@ class ResultsJson(PricedJson):
     found: int
     respelled: list[str]
     instead: list[SpellingJson]
+    reworded: list[str]
     loosened: list[str]
     occasions: list[OccasionJson]
     weak: list[HitJson]
@@ -163,7 +165,9 @@ def results_json(results: Results, *, explain: bool = False, budget: int = BUDGE
         if results.why
         else None
     )
-    return _fitting(replace(results, why=why, respelled=(), loosened=(), occasions=()), explain=explain, budget=budget)
+    return _fitting(
+        replace(results, why=why, respelled=(), reworded=(), loosened=(), occasions=()), explain=explain, budget=budget
+    )
 
 
 def _fitting(results: Results, *, explain: bool, budget: int) -> ResultsJson:
@@ -195,6 +199,7 @@ def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool) -> Resu
         found=len(results.hits),
         respelled=[clean(word) for word, _ in results.respelled[:_NAMED]],
         instead=spelling_json(results.respelled[:_NAMED]),
+        reworded=[clean(phrase) for phrase in results.reworded[:_NAMED]],
         loosened=[clean(phrase) for phrase in results.loosened[:_NAMED]],
         occasions=[_occasion(each) for each in results.occasions],
         weak=[] if results.hits else hits,

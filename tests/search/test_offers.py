@@ -272,7 +272,9 @@ def test_a_filter_takes_nothing_away_that_satisfies_it(history: History, mode: M
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        ('"brass kettle"', {"ex-1", "ex-2"}),
+        ('"brass kettle"', {"ex-1"}),
+        ('"kettles whistle"', set[str]()),
+        ('"it whistle"', {"ex-1", "ex-2"}),
         ('"kettle brass"', set[str]()),
         ('"brass kettle" "nowhere"', set[str]()),
         ("ERR_AUTH_FAILED", {"ex-1", "ex-2"}),
@@ -282,12 +284,13 @@ def test_a_filter_takes_nothing_away_that_satisfies_it(history: History, mode: M
         ("🚀", {"ex-4"}),
         ("nai\u0308ve", {"ex-4"}),
         ('"', set[str]()),
+        ('"_"', set[str]()),
     ],
 )
 def test_words_are_found_exactly_and_forgivingly(told: History, words: str, found: set[str]) -> None:
     """Phrases stand as they are, or nothing is found; beginnings, misspellings, CJK, emoji and marks are found.
 
-    The second exchange is short, and so can be found by what was said before it.
+    The second exchange is short, and so can be found by what was said before it, but not by what is quoted of that.
     """
     assert set(ids(told, words)) == found
 

@@ -10,14 +10,14 @@ from msgspec.structs import replace
 from palaver.core.disclosure import Filters, Mode, Query, Spelling
 from palaver.core.memory import Memory
 from palaver.search import documents
-from palaver.search.analysis import expand, stems
+from palaver.search.analysis import composed, expand, stems, verbatim
 from palaver.search.documents import WINDOW
 from palaver.search.hits import Hits
 
 from .fake_embedder import FakeEmbedder
 from .history import NO_FILTERS, History, Said, learned
 
-WORDS = ("kettle", "brass", "steam", "pullRequest", "soup_pan", "whistles")
+WORDS = ("kettle", "brass", "steam", "pullRequest", "soup_pan", "whistles", "whistle")
 
 
 @pytest.fixture(scope="module")
@@ -34,20 +34,27 @@ def kitchen(tmp_path_factory: pytest.TempPathFactory) -> History:
 
 
 def having(history: History, phrase: list[str]) -> set[int]:
-    """The events with a text in which these words stand one after the other."""
-    wanted = [term for word in phrase for term in stems(word)]
-    found = set[int]()
-    for entry in documents.entries(history.store, history.store.items.all_keys()):
+    """The events with a text in which these words stand one after the other, else those in which they do so in other
+    forms.
+    """
+    wanted, exact = [term for word in phrase for term in stems(word)], verbatim(" ".join(phrase))
+    formed, keys = set[int](), history.store.items.all_keys()
+    for entry in documents.entries(history.store, keys):
         terms = stems(expand(entry.body))
         if any(terms[place : place + len(wanted)] == wanted for place in range(len(terms))):
-            found.add(entry.event)
-    return found
+            formed.add(entry.event)
+    said = history.store.exchanges.load(keys).values()
+    found = {each.key for each in said if exact.search(" ".join(turn.text for turn in each.exchange.turns))}
+    seen = history.store.observations.load(keys).values()
+    return found | {each.exchange for each in seen if exact.search(each.observation.title)} or formed
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from([*WORDS, "nowhere", "pull", "request"]), min_size=1, max_size=3), st.data())
 def test_a_phrase_stands_in_every_hit(kitchen: History, phrase: list[str], data: st.DataObject) -> None:
-    """Exactly what has the quoted words one after the other is found, in every mode, whatever stands beside them."""
+    """Exactly what has the quoted words one after the other is found, in every mode, whatever stands beside them; in
+    other forms only where nothing has them so.
+    """
     mode, beside = data.draw(st.sampled_from(Mode)), data.draw(st.sampled_from(["", "kettle", "nowhere", "stea*"]))
 
     found = kitchen.engine().find(f'"{" ".join(phrase)}" {beside}', mode, NO_FILTERS).events
@@ -145,6 +152,92 @@ def test_in_a_sentence_it_is_a_phrase_where_it_stands(told: History) -> None:
     assert not told.search(asked, filters=Filters(projects=("soup",))).hits
 
 
+@pytest.mark.parametrize(
+    ("typed", "has", "lacks"),
+    [
+        ("running tests", "was Running\n  tests again", "run the test: run test, running-tests, running tests2"),
+        ("foo.bar(x)", "then self.foo.bar(x) is called", "foo.bar(xs), foo bar x, foo.bar (x)"),
+        ("--no-verify", "commit --no-verify it", "no verify, -no-verify"),
+        ("E: not found", "and E: not found", "e not found"),
+        ("pull request", "a pull request", "a pullRequest, pull requests"),
+        ("crème", "la cre\u0300me", "la creme"),
+        ("don't stop", "I don’t stop", "don t stop"),
+        ("検索", "全文検索索引", "検 索"),
+        ("ERR_42", "`ERR_42`", "ERR 42, ERR_421"),
+    ],
+)
+def test_what_is_quoted_stands_as_it_was_typed(history: History, typed: str, has: str, lacks: str) -> None:
+    """Letter by letter and sign by sign, whatever is big or small and whichever blanks there are; other forms of its
+    words are found where nothing has it so, and that is told.
+    """
+    history.say("other", Said(lacks))
+    found = history.search(f'"{typed}"')
+    assert [hit.session_id for hit in found.hits] in (["other"], [])
+    assert found.reworded == (typed,) * len(found.hits)
+
+    history.say("same", Said(has))
+    found = history.search(f'"{typed}"')
+    assert [hit.session_id for hit in found.hits] == ["same"]
+    assert found.reworded == ()
+    assert verbatim(typed).search(composed(found.hits[0].snippet))
+
+
+def test_word_for_word_is_decided_without_filters(history: History) -> None:
+    """A filter only removes: what has other forms is not found under one when something has the words themselves."""
+    history.say("same", Said("running tests"))
+    history.say("other", Said("the run test"))
+    found = history.search('"running tests"', filters=Filters(projects=("other",)))
+
+    assert not found.hits
+    assert found.why is not None
+    assert (found.why.phrases, found.why.without) == (("running tests",), (("projects", 1),))
+
+
+def test_who_is_asked_for_said_it_word_for_word(history: History) -> None:
+    """Not the other, who said its words in the same exchange."""
+    history.say("tests", Said("running tests", "I run test after test."))
+
+    assert history.ids('"running tests"', filters=Filters(roles=("human",)))
+    assert not history.ids('"running tests"', filters=Filters(roles=("assistant",)))
+
+
+def test_all_that_is_quoted_stands_in_other_forms_where_it_does_not_stand_together(history: History) -> None:
+    """Each stands word for word somewhere; where both do, one of them has another ending."""
+    history.say("one", Said("running tests"))
+    history.say("two", Said("brass kettle"))
+    history.say("both", Said("running tests with brass kettles"))
+    found = history.search('"running tests" "brass kettle"')
+
+    assert [hit.session_id for hit in found.hits] == ["both"]
+    assert found.reworded == ("running tests", "brass kettle")
+
+
+def test_it_is_found_below_many_that_have_other_forms(history: History) -> None:
+    """What ranks first is looked at first, and what has it word for word need not be there."""
+    history.say("many", *(Said("run test") for _ in range(120)))
+    history.say("long", Said(f"{FILLER} running tests, and so on {FILLER}"))
+    history.publish()
+
+    assert [hit.session_id for hit in history.search('"running tests"').hits] == ["long"]
+
+
+def test_it_is_found_across_a_cut_though_other_forms_stand_whole(history: History) -> None:
+    """What was typed comes before what is spelled like it."""
+    history.say("cut", Said(f"{FILLER[: WINDOW - 9]} {PHRASE} at dawn {FILLER}"))
+    history.say("whole", Said("brass kettles whistle"))
+
+    assert [hit.session_id for hit in history.search(f'"{PHRASE}"').hits] == ["cut"]
+    assert [hit.session_id for hit in history.search('"brass kettles whistles"').hits] == ["whole"]
+
+
+def test_in_a_sentence_other_forms_come_before_words(told: History) -> None:
+    """What is quoted from memory is looked for in other forms first."""
+    found = told.search('what was said of the "brass-kettles" there')
+
+    assert {hit.session_id for hit in found.hits} == {"tea"}
+    assert (found.reworded, found.loosened) == (("brass-kettles",), ())
+
+
 PHRASE = "brass kettle whistles"
 FILLER = "so on " * (WINDOW // 6)
 
@@ -232,6 +325,18 @@ def test_a_snippet_shows_where_a_phrase_stands(history: History) -> None:
     [hit] = Hits(history.store, history.engine()).search(replace(Query(('"Brass kettle"',)), limit=1)).hits
 
     assert "brass-kettle" in hit.snippet
+
+
+def test_a_snippet_shows_what_was_quoted_word_for_word(history: History) -> None:
+    """Not another form of it that stands before; of an observation that does not show it, the fact that has it."""
+    [tea, _] = history.say("tea", Said(f"run tests first. {'so on ' * 90} run test!"), Said("soup"))
+    history.learn(tea, replace(learned("the suite"), facts=("It is red.", "Never try test files alone.")))
+    shown = [hit.snippet for hit in history.search('"run test"').hits]
+    assert len(shown) == 1
+    assert shown[0].endswith("run test!")
+
+    shown = [hit.snippet for hit in history.search('"test files"').hits]
+    assert shown == ["Never try test files alone."]
 
 
 def test_a_snippet_shows_the_phrase_as_a_whole(history: History) -> None:

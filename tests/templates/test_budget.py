@@ -175,7 +175,13 @@ def test_what_was_sent_takes_no_room_from_what_was_found(budget: int, sent: str)
     """Words that were searched in another spelling and phrases that are words now can be as long as a query; there are
     hits all the same.
     """
-    answer = replace(results(hit(1)), respelled=(Spelling(sent, sent),) * 9, loosened=(sent,) * 9, occasions=OCCASIONS)
+    answer = replace(
+        results(hit(1)),
+        respelled=(Spelling(sent, sent),) * 9,
+        reworded=(sent,) * 9,
+        loosened=(sent,) * 9,
+        occasions=OCCASIONS,
+    )
     shape = results_json(answer, budget=budget)
 
     assert count(Renderer(budget=budget).search(answer)) <= budget
