@@ -103,23 +103,27 @@ class Engine:
         self, wording: Wording, mode: Mode, matches: Matches, nears: Nears, rest: Rest, *, closely: bool = True
     ) -> Found:
         """What both engines found as one list, which is looked at closely where it is relevant."""
-        both = mode is Mode.BOTH and self.unavailable is None
         # What stands as it was quoted is what was asked for.
-        floor = _FLOOR + _BRIEF * wording.brevity if both and not wording.phrases else 0.0
+        floor = _FLOOR + _BRIEF * wording.brevity if self._is_both(mode) and not wording.phrases else 0.0
         worded = _WORDED if wording.complete else inf
         enough = (0.0 if matches.fraction.max(initial=0.0) >= worded else floor) if closely else inf
-        beside = partial(self._snapshot.together, wording.text)
-        waiting = self._snapshot.waiting(matches, nears)
-        events = gather(
+        return Found(self._ranked(wording, mode, matches, nears, enough), wording, floor, worded, rest)
+
+    def _is_both(self, mode: Mode) -> bool:
+        """Whether words and meaning are asked for, and the model is there."""
+        return mode is Mode.BOTH and self.unavailable is None
+
+    def _ranked(self, wording: Wording, mode: Mode, matches: Matches, nears: Nears, at_least: float) -> list[Event]:
+        """What both engines found, best first; looked at closely where one has a plain score of `at_least` this."""
+        return gather(
             matches,
             nears,
             self._compare(wording, nears),
-            beside,
-            at_least=enough,
-            waiting=waiting,
+            partial(self._snapshot.together, wording.text),
+            at_least=at_least,
+            waiting=self._snapshot.waiting(matches if self._is_both(mode) else Matches.none(), nears),
             of_period=self._of_period(wording),
         )
-        return Found(events, wording, floor, worded, rest)
 
     def _wording(self, concept: str, mode: Mode) -> Wording:
         """What was typed, as the archive knows it; to vectors a name is only words. A period of which there is nothing,
@@ -236,16 +240,7 @@ class Engine:
             nears = nears.of(self._snapshot.allowed(filters, items)) if filters else nears
         rest = Rest(_last(matches.fraction, _DEEPEST))
         matches = Matches.none() if mode is Mode.VECTOR else matches
-        compare, beside = self._compare(wording, nears), partial(self._snapshot.together, wording.text)
-        ranked = gather(
-            matches,
-            nears,
-            compare if closely else None,
-            beside if closely else None,
-            waiting=self._snapshot.waiting(matches, nears),
-            of_period=self._of_period(wording),
-        )
-        return Found(ranked, wording, rest=rest)
+        return Found(self._ranked(wording, mode, matches, nears, 0.0 if closely else inf), wording, rest=rest)
 
     def nearest(self, text: str, filters: Filters, limit: int, vector: Array | None = None) -> Nears:
         """The vectors nearest to a text, best first; none where the model is missing. What changed since the index was

@@ -8,7 +8,8 @@ What was said just before and after counts a little: work on one thing goes on f
 
 What was stored a moment ago waits to be embedded, and cannot be compared. It counts as what stands where it does by
 words does by meaning: the event with the best words as the nearest of the others, the second as the second. Counting
-nothing it would sink below all that lacks its words.
+nothing it would sink below all that lacks its words. That orders it and no more: whether it is relevant its own words
+tell alone, or a filter, under which others are found, would bring to light what nobody finds without it.
 
 What these rank first is looked at more closely: how near each token of the query comes to some token of one of the
 event's texts (`signs.py`), a rare word's counting more (`emphasis.py`). An event that is not looked at counts as the
@@ -22,9 +23,11 @@ together do not: the fraction to the power of 1.5. In code, where common words a
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from itertools import repeat
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -79,7 +82,9 @@ class Event(Struct, eq=False):
     score: float
     """What orders events, 0 to 1."""
     plain: float
-    """The score without a close look, 0 to 1: what tells whether anything is relevant (`engine.py`)."""
+    """The score without a close look, 0 to 1, of what waits by words alone: what tells whether anything is relevant
+    (`engine.py`).
+    """
     words: float
     """The best fraction of any entry, 0 to 1."""
     words_around: float
@@ -174,7 +179,7 @@ def gather(
     keys, _ = distinct(np.concatenate([matches.event, nears.event]))
     found = _measured(keys, matches, nears, among(keys, waiting))
     parts, alone = found.counted(), weights._replace(closeness=0.0, words_together=0.0)
-    plain, timely, weight = _total(parts, alone.shares()), np.zeros(len(keys)), 0.0
+    plain, timely, weight = found.plain(alone), np.zeros(len(keys)), 0.0
     if of_period:
         timely, weight = of_period(keys).astype(np.float64), _PERIOD
     shares = alone.shares(weight)
@@ -192,28 +197,8 @@ def gather(
         score = _total((*parts, closeness, _counted(beside, found.in_code), timely), shares)
     order = _order(keys, score)
     columns = (keys, score, plain, *found.shown(), closeness, beside, timely, found.meant, found.best)
-    rows = zip(*(column[order].tolist() for column in columns), strict=True)
-    return [
-        Event(
-            key,
-            whole,
-            alone,
-            words,
-            near_by,
-            asked,
-            _told(cosine),
-            around,
-            close,
-            pairs,
-            then,
-            meant,
-            best,
-            matches,
-            nears,
-            shares,
-        )
-        for key, whole, alone, words, near_by, asked, cosine, around, close, pairs, then, meant, best in rows
-    ]
+    told = (column[order].tolist() for column in columns)
+    return list(map(Event, *told, repeat(matches), repeat(nears), repeat(shares)))
 
 
 class _Measured(NamedTuple):
@@ -231,14 +216,24 @@ class _Measured(NamedTuple):
     in_code: Flags
     waiting: Flags
 
-    def shown(self) -> tuple[Fractions, ...]:
+    def shown(self) -> tuple[npt.NDArray[Any], ...]:
         """As an event tells it."""
-        return self.words, self.words_around, self.prompt, self.similarity, self.meaning_around
+        told = self.similarity.astype(object)
+        told[np.isinf(self.similarity)] = None
+        return self.words, self.words_around, self.prompt, told, self.meaning_around
 
     def counted(self) -> tuple[Fractions, ...]:
         """As it counts."""
         said = (_counted(words, self.in_code) for words in (self.words, self.words_around))
         return (*said, np.maximum(self.prompt, 0), self.meant, self.meaning_around)
+
+    def plain(self, weights: Weights) -> Fractions:
+        """By these weights alone; what waits by those of words."""
+        score = _total(self.counted(), weights.shares())
+        if self.waiting.any():
+            words = weights._replace(prompts=0.0, meaning=0.0, meaning_around=0.0)
+            score[self.waiting] = _total(self.counted(), words.shares())[self.waiting]
+        return score
 
 
 def _measured(keys: Numbers, matches: Matches, nears: Nears, waiting: Flags) -> _Measured:
@@ -266,11 +261,6 @@ def _expected(values: Fractions, words: Fractions, waiting: Flags, known: Flags)
     better = len(others) - np.searchsorted(others, words[waiting], "right")
     expected[waiting] = np.sort(values[known])[::-1][np.minimum(better, len(others) - 1)]
     return expected
-
-
-def _told(cosine: float) -> float | None:
-    """A similarity; None where no vector was compared."""
-    return cosine if cosine >= -1 else None
 
 
 def _total(parts: Sequence[Fractions], shares: Sequence[float]) -> Fractions:

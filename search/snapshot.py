@@ -182,11 +182,9 @@ class Snapshot:
         return self._vectors.of_events(vector, events)
 
     def waiting(self, matches: Matches, nears: Nears) -> Numbers:
-        """The events, ascending, that words found and that could not be compared as others were: they are not embedded
-        yet.
-        """
+        """The events, ascending, that words found and that could not be compared: they are not embedded yet."""
         alone = ~among_these(matches.event, distinct(nears.event)[0])
-        if not len(nears) or not alone.any():
+        if not alone.any():
             return np.empty(0, dtype=np.int64)
         items = self._store.vectors.waiting(self._model, distinct(matches.key[alone])[0].tolist())
         return distinct(matches.event[alone & among_these(matches.key, np.array(items, dtype=np.int64))])[0]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import get_ident
@@ -106,6 +107,22 @@ def test_what_was_stored_a_moment_ago_comes_first_where_its_words_match_best(his
     assert waiting.events[0].similarity is None
     history.embed()
     assert finder.find("samovar tap", Mode.BOTH, NO_FILTERS).events[0].similarity is not None
+
+
+def test_before_anything_is_embedded_words_alone_tell_what_is_relevant(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are judged by what words can reach, not by what they could with a meaning that nobody knows yet."""
+    history.say("one", Said("the kettle whistles"))
+    history.say("two", Said("copper pan"))
+    asked = "a kettle zzyzx"
+    [said] = (event.words for event in history.engine().find(asked, Mode.TEXT, NO_FILTERS).events)
+    counted = said**1.5 * Weights().words / (Weights().words + Weights().words_around)
+    for floor, relevant in ((counted - 1e-9, True), (counted + 1e-9, False)):
+        monkeypatch.setattr(engine, "_FLOOR", floor)
+        monkeypatch.setattr(engine, "_BRIEF", 0.0)
+        found = history.engine().find(asked, Mode.BOTH, NO_FILTERS)
+        assert (found.worded, found.relevant) == (inf, relevant)
 
 
 def test_what_meaning_found_has_its_words(history: History, monkeypatch: pytest.MonkeyPatch) -> None:

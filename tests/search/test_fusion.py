@@ -6,7 +6,7 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from palaver.search import fusion
@@ -226,6 +226,21 @@ def test_what_is_expected_adds_up(matches: list[TextMatch], nears: list[Near]) -
     assert all(sum(part.points for part in event.parts) == event.score <= 1 for event in found)
     assert all(now[event.key] >= event.score for event in before)
     assert all(now[event.key] == event.score for event in before if event.key not in waiting)
+
+
+@given(texts, vectors, st.sets(events), st.sets(events))
+@example([match(1, 0.9), match(3, 0.1), match(5, 0.5)], [vector(1, True, 0, 0.1), vector(3, True, 0, 0.8)], {3, 5}, {5})
+def test_nothing_is_more_relevant_for_what_is_left_out(
+    matches: list[TextMatch], nears: list[Near], left: set[int], waits: set[int]
+) -> None:
+    """Whatever waits: under a filter there are fewer events, and none is more relevant than without it."""
+    waiting, nears = sorted(waits), [near for near in nears if near.event not in waits]
+    every = {event.key: event.plain for event in gather(matches, nears, waiting=waiting)}
+    some = gather(
+        [one for one in matches if one.event in left], [near for near in nears if near.event in left], waiting=waiting
+    )
+
+    assert all(event.plain <= every[event.key] for event in some)
 
 
 def test_code_is_as_close_as_its_vector() -> None:

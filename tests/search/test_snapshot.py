@@ -15,7 +15,7 @@ from palaver.archiver.store import Store
 from palaver.core.disclosure import Filters, Mode, Role
 from palaver.search import generation
 from palaver.search.engine import Engine
-from palaver.search.findings import Nears
+from palaver.search.findings import Matches, Nears
 from palaver.search.generation import Generation, Generations
 from palaver.search.snapshot import Snapshot
 from palaver.search.text_index import TextIndex
@@ -279,7 +279,7 @@ def test_what_stands_together_is_told_of_what_was_published_and_what_was_not(pub
 
 
 def test_what_has_nothing_to_embed_waits_for_nothing(published: History) -> None:
-    """Only what no vectors were made of yet is waiting; nothing is where nothing is compared."""
+    """Only what no vectors were made of yet is waiting, be anything compared or not."""
     view = Snapshot(published.store, published.generations, published.embedder)
     [silent] = published.say("two", Said("", "a kettle"))
     published.embed()
@@ -291,4 +291,5 @@ def test_what_has_nothing_to_embed_waits_for_nothing(published: History) -> None
     assert {silent, fresh} < {*matches.event.tolist()}
     assert silent not in nears.event
     assert view.waiting(matches, nears).tolist() == [fresh]
-    assert view.waiting(matches, Nears.none()).tolist() == []
+    assert view.waiting(matches, Nears.none()).tolist() == [fresh]
+    assert view.waiting(Matches.none(), nears).tolist() == []
