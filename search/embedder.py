@@ -58,14 +58,19 @@ class Embedder(Protocol):
         ...
 
 
-def load(name: str = DEFAULT_MODEL, *, threads: int | None = None, download: bool = False) -> Embedder:
+def load(
+    name: str = DEFAULT_MODEL, *, threads: int | None = None, download: bool = False, record: Path | None = None
+) -> Embedder:
     """The embedder of this name: the packaged model, or any that sentence-transformers knows.
 
     Nothing is read before the first text is embedded. `threads` is the number of CPU threads to use, all by default;
-    `download` lets sentence-transformers fetch a model that is not on this machine.
+    `download` lets sentence-transformers fetch a model that is not on this machine. The packaged model's files are
+    checked when they are loaded; where a `record` is kept, unless they were found whole before and nobody touched them.
     """
     if name == DEFAULT_MODEL:
-        return _packaged_embedder(threads)
+        shared = _packaged_embedder(threads)
+        shared.record = record or shared.record
+        return shared
     return SentenceTransformerEmbedder(name, threads=threads, download=download)
 
 
@@ -83,15 +88,17 @@ def model_of(name: str) -> str:
 class PackagedEmbedder:
     """The model that ships with Palaver: all-MiniLM-L6-v2 in int8, 384 numbers, the first 256 tokens of a text.
 
-    A text has the same vector alone and among others. Loading takes about 0.1 s and checks the files.
+    A text has the same vector alone and among others. Loading takes about 0.05 s and checks the files.
     """
 
     dimension = 384
 
-    def __init__(self, folder: Path | None = None, *, threads: int | None = None) -> None:
-        """Another `folder` than the packaged one must hold the same files, its own manifest among them."""
+    def __init__(self, folder: Path | None = None, *, threads: int | None = None, record: Path | None = None) -> None:
+        """Another `folder` than the packaged one must hold the same files, its own manifest among them. `record` is the
+        file that says which of them were found whole.
+        """
         self.name = f"{DEFAULT_MODEL}/{_PACKAGED_PIPELINE}"
-        self._folder, self._threads = folder, threads or os.cpu_count() or 1
+        self.record, self._folder, self._threads = record, folder, threads or os.cpu_count() or 1
         self._encoder: Encoder | None = None
         self._lock = Lock()
 
@@ -101,17 +108,32 @@ class PackagedEmbedder:
 
     def read(self, texts: Sequence[str]) -> Reading:
         """See `Embedder.read`."""
-        made = self._load().encode([readable(text) for text in texts], self._threads)
+        told = [readable(text) for text in texts]
+        made = self._load(told).encode(told, self._threads)
         import numpy as np
 
         vectors = np.array([each.vector for each in made], dtype=np.float32).reshape(-1, self.dimension)
         return Reading(vectors, [each.tokens for each in made], [each.spans for each in made])
 
-    def _load(self) -> "Encoder":
+    def _load(self, texts: Sequence[str]) -> "Encoder":
+        """The model, with all that these texts take."""
         with self._lock:
-            if self._encoder is None:
-                self._encoder = _packaged(self._folder)
+            if self._encoder is None or self._encoder.lacks(texts):
+                self._encoder = self._loaded(texts)
             return self._encoder
+
+    def _loaded(self, texts: Sequence[str]) -> "Encoder":
+        try:
+            from .model import FOLDER
+            from .model.encoder import Encoder
+
+            encoder = self._encoder or Encoder(self._folder or FOLDER, self.record)
+            if encoder.lacks(texts):
+                encoder.load_tokenizer()
+        except _FAULTS as error:
+            raise ModelUnavailable(f"The packaged model cannot be loaded: {error}", hint=_REINSTALL) from error
+        else:
+            return encoder
 
 
 class SentenceTransformerEmbedder:
@@ -196,16 +218,6 @@ def _refusals() -> tuple[type[Exception], ...]:
     """Everything that sentence-transformers lets through; two of its libraries have errors of their own."""
     hub, weights = import_module("huggingface_hub.errors").HTTPError, import_module("safetensors").SafetensorError
     return (*_FAULTS, hub, weights)
-
-
-def _packaged(folder: Path | None) -> "Encoder":
-    try:
-        from .model import FOLDER
-        from .model.encoder import Encoder
-
-        return Encoder(folder or FOLDER)
-    except _FAULTS as error:
-        raise ModelUnavailable(f"The packaged model cannot be loaded: {error}", hint=_REINSTALL) from error
 
 
 def _encode(model: _SentenceTransformer, texts: Sequence[str]) -> "npt.NDArray[np.float32]":

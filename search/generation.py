@@ -5,16 +5,14 @@ reader that has a generation open keeps it even after it was removed. What was v
 its files are untouched.
 """
 
-import contextlib
 import hashlib
 import json
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import asdict
@@ -23,12 +21,11 @@ from ..archiver.store import Store
 from ..core.durability import replacing, sync_path
 from ..core.errors import IndexDamaged, IndexUnwritable
 from . import analysis
+from .verified import Identity, Verified
 
 FORMAT = 10
 _CURRENT, _MANIFEST = "CURRENT", "manifest.json"
 _VERIFIED = "verified.json"
-_SETTLED_NS = 2_000_000_000
-"""A file changed later than this before it was verified can change again without another time: it is not recorded."""
 _GRACE = 60.0
 """Seconds for which a generation stays after it was replaced: no search that began with it takes longer."""
 _NAME = re.compile(r"(gen-\d+) ([0-9a-f]{64})")
@@ -65,7 +62,7 @@ class Generation(Struct, frozen=True, eq=False):
 
     folder: Path
     manifest: Manifest
-    _stats: Mapping[str, "_Stat"] = field(default_factory=dict[str, "_Stat"])
+    _stats: Mapping[str, Identity] = field(default_factory=dict[str, Identity])
 
     def __eq__(self, other: object) -> bool:
         """Whether both are the same, whenever their files were looked at."""
@@ -138,7 +135,7 @@ class Generations:
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         number = 1 + max((_number(path) for path in self.root.glob("gen-*")), default=0)
         beside = self.root / f"new-{number}"
-        shutil.rmtree(beside, ignore_errors=True)
+        _remove(beside)
         try:
             beside.mkdir(mode=0o700)
             manifest = build(beside)
@@ -150,7 +147,7 @@ class Generations:
             check()
             folder = beside.rename(self.root / f"gen-{number}")
         except BaseException:
-            shutil.rmtree(beside, ignore_errors=True)
+            _remove(beside)
             raise
         sync_path(self.root)
         with replacing(self.root / _CURRENT) as file:
@@ -185,24 +182,23 @@ class Generations:
             raise IndexDamaged(self.root / _CURRENT, "names no generation")
         folder = self.root / known[1]
         manifest = _read_manifest(folder / _MANIFEST, known[2])
-        started, known_stats = time.time_ns(), _read_verified(folder)
+        verified = Verified(folder / _VERIFIED, only_look=self._only_look)
         stats = {file: _stat(folder / file) for file in manifest.files}
         for file in _data_files(folder):
             if file not in stats:
                 raise IndexDamaged(folder / file, "nothing that was published")
         for file, (size, digest) in manifest.files.items():
-            if stats[file].size != size or (known_stats.get(file) != stats[file] and _digest(folder / file) != digest):
+            whole = verified.has(file, stats[file]) or _digest(folder / file) == digest
+            if stats[file].size != size or not whole:
                 raise IndexDamaged(folder / file, "not what the manifest says")
-        settled = {file: stat for file, stat in stats.items() if stat.mtime < started - _SETTLED_NS}
-        if settled != known_stats and not self._only_look:
-            _write_verified(folder, settled)
+        verified.keep(stats)
         return Generation(folder, manifest, stats)
 
     def _sweep(self, before: int) -> None:
         """Remove what was replaced, once nobody can still read it, and what was left unfinished."""
         for path in self.root.iterdir():
             if path.is_dir() and _number(path) < before and not self._may_be_read(path):
-                shutil.rmtree(path, ignore_errors=True)
+                _remove(path)
 
     def _may_be_read(self, folder: Path) -> bool:
         """Whether the generation was replaced a moment ago; a clock that was set back does not keep it for long."""
@@ -218,7 +214,7 @@ def checksums(folder: Path, shared: Generation | None = None) -> dict[str, tuple
 
     Files that are the very files of another generation, which was verified, are not read again.
     """
-    known: dict[_Stat, str] = {}
+    known: dict[Identity, str] = {}
     if shared is not None:
         known = {_stat(shared.folder / file): digest for file, (_, digest) in shared.manifest.files.items()}
     return {file: _checksum(folder / file, known) for file in sorted(_data_files(folder))}
@@ -236,30 +232,29 @@ def share(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
     except OSError:
-        shutil.copy2(source, target)
+        from shutil import copy2
+
+        copy2(source, target)
 
 
-def _checksum(path: Path, known: Mapping["_Stat", str]) -> tuple[int, str]:
+def _remove(folder: Path) -> None:
+    """What cannot be removed now is when a later one is published."""
+    from shutil import rmtree  # which loads compressors: 2 ms of every search, and none removes anything
+
+    rmtree(folder, ignore_errors=True)
+
+
+def _checksum(path: Path, known: Mapping[Identity, str]) -> tuple[int, str]:
     stat = _stat(path)
     return stat.size, known.get(stat) or _digest(path)
 
 
-class _Stat(NamedTuple):
-    """What tells an untouched file, without reading it. `mtime` in nanoseconds."""
-
-    device: int
-    inode: int
-    size: int
-    mtime: int
-
-
-def _stat(path: Path | str) -> _Stat:
+def _stat(path: Path | str) -> Identity:
     """Raises `IndexDamaged` for a file that is not there."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - a path that is a string already is not made one anew
+        return Identity.of(path)
     except OSError as error:
         raise IndexDamaged(Path(path), error.strerror or str(error)) from None
-    return _Stat(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def _digest(path: Path) -> str:
@@ -268,22 +263,6 @@ def _digest(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise IndexDamaged(path, error.strerror or str(error)) from None
-
-
-def _read_verified(folder: Path) -> dict[str, _Stat]:
-    """The files that were read and found whole before, as they were then. A record that cannot be read says nothing."""
-    try:
-        return {name: _Stat(*values) for name, values in json.loads((folder / _VERIFIED).read_bytes()).items()}
-    except (OSError, ValueError, TypeError, AttributeError):
-        return {}
-
-
-def _write_verified(folder: Path, stats: Mapping[str, _Stat]) -> None:
-    """Several readers may do so at once, and one that may not write does without."""
-    beside = folder / f"{_VERIFIED}.{os.getpid()}"
-    with contextlib.suppress(OSError):
-        beside.write_text(json.dumps(stats))
-        beside.replace(folder / _VERIFIED)
 
 
 def _read_manifest(path: Path, digest: str) -> Manifest:

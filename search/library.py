@@ -60,7 +60,7 @@ class Documents(Closing):
         home.prepare()
         allowed = Roots(roots, without=(home.root,))
         store = Store.create(home.database)
-        embedder = load(model or DEFAULT_MODEL)
+        embedder = load(model or DEFAULT_MODEL, record=home.whole_model)
         documents = cls(store, Generations(home.index), embedder, Redactor(home.key()), allowed)
         documents._close.callback(store.close)
         return documents

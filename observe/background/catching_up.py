@@ -87,7 +87,8 @@ def catch_up(home: Home, model: str | None, *, settle: bool, enough: Callable[[]
 
     with Store.open(home.database) as store, store.leases.hold(LEARNER):
         generations = Generations(home.index)
-        outdated, indexer = generations.is_outdated, Indexer(store, generations, load(model or DEFAULT_MODEL))
+        embedder = load(model or DEFAULT_MODEL, record=home.whole_model)
+        outdated, indexer = generations.is_outdated, Indexer(store, generations, embedder)
         _publish(store, indexer, 1 if outdated else _BEHIND)
         done = learn(home, store, indexer, enough=late)
         _publish(store, indexer, 1 if settle else _BEHIND)

@@ -78,7 +78,8 @@ class MemoryCore(Closing):
     def over(cls, store: Store, home: Home, model: str | None = None, judging: Judging | None = None) -> Self:
         """The same over the store of this home, which is open and stays so when the core is closed."""
         judge = judging(store) if judging is not None else None
-        core = cls(store, Generations(home.index), load(model or DEFAULT_MODEL), Redactor(home.key()), judge=judge)
+        embedder = load(model or DEFAULT_MODEL, record=home.whole_model)
+        core = cls(store, Generations(home.index), embedder, Redactor(home.key()), judge=judge)
         if judge is not None:
             core._close.callback(judge.close)
         return core

@@ -14,7 +14,7 @@ from ...core.amount import many, size
 from ...core.checkup import Finding
 from ...core.errors import ModelUnavailable
 from ...search import analysis
-from ...search.embedder import DEFAULT_MODEL, load
+from ...search.embedder import DEFAULT_MODEL, PackagedEmbedder, load
 from ...search.generation import FORMAT
 from .. import rules
 from .patient import Answer, Fact, Patient
@@ -76,9 +76,10 @@ def settings(patient: Patient) -> Answer:
 
 
 def model(patient: Patient) -> Answer:
-    embedder = load(patient.model or DEFAULT_MODEL)
+    name = patient.model or DEFAULT_MODEL
+    embedder = PackagedEmbedder() if name == DEFAULT_MODEL else load(name)  # without a record: every byte is read
     try:
-        embedder.embed(["ready"])
+        embedder.embed(["ready", "prêt"])  # the second one takes the tokenizer, too
     except ModelUnavailable as problem:
         yield Finding("model", str(problem), problem.hint)
     else:

@@ -1,6 +1,7 @@
 """Does the packaged model give every text a vector that says what it means?"""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -209,6 +210,58 @@ def copied(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def settle(folder: Path) -> None:
+    """Let the files be old enough to be known again."""
+    for path in folder.iterdir():
+        os.utime(path, (1_000, 1_000))
+
+
+def test_what_was_checked_is_not_read_again(copied: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """With a record the files are read to check them once; one that was touched is read again, and refused."""
+    record = tmp_path_factory.mktemp("home") / "model.json"
+    settle(copied)
+    PackagedEmbedder(copied, record=record).embed(["text"])
+    weights = copied / encoder.WEIGHTS
+    content = bytearray(weights.read_bytes())
+    content[len(content) // 2] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(ModelUnavailable, match=encoder.WEIGHTS):
+        PackagedEmbedder(copied, record=record).embed(["text"])
+
+    settle(copied)
+
+    assert PackagedEmbedder(copied, record=record).embed(["text"]).shape == (1, 384)
+    with pytest.raises(ModelUnavailable, match=encoder.WEIGHTS):
+        PackagedEmbedder(copied).embed(["text"])
+
+
+def test_a_record_tells_of_one_manifest_alone(copied: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Files that were whole under one manifest are read again under another, as after an update."""
+    record = tmp_path_factory.mktemp("home") / "model.json"
+    settle(copied)
+    PackagedEmbedder(copied, record=record).embed(["text"])
+    manifest = json.loads((copied / "manifest.json").read_text("utf-8"))
+    manifest["files"][encoder.WEIGHTS]["sha256"] = "0" * 64
+    (copied / "manifest.json").write_text(json.dumps(manifest), "utf-8")
+
+    with pytest.raises(ModelUnavailable, match=encoder.WEIGHTS):
+        PackagedEmbedder(copied, record=record).embed(["text"])
+
+
+def test_a_brief_query_needs_no_tokenizer(embedder: Embedder) -> None:
+    """A plain query is embedded without loading the tokenizer, to the same vector; other texts load it."""
+    program = (
+        "import sys; from palaver.search.embedder import load; model = load();"
+        "first = model.embed(['fix the login page']); before = 'tokenizers' in sys.modules;"
+        "both = model.embed(['fix the login page', 'é']);"
+        "print(before, 'tokenizers' in sys.modules, (first[0] == both[0]).all())"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+
+    assert ran.stdout.split() == ["False", "True", "True"]
+    assert np.array_equal(embedder.embed(["fix it", "日本"])[0], embedder.embed(["fix it"])[0])
+
+
 def test_model_may_lie_elsewhere(embedder: Embedder, copied: Path) -> None:
     """A whole copy of the model's folder is as good as the packaged one."""
     assert np.array_equal(PackagedEmbedder(copied).embed(SENTENCES[:1]), embedder.embed(SENTENCES[:1]))
@@ -270,7 +323,7 @@ def test_missing_library_is_told(monkeypatch: pytest.MonkeyPatch, library: str) 
         monkeypatch.delitem(sys.modules, ours, raising=False)
 
     with pytest.raises(ModelUnavailable, match=library):
-        PackagedEmbedder().embed(["text"])
+        PackagedEmbedder().embed(["text", "日本語"])
 
 
 def test_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

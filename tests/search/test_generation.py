@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from palaver.core.errors import IndexDamaged, IndexUnwritable
-from palaver.search import analysis, generation
+from palaver.search import analysis, generation, verified
 from palaver.search.generation import Generations, Manifest, checksums
 
 
@@ -197,7 +197,7 @@ def test_what_is_untouched_is_read_once(generations: Generations, monkeypatch: p
 
 def test_what_was_just_written_is_read_again(generations: Generations, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files changed a moment ago could change once more without another time, so nothing is remembered of them."""
-    monkeypatch.setattr(generation, "_SETTLED_NS", 3_600_000_000_000)  # a busy machine makes moments long
+    monkeypatch.setattr(verified, "SETTLED_NS", 3_600_000_000_000)  # a busy machine makes moments long
     part = generations.publish(build("one")).text / "part"
     generations.current()
     time = part.stat().st_mtime_ns

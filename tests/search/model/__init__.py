@@ -1,0 +1,1 @@
+"""Is the packaged model what it should be?"""
