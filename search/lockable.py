@@ -1,11 +1,9 @@
 """A folder in which Tantivy can make its lock, wherever the index is."""
 
 import os
-import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 _LOCK = ".tantivy-meta.lock"
 """What Tantivy locks while it opens an index."""
@@ -22,9 +20,12 @@ def lockable(folder: Path) -> Generator[Path]:
     if os.access(lock if lock.exists() else folder, os.W_OK) or not folder.is_dir():
         yield folder
         return
+    from shutil import rmtree  # hardly any index is somebody else's
+    from tempfile import TemporaryDirectory
+
     with TemporaryDirectory(prefix="palaver-", ignore_cleanup_errors=True) as name:
         for file in folder.iterdir():
             if file.suffix != ".lock":
                 (Path(name) / file.name).symlink_to(file.absolute())
         yield Path(name)
-    shutil.rmtree(name, ignore_errors=True)
+    rmtree(name, ignore_errors=True)

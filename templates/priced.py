@@ -14,12 +14,17 @@ class PricedJson(TypedDict):
 
 
 _Shape = TypeVar("_Shape", bound=PricedJson)
+_LIKELY = 1_000
+"""A figure with as many digits as most replies cost. What a figure costs itself is up to its digits alone."""
 
 
 def priced(shape: _Shape) -> _Shape:
     """The object with what it costs."""
-    shape["tokens"] = cost(shape)
-    shape["tokens"] = cost(shape)
+    told, price = 0, _LIKELY
+    while len(str(told)) != len(str(price)):
+        shape["tokens"] = told = price
+        price = cost(shape)
+    shape["tokens"] = price
     return shape
 
 

@@ -1,6 +1,7 @@
 """The JSON that callers may rely on. Keys are only ever added."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, TypedDict
 
 from msgspec.structs import replace
@@ -10,7 +11,7 @@ from ..core.disclosure import BUDGET, Detail, Grouping, Hit, Occasion, Part, Res
 from .absence_shapes import SpellingJson, WhyJson, spelling_json, why_json
 from .budget import clip, fitting_details, fitting_hits, fitting_timeline
 from .elsewhere import AlsoInJson, also_in_json
-from .priced import PricedJson, cost, priced
+from .priced import PricedJson, priced
 from .quote import clean
 
 _ECHOED: Final = 300
@@ -157,7 +158,7 @@ class TimelineJson(PricedJson):
 def results_json(results: Results, *, explain: bool = False, budget: int = BUDGET) -> ResultsJson:
     """Layer 1 as JSON, as many hits as the budget has room for."""
     shape = _fitting(results, explain=explain, budget=budget)
-    if cost(shape) <= budget and bool(shape["results"]) == bool(results.hits):
+    if shape["tokens"] <= budget and bool(shape["results"]) == bool(results.hits):
         return shape
     # Words that somebody sent can be as long as anything. What they are is known to whoever sent them.
     why = (
@@ -173,10 +174,11 @@ def results_json(results: Results, *, explain: bool = False, budget: int = BUDGE
 def _fitting(results: Results, *, explain: bool, budget: int) -> ResultsJson:
     given = results.why.weak if results.why and not results.hits else results.hits
 
+    @lru_cache(1)  # what fits was made and counted to find that out
     def shown(some: tuple[Hit, ...]) -> ResultsJson:
         return _results(results, some, explain=explain)
 
-    return shown(fitting_hits(given, lambda some: cost(shown(some)), budget))
+    return shown(fitting_hits(given, lambda some: shown(some)["tokens"], budget))
 
 
 def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool) -> ResultsJson:
@@ -210,7 +212,7 @@ def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool) -> Resu
 
 def timeline_json(timeline: Timeline, *, budget: int = BUDGET) -> TimelineJson:
     """What was said around a hit as JSON, as much of it as the budget has room for."""
-    return _timeline(fitting_timeline(timeline, lambda part: cost(_timeline(part)), budget))
+    return _timeline(fitting_timeline(timeline, lambda part: _timeline(part)["tokens"], budget))
 
 
 def _timeline(timeline: Timeline) -> TimelineJson:
@@ -232,7 +234,7 @@ def details_json(details: Sequence[Detail], *, budget: int = BUDGET) -> DetailsJ
         rest = [detail.id for detail in every[len(some) :]]
         return priced(DetailsJson(observations=[_detail(one) for one in some], total=len(some), tokens=0, rest=rest))
 
-    return shown(fitting_details(every, lambda some: cost(shown(some)), budget))
+    return shown(fitting_details(every, lambda some: shown(some)["tokens"], budget))
 
 
 def _occasion(occasion: Occasion) -> OccasionJson:

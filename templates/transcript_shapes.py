@@ -8,7 +8,7 @@ from ..core.conversation import Exchange, Turn
 from ..core.disclosure import BUDGET, Transcript
 from .budget import CutLine, cut_line, fitting_transcript
 from .elsewhere import AlsoInJson, also_in_json
-from .priced import PricedJson, cost, priced
+from .priced import PricedJson, priced
 from .quote import clean
 
 
@@ -83,7 +83,7 @@ def transcript_json(transcript: Transcript, *, budget: int = BUDGET) -> Transcri
     def shown(part: Transcript) -> TranscriptJson:
         return _transcript(part, cut_line(transcript, part))
 
-    return shown(fitting_transcript(transcript, lambda part: cost(shown(part)), budget))
+    return shown(fitting_transcript(transcript, lambda part: shown(part)["tokens"], budget))
 
 
 def _transcript(transcript: Transcript, rest: CutLine | None) -> TranscriptJson:

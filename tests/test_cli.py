@@ -574,6 +574,21 @@ def test_control_c_loses_nothing(tmp_path: Path) -> None:
 # search, show, read, status
 
 
+def test_a_search_loads_what_it_needs(archived: Home) -> None:
+    """The model's files are known as whole from then on. Neither tokenizer nor compressors nor patterns of dates are
+    loaded, all of which take longer than searching.
+    """
+    program = "import sys; from palaver.cli import main\n"
+    program += "main(['search', 'which tide comes first', '--json'], standalone_mode=False)\n"
+    program += "print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert json.loads(done.stdout)["searched"] == ["text", "vector"]
+    assert len(json.loads(archived.whole_model.read_bytes())) == 3
+    loaded, unneeded = set(done.stderr.split()), {"tokenizers", "shutil", "tempfile", "jinja2", "palaver.core.periods"}
+    assert (loaded & unneeded, "palaver.search.engine" in loaded) == (set(), True)
+
+
 @pytest.mark.usefixtures("archived")
 def test_titles_are_whole_in_json_wherever_it_goes() -> None:
     """What is cut in a pipe, as the help says, begins as the whole title that --json has."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib import import_module
@@ -71,6 +72,9 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f".{COMMANDS[cmd_name]}", __package__)
+        if not gc.isenabled():
+            gc.freeze()  # what was loaded stays to the end
+            gc.enable()
         return cast(click.Command, getattr(module, cmd_name))
 
     def resolve_command(

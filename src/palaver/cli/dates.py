@@ -21,24 +21,27 @@ def dated(name: str, *, last: bool = False, help: str) -> Callable[[Callable[...
 
 
 def _first(_context: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    from palaver.core.periods import start_of
+    if value is None:
+        return None
+    from palaver.core.periods import start_of  # its patterns take 2 ms to compile, and few commands have a date
 
     return _checked(option, value, start_of)
 
 
 def _last(_context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    if value is None:
+        return None
     from palaver.core.periods import end_of
 
     return _checked(option, value, end_of)
 
 
-def _checked(option: click.Parameter, value: str | None, read: Callable[[str], int]) -> str | None:
+def _checked(option: click.Parameter, value: str, read: Callable[[str], int]) -> str:
     """The value as it is: which day it means is for whoever uses it."""
     try:
-        if value is not None:
-            read(value)
+        read(value)
     except InvalidDate as error:
-        impossible = _CALENDAR.fullmatch(value or "")
+        impossible = _CALENDAR.fullmatch(value)
         wrong = f"there is no {'day' if impossible[1] else 'month'} {value}" if impossible else f"{value} is no date"
         raise InvalidDate(error.text, hint=error.hint, told=f"{option.opts[0]}: {wrong}") from None
     return value

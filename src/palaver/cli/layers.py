@@ -108,8 +108,8 @@ def search(
     whole there, too. What --budget has no room for is left out: of `found` results --json then gives `total`, and
     `next` is the cursor of the others.
     """
-    # The process ends before there is garbage worth collecting; looking for it, at the end too, is slow. So is starting
-    # a thread for each processor, as NumPy does for large matrices, of which there are none.
+    # The process ends before there is garbage worth collecting, and looking for it is slow. So is starting a thread for
+    # each processor, as NumPy does for large matrices, of which there are none.
     gc.disable()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if all_of and not 2 <= len(query) <= 5:
@@ -126,7 +126,6 @@ def search(
         click.echo("Nothing is archived yet: run `palaver up`, then search again.")
     else:
         click.echo(page.search(results, facts=facts, snippets=snippets, explain=explain), nl=False)
-    gc.freeze()
 
 
 def _holds_nothing() -> bool:

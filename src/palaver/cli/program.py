@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import sys
 from pathlib import Path
 
@@ -13,8 +12,10 @@ from palaver.core.home import Home
 
 def command_of(home: Home) -> str:
     """What to type into this shell to run this very program on that home."""
+    from shutil import which  # only what fails, or is new, says how it is called
+
     called = Path(sys.argv[0])
-    found = shutil.which(called.name)
+    found = which(called.name)
     if called.name == "__main__.py":
         program = f"{shlex.quote(sys.executable)} -m palaver"
     elif found is not None and Path(found).samefile(called):

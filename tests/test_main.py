@@ -1,0 +1,63 @@
+"""Does a process end as it should, though it is not taken apart?"""
+
+import subprocess
+import sys
+
+import pytest
+
+START = "import sys; sys.argv[0] = 'palaver'\nfrom palaver.__main__ import start\n"
+
+
+def ended(program: str, *arguments: str) -> tuple[int, list[str], str]:
+    """The status of a program that starts a command, the rows it printed, and what it complained of."""
+    done = subprocess.run(
+        [sys.executable, "-c", START + program, *arguments], capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout.splitlines(), done.stderr
+
+
+def test_what_was_to_be_done_at_the_end_is_done() -> None:
+    """Whoever asked to be called at the end is, and what they print is there; nothing is taken apart after that."""
+    status, rows, complaint = ended(
+        "import atexit\nclass Kept:\n    def __del__(self): print('taken apart')\nkept = Kept()\n"
+        "atexit.register(print, 'at the end')\nstart()",
+        "--version",
+    )
+
+    assert (status, rows[1:], complaint) == (0, ["at the end"], "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"), [(["--help"], 0), (["search", "--no-such"], 2), (["no-such-command"], 2), (["status"], 1)]
+)
+def test_the_status_is_kept(arguments: list[str], status: int) -> None:
+    """A process ends with the status of its command, and all it said was written."""
+    found, rows, complaint = ended("start()", *arguments)
+
+    assert (found, bool(rows or complaint)) == (status, True)
+
+
+def test_a_thread_that_works_is_waited_for() -> None:
+    """What another thread is still about is finished first, as ever."""
+    program = "import threading\ndef work():\n    threading.main_thread().join()\n    print('done', flush=True)\n"
+    program += "threading.Thread(target=work).start()\nstart()"
+
+    status, rows, _ = ended(program, "--version")
+
+    assert (status, rows[1:]) == (0, ["done"])
+
+
+def test_a_profiler_has_the_last_word() -> None:
+    """Who looks on while a command runs can still say what was seen."""
+    profiled = [sys.executable, "-m", "cProfile", "-m", "palaver", "--version"]
+    done = subprocess.run(profiled, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, "function calls" in done.stdout) == (0, True)
+
+
+def test_garbage_is_collected_once_a_command_is_loaded() -> None:
+    """Nothing is collected while modules load, and everything as ever in a command that may run for long."""
+    program = "import gc, atexit\natexit.register(lambda: print(gc.isenabled(), gc.get_freeze_count() > 0))\nstart()"
+
+    assert ended(program, "status", "--help")[1][-1] == "True True"
+    assert ended(program, "--version")[1][-1] == "False False"
