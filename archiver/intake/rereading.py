@@ -7,8 +7,9 @@ Exchanges that say the same as before keep their keys and all that was learned f
 import time
 from typing import Final
 
+from ...core.clock import now
 from ...core.conversation import UNINDEXED, Session
-from ...core.errors import SourceUnreadable
+from ...core.errors import CopyDamaged, CopyGone, SourceUnreadable
 from ...core.progress import Progress, silent
 from ...core.report import Pass
 from ..copies.raw import RawArchive, unreadable
@@ -32,7 +33,9 @@ class Rereading:
         self._discretion = Discretion(boundaries.redactor)
 
     def run(self, tally: Pass, progress: Progress = silent, budget: float = BUDGET) -> None:
-        """Read what is outdated for `budget` seconds. A copy that cannot be read stays outdated."""
+        """Read what is outdated for `budget` seconds. A copy that cannot be read stays outdated, and counts as damaged
+        where it is.
+        """
         end, unread, again = time.monotonic() + budget, set[str](), True
         while again:
             again, waiting = False, [each for each in self._store.sources.outdated() if each.archived not in unread]
@@ -46,6 +49,8 @@ class Rereading:
                 except SourceUnreadable as problem:
                     tally.problems.append(problem)
                     unread.add(source.archived)
+                    if isinstance(problem, CopyDamaged):
+                        self._note(source, problem)
                     continue
                 tally.reread += 1
                 again |= others
@@ -56,10 +61,17 @@ class Rereading:
         """What was read, and whether others are to be read again for it."""
         try:
             session, reading = self._read(source)
+        except FileNotFoundError:
+            raise CopyGone(self._raw.root / source.archived) from None
         except OSError as error:
-            raise unreadable(source.path, error) from None
+            raise unreadable(self._raw.root / source.archived, error) from None
         with self._store.transaction():
             return reading, store_reading(self._store, source, session, reading)
+
+    def _note(self, source: Source, damage: CopyDamaged) -> None:
+        assert source.id is not None
+        with self._store.transaction():
+            self._store.sources.inspected(source.id, now(), damage.reason)
 
     def _read(self, source: Source) -> tuple[Session, Reading]:
         session = self._session(source)

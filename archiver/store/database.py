@@ -128,9 +128,10 @@ class Database:
     def _known_version(self) -> int:
         version = self._version()
         if version > len(MIGRATIONS):
+            from ...core.installation import renewing
+
             raise StoreFromFuture(
-                f"{self.path} has schema {version}, this Palaver knows {len(MIGRATIONS)}",
-                hint="Install the newer Palaver again: `pip install --upgrade palaver`.",
+                f"{self.path} has schema {version}, this Palaver knows {len(MIGRATIONS)}", hint=renewing()
             )
         return version
 

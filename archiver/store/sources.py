@@ -207,8 +207,13 @@ class Sources:
             self._db.run(f"UPDATE source SET rules = '' WHERE id {AMONG}", (listed(sources),))
 
     def count_to_read(self) -> int:
-        """How many copies were to be read again and were not yet; not those that only newer rules would read again."""
-        return self._db.number("SELECT count(*) FROM source WHERE rules = ''")
+        """How many copies were to be read again and were not yet; not those that only newer rules would read again, nor
+        those that are damaged.
+        """
+        return self._db.number(
+            """SELECT count(*) FROM source WHERE rules = ''
+               AND id NOT IN (SELECT source FROM inspection WHERE fault <> '')"""
+        )
 
     def archived_names(self) -> set[str]:
         """The names of all copies, those of replaced sources included."""

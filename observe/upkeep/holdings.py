@@ -15,6 +15,7 @@ from ...core.amount import many, size
 from ...core.checkup import Finding
 from ...core.clock import now, show_minute
 from ...core.errors import StoreCorrupt, StoreMissing
+from ...core.installation import renewing
 from .fsck import FROM_COPIES, RECOVER, TAKE_UP
 from .patient import ARCHIVE, Answer, Fact, Patient
 
@@ -30,8 +31,7 @@ def database(patient: Patient) -> Answer:
         with Store.look(patient.home.database) as store:
             seen, known = store.schema
             if seen > known:
-                remedy = "Install the newer Palaver again: `pip install --upgrade palaver`."
-                yield Finding("database", f"it has schema {seen}, and this Palaver knows {known}", remedy)
+                yield Finding("database", f"it has schema {seen}, and this Palaver knows {known}", renewing())
             elif not store.integrity.is_readable():
                 yield Finding("database", f"{patient.home.database} is damaged", RECOVER)
             elif seen < known:

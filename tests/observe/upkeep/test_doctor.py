@@ -11,6 +11,7 @@ import apsw
 import pytest
 from msgspec.structs import replace
 
+from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.forget.forgetting import KEPT
 from palaver.archiver.intake.transcripts import Transcript, in_paths
 from palaver.archiver.store import ARCHIVER, WATCHER, State, Store
@@ -19,6 +20,7 @@ from palaver.core.clock import now
 from palaver.core.config import Config
 from palaver.core.forgetting import Wanted
 from palaver.core.home import Home
+from palaver.core.installation import renewing
 from palaver.observe.forget.forgetting import Forgetter
 from palaver.observe.llm.errors import ReplyInvalid
 from palaver.observe.pipeline import Pipeline
@@ -216,7 +218,7 @@ WRONG: dict[Callable[[Home], None], tuple[str, str]] = {
     stopped_rebuild: ("copies", "palaver archive"),
     empty_database: ("database", "rebuild --from-archive"),
     damaged_database: ("database", "rebuild --from-archive"),
-    future_schema: ("database", "pip install --upgrade palaver"),
+    future_schema: ("database", renewing()),
     damaged_index: ("index", "palaver rebuild"),
     no_index: ("index", "palaver rebuild"),
     readable_by_others: ("rights", "chmod"),
@@ -350,6 +352,21 @@ def test_why_copies_wait_is_not_guessed(home: Home) -> None:
 
     [told] = [each.problem for each in looked_at(home).findings if "waits" in each.problem]
     assert re.fullmatch(r"1 of \d+ cop(y|ies) waits to be read again", told)
+
+
+def test_a_damaged_copy_does_not_wait_to_be_read(home: Home) -> None:
+    """What no pass can read is told with what mends it, and once; the pass that met it says where it stands."""
+    with Store.open(home.database) as store:
+        gone = next(iter(store.sources.all()))
+        RawArchive(home.archive).resolve(gone.archived).unlink()
+        with store.transaction():
+            store.tombstones.reread([gone.id or 0])
+    with Pipeline(home) as pipeline:
+        [problem] = pipeline.run(()).ingested.problems
+
+    told = [each for each in looked_at(home).findings if each.part == "copies"]
+    assert [(each.problem, "fsck --repair" in each.remedy) for each in told] == [(str(problem), True)]
+    assert str(problem) == f"{home.archive / gone.archived}: the copy is gone from the archive"
 
 
 @pytest.mark.parametrize("passed", [False, True])
