@@ -15,7 +15,8 @@ _BATCH = 200
 def observe_pending(store: Store, progress: Progress, enough: Callable[[], bool] = never) -> int:
     """Observe every exchange that is new, grew, or was seen by other rules, until it is `enough`; how many there were.
 
-    An exchange that another process changes meanwhile is observed once more.
+    An exchange that another process changes meanwhile is observed once more. Sessions of which something went, or came
+    from another, are summed up anew.
     """
     done, total = 0, store.exchanges.count_unobserved(rules.VERSION)
     sessions: dict[int, Session] = {}
@@ -34,6 +35,9 @@ def observe_pending(store: Store, progress: Progress, enough: Callable[[], bool]
                 keep(store, stored, session, proven.observations, rules.VERSION, proven.refused)
             summarise(store, dict.fromkeys(stored.session for stored, _ in seen))
             done += len(seen)
+    if due := store.summaries.due():
+        with store.transaction():
+            summarise(store, due)
     progress(done, total)
     return done
 

@@ -141,6 +141,7 @@ class Exchanges:
         )
         lines = {before.line: now.line for before, now in zip(stored.exchange.turns, exchange.turns, strict=True)}
         self._observations.move(key, session, lines)
+        self._summaries.outdate(session)
         self._changes.log(Entity.ITEM, self._after([key]))
         return _Known(key, span.start_line, turns)
 

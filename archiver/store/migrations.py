@@ -288,6 +288,9 @@ CREATE TABLE renunciation (
 CREATE INDEX renunciation_forgetting ON renunciation (forgetting);
 """
 
+# Sessions that lost their summary, or hold what it does not tell, without anything of them being observed again.
+_SUMMARIES_DUE: Final = "CREATE TABLE summary_due (session INTEGER PRIMARY KEY REFERENCES session ON DELETE CASCADE);"
+
 MIGRATIONS: Final = (
     ARCHIVE_AND_OBSERVATIONS,
     JOBS_AND_LEDGER,
@@ -314,4 +317,5 @@ MIGRATIONS: Final = (
     _RENOUNCED,
     _RENOUNCED_BY_PLACE,
     _RENOUNCED_BY_MARKS,
+    _SUMMARIES_DUE,
 )

@@ -43,18 +43,33 @@ class Summaries:
         return stored_of(row) if row else None
 
     def drop(self, sessions: Collection[int]) -> None:
-        """Leave these sessions without a summary: it quotes what is no longer so."""
+        """Leave these sessions without a summary until they are summed up anew: it quotes what is no longer so."""
         rows = self._db.rows(
-            f"""SELECT s.item, o.exchange FROM summary s JOIN observation o ON o.item = s.item
+            f"""SELECT s.session, s.item, o.exchange FROM summary s JOIN observation o ON o.item = s.item
                WHERE s.session {AMONG}""",
             (listed(sessions),),
         )
-        for item, exchange in rows:
+        for session, item, exchange in rows:
             self._db.run("DELETE FROM item WHERE key = ?", (item,))
             self._changes.log(Entity.ITEM, [cast(int, exchange), cast(int, item)])
+            self.outdate(cast(int, session))
+
+    def outdate(self, session: int) -> None:
+        """Have a session summed up anew."""
+        self._db.run("INSERT OR IGNORE INTO summary_due VALUES (?)", (session,))
+
+    def due(self) -> list[int]:
+        """The sessions that are to be summed up anew, as far as anything of them is here."""
+        rows = self._db.rows(
+            """SELECT session FROM summary_due WHERE session IN (
+                   SELECT i.session FROM exchange e JOIN item i ON i.key = e.item WHERE i.session = summary_due.session
+               ) ORDER BY session"""
+        )
+        return [cast(int, session) for (session,) in rows]
 
     def put(self, session: int, exchange: int, summary: Observation | None) -> None:
         """Make this the summary of a session, standing with one of its exchanges; None leaves it without one."""
+        self._db.run("DELETE FROM summary_due WHERE session = ?", (session,))
         known = self.of_session(session)
         if known is not None and summary is not None and known.exchange == exchange:
             reworded = replace(known.observation, extractor="") != replace(summary, extractor="")

@@ -1,12 +1,16 @@
 """Is a thing kept once, in its first wording, with all that confirms it, and does its key stay?"""
 
+# pyright: reportPrivateUsage=false
+
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from palaver.archiver.forget.renouncing import Renouncing
 from palaver.archiver.store import State, StoredObservation
 from palaver.archiver.store.confirmations import CANDIDATES
+from palaver.archiver.store.repetitions import Repetition
 from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.observe import rules
 from palaver.observe.learned import keep, summarise
@@ -259,6 +263,34 @@ def test_a_summary_never_outlives_an_exchange_of_its_session(told: History) -> N
 
     assert told.store.summaries.of_session(1) is None
     assert {summary.key, summary.exchange} <= set(told.store.changes.since(mark))
+    assert observe_pending(told.store, silent) == 0
+    anew = told.store.summaries.of_session(1)
+    assert anew is not None
+    assert not any("WalrusCanary" in fact for fact in anew.observation.facts)
+
+
+def test_what_a_session_takes_over_is_told_by_its_summary(told: History) -> None:
+    """Both are summed up anew, the fork that was archived first and the session that it came from, without anything
+    being observed again: what a model learned is not asked for twice.
+    """
+    files = ("header", "footer", "cart", "menu", "form", "table")
+    told.say("fork", *(Said(f"Add a {name}", writes=(f"/{name}.py",)) for name in files))
+    told.say("origin", Said("Add a page", writes=("/page.py",)))
+    observe_pending(told.store, silent)
+    store, stored = told.store, told.store.exchanges.load(told.store.items.all_keys())
+    fork = {each.exchange.ordinal: each for each in stored.values() if each.session == 1}
+    with store.transaction():
+        store._database.run("UPDATE exchange SET observed = 'llm:' || observed")
+        taken = [replace(fork[number].exchange, ordinal=number + 1) for number in range(3)]
+        places = [Repetition(fork[0].source, each.turns[0].line, each.turns[0].line) for each in taken]
+        store.exchanges.replace(2, 2, 1, taken, places)
+
+    assert store.summaries.of_session(1) is None
+    assert observe_pending(store, silent) == 0
+    for session, count in ((1, 3), (2, 4)):
+        summary = store.summaries.of_session(session)
+        assert summary is not None
+        assert summary.observation.subtitle.startswith(f"Summary of {count} observations")
 
 
 def test_a_summary_goes_when_an_exchange_says_less(told: History) -> None:
