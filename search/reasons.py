@@ -61,17 +61,22 @@ class Reasons:
         """In how many conversations each of several concepts is, and which two are in none together. There are at most
         five concepts, and so ten pairs, which are looked for only where each concept is somewhere.
         """
-
-        def conversations(*concepts: str) -> int:
-            found = self._engine.find_all(concepts, query.mode, query.filters)
-            return len(found.events) if found.relevant else 0
-
-        if len(query.concepts) < 2:
+        concepts = query.concepts
+        if len(concepts) < 2:
             return (), ()
-        present = tuple(Present(concept, conversations(concept)) for concept in query.concepts)
+        present = tuple(Present(one, len(self._having(query, query.filters, one))) for one in concepts)
         if not all(each.conversations for each in present):
             return present, ()
-        return present, tuple(pair for pair in combinations(query.concepts, 2) if not conversations(*pair))
+        pairs = combinations(concepts, 2)
+        # Both of two are what was asked for, and found nowhere.
+        return present, tuple(
+            pair for pair in pairs if pair == concepts or not self._having(query, query.filters, *pair)
+        )
+
+    def _having(self, query: Query, filters: Filters, *concepts: str) -> list[int]:
+        """The best event of each conversation that clearly has all of these concepts."""
+        found = self._engine.find_all(concepts, query.mode, filters)
+        return [event.key for event in found.events] if found.relevant else []
 
     def _without(self, query: Query, whenever: int) -> Iterator[tuple[str, int]]:
         """For each filter how many events there would be without it. A range of dates is one filter, without which
@@ -104,7 +109,7 @@ class Reasons:
             return [key for _, key in self._engine.newest(filters)]
         first, *more = query.concepts
         if more:
-            return [event.key for event in self._engine.find_all(query.concepts, query.mode, filters).events]
+            return self._having(query, filters, *query.concepts)
         found = self._engine.find(first, query.mode, filters, closely=False)
         best = found.events[0].plain if found.events and found.relevant else 1.0
         return [event.key for event in found.events if event.plain >= _CLEAR * best]

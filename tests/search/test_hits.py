@@ -183,11 +183,14 @@ def test_several_concepts_that_find_nothing_say_which_of_them_is_to_blame(histor
 
     missing = history.search("kettle", "zeppelin", mode=Mode.TEXT).why
     parted = history.search("kettle", "valve", "pump", mode=Mode.TEXT).why
+    two = history.search("valve", "pump", mode=Mode.TEXT).why
 
     assert missing is not None
     assert (missing.present, missing.apart) == ((("kettle", 2), ("zeppelin", 0)), ())
     assert parted is not None
     assert (parted.present, parted.apart) == ((("kettle", 2), ("valve", 1), ("pump", 1)), (("valve", "pump"),))
+    assert two is not None
+    assert (two.present, two.apart) == ((("valve", 1), ("pump", 1)), (("valve", "pump"),))
 
 
 def test_the_limit_is_kept(history: History) -> None:

@@ -150,6 +150,20 @@ def test_zero_hits_explain_themselves(told: History) -> None:
     assert (dict(late.without), late.earlier, late.later) == ({"dates": 3}, MAY_1 + 86_400_000, None)
 
 
+@pytest.mark.parametrize(("floor", "found"), [(0.0, 1), (2.0, 0)])
+def test_what_there_would_be_of_several_concepts_is_relevant(
+    told: History, monkeypatch: pytest.MonkeyPatch, floor: float, found: int
+) -> None:
+    """Without a filter there are as many as would be shown, and none where the nearest alone would be named."""
+    monkeypatch.setattr(engine, "_FLOOR", floor)
+    monkeypatch.setattr(engine, "_WORDED", 2.0)
+    why = told.search("copper pan", "kettle", filters=Filters(projects=("tea",))).why
+
+    assert why is not None
+    assert dict(why.without) == {"projects": found}
+    assert len(told.search("copper pan", "kettle").hits) == found
+
+
 @pytest.mark.parametrize(
     ("filters", "unknown"),
     [
