@@ -101,7 +101,7 @@ def get_observations(
 def read(
     desk: Desk,
     path: Annotated[str, Field(description="From get_observations; an id stands for its lines")],
-    start_line: Annotated[LineNumber, Field(alias="startLine")] = 1,
+    start_line: Annotated[LineNumber | None, Field(alias="startLine", description="1 by default")] = None,
     end_line: Annotated[LineNumber | None, Field(alias="endLine")] = None,
     response_format: Format = "markdown",
 ) -> Reply:
@@ -113,16 +113,18 @@ def read(
     return Reply(f"Lines {data['start_line']}-{data['end_line']} as JSON, ~{data['tokens']} tokens.", {**data})
 
 
-def _place(desk: Desk, path: str, start: int, end: int | None) -> tuple[str, int, int | None]:
-    """The path and the lines to read. The id of a hit stands for its conversation, and where no lines are named for
-    those that prove it. Raises `InvalidInput` for an id that nothing has, or that is none of a conversation.
+def _place(desk: Desk, path: str, start: int | None, end: int | None) -> tuple[str, int, int | None]:
+    """The path and the lines to read, from the first on where no other is named. The id of a hit stands for its
+    conversation, and where no lines are named for those that prove it. Raises `InvalidInput` for an id that nothing
+    has, or that is none of a conversation.
     """
+    first = 1 if start is None else start
     if not plain(path):
-        return path, start, end
+        return path, first, end
     [hit] = desk.layers.get_observations([path])
     if not was_said(hit):
         raise InvalidInput(f"{hit.id} is no conversation", hint="get_observations has all of it.")
-    return (hit.path, hit.start_line, hit.end_line) if (start, end) == (1, None) else (hit.path, start, end)
+    return (hit.path, hit.start_line, hit.end_line) if start is end is None else (hit.path, first, end)
 
 
 def _unquoted(query: object) -> object:

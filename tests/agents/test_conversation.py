@@ -91,7 +91,8 @@ def test_limits_stand_in_the_schema() -> None:
     assert (search["limit"]["minimum"], search["limit"]["maximum"], search["limit"]["default"]) == (1, 50, 10)
     assert search["mode"]["enum"] == [*Mode]
     assert (observations["ids"]["minItems"], observations["ids"]["maxItems"]) == (1, 20)
-    assert (read["startLine"]["minimum"], read["startLine"]["default"], read["endLine"]["minimum"]) == (1, 1, 1)
+    assert (read["startLine"]["minimum"], read["startLine"]["description"]) == (1, "1 by default")
+    assert read["endLine"]["minimum"] == 1
     assert search["types"]["description"].split(", ") == [*ObservationType]
 
 
@@ -217,6 +218,7 @@ def test_errors_are_in_the_contracts_words(name: str, arguments: dict[str, Any],
     [
         ({"path": "obs-1041"}, (3, 40)),
         ({"path": " OBS-1041 "}, (3, 40)),
+        ({"path": "obs-1041", "startLine": 1}, (1, None)),
         ({"path": "obs-1041", "startLine": 2}, (2, None)),
         ({"path": "obs-1041", "endLine": 5}, (1, 5)),
         ({"path": PATH}, (1, None)),
