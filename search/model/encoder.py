@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MODEL, WEIGHTS, TOKENIZER = FILES = "model_int8.onnx", "model_int8.weights", "tokenizer.json"
 MANIFEST = "manifest.json"
 DIMENSION = 384
+_WEIGHTS_LIE_IN = "session.model_external_initializers_file_folder_path"
 
 _CHARACTERS_MAX = 16_384
 """The model sees 256 tokens, so what follows these is not even tokenised: a megabyte would take a second."""
@@ -135,12 +136,15 @@ def open_tokenizer(told: bytes) -> "Tokenizer":
 
 
 def open_session(path: Path) -> Session:
-    """A model that is ready to run. Raises `ValueError`."""
+    """A model that is ready to run, with its weights beside it. Raises `OSError` or `ValueError`."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL  # build.py has done it
+    # Some installers link each file to where it lies: ONNX Runtime refuses weights that lie elsewhere than the graph.
+    options.add_session_config_entry(_WEIGHTS_LIE_IN, str((path.parent / WEIGHTS).resolve().parent))
     try:
-        return cast(Session, onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]))
+        session = onnxruntime.InferenceSession(path.read_bytes(), options, providers=["CPUExecutionProvider"])
+        return cast(Session, session)
     except _refusals() as error:
         raise ValueError(str(error)) from error
 

@@ -267,6 +267,15 @@ def test_model_may_lie_elsewhere(embedder: Embedder, copied: Path) -> None:
     assert np.array_equal(PackagedEmbedder(copied).embed(SENTENCES[:1]), embedder.embed(SENTENCES[:1]))
 
 
+def test_each_file_may_be_a_link(embedder: Embedder, copied: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Also where each leads to another folder, as some installers link what they keep."""
+    for name in encoder.FILES:
+        (copied / name).replace(kept := tmp_path_factory.mktemp("kept") / name)
+        (copied / name).symlink_to(kept)
+
+    assert np.array_equal(PackagedEmbedder(copied).embed(SENTENCES[:1]), embedder.embed(SENTENCES[:1]))
+
+
 @pytest.mark.parametrize("name", encoder.FILES)
 def test_changed_file_is_refused(copied: Path, name: str) -> None:
     """One changed byte in the model or its tokenizer makes it unavailable, and the error names the file."""
