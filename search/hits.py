@@ -45,6 +45,13 @@ class Hits:
         them all; without words, the newest. Without `snippets` a hit shows how it begins instead of where it was
         found: looking that up takes a fifth of the time. Raises `InvalidInput`.
         """
+        answer, near = self._answer(query, snippets=snippets)
+        if answer.hits or query.cursor:
+            return answer
+        return replace(answer, why=self._reasons.why(query, near or self._anywhere(query, snippets=snippets)))
+
+    def _answer(self, query: Query, *, snippets: bool) -> tuple[Results, tuple[Hit, ...]]:
+        """The page, and the nearest that are shown where there are no hits, without saying why."""
         found = self._found(query) if query.concepts else Found([], Wording(""))
         page, further = self._page(query, found.events if query.concepts else self._newest(query.filters))
         hits = self._shown(page, found.wording, query, snippets=snippets)
@@ -62,12 +69,9 @@ class Hits:
             occasions=found.wording.occasions,
             beyond=bool(page and relevant and not further and found.rest != Rest()),
         )
-        if answer.hits or query.cursor:
-            return answer
         unworded = {_public(choice) for choice in page if not choice.event.words}
-        near = tuple(hit for hit in hits if hit.id not in unworded or not _is_command(hit))
-        nearest = near[:_WEAK] or self._anywhere(query, snippets=snippets)
-        return replace(answer, why=self._reasons.why(query, nearest))
+        near = (hit for hit in hits if hit.id not in unworded or not _is_command(hit))
+        return answer, tuple(islice(near, _WEAK))
 
     def around(self, public: str, key: int, count: int) -> Timeline:
         """Up to so many exchanges before and after a hit; raises `InvalidInput` where there is no such place."""
@@ -103,7 +107,8 @@ class Hits:
         plain = tuple(map(unquoted, query.concepts))
         if plain == query.concepts:
             return ()
-        return self.search(replace(query, concepts=plain, limit=_WEAK, weak=True), snippets=snippets).hits
+        answer, _ = self._answer(replace(query, concepts=plain, limit=_WEAK, weak=True), snippets=snippets)
+        return answer.hits
 
     def _respelled(self, wording: Wording) -> tuple[Spelling, ...]:
         """The words that were looked for in another spelling, as they were typed."""

@@ -36,9 +36,6 @@ class FakeEmbedder:
         spans = [[word.span() for word in _WORD.finditer(text.lower())] for text in texts]
         return Reading(self.embed(texts), [self._tokens(text) for text in texts], spans)
 
-    def prepare(self) -> None:
-        """Nothing has to be loaded."""
-
     def _vector(self, text: str) -> npt.NDArray[np.float64]:
         total = np.zeros(self.dimension)
         for word in _words(text) or [""]:

@@ -10,6 +10,7 @@ from palaver.core.clock import day_end, day_start, now, show_day
 from palaver.core.disclosure import Filters, Mode, Occasion
 from palaver.search.engine import Engine
 from palaver.search.occasion import taken_out
+from palaver.search.wording import Wording
 from palaver.templates.shapes import results_json
 
 from .history import History, Said
@@ -44,6 +45,7 @@ WEEK = 7 * 86_400_000
 def test_a_period_is_taken_out(typed: str, left: str, said: str, first: str, last: str) -> None:
     """What is said once, as time alone, among several other words."""
     assert taken_out(typed, TODAY) == (left, Occasion(said, day_start(first), day_end(last)))
+    assert Wording.of(typed, dated=True).text == left
 
 
 @pytest.mark.parametrize(
