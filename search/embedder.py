@@ -88,7 +88,7 @@ def model_of(name: str) -> str:
 class PackagedEmbedder:
     """The model that ships with Palaver: all-MiniLM-L6-v2 in int8, 384 numbers, the first 256 tokens of a text.
 
-    A text has the same vector alone and among others. Loading takes about 0.05 s and checks the files.
+    A text has the same vector alone and among others. Loading takes about 0.1 s and checks the files.
     """
 
     dimension = 384
@@ -108,32 +108,17 @@ class PackagedEmbedder:
 
     def read(self, texts: Sequence[str]) -> Reading:
         """See `Embedder.read`."""
-        told = [readable(text) for text in texts]
-        made = self._load(told).encode(told, self._threads)
+        made = self._load().encode([readable(text) for text in texts], self._threads)
         import numpy as np
 
         vectors = np.array([each.vector for each in made], dtype=np.float32).reshape(-1, self.dimension)
         return Reading(vectors, [each.tokens for each in made], [each.spans for each in made])
 
-    def _load(self, texts: Sequence[str]) -> "Encoder":
-        """The model, with all that these texts take."""
+    def _load(self) -> "Encoder":
         with self._lock:
-            if self._encoder is None or self._encoder.lacks(texts):
-                self._encoder = self._loaded(texts)
+            if self._encoder is None:
+                self._encoder = _packaged(self._folder, self.record)
             return self._encoder
-
-    def _loaded(self, texts: Sequence[str]) -> "Encoder":
-        try:
-            from .model import FOLDER
-            from .model.encoder import Encoder
-
-            encoder = self._encoder or Encoder(self._folder or FOLDER, self.record)
-            if encoder.lacks(texts):
-                encoder.load_tokenizer()
-        except _FAULTS as error:
-            raise ModelUnavailable(f"The packaged model cannot be loaded: {error}", hint=_REINSTALL) from error
-        else:
-            return encoder
 
 
 class SentenceTransformerEmbedder:
@@ -218,6 +203,16 @@ def _refusals() -> tuple[type[Exception], ...]:
     """Everything that sentence-transformers lets through; two of its libraries have errors of their own."""
     hub, weights = import_module("huggingface_hub.errors").HTTPError, import_module("safetensors").SafetensorError
     return (*_FAULTS, hub, weights)
+
+
+def _packaged(folder: Path | None, record: Path | None) -> "Encoder":
+    try:
+        from .model import FOLDER
+        from .model.encoder import Encoder
+
+        return Encoder(folder or FOLDER, record)
+    except _FAULTS as error:
+        raise ModelUnavailable(f"The packaged model cannot be loaded: {error}", hint=_REINSTALL) from error
 
 
 def _encode(model: _SentenceTransformer, texts: Sequence[str]) -> "npt.NDArray[np.float32]":

@@ -161,7 +161,7 @@ def directions(session: Session, folder: Path, sample: Sequence[str]) -> npt.NDA
 
     The mean is not taken away: tokens are compared by cosines. Of two opposite directions the same one is always taken.
     """
-    tokenizer, moments = open_tokenizer((folder / TOKENIZER).read_bytes()), np.zeros((DIMENSION, DIMENSION))
+    tokenizer, moments = open_tokenizer(folder), np.zeros((DIMENSION, DIMENSION))
     for text in sample:
         _, hidden = session.run(None, {"input_ids": np.array(tokenizer.encode(text).ids, dtype=np.int64)})
         own = hidden[1:-1].astype(np.float64)
@@ -174,20 +174,11 @@ def directions(session: Session, folder: Path, sample: Sequence[str]) -> npt.NDA
 
 
 def shorten(source: Path, target: Path) -> None:
-    """Write the tokenizer without white space, cutting at the model's length and padding nothing; its vocabulary piece
-    by piece on rows that are in order, as `Vocabulary` reads them.
-    """
+    """Write the tokenizer without white space, cutting at the model's length and padding nothing."""
     tokenizer = json.loads(source.read_bytes())
     tokenizer["truncation"]["max_length"] = TOKENS_MAX
     tokenizer["padding"] = None
-    rows = sorted(_compact({piece: number})[1:-1] for piece, number in tokenizer["model"]["vocab"].items())
-    tokenizer["model"]["vocab"] = {}
-    told = _compact(tokenizer).replace(b'"vocab":{}', b'"vocab":{\n%b\n}' % b",\n".join(rows))
-    target.write_bytes(told)
-
-
-def _compact(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    target.write_bytes(json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def describe(folder: Path) -> dict[str, Any]:

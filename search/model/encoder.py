@@ -5,18 +5,15 @@ import json
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypedDict, cast
+from typing import NamedTuple, Protocol, TypedDict, cast
 
 import numpy as np
 import numpy.typing as npt
+from tokenizers import Tokenizer
 
 from ..runtime import onnxruntime
 from ..signs import Tokens
 from ..verified import Identity, Verified
-from .vocabulary import Pieces, Vocabulary
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 
 MODEL, WEIGHTS, TOKENIZER = FILES = "model_int8.onnx", "model_int8.weights", "tokenizer.json"
 MANIFEST = "manifest.json"
@@ -75,38 +72,23 @@ class Encoder:
         """Check and load the files; those that `record` knows are not read to check them, and what was read is kept
         there. Raises `ImportError`, `LookupError`, `OSError`, `TypeError` or `ValueError`.
         """
-        self._told = (folder / TOKENIZER).read_bytes()
         _verify(folder, Verified(record))
-        self._vocabulary = Vocabulary(self._told)
-        self._tokenizer: Tokenizer | None = None
+        self._tokenizer = open_tokenizer(folder)
         self._session = open_session(folder / MODEL)
 
-    def lacks(self, texts: Sequence[str]) -> bool:
-        """Whether the tokenizer has to be loaded to encode these."""
-        return self._tokenizer is None and not (len(texts) == 1 and self._vocabulary.pieces(texts[0]))
-
-    def load_tokenizer(self) -> None:
-        """Load it. Raises `ImportError` or `ValueError`."""
-        self._tokenizer = open_tokenizer(self._told)
-
     def encode(self, texts: Sequence[str], threads: int) -> list[Encoded]:
-        """What each text means, in their order. For more than one brief plain text the tokenizer must be loaded."""
+        """What each text means, in their order."""
         if len(texts) == 1:  # a query: starting threads would take longer than encoding it
-            pieces = self._vocabulary.pieces(texts[0])
-            return [self._run(pieces) if pieces else self._encode(texts[0])]
+            return [self._encode(texts[0])]
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(threads) as pool:
             return list(pool.map(self._encode, texts))
 
     def _encode(self, text: str) -> Encoded:
-        assert self._tokenizer is not None
         made = self._tokenizer.encode(text[:_CHARACTERS_MAX])
-        return self._run(Pieces(made.ids, made.offsets[1:-1]))  # the first and the last are the model's own
-
-    def _run(self, pieces: Pieces) -> Encoded:
-        vector, tokens = self._session.run(None, {"input_ids": np.array(pieces.ids, dtype=np.int64)})
-        return Encoded(vector, tokens[1:-1], pieces.spans)
+        vector, tokens = self._session.run(None, {"input_ids": np.array(made.ids, dtype=np.int64)})
+        return Encoded(vector, tokens[1:-1], made.offsets[1:-1])  # the first and the last are the model's own
 
 
 def fingerprint(path: Path) -> File:
@@ -128,11 +110,9 @@ def _verify(folder: Path, verified: Verified) -> None:
     verified.keep(whole)
 
 
-def open_tokenizer(told: bytes) -> "Tokenizer":
-    """The tokenizer that its file tells."""
-    from tokenizers import Tokenizer  # most queries do without it
-
-    return Tokenizer.from_buffer(told)
+def open_tokenizer(folder: Path) -> Tokenizer:
+    """The tokenizer of a model's folder."""
+    return Tokenizer.from_buffer((folder / TOKENIZER).read_bytes())
 
 
 def open_session(path: Path) -> Session:
