@@ -240,12 +240,13 @@ def test_a_copy_that_is_gone_is_told_once(tmp_path: Path) -> None:
         history.write(talk("two", session=FORK), FORK, at=2)
         history.ingest()
         original.unlink()
-        (history.home.archive / history.source().archived).unlink()
+        copy = history.home.archive / history.source().archived
+        copy.unlink()
         history.store.close()
 
         [problem] = rebuild_from_archive(history.home, in_paths([history.folder])).problems
 
-        assert str(original) in problem.problem
+        assert str(copy) in problem.problem
         history.store = Store.open(history.home.database)
         assert history.prompts(FORK) == ["two?"]
 
