@@ -36,8 +36,10 @@ _FLAGGED = 64
 
 _LISTED_OR_SIEVED = 2
 """A candidate whose filters are looked up costs as much as listing so many items that satisfy them."""
-_LISTED = 500
-"""Entries that satisfy filters are listed where they are no more than this: to count them costs as much."""
+_LISTED, _OF_ALL = 500, 200
+"""Entries that satisfy filters are listed where they are no more than this, or than one in so many: to count them costs
+about as much.
+"""
 _FEW = 5
 """Words that stand in fewer entries than this, all together, find little."""
 _TELLING = 1_000
@@ -235,7 +237,7 @@ class Snapshot:
     def _share(self, filters: Filters) -> float:
         if self._text is None:
             return 0.0
-        share, keys = self._text.share(filters, _LISTED)
+        share, keys = self._text.share(filters, max(_LISTED, len(self._text) // _OF_ALL))
         if keys is not None:
             self._flagged_published.made(filters, lambda _: _flags_of(keys))
         return share

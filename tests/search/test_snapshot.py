@@ -13,9 +13,9 @@ import pytest
 
 from palaver.archiver.store import Store
 from palaver.core.disclosure import Filters, Mode, Role
-from palaver.search import generation
+from palaver.search import generation, snapshot
 from palaver.search.engine import Engine
-from palaver.search.findings import Matches, Nears
+from palaver.search.findings import Matches, Nears, Numbers
 from palaver.search.generation import Generation, Generations
 from palaver.search.snapshot import Snapshot
 from palaver.search.text_index import TextIndex
@@ -45,6 +45,32 @@ def published(history: History) -> History:
     history.embed()
     history.publish()
     return history
+
+
+@pytest.mark.parametrize(("listed", "of_all"), [(3, 1_000), (1, 2)])
+def test_what_few_satisfy_is_asked_for_once(
+    published: History, monkeypatch: pytest.MonkeyPatch, listed: int, of_all: int
+) -> None:
+    """Where few entries satisfy the filters, or a small share of many, counting them tells which they are."""
+    published.say("two", Said("copper pan"), Said("copper kettle"))
+    published.embed()
+    published.publish()
+    engine, filters = published.engine(), Filters(projects=("two",))
+    expected = found(published.engine(), "kettle", Mode.BOTH, filters)
+    monkeypatch.setattr(snapshot, "_LISTED", listed)
+    monkeypatch.setattr(snapshot, "_OF_ALL", of_all)
+    listing, indexes = TextIndex.keys, list[int]()
+
+    def keys(self: TextIndex, filters: Filters) -> Numbers:
+        indexes.append(len(self))
+        return listing(self, filters)
+
+    monkeypatch.setattr(TextIndex, "keys", keys)
+
+    assert engine.snapshot.share(filters) == 0.5
+    nears = engine.snapshot.nearest(published.embedder.embed(["kettle"])[0, :], filters, 10)
+    assert sorted(nears.item.tolist()) == sorted(expected)
+    assert indexes == [0]  # of what is not published yet
 
 
 def test_what_another_connection_writes_is_found(published: History) -> None:
