@@ -4,6 +4,7 @@ usearch is loaded when a graph is first asked, so small archives never do. Its k
 onnxruntime, when it is loaded after version 2.26 of it, crashes the process. So nothing else imports it.
 """
 
+import math
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +20,13 @@ if TYPE_CHECKING:
     from usearch.index import Index
 
 _EXPANSION = 64
-"""Candidates looked at for each vector while the graph is built: enough for 0.996 of what an exact scan finds."""
+"""Candidates looked at for each vector while the graph is built: enough for 0.996 of what an exact scan finds. For a
+query at least as many.
+"""
+_SURELY = 25_000
+"""Rows up to which a search finds nearly all without looking at more candidates than are wanted. Among twice as many it
+loses its way twice as often, and so looks at as many again.
+"""
 
 
 class Graph:
@@ -61,8 +68,11 @@ class Graph:
         except RuntimeError as error:
             raise IndexUnwritable(str(error)) from error
 
-    def near(self, query: npt.NDArray[np.float16], limit: int) -> Numbers:
-        """The numbers of the rows nearest to the query."""
+    def near(self, query: npt.NDArray[np.float16], limit: int, wanted: int) -> Numbers:
+        """The numbers of the rows nearest to the query, so many that so many `wanted` ones should be among them."""
+        times = math.log2(max(2.0, len(self._index) / _SURELY))
+        # mypy sees no setter that stands apart from its getter.
+        self._index.expansion_search = max(_EXPANSION, limit, int(wanted * times))  # type: ignore[misc]
         return self._index.search(query, limit).keys.astype(np.int64)
 
 

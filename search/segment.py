@@ -139,7 +139,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         passed = self._passed(allowed, voices)
         count = len(self) if passed is None else int(np.count_nonzero(passed))
         if self.graph is not None and count * count > _SCAN_OR_WALK * limit * len(self):
-            found = self.graph.near(_as_stored(vector), min(len(self), -(-limit * len(self) // count)))
+            found = self.graph.near(_as_stored(vector), min(len(self), -(-limit * len(self) // count)), limit)
             found = found if passed is None else found[passed[found]]
             if len(found) >= limit:  # else the filter and the query point apart, and only a scan finds all
                 return self._of(np.sort(found), self._cosines(np.sort(found), vector)).best(limit)
@@ -156,7 +156,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         """
         wanted = min(len(self), int(_SPARE * limit / share))
         if self.graph is not None and _SCAN_OR_WALK * wanted < len(self):
-            found = np.sort(self.graph.near(_as_stored(vector), wanted))
+            found = np.sort(self.graph.near(_as_stored(vector), wanted, limit))
         else:
             found = _highest(self._cosines(None, vector), wanted)
         found = found if self.alive is None else found[self.alive[found]]

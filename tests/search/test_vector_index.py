@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.archiver.store import StoredVector
-from palaver.search import segment, vector_index
+from palaver.search import graph, segment, vector_index
 from palaver.search.findings import Flags, Nears, Numbers
+from palaver.search.graph import Graph
 from palaver.search.segment import Array
 from palaver.search.signs import DIRECTIONS, Signs, Tokens, packed
 from palaver.search.vector_index import VectorIndex
@@ -230,6 +231,23 @@ def test_many_vectors_are_found_through_a_graph(tmp_path: Path) -> None:
     assert sum(shares) / len(shares) > 0.95
 
 
+def test_the_larger_a_graph_the_more_of_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among many vectors a search loses its way more often, and finds nearly as much where it looks at more."""
+    drawn = np.random.default_rng(7).standard_normal((3_000, 64)).astype(np.float32)
+    drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
+    asked, rows = drawn[:50], drawn[50:]
+    made, nearest = Graph.of(rows.astype(np.float16)), [np.argsort(-(rows @ row))[:100] for row in asked]
+
+    def share() -> float:
+        found = [made.near(row.astype(np.float16), 100, 100) for row in asked]
+        return float(np.mean([np.isin(exact, near).mean() for exact, near in zip(nearest, found, strict=True)]))
+
+    before = share()
+    monkeypatch.setattr(graph, "_SURELY", 5)
+
+    assert before < 0.97 < share()
+
+
 @pytest.mark.usefixtures("small_limits")
 def test_a_filter_that_points_away_from_the_query(tmp_path: Path) -> None:
     """Where the candidates of the graph are all filtered out, what may be found is found all the same."""
@@ -283,7 +301,7 @@ def test_a_process_that_searches_can_embed() -> None:
     program = (
         "import numpy\n"
         "from palaver.search.graph import Graph\n"
-        "Graph.of(numpy.ones((9, 9), dtype='f2')).near(numpy.ones(9, dtype='f2'), 1)\n"
+        "Graph.of(numpy.ones((9, 9), dtype='f2')).near(numpy.ones(9, dtype='f2'), 1, 1)\n"
         "from palaver.search.embedder import load\n"
         "print(load().embed(['a text']).shape)"
     )
