@@ -280,10 +280,11 @@ class Absence(Struct, frozen=True):
     """Why nothing was found.
 
     `phrases` were quoted, and nothing that satisfies the filters has them so. `weak` are the nearest of what was left
-    out because it is not clearly relevant, or because it has the words but not as they were quoted. `without` tells for
-    each filter how many there would be without it, `earlier` and `later` the nearest instants outside the range that
-    have some. Of several concepts `present` tells each, and `apart` those two that no conversation has together,
-    although it has each.
+    out because it is not clearly relevant, or because it has the words but not as they were quoted; there are none of a
+    query that is `unheard`, no sentence, and none of its words stands in what is searched. `without` tells for each
+    filter how many there would be without it, `earlier` and `later` the nearest instants outside the range that have
+    some. Of several concepts `present` tells each, and `apart` those two that no conversation has together, although it
+    has each.
     """
 
     weak: tuple[Hit, ...] = ()
@@ -295,6 +296,7 @@ class Absence(Struct, frozen=True):
     phrases: tuple[str, ...] = ()
     present: tuple[Present, ...] = ()
     apart: tuple[tuple[str, str], ...] = ()
+    unheard: bool = False
 
 
 class Results(Struct, frozen=True):

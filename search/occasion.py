@@ -1,7 +1,7 @@
 """The occasion of a query: the one period in it that can be meant as time alone. When in doubt it is words."""
 
 import re
-from datetime import date
+from datetime import date, timedelta
 from typing import Final
 
 from ..core.clock import day_end, day_start
@@ -31,26 +31,34 @@ _SHORT: Final = f"(?:{_MONTHS}|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)"
 _DAY: Final = r"\d{1,2}(?:(?:st|nd|rd|th)(?: of)?)?"
 _ORDINAL: Final = r"\d{1,2}(?:st|nd|rd|th)"
 _YEAR: Final = r"(?:19|20)\d\d"
-_COUNT: Final = r"(?:\d{1,2}|a|two|three|four|five|six|seven|eight|nine|ten)"
+_COUNT: Final = r"(?:\d{1,2}|an?|a couple of|one|two|three|four|five|six|seven|eight|nine|ten)"
+_UNIT: Final = "(?:week|month|quarter|year)"
 _FORMS: Final = (
     r"(?:(?:from|of|on|since) )?(?:the day before )?yesterday",
-    rf"(?:from |of )?{_COUNT} days? ago",
+    rf"(?:from |of )?(?:{_COUNT}|a few) (?:day|week|month)s? ago",
+    rf"(?:during|in|over|within) the (?:last|past) (?:{_COUNT} )?(?:day|week|month)s?",
     rf"(?:(?:from|of|on|since) )?last {_DAYS}",
     rf"(?:from|on|since) {_DAYS}",
-    r"(?<!\bthe\x20)(?:(?:during|from|of|since) )?(?:last (?:week|weekend|month)|this (?:week|month))",
+    rf"(?<!\bthe\x20)(?:(?:during|from|of|since) )?(?:last (?:weekend|{_UNIT})|this {_UNIT})",
     rf"(?:(?:from|of|on|since) )?(?:the )?(?:{_DAY} {_SURE}|{_SURE} {_DAY})(?:,? {_YEAR})?",
     rf"(?:(?:from|of|on|since) )?(?:the )?(?:{_DAY} {_SHORT}|{_SHORT} {_DAY}),? {_YEAR}",
     rf"(?:(?:from|of|on|since) )?(?:the )?(?:{_ORDINAL}(?: of)? {_MONTHS}|{_MONTHS} {_ORDINAL})",
     rf"(?:on|since) (?:{_DAY} {_SHORT}|{_SHORT} {_DAY})",
     rf"(?:from|of|on|since) {_YEAR}-\d\d-\d\d",
     rf"(?:(?:during|from|in|of|since) )?(?:{_SHORT},? {_YEAR}|last {_MONTHS})",
-    rf"(?:during|from|in|since) {_MONTHS}",
+    rf"(?:during|from|in|since) (?:{_MONTHS}|q[1-4],? {_YEAR}|{_YEAR}[ -]?q[1-4])",
     r"today(?=[?!.]*\Z)",
 )
 _SAID: Final = re.compile(
     rf"(?<![^\s(])(?:{'|'.join(_FORMS)})(?=(?:['’]s)?[?!.,)]*(?:\s|\Z))".replace(" ", r"\s+"), re.ASCII | re.IGNORECASE
 )
 _LED: Final = re.compile(r"(from|of|since)\s+(?:the\s+)?", re.ASCII | re.IGNORECASE)
+_AGO: Final = re.compile(r"(?P<few>a few )?.*?(?P<unit>day|week|month)s? ago", re.ASCII | re.IGNORECASE)
+_SPREAD: Final = {"day": (0, 2), "week": (3, 14), "month": (15, 60)}
+"""Days before and after the one that so many units ago was: nobody counts weeks by the day. The second is of `a few`,
+which is three at first.
+"""
+_FEW: Final = re.compile(r"\ba few\b", re.ASCII | re.IGNORECASE)
 _STOP: Final = re.compile(r"[?!.,)]")
 _POSSESSIVE: Final = re.compile(r"\A['’]s\b")
 
@@ -70,7 +78,7 @@ def taken_out(typed: str, today: date | None = None) -> tuple[str, Occasion | No
     left = (before.rstrip() if _STOP.match(after) else before) + after
     try:
         days = _meant(said, today)
-    except InvalidDate:
+    except (InvalidDate, OverflowError):
         return typed, None
     if len(_WORD.findall(left)) < _LEAST:
         return typed, None
@@ -85,9 +93,13 @@ def _is_other(plain: str, found: re.Match[str]) -> bool:
 
 
 def _meant(said: str, today: date | None) -> Period:
-    """The days of it; since some day, those up to today. Raises `InvalidDate`."""
+    """The days of it; since some day, those up to today; some time ago, those around that. Raises `InvalidDate`."""
     led = _LED.match(said)
-    days = period(said[led.end() :] if led else said, today)
+    plain = said[led.end() :] if led else said
+    days = period(_FEW.sub("three", plain), today)
+    if ago := _AGO.fullmatch(plain):
+        around = timedelta(days=_SPREAD[ago["unit"].lower()][bool(ago["few"])])
+        return Period(days.first - around, days.last + around)
     if led and led[1].lower() == "since":
         return Period(days.first, max(days.last, period("today", today).last))
     return days

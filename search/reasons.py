@@ -45,8 +45,10 @@ class Reasons:
         whenever = self._events(query, undated) if undated != query.filters else []
         earlier, later = self._dates(query.filters, whenever)
         present, apart = self._together(query)
+        unheard = self._is_unheard(query)
         return Absence(
-            weak=tuple(weak),
+            # Something is nearest to any vector, be it of a word that is none.
+            weak=() if unheard else tuple(weak),
             without=tuple(self._without(query, len(whenever))),
             earlier=earlier,
             later=later,
@@ -55,6 +57,7 @@ class Reasons:
             phrases=tuple(islice(self._unfound(query), _MOST)),
             present=present,
             apart=apart,
+            unheard=unheard,
         )
 
     def _together(self, query: Query) -> tuple[tuple[Present, ...], tuple[tuple[str, str], ...]]:
@@ -77,6 +80,11 @@ class Reasons:
         """The best event of each conversation that clearly has all of these concepts."""
         found = self._engine.find_all(concepts, query.mode, filters)
         return [event.key for event in found.events] if found.relevant else []
+
+    def _is_unheard(self, query: Query) -> bool:
+        """Whether none of the few words of a query stands anywhere, nor one that is spelled like it."""
+        [concept, *more] = query.concepts or ("",)
+        return not more and self._engine.snapshot.settled(Wording.of(concept)).unheard
 
     def _without(self, query: Query, whenever: int) -> Iterator[tuple[str, int]]:
         """For each filter how many events there would be without it. A range of dates is one filter, without which

@@ -28,7 +28,7 @@ from .segment import ALL_VOICES, Array, Voices
 from .signs import Tokens
 from .text_index import TextIndex
 from .vector_index import VectorIndex
-from .wording import Wording, brevity
+from .wording import SENTENCE, Wording, brevity
 
 _FLAGGED = 64
 """How many filters are remembered with what satisfies them: a byte for every item each."""
@@ -90,8 +90,14 @@ class Snapshot:
         few = sum(having.values()) < _FEW and not wording.beginnings
         respelled = tuple(term for term in absent if few and term.isalpha() and self.spelled_like(term, 1))
         weight = min(1.0, sum(map(len, indexes)) / _TELLING)
-        complete = len(absent) == len(respelled)
-        return replace(wording, respelled=respelled, complete=complete, brevity=weight * brevity(len(having)))
+        sought = len(wording.text.split()) >= SENTENCE or wording.beginnings or respelled
+        return replace(
+            wording,
+            respelled=respelled,
+            complete=len(absent) == len(respelled),
+            unheard=not sought and len(absent) == len(having) > 0,
+            brevity=weight * brevity(len(having)),
+        )
 
     def newest(self, filters: Filters, limit: int) -> tuple[list[tuple[int, int]], bool]:
         """Events that satisfy the filters as (instant, event), each once, newest first, undated ones last; and whether

@@ -11,7 +11,8 @@ WORD = re.compile(r"[^\W_]+")
 """A word of any text, without the signs that hold names together."""
 _QUOTED = re.compile(r'"([^"]*\w[^"]*)"|“([^”]*\w[^”]*)”')
 _DATED = re.compile(
-    r"day\b|\b(?:days|week|month|(?:19|20)\d\d|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)", re.IGNORECASE
+    r"day\b|\b(?:days|week|month|quarter|year|(?:19|20)\d\d|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
+    re.IGNORECASE,
 )
 """What every query that names a period has; most have none, and need not know how people say dates."""
 _QUOTES = re.compile(r'["“”]')
@@ -20,7 +21,7 @@ _NAME = re.compile(r"(?=\S*\w[^\w\s]+\w|\S*\w_\w)\S+")
 """A path, an error code, a version, an id: one piece without spaces in which signs hold words together."""
 
 
-_SENTENCE = 4
+SENTENCE = 4
 """Words around what is quoted from which on it is part of a sentence, and may be told from memory like the rest."""
 _FEW_TERMS, _MANY_TERMS = 6, 12
 
@@ -38,7 +39,8 @@ class Wording(Struct, frozen=True):
 
     A `name` that is all that was typed is such a phrase if it stands anywhere, else words: that, and which words stand
     nowhere, is known to the archive alone (`Snapshot.settled`). `respelled` are terms that stand nowhere and are looked
-    for in other spellings; `complete` is whether no other term stands nowhere. `brevity` is 0 for a dozen terms and
+    for in other spellings; `complete` is whether no other term stands nowhere, `unheard` whether all do, of what is no
+    sentence. `brevity` is 0 for a dozen terms and
     grows to 0.48 for six or fewer; in a small archive less. `occasions` are no words any more: one at
     most, and of several concepts the one of each.
     """
@@ -49,6 +51,7 @@ class Wording(Struct, frozen=True):
     beginnings: tuple[str, ...] = ()
     respelled: tuple[str, ...] = ()
     complete: bool = False
+    unheard: bool = False
     brevity: float = 0.0
     in_sentence: bool = False
     verbatim: tuple[str, ...] = ()
@@ -71,7 +74,7 @@ class Wording(Struct, frozen=True):
         name = typed if not phrases and _NAME.fullmatch(typed) else ""
         words, beginnings = _BEGINNING.sub(r"\1", typed), tuple(_BEGINNING.findall(typed))
         return cls(
-            words, phrases, name, beginnings, in_sentence=around >= _SENTENCE, occasions=(occasion,) if occasion else ()
+            words, phrases, name, beginnings, in_sentence=around >= SENTENCE, occasions=(occasion,) if occasion else ()
         )
 
 

@@ -50,7 +50,7 @@ class WhyJson(TypedDict):
 def why_json(why: Absence) -> WhyJson:
     """Why nothing was found as JSON."""
     return WhyJson(
-        relevant=not why.weak,
+        relevant=not (why.weak or why.unheard),
         without=dict(why.without),
         earlier=None if why.earlier is None else show_day(why.earlier),
         later=None if why.later is None else show_day(why.later),

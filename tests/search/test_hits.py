@@ -14,6 +14,7 @@ from palaver.core.disclosure import Filters, Hit, Mode, Query
 from palaver.core.memory import Memory
 from palaver.core.observation import Observation, ObservationType
 from palaver.search import engine
+from palaver.search.hits import Hits
 
 from .history import LINES, NO_FILTERS, History, Said, learned
 
@@ -172,8 +173,38 @@ def test_a_command_alone_is_near_to_nothing(history: History, monkeypatch: pytes
         found = history.search(query).why
         return [hit.title for hit in found.weak] if found else []
 
-    assert nearest("xyzzyplugh") == ["brass kettle"]
+    assert nearest("brass xyzzyplugh") == ["brass kettle"]
     assert "clear" in nearest("clear")
+
+
+@pytest.mark.parametrize(
+    ("query", "unheard"),
+    [
+        ("qwxz blorf", True),
+        ('"qwxz blorf"', True),
+        ("qwxz_blorf", True),
+        ("qwxz kettle", False),
+        ("qwxz kettl", False),
+        ("qwxz blor*", False),
+        ("qwxz blorf snork grmpf", False),
+    ],
+)
+def test_nothing_is_near_to_words_that_stand_nowhere(
+    history: History, monkeypatch: pytest.MonkeyPatch, query: str, unheard: bool
+) -> None:
+    """Of a few words, none of which stands anywhere, nor one that is spelled like it, no nearest is told; of a sentence
+    it is, which may say in other words what is there. Who wants what is weak gets it.
+    """
+    history.say("one", Said("brass kettle", LONG))
+    history.embed()
+    monkeypatch.setattr(engine, "_FLOOR", 2.0)
+    monkeypatch.setattr(engine, "_WORDED", 2.0)
+    found = history.search(query)
+
+    assert not found.hits
+    assert found.why is not None
+    assert (found.why.unheard, not found.why.weak) == (unheard, unheard)
+    assert '"' in query or Hits(history.store, history.engine()).search(Query((query,), weak=True)).hits
 
 
 def test_several_concepts_that_find_nothing_say_which_of_them_is_to_blame(history: History) -> None:

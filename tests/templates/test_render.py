@@ -67,6 +67,7 @@ INSTEAD = (Spelling("sqlite", "sqlite3"), Spelling("zzyx", ""))
         ("search_loosened", lambda: RENDERER.search(replace(results(hit(1)), loosened=("pull it", "and push")))),
         ("search_occasion", lambda: RENDERER.search(replace(results(hit(1)), occasions=WHEN))),
         ("search_many_instead", lambda: RENDERER.search(replace(results(hit(1)), respelled=INSTEAD * 3))),
+        ("search_unheard", lambda: RENDERER.search(replace(results(), why=Absence(unheard=True)))),
         ("search_reworded", lambda: RENDERER.search(replace(results(hit(1)), reworded=("pull it", "and push")))),
         ("search_many_reworded", lambda: RENDERER.search(replace(results(hit(1)), reworded=(LONG,) * 9))),
         ("search_many_loosened", lambda: RENDERER.search(replace(results(hit(1)), loosened=(LONG,) * 9))),
