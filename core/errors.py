@@ -41,8 +41,6 @@
     ├── IndexUnwritable         a new index could not be written; the one before stays
     ├── LeaseHeld               another process is writing
     ├── ModelUnavailable        the embedding model cannot be loaded
-    ├── ExtractorOff            no key or no budget: no model is called
-    ├── BudgetExhausted         the next call could cost more than is left of a budget
     ├── ServerNotReady          a surface cannot open what its tools work with
     └── TemplateInvalid         a template of the user does not render
 
@@ -374,18 +372,6 @@ class LeaseHeld(PalaverError):
 
 class ModelUnavailable(PalaverError):
     """The embedding model is missing, damaged, or its library is not installed."""
-
-
-class ExtractorOff(PalaverError):
-    """The language model may not be called: a key or a budget is missing."""
-
-
-class BudgetExhausted(PalaverError):
-    """A cap leaves too little for the next call. `span` names the cap: run, hour, day or month."""
-
-    def __init__(self, span: str, message: str) -> None:
-        self.span = span
-        super().__init__(message, hint=f"Wait, or raise budget_{span} in config.toml, and run `palaver observe` again.")
 
 
 class ServerNotReady(PalaverError):

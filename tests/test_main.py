@@ -27,6 +27,13 @@ def test_what_was_to_be_done_at_the_end_is_done() -> None:
     assert (status, rows[1:], complaint) == (0, ["at the end"], "")
 
 
+def test_an_interrupt_at_the_end_changes_nothing() -> None:
+    """Who presses Ctrl-C when all was said sees no traceback, and the command did what it did."""
+    program = "import atexit, signal\natexit.register(signal.raise_signal, signal.SIGINT)\nstart()"
+
+    assert ended(program, "--version")[::2] == (0, "")
+
+
 @pytest.mark.parametrize(
     ("arguments", "status"), [(["--help"], 0), (["search", "--no-such"], 2), (["no-such-command"], 2), (["status"], 1)]
 )

@@ -11,10 +11,9 @@ from uuid import uuid4
 from ...archiver.store import Batch, Job, Planned, Store
 from ...core.clock import now
 from ...core.conversation import Milliseconds
-from ...core.errors import BudgetExhausted
 from ...core.progress import Progress
 from .answers import Answers
-from .errors import ExtractionError, ModelBusy, ModelRefused, RequestRefused
+from .errors import BudgetExhausted, ExtractionError, ModelBusy, ModelRefused, RequestRefused
 from .ledger import Ledger
 from .provider import Outcome, Provider
 from .queue import Queue

@@ -3,6 +3,7 @@
 ::
 
     PalaverError
+    ├── BudgetExhausted         the next call could cost more than is left of a budget
     └── ExtractionError         the language model gave nothing that can be used
         ├── ModelRefused        key, rights, quota or name of the model: no call will work
         ├── ModelBusy           limited, overloaded or unreachable: the same call may work later
@@ -11,6 +12,14 @@
 """
 
 from ...core.errors import PalaverError
+
+
+class BudgetExhausted(PalaverError):
+    """A cap leaves too little for the next call. `span` names the cap: run, hour, day or month."""
+
+    def __init__(self, span: str, message: str) -> None:
+        self.span = span
+        super().__init__(message, hint=f"Wait, or raise budget_{span} in config.toml, and run `palaver observe` again.")
 
 
 class ExtractionError(PalaverError):

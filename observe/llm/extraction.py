@@ -10,13 +10,12 @@ from ...archiver.store import Job, Planned, Store
 from ...core.clock import now
 from ...core.config import Config
 from ...core.conversation import Milliseconds
-from ...core.errors import BudgetExhausted
 from ...core.progress import Reporter, silent
 from ...core.spending import Estimate, Extraction, Usage
 from ...core.tokens import count
 from .answers import Answers
 from .batches import Batches
-from .errors import ExtractionError, ModelBusy, ModelRefused
+from .errors import BudgetExhausted, ExtractionError, ModelBusy, ModelRefused
 from .excerpt import worth_asking
 from .ledger import Budget, Ledger
 from .messages import may_be_charged

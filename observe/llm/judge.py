@@ -11,10 +11,9 @@ from pydantic import ValidationError
 
 from ...archiver.store import Planned, Store
 from ...core.config import Config
-from ...core.errors import BudgetExhausted
 from ...core.text import readable
 from ..memory import Judgement, OfflineJudge, Pair, Verdict
-from .errors import ExtractionError, ModelBusy, ModelRefused, ReplyInvalid
+from .errors import BudgetExhausted, ExtractionError, ModelBusy, ModelRefused, ReplyInvalid
 from .ledger import Budget, Ledger
 from .messages import Closed, body, may_be_charged, parsed
 from .prices import price_of

@@ -13,8 +13,8 @@ from ...archiver.store import Planned, Store
 from ...core.clock import now
 from ...core.config import Config
 from ...core.conversation import Milliseconds
-from ...core.errors import BudgetExhausted
 from ...core.money import DOLLAR, dollars
+from .errors import BudgetExhausted
 
 _HOUR = 3_600_000
 

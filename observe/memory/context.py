@@ -45,14 +45,13 @@ class ContextSection(Struct, frozen=True):
 class Context(Struct, frozen=True):
     """What to tell. `tokens` is what it costs, rather too much than too little, and never more than the budget.
 
-    `left_out` counts what would have been told had there been room; of it `golden_left_out` are golden rules.
+    `left_out` counts what would have been told had there been room.
     `contradictions` are the ids of memories that are told and disagree, in pairs.
     """
 
     sections: tuple[ContextSection, ...]
     tokens: int
     left_out: int
-    golden_left_out: int
     contradictions: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -136,7 +135,7 @@ def _rule_order(held: HeldMemory) -> tuple[float, float, int]:
 
 def _fitted(weightiest: Sequence[HeldMemory], pairs: Sequence[tuple[int, int]], budget: int) -> Context:
     """As many as fit, the first first; a long one that does not fit makes room for the next. Each pair disagrees."""
-    left, dropped, golden_dropped = budget - _FRAME - _ASKED * bool(pairs), 0, 0
+    left, dropped = budget - _FRAME - _ASKED * bool(pairs), 0
     against = Counter(key for pair in pairs for key in pair)
     titles = {family: title for title, family in _SECTIONS}
     chosen: dict[str, list[HeldMemory]] = {GOLDEN_TITLE: [], **{title: [] for title, _ in _SECTIONS}}
@@ -145,10 +144,10 @@ def _fitted(weightiest: Sequence[HeldMemory], pairs: Sequence[tuple[int, int]], 
         marks = _NAMED * bool(against[held.key]) + _AGAINST * against[held.key]
         price = line_price(held) + marks + (0 if chosen[title] else _HEADING)
         if price > left:
-            dropped, golden_dropped = dropped + 1, golden_dropped + held.golden
+            dropped += 1
             continue
         chosen[title].append(held)
         left -= price
     sections = tuple(ContextSection(title, tuple(found)) for title, found in chosen.items() if found)
     told = by_id(pairs, {held.key: held.id for found in chosen.values() for held in found})
-    return Context(sections, budget - left if sections else 0, dropped, golden_dropped, told)
+    return Context(sections, budget - left if sections else 0, dropped, told)

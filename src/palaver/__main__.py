@@ -3,8 +3,8 @@
 import atexit
 import gc
 import os
+import signal
 import sys
-import threading
 
 
 def start() -> None:
@@ -32,8 +32,11 @@ def _leave(code: int) -> None:
     Whatever asked to be called at the end is. Where a thread still works, a debugger or profiler looks on, or what was
     said cannot be written, Python ends it.
     """
+    import threading  # not before Ctrl-C is heard as it should be
+
     if threading.active_count() > 1 or sys.gettrace() or sys.getprofile():
         return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to be stopped
     atexit._run_exitfuncs()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - as `multiprocessing` does
     try:
         sys.stdout.flush()

@@ -10,7 +10,7 @@ import click
 from msgspec.structs import asdict
 
 from palaver.core.config import Config
-from palaver.core.errors import BudgetExhausted, LeaseHeld
+from palaver.core.errors import LeaseHeld
 from palaver.core.home import Home
 
 from .output import as_json, print_json, renderer
@@ -103,6 +103,8 @@ def _run(home: Home, store: Store, config: Config, *, outdated: bool, revive: bo
 
 def _broke_off(result: Extraction) -> bool:
     """A budget that is used up is as planned; everything else that stops a run is not."""
+    from palaver.observe.llm.errors import BudgetExhausted
+
     return result.stopped is not None and not isinstance(result.stopped, BudgetExhausted)
 
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from palaver.core.errors import BudgetExhausted
 from palaver.observe.llm import batches, extraction
-from palaver.observe.llm.errors import ModelBusy
+from palaver.observe.llm.errors import BudgetExhausted, ModelBusy
 from palaver.observe.rules import VERSION
 
 from .conftest import SESSIONS, Stage, asked

@@ -6,12 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from palaver.core.conversation import Session
-from palaver.core.errors import BudgetExhausted
 from palaver.core.observation import Observation, ObservationType
 from palaver.core.origin import Origin
 from palaver.core.progress import silent
 from palaver.core.recursion import OWN_PROMPT_MARK
-from palaver.observe.llm.errors import ModelBusy, ModelRefused
+from palaver.observe.llm.errors import BudgetExhausted, ModelBusy, ModelRefused
 from palaver.observe.llm.queue import ATTEMPTS_MAX
 from palaver.observe.rules import VERSION
 from palaver.observe.stage import observe_pending

@@ -14,10 +14,11 @@ from msgspec.structs import replace
 from palaver.archiver.store import Planned, Store
 from palaver.core.config import Config
 from palaver.core.conversation import Kind, Speaker, Turn
-from palaver.core.errors import BudgetExhausted, ConfigInvalid
+from palaver.core.errors import ConfigInvalid
 from palaver.core.money import DOLLAR, dollars
 from palaver.core.spending import Usage
 from palaver.core.tokens import count
+from palaver.observe.llm.errors import BudgetExhausted
 from palaver.observe.llm.ledger import Budget, Ledger
 from palaver.observe.llm.prices import Price, price_of
 
@@ -92,7 +93,7 @@ WORKER = """
 import sys
 from pathlib import Path
 from palaver.archiver.store import Planned, Store
-from palaver.core.errors import BudgetExhausted
+from palaver.observe.llm.errors import BudgetExhausted
 from palaver.observe.llm.ledger import Budget, Ledger
 
 with Store.open(Path(sys.argv[1])) as store:
