@@ -80,16 +80,14 @@ class Snapshot:
         """What was typed, seen against the whole archive, whatever the filters are: a name that stands somewhere is a
         phrase, and words that stand nowhere are looked for in other spellings where the others find little.
         """
-        tail = self._read_tail()
-        indexes = [tail] if self._text is None else [self._text, tail]
-        if wording.name and any(index.holds(wording.name) for index in indexes):
+        if wording.name and any(index.holds(wording.name) for index in self._texts):
             wording = replace(wording, phrases=(wording.name,))
         begun = terms(" ".join(wording.beginnings))
         having = {term: self.having(term) for term in terms(wording.text) if term not in begun}
         absent = [term for term, count in having.items() if not count]
         few = sum(having.values()) < _FEW and not wording.beginnings
         respelled = tuple(term for term in absent if few and term.isalpha() and self.spelled_like(term, 1))
-        weight = min(1.0, sum(map(len, indexes)) / _TELLING)
+        weight = min(1.0, sum(map(len, self._texts)) / _TELLING)
         sought = len(wording.text.split()) >= SENTENCE or wording.beginnings or respelled
         return replace(
             wording,
@@ -115,7 +113,7 @@ class Snapshot:
 
     def names(self, field: str) -> set[str]:
         """Every value of a field that is filtered by, and some that nothing has any more; `has` knows which."""
-        return {*self._read_tail().names(field), *(self._text.names(field) if self._text is not None else ())}
+        return {name for index in self._texts for name in index.names(field)}
 
     def has(self, filters: Filters) -> bool:
         """Whether anything satisfies the filters."""
@@ -124,12 +122,11 @@ class Snapshot:
 
     def spelled_like(self, term: str, limit: int) -> list[int]:
         """Items with words that are spelled much like a term."""
-        found = self._read_tail().spelled_like(term, limit)
-        return found + (self._text.spelled_like(term, limit) if self._text is not None else [])
+        return [item for index in self._texts for item in index.spelled_like(term, limit)]
 
     def having(self, term: str) -> int:
         """How many entries have a term."""
-        return self._read_tail().having(term) + (self._text.having(term) if self._text is not None else 0)
+        return sum(index.having(term) for index in self._texts)
 
     def rarity(self, word: str) -> float:
         """How rare a word is, by the weight that BM25 gives its terms: near 0 where all entries have it."""
@@ -137,8 +134,7 @@ class Snapshot:
         return sum(map(self._rarity, said)) / max(1, len(said))
 
     def _rarity(self, term: str) -> float:
-        entries = len(self._read_tail()) + (len(self._text) if self._text is not None else 0)
-        having = self.having(term)
+        entries, having = sum(map(len, self._texts)), self.having(term)
         return math.log(1 + (max(entries - having, 0) + 0.5) / (having + 0.5))
 
     def together(self, text: str, items: Numbers) -> Fractions:
@@ -251,6 +247,11 @@ class Snapshot:
     def _published_flags(self, filters: Filters) -> Flags:
         """By key, whether an item of the published text satisfies the filters; it does for as long as that is open."""
         return _flags_of(self._text.keys(filters) if self._text is not None else np.empty(0, dtype=np.int64))
+
+    @property
+    def _texts(self) -> Sequence[TextIndex]:
+        """What is searched for words: the tail, and before it what was published, if anything was."""
+        return [self._read_tail()] if self._text is None else [self._text, self._read_tail()]
 
     def _read_tail(self) -> TextIndex:
         """The tail with everything in it that changed."""
