@@ -22,8 +22,10 @@ from .generation import share
 DIRECTIONS = 8 * TOKEN_BYTES
 """The numbers of a token."""
 _BITS, _STARTS = "signs.npy", "tokens.npy"
-_PORTION = 4_096
-"""Tokens of texts that are compared at once: with fewer, calls cost more; with more, products leave the cache."""
+_PORTION = 2_048
+"""Tokens of texts that are compared at once: with fewer, calls cost more; with more, products leave the cache, and a
+process that asks once takes new memory for each portion.
+"""
 
 Tokens: TypeAlias = npt.NDArray[np.float32]
 """The tokens of one text, shape (n, `DIRECTIONS`)."""
