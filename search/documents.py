@@ -61,11 +61,16 @@ def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
             # An exchange that another process removes just now takes its observations with it.
             if observation.exchange in parents:
                 yield _observation_entry(observation, parents[observation.exchange], sessions[observation.session])
-        if others := [key for key in part if key not in exchanges and key not in observations]:
-            from . import document_text, memory_text  # a search that builds nothing needs neither
+        yield from _other_entries(store, [key for key in part if key not in exchanges and key not in observations])
 
-            yield from memory_text.entries(store, others)
-            yield from document_text.entries(store, others)
+
+def _other_entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
+    """Those of memories and of chunks of documents."""
+    if keys:
+        from . import document_text, memory_text  # a search that builds nothing needs neither
+
+        yield from memory_text.entries(store, keys)
+        yield from document_text.entries(store, keys)
 
 
 def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
@@ -116,7 +121,10 @@ def own_windows(store: Store, keys: Sequence[int]) -> Iterator[tuple[int, Window
     exchanges = store.exchanges.load(keys)
     for stored in exchanges.values():
         yield from ((stored.key, window) for window in windows(stored.exchange))
-    for entry in entries(store, [key for key in keys if key not in exchanges]):
+    learned = store.observations.load([key for key in keys if key not in exchanges])
+    for key, one in learned.items():
+        yield key, _observation_window(one.observation)
+    for entry in _other_entries(store, [key for key in keys if key not in exchanges and key not in learned]):
         yield entry.key, Window(entry.body, entry.start_line, entry.end_line, entry.said)
 
 
@@ -233,18 +241,16 @@ def _exchange_entries(
 
 
 def _observation_entry(stored: StoredObservation, parent: StoredExchange, session: Session) -> TextEntry:
-    observation = stored.observation
-    start, end = observation.lines or (0, 0)
-    body = "\n".join((observation_text(observation), *observation.facts, " ".join(observation.concepts)))
+    observation, window = stored.observation, _observation_window(stored.observation)
     return TextEntry(
         key=stored.key,
         event=stored.exchange,
         source=parent.source,
         ordinal=parent.exchange.ordinal,
         at=observation.at or 0,
-        start_line=start,
-        end_line=end,
-        body=body,
+        start_line=window.start_line,
+        end_line=window.end_line,
+        body=window.text,
         kind="observation",
         types=(str(observation.type),),
         concepts=_labels(observation.concepts),
@@ -254,8 +260,15 @@ def _observation_entry(stored: StoredObservation, parent: StoredExchange, sessio
         branches=_labels((parent.exchange.branch or session.branch,)),
         agents=_labels((session.agent,)),
         origins=(observation.origin,),
-        said=((observation.origin, body),) if observation.origin in set(Role) else (),
+        said=window.said,
     )
+
+
+def _observation_window(observation: Observation) -> Window:
+    """All of what was learned, as its entry says it."""
+    start, end = observation.lines or (0, 0)
+    body = "\n".join((observation_text(observation), *observation.facts, " ".join(observation.concepts)))
+    return Window(body, start, end, ((observation.origin, body),) if observation.origin in set(Role) else ())
 
 
 def _labels(values: Iterable[str]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from palaver.archiver.store import StoredObservation
 from palaver.archiver.store.vectors import PARTS_MAX
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
 from palaver.core.observation import ObservationType
-from palaver.search.documents import WINDOW, entries, texts, windows
+from palaver.search.documents import WINDOW, entries, own_windows, texts, windows
 
 from .history import History, Said, learned
 
@@ -116,6 +116,19 @@ def test_an_exchange_carries_what_was_learned_from_it(history: History) -> None:
     assert (of_insight.key, of_insight.event, of_insight.at) == (insight, key, 6)
     assert (of_insight.start_line, of_insight.end_line) == (2, 3)
     assert (of_insight.types, of_insight.files) == (("decision",), ("c.py/src/app/code/",))
+
+
+def test_what_is_looked_at_of_what_was_learned_is_what_its_entry_says(history: History) -> None:
+    """The same words on the same lines by the same speaker, whether it has lines or not."""
+    [exchange] = history.say("tea", Said("brass kettle"))
+    history.learn(exchange, learned("lid", lines=(1, 2), concepts=["steam"]), learned("spout"))
+    keys = [stored.key for stored in history.store.observations.of_exchange(exchange)]
+
+    looked = {key: (one.text, one.start_line, one.end_line, one.said) for key, one in own_windows(history.store, keys)}
+
+    assert looked == {
+        entry.key: (entry.body, entry.start_line, entry.end_line, entry.said) for entry in entries(history.store, keys)
+    }
 
 
 def test_what_is_gone_has_no_entries(history: History) -> None:
