@@ -80,7 +80,7 @@ def model(patient: Patient) -> Answer:
     name = patient.model or DEFAULT_MODEL
     embedder = PackagedEmbedder() if name == DEFAULT_MODEL else load(name)  # without a record: every byte is read
     try:
-        embedder.embed(["ready", "prêt"])  # the second one takes the tokenizer, too
+        embedder.embed(["ready"])
     except ModelUnavailable as problem:
         yield Finding("model", str(problem), problem.hint)
     else:
