@@ -8,6 +8,8 @@ from .conversation import Milliseconds
 from .errors import InvalidDate
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_WHOLE_DAY = 24 * 3600 * 1000
+"""Milliseconds; in UTC each day has as many."""
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
 
 
@@ -33,12 +35,10 @@ def day_start(text: str) -> Milliseconds:
 
 
 def day_end(text: str) -> Milliseconds:
-    """The first instant after a calendar day, so that a day given as an upper bound is included."""
-    try:
-        following = _day(text) + timedelta(days=1)
-    except OverflowError:
-        raise InvalidDate(text) from None
-    return round(datetime.combine(following, datetime.min.time(), UTC).timestamp() * 1000)
+    """The first instant after a calendar day, so that a day given as an upper bound is included, the last one too;
+    raises `InvalidDate`.
+    """
+    return day_start(text) + _WHOLE_DAY
 
 
 def show_day(at: Milliseconds | None) -> str:

@@ -50,10 +50,7 @@ def end_of(text: str, today: date | None = None) -> Milliseconds:
     """The first instant after a period in words, also of one `until` then, so that an upper bound includes it; raises
     `InvalidDate`.
     """
-    try:
-        return day_end(period(_UNTIL.sub("", text), today).last.isoformat())
-    except InvalidDate:
-        raise InvalidDate(text, hint=_HINT) from None
+    return day_end(period(_UNTIL.sub("", text), today).last.isoformat())
 
 
 def between(first: str | None, last: str | None) -> tuple[Milliseconds | None, Milliseconds | None]:

@@ -102,11 +102,10 @@ def test_only_real_days_are_days(function: type[int], text: str) -> None:
     assert refused.value.text == text
 
 
-def test_the_last_day_has_no_end() -> None:
-    """The calendar's last day cannot be an upper bound."""
-    assert show_day(day_start("9999-12-31")) == "9999-12-31"
-    with pytest.raises(InvalidDate):
-        day_end("9999-12-31")
+def test_the_last_day_ends_too() -> None:
+    """The calendar's last day is an upper bound like any other, as who means for ever gives it."""
+    last = day_start("9999-12-31")
+    assert (show_day(last), day_end("9999-12-31") - last) == ("9999-12-31", DAY)
 
 
 def test_what_has_no_time_is_undated() -> None:

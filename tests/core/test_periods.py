@@ -82,10 +82,11 @@ def test_since_and_until_are_said_of_their_own_bound() -> None:
     ],
 )
 def test_what_would_have_to_be_guessed_is_refused_with_what_to_say_instead(text: str, hint: str) -> None:
-    """Summer is in June or in December, and 24 hours ago is no day."""
-    with pytest.raises(InvalidDate) as refused:
-        period(text, TODAY)
-    assert hint in refused.value.hint
+    """Summer is in June or in December, and 24 hours ago is no day, whichever bound it is meant for."""
+    for read in (period, start_of, end_of):
+        with pytest.raises(InvalidDate) as refused:
+            read(text, TODAY)
+        assert hint in refused.value.hint
 
 
 @pytest.mark.parametrize(
