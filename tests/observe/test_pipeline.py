@@ -55,11 +55,8 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Model:
     """The embedder that every stage gets; another may be put in its place."""
 
     def use(embedder: FakeEmbedder) -> None:
-        def load(_name: str) -> FakeEmbedder:
-            return embedder
-
         for module in (pipeline, layers, status):
-            monkeypatch.setattr(module, "load", load)
+            monkeypatch.setattr(module, "load", embedder.load)
 
     use(FakeEmbedder())
     return use

@@ -34,11 +34,8 @@ OTHER = "33333333-0000-4000-8000-000000000003"
 
 @pytest.fixture(autouse=True)
 def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(_: str) -> FakeEmbedder:
-        return FakeEmbedder()
-
     for module in (pipeline, erasure, layers):
-        monkeypatch.setattr(module, "load", load)
+        monkeypatch.setattr(module, "load", FakeEmbedder().load)
 
 
 @pytest.fixture

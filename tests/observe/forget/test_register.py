@@ -44,11 +44,8 @@ KIMI = [
 
 @pytest.fixture(autouse=True)
 def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(_: str) -> FakeEmbedder:
-        return FakeEmbedder()
-
     for module in (pipeline, erasure, rebuilding, checking, layers):
-        monkeypatch.setattr(module, "load", load)
+        monkeypatch.setattr(module, "load", FakeEmbedder().load)
 
 
 def archive(history: History) -> None:

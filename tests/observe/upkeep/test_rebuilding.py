@@ -51,11 +51,8 @@ def home(pristine: Path, tmp_path: Path) -> Home:
 def lexical(monkeypatch: pytest.MonkeyPatch) -> None:
     """No model is loaded."""
 
-    def load(_: str) -> FakeEmbedder:
-        return FakeEmbedder()
-
     for module in (rebuilding, checking):
-        monkeypatch.setattr(module, "load", load)
+        monkeypatch.setattr(module, "load", FakeEmbedder().load)
 
 
 def answers(home: Home, mode: Mode = Mode.BOTH) -> list[tuple[str, str, float]]:

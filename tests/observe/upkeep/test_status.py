@@ -22,10 +22,7 @@ from ...search.history import History, Said, learned
 
 @pytest.fixture(autouse=True)
 def _model(monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(_name: str) -> FakeEmbedder:
-        return FakeEmbedder()
-
-    monkeypatch.setattr(status, "load", load)
+    monkeypatch.setattr(status, "load", FakeEmbedder().load)
 
 
 @pytest.fixture
