@@ -45,14 +45,17 @@ class Hits:
         them all; without words, the newest. Without `snippets` a hit shows how it begins instead of where it was
         found: looking that up takes a fifth of the time. Raises `InvalidInput`.
         """
-        answer, near = self._answer(query, snippets=snippets)
+        found = self._found(query) if query.concepts else Found([], Wording(""))
+        answer, near = self._answer(query, found, snippets=snippets)
         if answer.hits or query.cursor:
             return answer
-        return replace(answer, why=self._reasons.why(query, near or self._anywhere(query, snippets=snippets)))
+        # Something is nearest to any vector, be it of a word that is none.
+        unheard = found.wording.unheard
+        nearest = () if unheard else near or self._anywhere(query, snippets=snippets)
+        return replace(answer, why=self._reasons.why(query, nearest, unheard=unheard))
 
-    def _answer(self, query: Query, *, snippets: bool) -> tuple[Results, tuple[Hit, ...]]:
+    def _answer(self, query: Query, found: Found, *, snippets: bool) -> tuple[Results, tuple[Hit, ...]]:
         """The page, and the nearest that are shown where there are no hits, without saying why."""
-        found = self._found(query) if query.concepts else Found([], Wording(""))
         page, further = self._page(query, found.events if query.concepts else self._newest(query.filters))
         hits = self._shown(page, found.wording, query, snippets=snippets)
         relevant = found.relevant or query.weak
@@ -107,7 +110,8 @@ class Hits:
         plain = tuple(map(unquoted, query.concepts))
         if plain == query.concepts:
             return ()
-        answer, _ = self._answer(replace(query, concepts=plain, limit=_WEAK, weak=True), snippets=snippets)
+        wanted = replace(query, concepts=plain, limit=_WEAK, weak=True)
+        answer, _ = self._answer(wanted, self._found(wanted), snippets=snippets)
         return answer.hits
 
     def _respelled(self, wording: Wording) -> tuple[Spelling, ...]:

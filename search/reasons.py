@@ -39,16 +39,16 @@ class Reasons:
     def __init__(self, store: Store, engine: Engine) -> None:
         self._store, self._engine = store, engine
 
-    def why(self, query: Query, weak: Sequence[Hit]) -> Absence:
-        """Why a query found nothing, or nothing clearly relevant: `weak` are the nearest then."""
+    def why(self, query: Query, weak: Sequence[Hit], *, unheard: bool) -> Absence:
+        """Why a query found nothing, or nothing clearly relevant: `weak` are the nearest then, and `unheard` is whether
+        none of its few words stands anywhere.
+        """
         undated = _dropped(query.filters, _DATES)
         whenever = self._events(query, undated) if undated != query.filters else []
         earlier, later = self._dates(query.filters, whenever)
         present, apart = self._together(query)
-        unheard = self._is_unheard(query)
         return Absence(
-            # Something is nearest to any vector, be it of a word that is none.
-            weak=() if unheard else tuple(weak),
+            weak=tuple(weak),
             without=tuple(self._without(query, len(whenever))),
             earlier=earlier,
             later=later,
@@ -80,11 +80,6 @@ class Reasons:
         """The best event of each conversation that clearly has all of these concepts."""
         found = self._engine.find_all(concepts, query.mode, filters)
         return [event.key for event in found.events] if found.relevant else []
-
-    def _is_unheard(self, query: Query) -> bool:
-        """Whether none of the few words of a query stands anywhere, nor one that is spelled like it."""
-        [concept, *more] = query.concepts or ("",)
-        return not more and self._engine.snapshot.settled(Wording.of(concept)).unheard
 
     def _without(self, query: Query, whenever: int) -> Iterator[tuple[str, int]]:
         """For each filter how many events there would be without it. A range of dates is one filter, without which
