@@ -77,6 +77,8 @@ class Inspection:
         if self._may_lack(source) or not self._is_still_there(source):
             return False
         self._raw.remade(source.archived, partial(self._copy, source))
+        if source.id is not None:
+            self.note(source.id, "")
         return True
 
     def _copy(self, source: Source, archive: RawArchive) -> None:

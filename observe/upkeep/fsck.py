@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
+from ...archiver.copies.forms import Copy
 from ...archiver.copies.inspection import Inspection
 from ...archiver.copies.raw import RawArchive
 from ...archiver.forget.oblivion import Oblivion
@@ -181,13 +182,14 @@ class _Fsck:
         inspection = Inspection(self._store, self._raw)
         self._checkup.compared["copies"] = len(self._store.sources.all())
         for fault in inspection.faults(partial(self._report, "Copies")):
-            place = self._raw.root / fault.source.archived
+            place, copy = self._raw.root / fault.source.archived, Copy(self._raw.root, fault.source.archived)
+            kept = "The damaged copy was kept beside it." if copy.exists() else ""
             repaired = self._repair and _recopied(inspection, fault.source)
             remedy = f"`palaver read` shows what is left of it. Restore {place} from a backup, if there is one."
             if not self._repair:
                 remedy = f"{REPAIR} It copies anew what the agent still has."
             elif repaired:
-                remedy = "The damaged copy was kept beside it."
+                remedy = kept
             yield Finding("copies", f"{place}: {fault.reason}", remedy, repaired=repaired)
         strays, unfinished = inspection.strays(), inspection.unfinished()
         if strays:

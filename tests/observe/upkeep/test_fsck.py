@@ -176,7 +176,9 @@ DAMAGES = [truncated, flipped, without_an_end, Path.unlink]
 @pytest.mark.parametrize("sealed", [False, True], ids=["plain", "sealed"])
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: str(damage.__name__))
 def test_copies_are_copied_anew(home: Home, damage: Callable[[Path], None], sealed: bool) -> None:
-    """A damaged copy is copied once more from the agent's file, and what is left of it is kept beside."""
+    """A damaged copy is copied once more from the agent's file, what is left of it is kept beside, and it counts as
+    damaged no longer.
+    """
     path = a_copy(home)
     content = path.read_bytes()
     copy = Copy(home.archive, path.relative_to(home.archive).as_posix())
@@ -187,7 +189,10 @@ def test_copies_are_copied_anew(home: Home, damage: Callable[[Path], None], seal
     assert [finding.part for finding in fsck(home).findings] == ["copies"]
     found = fsck(home, repair=True)
     assert [finding.repaired for finding in found.findings] == [True]
+    assert [bool(finding.remedy) for finding in found.findings] == [damage is not Path.unlink]
     assert path.read_bytes() == content
+    with Store.look(home.database) as store:
+        assert store.sources.faulty() == []
     assert len(list(home.archive.rglob("*.damaged"))) == (damage is not Path.unlink)
     assert fsck(home).findings == []
 
