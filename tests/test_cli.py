@@ -386,6 +386,19 @@ def test_an_upgrade_is_no_damage(home: Path) -> None:
     assert palaver("archive", str(root)).stdout == "Nothing new in 7 transcripts.\n"
 
 
+def test_the_status_of_doctor_and_fsck_says_whether_all_is_well(home: Path) -> None:
+    """Both end with 0 where all is well and with 1 where something is left to do, in words and as JSON."""
+    palaver("archive", str(demo.history(home / "projects")))
+
+    def ended(*words: str) -> set[int]:
+        return {palaver(*words).exit_code, palaver(*words, "--json").exit_code}
+
+    assert ended("doctor") == ended("fsck") == {0}
+    shutil.rmtree(home / "palaver" / "index")
+    assert ended("doctor") == ended("fsck") == {1}
+    assert ended("fsck", "--repair") == ended("doctor") == ended("fsck") == {0}
+
+
 def test_a_file_that_may_not_be_read_does_not_stop_the_others(home: Path) -> None:
     """It is named, the exit code tells, and the next run goes on with it."""
     root = demo.history(home / "projects")

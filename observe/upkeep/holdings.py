@@ -11,6 +11,7 @@ from ...archiver.forget.forgetting import KEPT
 from ...archiver.forget.oblivion import Oblivion
 from ...archiver.privacy.exclusion import Exclusion
 from ...archiver.store import ARCHIVER, State, Store
+from ...archiver.store.register import KeyLost
 from ...core.amount import many, size
 from ...core.checkup import Finding
 from ...core.clock import now, show_minute
@@ -138,19 +139,23 @@ def _is_erased(patient: Patient, path: Path, state: Stat) -> bool:
     store = patient.store
     if store is None or not store.tombstones.exist(erased=True):
         return False
-    known = Oblivion(store, patient.home.key(), erased=True)
+    known = Oblivion(store, patient.key, erased=True)
     return store.tombstones.is_emptied(known.file(path), state.mtime, state.size) or known.is_all_of(path)
 
 
 def forgotten(patient: Patient) -> Answer:
-    """What is to be erased and is not yet."""
+    """Whether what was forgotten is known again, and what is to be erased and is not yet."""
     past = patient.store.tombstones.all() if patient.store else []
-    if not past:
+    if not past or not patient.store:
         return
+    try:
+        patient.store.tombstones.check(patient.key)
+    except KeyLost as lost:
+        yield Finding("forgotten", str(lost), lost.hint)
     undoable = sum(each.state is State.KEPT for each in past)
     yield Fact("forgotten", many(len(past), "time") + (f"; {undoable:,} can be undone" if undoable else ""))
     unfinished = sum(each.state is State.ERASING for each in past)
-    if unfinished and patient.store:
+    if unfinished:
         waiting = list(patient.store.tombstones.intended())
         where = f"; {many(len(waiting), 'copy', 'copies')} may still hold it, such as {waiting[0]}" if waiting else ""
         yield Finding("forgotten", f"{many(unfinished, 'erasure is', 'erasures are')} not finished{where}", ARCHIVE)

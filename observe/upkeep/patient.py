@@ -57,6 +57,14 @@ class Patient(Struct, frozen=True, dict=True):
         return state_of(self.home, self.store, Generations(self.home.index, only_look=True), self.model)
 
     @property
+    def key(self) -> bytes:
+        """The key of the archive, which is not made here: no bytes where it is gone."""
+        try:
+            return self.home.key_file.read_bytes()
+        except FileNotFoundError:
+            return b""
+
+    @property
     def model(self) -> str | None:
         """The model that the settings name; None, which is the packaged one, where they name none that can be read."""
         try:

@@ -202,6 +202,13 @@ def overdue_erasure(home: Home) -> None:
         store.tombstones.begin(now() - 2 * KEPT, State.KEPT, [1])
 
 
+def lost_key(home: Home) -> None:
+    with Forgetter(home) as forgetter:
+        wanted = Wanted(mentions="tide")
+        forgetter.forget(wanted, forgetter.preview(wanted).token)
+    home.key_file.unlink()
+
+
 def home_that_is_a_file(home: Home) -> None:
     shutil.rmtree(home.root)
     home.root.write_text("mine")
@@ -230,6 +237,7 @@ WRONG: dict[Callable[[Home], None], tuple[str, str]] = {
     unobserved: ("learned", "palaver archive"),
     unfinished_erasure: ("forgotten", "palaver archive"),
     overdue_erasure: ("forgotten", "palaver archive"),
+    lost_key: ("forgotten", "Restore"),
     home_that_is_a_file: ("database", "palaver up"),
     no_home: ("database", "palaver up"),
 }
