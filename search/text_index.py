@@ -54,8 +54,9 @@ class TextIndex:
 
     @classmethod
     def make(cls, folder: Path | None = None) -> Self:
-        """A new index, in an empty folder or in memory."""
-        return cls(tantivy.Index(schema(), path=str(folder) if folder else None, reuse=False))
+        """A new index, in an empty folder or in memory. Raises `IndexUnwritable`."""
+        with _written():
+            return cls(tantivy.Index(schema(), path=str(folder) if folder else None, reuse=False))
 
     @classmethod
     def open(cls, folder: Path) -> Self:
@@ -363,7 +364,9 @@ class Writing:
     def replace(self, gone: Iterable[int], entries: Iterable[TextEntry]) -> Self:
         """Remove all entries of the items `gone`, and add these."""
         # By query, not by term: tantivy 0.27 makes a signed term of a Python int, which matches no unsigned field.
-        self._writer.delete_documents_by_query(tantivy.Query.term_set_query(self._schema, "key", list(gone)))
+        query = tantivy.Query.term_set_query(self._schema, "key", list(gone))
+        with _written():
+            self._writer.delete_documents_by_query(query)
         for entry in entries:
             with _written():
                 self._writer.add_document(document(entry))

@@ -21,6 +21,22 @@ SIZES = [0, 100, 1_000, 5_000, 20_000, 60_000, 120_000, 250_000]
 """Bytes that no file may outgrow: from where nothing can be made to where only the largest are cut."""
 
 
+ROOMS = [100, 400, 700, 760, 780, 800, 830, 900, 1_100, 1_160, 1_200, 1_260]
+"""Kilobytes of disks that are full at some step: from where no database can be made to where an index just cannot."""
+FILLED = """
+mount -t tmpfs -o "size=$1k" none "$PALAVER_HOME" || exit 77
+"$2" -m palaver archive "$3" >/dev/null
+echo $?
+find "$PALAVER_HOME/index" -name "new-*" 2>/dev/null
+mount -o remount,size=100m "$PALAVER_HOME"
+"$2" -m palaver archive "$3" >/dev/null 2>&1 && "$2" -m palaver fsck >/dev/null 2>&1
+echo $?
+"""
+"""Archives on a disk that has so much room, prints the exit status and what is left unfinished, and does so again when
+there is more room.
+"""
+
+
 def limited(size: int, *arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
     """Run a command that can write no file beyond a size, as on a disk that is full."""
     return subprocess.run(
@@ -61,6 +77,29 @@ def test_a_first_pass(pristine: Path, tmp_path: Path, size: int) -> None:
     assert done.returncode == 0, done.stderr
     assert fsck(home).findings == []
     assert not list(home.index.glob("new-*"))
+
+
+@pytest.mark.skipif(not shutil.which("unshare"), reason="a disk of its own is made in a namespace of its own")
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_small_disk(pristine: Path, tmp_path: Path, room: int) -> None:
+    """Whoever writes when the disk is full, the pass says so and leaves nothing half; with room all is there."""
+    home = tmp_path / "palaver"
+    home.mkdir()
+    inside = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", FILLED, "sh"]
+
+    done = subprocess.run(
+        [*inside, str(room), sys.executable, str(pristine / "projects")],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PALAVER_HOME": str(home)},
+    )
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip("this system gives no namespace with disks of its own")
+
+    assert done.stdout.split() == ["1", "0"], done
+    assert done.stderr.startswith("palaver:"), done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("command", [("rebuild",), ("remember", "The kettle is brass.")], ids=lambda words: words[0])

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.core.disclosure import Filters
+from palaver.core.errors import IndexUnwritable
 from palaver.core.observation import ObservationType
 from palaver.search import text_index
 from palaver.search.analysis import path_label
@@ -68,6 +69,14 @@ def index(*entries: TextEntry) -> TextIndex:
 
 def found(made: TextIndex, words: str, filters: Filters = NO_FILTERS, limit: int = 50) -> list[int]:
     return [match.key for match in made.search(words, filters, limit)]
+
+
+def test_where_it_cannot_be_made(tmp_path: Path) -> None:
+    """A folder in which nothing can be written is told as such; Tantivy knows one kind of error for everything."""
+    (tmp_path / "full").write_bytes(b"")
+
+    with pytest.raises(IndexUnwritable):
+        TextIndex.make(tmp_path / "full")
 
 
 def test_any_word_finds_and_more_words_come_first() -> None:
