@@ -114,13 +114,15 @@ def windows(exchange: Exchange) -> Iterator[Window]:
         yield _window(held, start, end)
 
 
-def own_windows(store: Store, keys: Sequence[int]) -> Iterator[tuple[int, Window]]:
-    """What stands in the entries of each of these items: (key, window). Nothing is borrowed, nothing labelled, which
-    takes half as long as making entries.
+def unlabelled(store: Store, keys: Sequence[int], *, borrowed: bool) -> Iterator[tuple[int, Window]]:
+    """What stands in the entries of each of these items: (key, window). Takes half as long as making entries. What a
+    short exchange has of those before it is in a window only where what is `borrowed` is wanted.
     """
     exchanges = store.exchanges.load(keys)
+    told = _Told(store, exchanges.values())
     for stored in exchanges.values():
-        yield from ((stored.key, window) for window in windows(stored.exchange))
+        own = told.windows(stored) if borrowed else windows(stored.exchange)
+        yield from ((stored.key, window) for window in own)
     learned = store.observations.load([key for key in keys if key not in exchanges])
     for key, one in learned.items():
         yield key, _observation_window(one.observation)

@@ -5,7 +5,7 @@ stored text itself, best first, so that what was quoted is found as it was typed
 """
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from msgspec.structs import replace
@@ -28,8 +28,17 @@ _REMEMBERED = 64
 
 _Span: TypeAlias = tuple[int, int, int]
 """An entry by the key of its item, its first line and its last."""
-_Asked: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], int]
-"""Phrases, the roles of which one said them, if any, and the archive's last change."""
+
+
+class _Asked(NamedTuple):
+    """Phrases that were looked for, said by one of these roles, if any, when the archive's last change was this one. Of
+    a sentence what is quoted may have been said just before: whoever asks of a book means what is told of it.
+    """
+
+    phrases: tuple[str, ...]
+    roles: tuple[str, ...]
+    in_sentence: bool
+    seq: int
 
 
 class Quotations:
@@ -83,7 +92,8 @@ class Quotations:
         """Entries that have all that is quoted, each of it in one piece; of the first `_LOOKED_AT` with its words."""
         if not wording.verbatim:
             return self._view.text(wording, filters, limit, among)
-        looked = self._looked.made((wording.verbatim, filters.roles, self._view.seq), _Looked)
+        asked = _Asked(wording.verbatim, filters.roles, wording.in_sentence, self._view.seq)
+        looked = self._looked.made(asked, _Looked)
         depth = min(max(limit, _AT_FIRST), _LOOKED_AT)
         while True:
             found = self._view.text(wording, filters, depth, among)
@@ -98,7 +108,7 @@ class _Looked:
     """Where what was quoted stands word for word, of the items that were looked at."""
 
     def __init__(self, asked: _Asked) -> None:
-        phrases, self._roles, _ = asked
+        phrases, self._roles, self._borrowed, _ = asked
         self._patterns = [*map(verbatim, phrases)]
         self._words = [max(WORD.findall(composed(phrase)), key=len, default="").lower() for phrase in phrases]
         """The longest word of each: most texts that have other forms lack it, and looking for it takes no time."""
@@ -108,7 +118,7 @@ class _Looked:
         """Look at these items as well."""
         new = set(items) - self._items
         self._items |= new
-        for key, window in documents.own_windows(store, sorted(new)):
+        for key, window in documents.unlabelled(store, sorted(new), borrowed=self._borrowed):
             if any(map(self._stand, self._said(window))):
                 self._spans.add((key, window.start_line, window.end_line))
 

@@ -10,7 +10,7 @@ from palaver.archiver.store import StoredObservation
 from palaver.archiver.store.vectors import PARTS_MAX
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
 from palaver.core.observation import ObservationType
-from palaver.search.documents import WINDOW, entries, own_windows, texts, windows
+from palaver.search.documents import WINDOW, entries, texts, unlabelled, windows
 
 from .history import History, Said, learned
 
@@ -124,7 +124,8 @@ def test_what_is_looked_at_of_what_was_learned_is_what_its_entry_says(history: H
     history.learn(exchange, learned("lid", lines=(1, 2), concepts=["steam"]), learned("spout"))
     keys = [stored.key for stored in history.store.observations.of_exchange(exchange)]
 
-    looked = {key: (one.text, one.start_line, one.end_line, one.said) for key, one in own_windows(history.store, keys)}
+    told = unlabelled(history.store, keys, borrowed=False)
+    looked = {key: (one.text, one.start_line, one.end_line, one.said) for key, one in told}
 
     assert looked == {
         entry.key: (entry.body, entry.start_line, entry.end_line, entry.said) for entry in entries(history.store, keys)

@@ -230,6 +230,14 @@ def test_it_is_found_across_a_cut_though_other_forms_stand_whole(history: Histor
     assert [hit.session_id for hit in history.search('"brass kettles whistles"').hits] == ["whole"]
 
 
+def test_in_a_sentence_it_may_have_been_said_just_before(history: History) -> None:
+    """Whoever asks of a book means what is told of it; whoever only quotes means what has these words."""
+    history.say("tea", Said('"the brass kettle" is a book'), Said("how moving it was"))
+
+    assert history.ids('how moving was "the brass kettle" to us then') == ["ex-2", "ex-1"]
+    assert history.ids('"the brass kettle"') == ["ex-1"]
+
+
 def test_in_a_sentence_other_forms_come_before_words(told: History) -> None:
     """What is quoted from memory is looked for in other forms first."""
     found = told.search('what was said of the "brass-kettles" there')
