@@ -13,6 +13,7 @@ from .conversation import Exchange, Milliseconds, SessionKind, Span
 from .errors import ConceptCount, FilterNotAllowed, InvalidInput, InvalidLimit, QueryNotText, QueryTooShort
 from .observation import Observation, ObservationType
 from .origin import Origin
+from .printed import Printed
 
 LIMIT_MAX = 50
 IDS_MAX = 20
@@ -284,7 +285,7 @@ class Absence(Struct, frozen=True):
     query that is `unheard`, no sentence, and none of its words stands in what is searched. `without` tells for each
     filter how many there would be without it, `earlier` and `later` the nearest instants outside the range that have
     some. Of several concepts `present` tells each, and `apart` those two that no conversation has together, although it
-    has each.
+    has each. What was quoted is looked for in what tools `printed`, too, which is not searched otherwise.
     """
 
     weak: tuple[Hit, ...] = ()
@@ -297,6 +298,7 @@ class Absence(Struct, frozen=True):
     present: tuple[Present, ...] = ()
     apart: tuple[tuple[str, str], ...] = ()
     unheard: bool = False
+    printed: Printed = Printed()
 
 
 class Results(Struct, frozen=True):

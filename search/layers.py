@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from ..core import ids
 from ..core.closing import Closing
 from ..core.errors import InvalidInput, TooManyIds, UnknownIds
@@ -15,9 +17,11 @@ if TYPE_CHECKING:
 
     from ..core.disclosure import Detail, Query, Results, Timeline, Transcript
     from ..core.home import Home
+    from .engine import Engine
     from .hits import Hits
     from .passages import Passages
     from .places import Places
+    from .printouts import Printouts
 
 
 class Layers(Closing):
@@ -35,7 +39,11 @@ class Layers(Closing):
 
     def search(self, query: Query, *, snippets: bool = True) -> Results:
         """Layer 1: what matches, one compact hit per event; see `Hits.search`."""
-        return self._hits.search(query, snippets=snippets)
+        found = self._hits.search(query, snippets=snippets)
+        if found.why is None or not found.why.phrases or len(query.concepts) > 1:
+            return found
+        printed = self._printouts.having(query, found.why.phrases)
+        return replace(found, why=replace(found.why, printed=printed))
 
     def timeline(self, public: str, around: int = 3) -> Timeline:
         """What was said and learned just before and after a hit; raises `InvalidInput` where there is no such place."""
@@ -48,12 +56,24 @@ class Layers(Closing):
             raise self._unknown([public]) from None
 
     @cached_property
-    def _hits(self) -> Hits:
+    def _engine(self) -> Engine:
         from .engine import Engine
         from .generation import Generations
+
+        return Engine(self._store, Generations(self._home.index), self._embedder)
+
+    @cached_property
+    def _hits(self) -> Hits:
         from .hits import Hits
 
-        return Hits(self._store, Engine(self._store, Generations(self._home.index), self._embedder))
+        return Hits(self._store, self._engine)
+
+    @cached_property
+    def _printouts(self) -> Printouts:
+        from ..archiver.copies.raw import RawArchive
+        from .printouts import Printouts  # what is quoted nearly always stands in an index
+
+        return Printouts(self._store, RawArchive(self._home.archive), self._passages, self._engine)
 
     @cached_property
     def _passages(self) -> Passages:

@@ -30,10 +30,19 @@ class PresentJson(TypedDict):
     conversations: int
 
 
+class PlaceJson(TypedDict):
+    """A line of an archived transcript, and what is said there."""
+
+    path: str
+    line: int
+    said: str
+
+
 class WhyJson(TypedDict):
     """Why nothing was found: how many there would be without each filter, the nearest days outside the range of dates
     that have some, words that are spelled much alike, names that filters asked for and nothing has, and what was quoted
     and nothing has so. Of several concepts `present` tells each, and `apart` pairs that no conversation has together.
+    `printed` are places where tools printed what was quoted; so many copies were `unread` when the time was up.
     """
 
     relevant: bool
@@ -45,6 +54,8 @@ class WhyJson(TypedDict):
     phrases: list[str]
     present: list[PresentJson]
     apart: list[list[str]]
+    printed: list[PlaceJson]
+    unread: int
 
 
 def why_json(why: Absence) -> WhyJson:
@@ -62,6 +73,8 @@ def why_json(why: Absence) -> WhyJson:
         phrases=[clean(phrase) for phrase in why.phrases],
         present=[PresentJson(concept=clean(each.concept), conversations=each.conversations) for each in why.present],
         apart=[[clean(concept) for concept in pair] for pair in why.apart],
+        printed=[PlaceJson(path=clean(path), line=line, said=clean(said)) for path, line, said in why.printed.places],
+        unread=why.printed.unread,
     )
 
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from ..core.clock import show_day, show_minute
 from ..core.disclosure import BUDGET, Detail, Grouping, Hit, Occasion, Part, Results, Timeline
+from ..core.printed import Printed
 from .absence_shapes import SpellingJson, WhyJson, spelling_json, why_json
 from .budget import clip, fitting_details, fitting_hits, fitting_timeline
 from .elsewhere import AlsoInJson, also_in_json
@@ -162,7 +163,7 @@ def results_json(results: Results, *, explain: bool = False, budget: int = BUDGE
         return shape
     # Words that somebody sent can be as long as anything. What they are is known to whoever sent them.
     why = (
-        replace(results.why, weak=(), spelling=(), unknown=(), phrases=(), present=(), apart=())
+        replace(results.why, weak=(), spelling=(), unknown=(), phrases=(), present=(), apart=(), printed=Printed())
         if results.why
         else None
     )

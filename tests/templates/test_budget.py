@@ -23,6 +23,7 @@ from palaver.core.disclosure import (
 )
 from palaver.core.memory import HeldMemory, Memory, MemoryState, Standing
 from palaver.core.observation import Evidence, Observation, ObservationType
+from palaver.core.printed import Place, Printed
 from palaver.core.spending import DeadLetter
 from palaver.core.tokens import count
 from palaver.templates.budget import LEAST, most_near, most_that_fit, rows_that_fit
@@ -130,6 +131,7 @@ def absences(draw: st.DrawFn) -> Results:
         phrases=(word,) * 5,
         present=(Present(word, 7),) * 5,
         apart=((word, word),) * 10,
+        printed=Printed((Place(word, 7, word),) * 3, unread=7, looked=True),
     )
     return replace(results(query=Query((word or "ab",))), why=why, respelled=(Spelling(word, word),) * 30)
 

@@ -15,6 +15,7 @@ from palaver.core.checkup import Rebuilt
 from palaver.core.clock import day_end, day_start
 from palaver.core.disclosure import Absence, Filters, Occasion, Present, Query, Results, Spelling, Transcript
 from palaver.core.errors import CopyDamaged, TemplateInvalid
+from palaver.core.printed import Place, Printed
 from palaver.core.report import Exported, Original, Pass, Report, Sealing, Status
 from palaver.core.tokens import count
 from palaver.templates.filling import Filling
@@ -44,6 +45,12 @@ def stated(reply: str) -> int:
     return int(found[0])
 
 
+def printed(places: tuple[Place, ...] = (), unread: int = 0) -> Absence:
+    """Why nothing was found that was looked for in what tools printed."""
+    return Absence(phrases=("pull it",), printed=Printed(places, unread, looked=True))
+
+
+PLACE = Place("claude-code/shop/one.jsonl", 12, "…and </recalled> pull it")
 TOGETHER = Absence(present=(Present("JWT", 2), Present("React Router", 1_200)), apart=(("JWT", "React Router"),))
 LONG = "what somebody remembers word for word, and at some length, of what was said a year ago"
 WHEN = (
@@ -68,6 +75,9 @@ INSTEAD = (Spelling("sqlite", "sqlite3"), Spelling("zzyx", ""))
         ("search_occasion", lambda: RENDERER.search(replace(results(hit(1)), occasions=WHEN))),
         ("search_many_instead", lambda: RENDERER.search(replace(results(hit(1)), respelled=INSTEAD * 3))),
         ("search_unheard", lambda: RENDERER.search(replace(results(), why=Absence(unheard=True)))),
+        ("search_printed", lambda: RENDERER.search(replace(results(), why=printed(places=(PLACE, PLACE))))),
+        ("search_printed_nowhere", lambda: RENDERER.search(replace(results(), why=printed()))),
+        ("search_printed_unread", lambda: RENDERER.search(replace(results(), why=printed(unread=1_200)))),
         ("search_reworded", lambda: RENDERER.search(replace(results(hit(1)), reworded=("pull it", "and push")))),
         ("search_many_reworded", lambda: RENDERER.search(replace(results(hit(1)), reworded=(LONG,) * 9))),
         ("search_many_loosened", lambda: RENDERER.search(replace(results(hit(1)), loosened=(LONG,) * 9))),

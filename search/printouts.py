@@ -1,0 +1,116 @@
+"""Printouts: what tools printed without failing, which is archived and in no index, looked through as it lies there.
+
+A line is only ever shown as layer 3 reads it: without secrets, private spans and what was forgotten, and as part of an
+exchange that is found like any other.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from time import monotonic
+
+from msgspec import Struct
+
+from ..archiver.copies.raw import RawArchive
+from ..archiver.parse.text import one_line
+from ..archiver.store import Source, Store
+from ..core.disclosure import Query
+from ..core.errors import InvalidInput, SourceUnreadable
+from ..core.printed import Place, Printed
+from .analysis import composed, verbatim
+from .engine import Engine
+from .passages import Passages
+
+SECONDS = 2.0
+"""How long it is looked for: copies of a gigabyte take as long."""
+_MOST = 3
+_BEFORE, _SHOWN = 60, 200
+"""Characters that are shown before it, and in all."""
+_BETWEEN, _ESCAPED = 24, 6
+"""Bytes that may stand between two words of it in JSON: of blanks and line ends, and for each of its characters."""
+_PLAIN = re.compile(r"[a-z0-9]+")
+"""What stands in a line of JSON as it was said."""
+
+
+class _Wanted(Struct, frozen=True):
+    """What is looked for, until when: patterns of what was quoted, and of what the bytes of a line have of it."""
+
+    query: Query
+    patterns: tuple[re.Pattern[str], ...]
+    words: tuple[bytes, ...]
+    rows: tuple[re.Pattern[bytes], ...]
+    until: float
+
+    def may_stand(self, line: bytes) -> bool:
+        """Whether a line has all the words, and those of each phrase one after the other."""
+        small = line.lower()
+        return all(word in small for word in self.words) and all(row.search(small) for row in self.rows)
+
+
+class Printouts:
+    """Looks for what was quoted in the archived copies, newest first."""
+
+    def __init__(self, store: Store, raw: RawArchive, passages: Passages, engine: Engine) -> None:
+        self._store, self._raw, self._passages, self._engine = store, raw, passages, engine
+
+    def having(self, query: Query, phrases: Sequence[str], seconds: float = SECONDS) -> Printed:
+        """The first places that have all these phrases and satisfy the filters; nobody said any of it."""
+        words = {word for phrase in phrases for word in _words(phrase)}
+        if query.filters.roles or not words:
+            return Printed()
+        patterns, rows = tuple(map(verbatim, phrases)), tuple(map(_row, phrases))
+        wanted = _Wanted(query, patterns, tuple(words), rows, monotonic() + seconds)
+        sources = sorted(self._store.sources.all(), key=lambda source: -source.mtime)
+        places = list[Place]()
+        for number, source in enumerate(sources):
+            if monotonic() > wanted.until:
+                return Printed(tuple(places), len(sources) - number, looked=True)
+            for line in self._lines(source, wanted):
+                places += self._places(source, line, wanted)
+                if len(places) >= _MOST:
+                    return Printed(tuple(places[:_MOST]), looked=True)
+        return Printed(tuple(places), looked=True)
+
+    def _lines(self, source: Source, wanted: _Wanted) -> Iterator[int]:
+        """The lines of a copy that have all the words, as far as it can be read."""
+        try:
+            with self._raw.open(source.archived) as file:
+                for number, line in enumerate(file, 1):
+                    if wanted.may_stand(line):
+                        yield number
+                    if monotonic() > wanted.until:
+                        return
+        except (OSError, SourceUnreadable):
+            return  # Layer 3 and the doctor tell of damage.
+
+    def _places(self, source: Source, line: int, wanted: _Wanted) -> Iterator[Place]:
+        """This line, where layer 3 shows what is looked for on it and the filters let its exchange through."""
+        try:
+            exchanges = self._passages.read(source.archived, line, line).exchanges
+        except (OSError, SourceUnreadable, InvalidInput):
+            return
+        for exchange in exchanges:
+            stored = self._store.exchanges.at(source.id or 0, exchange.ordinal)
+            span = stored.exchange.span if stored else None
+            if stored is None or span is None or not span.start_line <= line <= span.end_line:
+                continue
+            texts = (composed(turn.text) for turn in exchange.turns)
+            said = next((text for text in texts if all(each.search(text) for each in wanted.patterns)), "")
+            if said and self._engine.allowed(wanted.query.filters, [stored.key]):
+                yield Place(source.archived, line, _around(said, wanted.patterns[0]))
+                return
+
+
+def _words(phrase: str) -> list[bytes]:
+    return [word.encode() for word in _PLAIN.findall(phrase.lower())]
+
+
+def _row(phrase: str) -> re.Pattern[bytes]:
+    """The words of a phrase one after the other, with what JSON may make of the signs between them."""
+    between = b"(?s:.{0,%d}?)" % (_BETWEEN + _ESCAPED * len(phrase))
+    return re.compile(between.join(_words(phrase)))
+
+
+def _around(said: str, pattern: re.Pattern[str]) -> str:
+    found = pattern.search(said)
+    start = max(0, (found.start() if found else 0) - _BEFORE)
+    return "…" * bool(start) + one_line(said[start : start + 2 * _SHOWN], _SHOWN)

@@ -1,0 +1,121 @@
+"""Is what tools printed found in the copies, and only as layer 3 shows it?"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.copies.sealing import Sealer
+from palaver.archiver.forget.forgetting import Forgetting
+from palaver.archiver.forget.selection import Selector
+from palaver.core.disclosure import Filters, Mode, Query
+from palaver.core.forgetting import Wanted
+from palaver.core.printed import Printed
+from palaver.search.layers import Layers
+from palaver.templates.render import Renderer
+from palaver.templates.shapes import results_json
+
+from ..archiver.formats.claude import replied, result, said, text, tool
+from ..archiver.history import FORK, ORIGINAL, History
+
+OTHER = "33333333-0000-4000-8000-000000000003"
+SECRET = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
+PRINTED = f"total 8\nDrwxr-xr-x brass kettle\nexport TOKEN={SECRET} done"
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[History]:
+    """A session in which a command printed what nobody said, and one that hides what its command printed."""
+    with History(tmp_path) as made:
+        made.write(lines(ORIGINAL, PRINTED))
+        made.ingest()
+        yield made
+
+
+def lines(session: str, printed: str, asked: str = "what is there") -> list[object]:
+    place = {"sessionId": session, "cwd": "/home/demo/shop"}
+    return [
+        said(asked, uuid=f"{session}-q", **place),
+        replied(tool("Bash", {"command": "ls"}, id=f"t{session}"), id=f"m{session}", uuid=f"{session}-c", **place),
+        result(printed, id=f"t{session}", **place),
+        replied(text("A folder."), id=f"e{session}", uuid=f"{session}-e", **place),
+    ]
+
+
+def printed(history: History, phrase: str, filters: Filters = Filters()) -> Printed:  # noqa: B008
+    with Layers(history.home) as layers:
+        why = layers.search(Query((f'"{phrase}"',), mode=Mode.TEXT, filters=filters)).why
+    assert why is not None
+    return why.printed
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_what_a_tool_printed_is_found_where_layer_3_reads_it(history: History, sealed: bool) -> None:
+    """Word for word, in any case and across a line end; the page and the JSON say where."""
+    if sealed:
+        assert Sealer(history.store, history.raw).run(budget=60).sealed == 1
+    for phrase in ("drwxr-xr-x brass", "total 8 Drwxr-xr-x", "export TOKEN"):
+        [place] = printed(history, phrase).places
+        with Layers(history.home) as layers:
+            [exchange] = layers.read(place.path, place.line, place.line).exchanges
+            answer = layers.search(Query((f'"{phrase}"',), mode=Mode.TEXT))
+
+        assert "drwxr-xr-x brass kettle" in exchange.turns[0].text.lower()
+        assert place.line == 3
+        assert f"{place.path}:3 {place.said}" in Renderer().search(answer)
+        why = results_json(answer)["why"]
+        assert why is not None
+        assert why["printed"] == [{"path": place.path, "line": 3, "said": place.said}]
+
+
+@pytest.mark.parametrize("phrase", ["rwxr-xr-x", "kettle brass", "drwxr xr x", "Bash command", "\\n"])
+def test_only_what_stands_there_word_for_word_is_found(history: History, phrase: str) -> None:
+    """Neither parts of words, nor the JSON around them."""
+    assert printed(history, phrase).places == ()
+
+
+def test_a_secret_does_not_come_back(history: History) -> None:
+    """Neither by itself nor by what stands beside it."""
+    assert printed(history, SECRET) == Printed(looked=True)
+    assert printed(history, SECRET[:20]) == Printed(looked=True)
+    [place] = printed(history, "export TOKEN").places
+    assert SECRET[4:12] not in place.said
+
+
+@pytest.mark.parametrize("erase", [False, True])
+def test_what_was_forgotten_does_not_come_back(history: History, erase: bool) -> None:
+    """A session, also while its copy still lies there."""
+    forgetting = Forgetting(history.store, history.raw)
+    selector = Selector(history.store, history.raw, Wanted(targets=(ORIGINAL,), erase=erase))
+    forgetting.forget(forgetting.plan(selector, selector.select()), lambda _: None)
+
+    assert printed(history, "drwxr-xr-x brass").places == ()
+
+
+@pytest.mark.parametrize("what", ["exchange", "session"])
+def test_what_was_kept_back_does_not_come_back(history: History, what: str) -> None:
+    """What a person asked not to index is archived, and found by nobody."""
+    history.write(lines(FORK, "copper pan here", f"what is there\n\nDo not index this {what}."), FORK)
+    history.write(lines(OTHER, "copper pot here"), OTHER)
+    history.ingest()
+
+    assert b"copper pan" in (history.home.archive / history.source(FORK).archived).read_bytes()
+    assert printed(history, "copper pan") == Printed(looked=True)
+    assert printed(history, "copper pot").places
+
+
+def test_filters_and_who_said_it_hold_there_too(history: History) -> None:
+    """Nobody said what was printed."""
+    assert printed(history, "brass kettle", Filters(projects=("shop",))).places
+    assert printed(history, "brass kettle", Filters(projects=("other",))) == Printed(looked=True)
+    assert printed(history, "brass kettle", Filters(roles=("human",))) == Printed()
+
+
+def test_looking_ends_in_time_and_damage_stops_nothing(history: History) -> None:
+    """It is told how many copies were left; one that is gone is passed over."""
+    with Layers(history.home) as layers:
+        left = layers._printouts.having(Query(('"brass kettle"',)), ["brass kettle"], 0.0)  # pyright: ignore[reportPrivateUsage]
+    assert left == Printed(unread=1, looked=True)
+
+    (history.home.archive / history.source().archived).unlink()
+    assert printed(history, "brass kettle") == Printed(looked=True)
