@@ -588,8 +588,8 @@ def test_control_c_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_a_search_loads_what_it_needs(archived: Home) -> None:
-    """The model's files are known as whole from then on. Neither tokenizer nor compressors nor patterns of dates are
-    loaded, all of which take longer than searching.
+    """The model's files are known as whole from then on. Neither compressors nor patterns of dates are loaded, both of
+    which take longer than searching.
     """
     program = "import sys; from palaver.cli import main\n"
     program += "main(['search', 'which tide comes first', '--json'], standalone_mode=False)\n"
@@ -598,7 +598,7 @@ def test_a_search_loads_what_it_needs(archived: Home) -> None:
 
     assert json.loads(done.stdout)["searched"] == ["text", "vector"]
     assert len(json.loads(archived.whole_model.read_bytes())) == 3
-    loaded, unneeded = set(done.stderr.split()), {"tokenizers", "shutil", "tempfile", "jinja2", "palaver.core.periods"}
+    loaded, unneeded = set(done.stderr.split()), {"shutil", "tempfile", "jinja2", "palaver.core.periods"}
     assert (loaded & unneeded, "palaver.search.engine" in loaded) == (set(), True)
 
 
