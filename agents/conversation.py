@@ -101,7 +101,7 @@ def get_observations(
 def read(
     desk: Desk,
     path: Annotated[str, Field(description="From get_observations; an id stands for its lines")],
-    start_line: Annotated[LineNumber | None, Field(alias="startLine", description="1 by default")] = None,
+    start_line: Annotated[LineNumber | None, Field(alias="startLine", json_schema_extra={"default": 1})] = None,
     end_line: Annotated[LineNumber | None, Field(alias="endLine")] = None,
     response_format: Format = "markdown",
 ) -> Reply:

@@ -91,7 +91,7 @@ def test_limits_stand_in_the_schema() -> None:
     assert (search["limit"]["minimum"], search["limit"]["maximum"], search["limit"]["default"]) == (1, 50, 10)
     assert search["mode"]["enum"] == [*Mode]
     assert (observations["ids"]["minItems"], observations["ids"]["maxItems"]) == (1, 20)
-    assert (read["startLine"]["minimum"], read["startLine"]["description"]) == (1, "1 by default")
+    assert (read["startLine"]["minimum"], read["startLine"]["default"]) == (1, 1)
     assert read["endLine"]["minimum"] == 1
     assert search["types"]["description"].split(", ") == [*ObservationType]
 
