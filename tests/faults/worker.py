@@ -174,7 +174,7 @@ def failed() -> list[int]:
             found.append(number)
 
 
-def fake(_model: str = "") -> FakeEmbedder:
+def fake(_model: str = "", *, record: Path | None = None) -> FakeEmbedder:  # noqa: ARG001 - as `embedder.load`
     """Instead of the model: what is tested is not what it says."""
     return FakeEmbedder()
 
