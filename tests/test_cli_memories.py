@@ -199,6 +199,9 @@ def test_a_question_that_nothing_answers_is_told_so() -> None:
     assert (asked["memories"], asked["total"]) == ([], 0)
     narrowed = palaver("memories", "list", "--type", "fact").stdout
     assert "The one memory that is held is not meant by these options: leave one out." in narrowed
+    palaver("remember", "Prefer plain sqlite3 over an ORM")
+    near = palaver("recall", "how to store things in tables").stdout
+    assert near.startswith("No memory is clearly relevant; the nearest:\n<recalled>\nmem_")
 
 
 @pytest.mark.usefixtures("core")

@@ -30,7 +30,7 @@ class MemoryEdges:
         return number, True
 
     def reword(self, edge: Edge) -> None:
-        """Put another reason in place of the one that an edge was drawn for: it held a secret."""
+        """Put another reason in place of the one that an edge was drawn for: it held a secret, or was judged anew."""
         self._db.run("UPDATE memory_edge SET reason = ? WHERE id = ?", (edge.reason, edge.id))
 
     def delete(self, numbers: Sequence[int]) -> None:

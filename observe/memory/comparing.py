@@ -60,6 +60,11 @@ class Comparing:
         verdicts = dict(zip((found.key for found in judged), self._judge.judge_all(pairs), strict=True))
         return [Compared(found.held, found.similarity, verdicts.get(found.key)) for found in others]
 
+    def judged(self, older: Memory, newer: Memory) -> Judgement:
+        """How a newer memory stands to an older one, near or not."""
+        [judgement] = self._judge.judge_all([(older, newer)])
+        return judgement
+
 
 def _in_order(other: HeldMemory, memory: Memory, held: HeldMemory | None) -> Pair:
     newer = held is not None and other.created > held.created
@@ -77,4 +82,13 @@ def edge_to(key: int, compared: Compared) -> Edge:
 
 def explained(judgement: Judgement) -> str:
     """The reason, and who judged."""
-    return f"{judgement.reason} (judged by {judgement.judge})"
+    return f"{judgement.reason}{_by(judgement.judge)}"
+
+
+def judged_by(judge: str, edge: Edge) -> bool:
+    """Whether an edge was drawn because that judge said so."""
+    return edge.inferred and edge.reason.endswith(_by(judge))
+
+
+def _by(judge: str) -> str:
+    return f" (judged by {judge})"

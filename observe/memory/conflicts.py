@@ -10,7 +10,7 @@ from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
 from ...core.memory import Edge, HeldMemory, MemoryState, Relation
 from ...search.memory_finder import MemoryFinder
-from .comparing import JUDGED_FROM, Compared, Comparing, explained
+from .comparing import JUDGED_FROM, Compared, Comparing, explained, judged_by
 from .judging import Judge, Judgement, Verdict
 from .lookup import by_id, contradicting, held_memory
 from .superseding import supersede
@@ -52,6 +52,26 @@ class Conflicts:
         found = [each for each in self._near(held, _LOOKED_AT, at_least) if each.conflict]
         with self._store.transaction():
             return [self._conflict(held, each, draw=draw) for each in found]
+
+    def renew(self, held: HeldMemory) -> None:
+        """Judge anew what this judge said of a memory that says something else now: a contradiction that is none any
+        more goes, and a new one is linked.
+        """
+        with self._store.transaction():
+            edges = self._store.memory_edges.leaving([held.key]) + self._store.memory_edges.reaching([held.key])
+            mine = [edge for edge in edges if edge.relation is Relation.CONTRADICTS and judged_by(self.judge, edge)]
+            for edge in mine:
+                self._renew(edge)
+        self.detect(held.id)
+
+    def _renew(self, edge: Edge) -> None:
+        ends = self._store.memories.load([edge.source, edge.target])
+        older, newer = sorted(ends.values(), key=lambda held: (held.created, held.key))
+        judgement = self._comparing.judged(older.memory, newer.memory)
+        if judgement.conflict:
+            self._store.memory_edges.reword(replace(edge, reason=explained(judgement)))
+        else:
+            self._store.memory_edges.delete([edge.id])
 
     def among(self, memories: Sequence[HeldMemory]) -> tuple[tuple[str, str], ...]:
         """The ids of those of these that are known to contradict each other, in pairs."""

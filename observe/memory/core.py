@@ -51,7 +51,8 @@ class MemoryCore(Closing):
         """
         finder, judging = MemoryFinder(store, generations, embedder), judge or OfflineJudge()
         secrecy = Secrecy(redactor)
-        self.memories = Memories(store, finder, secrecy, clock)
+        # An edit is judged by rules alone, so that none costs money, or waits for the network.
+        self.memories = Memories(store, finder, secrecy, Conflicts(store, finder, OfflineJudge(), clock), clock)
         self.remembering = Remembering(store, finder, judging, secrecy, clock)
         self.recalling = Recalling(store, finder, clock)
         self.expanding = Expanding(store, clock)

@@ -25,6 +25,7 @@ from ...core.memory_types import GOLDEN_RULE
 from ...core.origin import Origin
 from ...search.memory_finder import MemoryFinder
 from .changes import Revision, confidence_told, retold, told
+from .conflicts import Conflicts
 from .lookup import held_memory
 from .secrecy import Secrecy
 
@@ -48,10 +49,18 @@ class Undone(Struct, frozen=True):
 
 
 class Memories:
-    """The memories of a store."""
+    """The memories of a store. `conflicts` judges anew what one says after an edit."""
 
-    def __init__(self, store: Store, finder: MemoryFinder, secrecy: Secrecy, clock: Callable[[], Milliseconds]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        finder: MemoryFinder,
+        secrecy: Secrecy,
+        conflicts: Conflicts,
+        clock: Callable[[], Milliseconds],
+    ) -> None:
         self._store, self._finder, self._secrecy, self._clock = store, finder, secrecy, clock
+        self._conflicts = conflicts
 
     def get(self, memory_id: str) -> HeldMemory:
         """The memory with this id, whatever its state; raises `MemoryNotFound`."""
@@ -111,6 +120,7 @@ class Memories:
             after = self._put(held, memory, standing)
             if vectors is not None and _text(memory) == _text(changed):
                 self._store.vectors.replace(vectors.model, {held.key: vectors.parts})
+        self._judged_anew(held, after)
         return after
 
     def forget(self, memory_ids: Sequence[str], *, force: bool = False, reason: str = "") -> Forgotten:
@@ -150,7 +160,11 @@ class Memories:
     def undo_all(self, memory_ids: Sequence[str]) -> list[Undone]:
         """`undo` of several memories, once each: of all of them or, where one raises, of none."""
         with self._store.transaction():
-            return [self._undone(held) for held in {held.key: held for held in map(self.get, memory_ids)}.values()]
+            before = list({held.key: held for held in map(self.get, memory_ids)}.values())
+            undone = list(map(self._undone, before))
+        for held, after in zip(before, undone, strict=True):
+            self._judged_anew(held, after.held)
+        return undone
 
     def _undone(self, held: HeldMemory) -> Undone:
         after = self._edited_back(held) if held.state is MemoryState.ACTIVE else self._restored(held)
@@ -196,6 +210,11 @@ class Memories:
         self._store.memories.rewrite(after)
         self._store.memory_events.add(MemoryEvent(held.key, EventKind.EDITED, at, context, before=told(held)))
         return after
+
+    def _judged_anew(self, before: HeldMemory, after: HeldMemory) -> None:
+        """After an edit of what it says, what it disagrees with."""
+        if after.memory.content != before.memory.content and after.state is MemoryState.ACTIVE:
+            self._conflicts.renew(after)
 
     def _move(self, held: HeldMemory, state: MemoryState, reason: str) -> HeldMemory:
         at = self._clock()

@@ -68,6 +68,7 @@ INSTEAD = (Spelling("sqlite", "sqlite3"), Spelling("zzyx", ""))
         ("search_facts", lambda: RENDERER.search(results(*HITS[:2]), facts=True)),
         ("search_conversations", lambda: RENDERER.search(results(*HITS[:2], query=SEVERAL))),
         ("search_none", lambda: RENDERER.search(results())),
+        ("search_weak", lambda: RENDERER.search(replace(results(), why=Absence((hit(1),))))),
         ("search_apart", lambda: RENDERER.search(replace(results(), why=Absence((hit(1),), phrases=("pull it",))))),
         ("search_none_together", lambda: RENDERER.search(replace(results(query=SEVERAL), why=TOGETHER))),
         ("search_instead", lambda: RENDERER.search(replace(results(hit(1)), respelled=INSTEAD))),
