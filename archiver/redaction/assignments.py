@@ -23,13 +23,18 @@ _EQUALS = r"\\?[\"'`]?\]?[ \t]*(?::[ \t]*[\w.]+[ \t]*=|={1,3}|:=|=>|:)[ \t]*"
 _QUOTED = r"[a-z]{0,2}\\?[\"'`]([^\s\"'`\\\x00]{6,})\\?[\"'`]"
 _BARE_BEGIN = r"[^\s\"'`$<>{}()\[\];,|&\\\x00-]"
 _BARE_REST = r"[^\s\"'`<>{}()\[\];,|&\\\x00]"
-_BARE = rf"({_BARE_BEGIN}{_BARE_REST}{{5,}})"
+_BARE = rf"{_BARE_BEGIN}{_BARE_REST}{{5,}}"
+# `&`, `;` and `,` are signs of a password, or begin the next field of a query, a connection string, a call. Where a
+# name and `=` or `:` follow, it is the next field; behind `;` and `,` also where a word does, as in `;User Id=sa`.
+_PIECE = r"[^\s\"'`<>{}()\[\];,|&\\\x00:=]"
+_JOINED = rf"{_BARE_BEGIN}{_BARE_REST}*(?:&{_PIECE}+|[;,]{_PIECE}*[0-9]{_PIECE}*)+"
+_VALUE = rf"(?:({_JOINED})(?:$|[\s\"'`<>{{}}()\[\];,|&\\\x00])|({_BARE}))"
 
 # Broader than the patterns, and without counting: counting makes a set of patterns slow.
 ENDING = r"(?:passwo?r?d|passphrase|passwort|pwd|pass|key|base|secret|token|auth)"
 _NAMED = rf"{ENDING}[\"'`\\\] \t0-9_-]*"
 _SIGN = rf"{_NAMED}(?::[ \t]*[\w.]+[ \t]*)?[:=>]+[ \t]*[a-z\\]*[\"'`]"
-_BARE_SIGN = rf"{_NAMED}[:=][ \t]*{_BARE_BEGIN}{_BARE_REST}+[ \t]*(?:$|[\n\r#])"
+_BARE_SIGN = rf"{_NAMED}[:=][ \t]*{_BARE_BEGIN}(?:{_BARE_REST}|[;,&])+[ \t]*(?:$|[\n\r#])"
 
 # What stands behind such names in programs and prose.
 _NO_PASSWORD = (
@@ -53,11 +58,23 @@ NO_KEY = (
         target="match", patterns=(r"(?i)^\W?(?:page|next|prev|start|end|cursor|continu|sync|[be]os|pad|unk|sep|cls)",)
     ),
 )
+_FOLDER = r"(?:[A-Z]?[a-z]{3,}|[A-Z]{4,})\d{0,4}"
+_WITHIN = r"(?:[A-Za-z0-9]*/)*"
+_PATH = (
+    r"^(?:~|\.{1,2})/|^[\w./-]*[._-][\w.-]*/[\w./-]*$|^[\w./-]*/[\w./-]*[._-][\w./-]*$",
+    r"^[A-Za-z/]*/[A-Za-z/]*$|^[a-z0-9/]*/[a-z0-9/]*$|^[A-Z0-9/]*/[A-Z0-9/]*$",
+    r"^/?(?:\w{1,7}/)+\w{0,7}$",
+    rf"^{_WITHIN}{_FOLDER}/[A-Za-z0-9/]*$|^(?:[A-Za-z0-9]*/)+{_FOLDER}$",
+)
+"""A path. A key in base64, which has `/` as well, is of digits and of letters in both cases, has no other sign, and
+what stands between slashes is long and no word."""
 NOT_BARE = Allowed(
     patterns=(
         r"^(?:[\w$]+\.)+[A-Za-z_$][\w$]*$",  # an attribute, the name of a file
-        r"^(?:~|\.{1,2})?/|^[\w.-]+/[\w./-]+$",  # a path
-        r"^\d{1,5}$",  # a port, a number of tokens
+        *_PATH,
+        r"^\d{1,5}$|^\d+(?:[,;&.-]\d+)+$",  # a port, a number of tokens, several
+        r"^(?:[A-Za-z_]+\d{0,2},)+[A-Za-z_]+\d{0,2}$|^[A-Z]+_\w+,\w+$",  # names, arguments
+        r"^.{1,5}$",
     )
 )
 """What programs and settings have behind such names without quotes."""
@@ -78,14 +95,14 @@ ASSIGNMENTS: tuple[Rule, ...] = (
     ),
     Rule(
         "assignment",  # NAME=value, as in environments
-        rf"\b{_UPPER}{NUMBER}={_BARE}",
+        rf"\b{_UPPER}{NUMBER}={_VALUE}",
         (rf"{ENDING}[0-9_-]*=",),
         allowed=(*_NO_PASSWORD, NOT_BARE),
     ),
     Rule(
         "assignment",  # name: value or name = value on a line of its own, as in YAML and INI
         r"(?im)^[ \t>+|-]*(?:\d{1,6}(?:→|:|\t)[ \t]*)?[\w./:@-]*?"
-        rf"(?:{_LOGIN}|{_KEY}){NUMBER}[ \t]*[:=][ \t]*{_BARE}[ \t]*(?:$|\r|#)",
+        rf"(?:{_LOGIN}|{_KEY}){NUMBER}[ \t]*[:=][ \t]*({_JOINED}|{_BARE})[ \t]*(?:$|\r|#)",
         (_BARE_SIGN,),
         entropy=2.0,
         allowed=(*NO_KEY, NOT_BARE),
@@ -98,7 +115,7 @@ ASSIGNMENTS: tuple[Rule, ...] = (
     ),
     Rule(
         "assignment",  # --password value
-        rf"(?i)(?:^|[\s\"'`])--?(?:[a-z]+-)*{_WORD}[ \t=][ \t]*{_BARE}",
+        rf"(?i)(?:^|[\s\"'`])--?(?:[a-z]+-)*{_WORD}[ \t=][ \t]*{_VALUE}",
         (rf"-{_WORD}[ \t=]",),
         entropy=2.0,
         allowed=(*NO_KEY, NOT_BARE),
@@ -108,5 +125,16 @@ ASSIGNMENTS: tuple[Rule, ...] = (
         r"(?i)\bmachine[ \t\n]+\S+[ \t\n]+login[ \t\n]+\S+[ \t\n]+password[ \t\n]+([^\s\"'`\x00]{6,})",
         (r"login[ \t\n]+\S+[ \t\n]+password",),
         allowed=_NO_PASSWORD,
+    ),
+    Rule(
+        "assignment",  # behind a name that says it is AWS's, in whatever notation, or behind the id that belongs to it
+        r"(?i)(?:secret[ _.-]?(?:access[ _.-]?)?key(?:[\s\"'`\\=:>,|*\]-]|\[\w*\]|\\[nrt]| is ){1,12}"
+        r"|\b(?-i:A[KS]IA[A-Z2-7]{16})[\s\"'`,:;|]{1,5})([A-Za-z0-9/+]{40})(?:$|[^A-Za-z0-9/+=])",
+        ("secret[ _.-]?(?:access[ _.-]?)?key", "akia", "asia"),
+        entropy=3.5,
+        allowed=(
+            STAND_IN,
+            Allowed(patterns=("^[^0-9]+$|^[^a-z]+$|^[^A-Z]+$", rf"^{_WITHIN}{_FOLDER}/{_WITHIN}{_FOLDER}(?:/|$)")),
+        ),
     ),
 )

@@ -20,24 +20,30 @@ _CHARACTER = r"[!#$%*+./0-9:=?@A-Z^_a-z~-]"
 _LAST = r"[!#$%+/0-9=?@A-Z^_a-z~-]"
 # What stands behind tells a value from a piece of code: `(` and `[` do not follow a secret.
 _TELLING = r"[0-9!#$%+^~]"
+_FIRST = r"[!#%+0-9=?@A-Z^_a-z~]"
+# As in assignments.py: what is joined by `&`, `;` or `,` and is no next field.
+_PIECE, _PIECE_LAST = r"[!#$%*+./0-9?@A-Z^_a-z~-]*", r"[!#$%+/0-9?@A-Z^_a-z~-]"
+_NUMBERED = rf"{_PIECE}[0-9](?:{_PIECE}{_PIECE_LAST})?"
+_NEXT = rf"(?:&{_PIECE}{_PIECE_LAST}|[;,]{_NUMBERED})"
 _VALUE = (
-    rf"((?:[!#%+0-9=?@A-Z^_a-z~]{_CHARACTER}*)?{_TELLING}(?:{_CHARACTER}*{_LAST})?)"
+    rf"({_FIRST}{_CHARACTER}*[&;,]{_NUMBERED}{_NEXT}*|(?:{_FIRST}{_CHARACTER}*)?{_TELLING}{_CHARACTER}*{_NEXT}+"
+    rf"|(?:{_FIRST}{_CHARACTER}*)?{_TELLING}(?:{_CHARACTER}*{_LAST})?)"
     r"[.:]*(?:$|[\"'`*<>)}\],;|&\\]|[^!-~])"
 )
 
 # Without counting, which makes a set of patterns slow: a name, a link and a value with a digit or a sign in it.
 _NAMED = rf"(?:{ENDING}|credentials?|pw|passcode|{_FOREIGN})[\"'`\]\\ \t0-9_*-]*"
-_SIGN = rf"{_NAMED}{_LINK}{_OPEN}{_CHARACTER}*{_TELLING}"
+_SIGN = rf"{_NAMED}{_LINK}{_OPEN}(?:{_CHARACTER}|[;,&])*{_TELLING}"
 
 _NO_SECRET = Allowed(
     patterns=(
-        r"^[!#%+~]?[A-Za-z_./:@?=-]+[!?]*$|^[^A-Za-z]+$",  # a word, a number, a date
+        r"^[!#%+~]?[A-Za-z_./:@?=&-]+[!?]*$|^[^A-Za-z]+$",  # a word, a number, a date
         r"^.{1,5}$",
         r"(?i)^v?\d+(?:\.\d+)+|^\d+(?:[a-z]{1,4}|[/-][a-z]+)?$|^0x[0-9a-f]{1,8}$",  # a version, an amount
         r"^[a-z]+(?:_[a-z]+|[A-Z][a-z]+)*_?\d{1,2}$|^[A-Z_]+\d{1,2}$",  # the name of a variable
-        r"=.|\w:\w",  # the next setting
+        r"=[^=]|\w:\w",  # the next setting
         r"@[\w-]+\.",  # an address
-        r"[%/?#].*=|^#|^[%?=]",
+        r"[%?#].*=|^#|^[%?=]",
     )
 )
 _NO_RANDOM = Allowed(

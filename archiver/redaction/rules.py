@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-VERSION = "4"
+VERSION = "5"
 """Changes whenever any rule does, so that what was redacted by older rules can be told and redacted again."""
 
 GITLEAKS = Path(__file__).with_name("gitleaks.json")

@@ -68,6 +68,17 @@ def key(source: random.Random) -> str:
     return some(source, HEX, 32) if source.random() < 0.5 else some(source, MIXED, 40)
 
 
+def access_key(source: random.Random) -> str:
+    """What AWS chooses: 40 signs of base64, `/` among them, which makes them look like a path."""
+    made = some(source, MIXED, 40)
+    return f"{made[:9]}/{made[10:23]}/{made[24:]}"
+
+
+def joined(source: random.Random, sign: str) -> str:
+    """A password that has `sign` in the middle."""
+    return f"{some(source, MIXED, 6)}{sign}{some(source, MIXED, 6)}"
+
+
 AROUND_TOKENS = (
     "{}",
     "Use {} for now, I will rotate it.",
@@ -140,4 +151,37 @@ AROUND_MENTIONS = (
     "la contraseña es {} y nada más",
     "пароль: {} и всё",
     "密码是{}，然后登录",
+)
+AROUND_ACCESS_KEYS = (
+    *AROUND_KEYS[:9],
+    "[default]\naws_secret_access_key={}\nregion = eu-west-1\n",
+    "AWS_SECRET_ACCESS_KEY={} aws s3 ls",
+    "export AWS_SECRET_ACCESS_KEY={}",
+    "export AWS_SECRET_ACCESS_KEY='{}'; make",
+    "aws:\n  secret_access_key: {}\n  region: eu-west-1",
+    '{{"SecretAccessKey": "{}"}}',
+    '{{\\"AWS_SECRET_ACCESS_KEY\\": \\"{}\\"}}',
+    "aws configure set aws_secret_access_key {}",
+    "AWS Secret Access Key [None]: {}",
+    "the secret access key is {} for now",
+    "ENV AWS_SECRET_ACCESS_KEY {}",
+    "docker run -e AWS_SECRET_ACCESS_KEY={} box",
+    "deploy --secret-key {} --fast",
+    "<secretAccessKey>{}</secretAccessKey>",
+    "Access key ID,Secret access key\nAK" + "IAQ7XJ2M4N5P6R7S2T,{}",
+    "DB_PASSWORD={}",
+    "API_TOKEN={}",
+    "use password={} for now",
+)
+AROUND_JOINED = (
+    "export DB_PASSWORD={}",
+    "DB_PASSWORD={} ./run",
+    "password={}",
+    "password: {}",
+    "db:\n  password: {}\n  port: 5432",
+    "passwd={}\n",
+    "use password={} now",
+    "the password is {}.",
+    "run --password {} --fast",
+    "run --db-password={}",
 )

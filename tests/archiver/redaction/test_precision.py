@@ -43,6 +43,16 @@ secret: kubernetes.io/service-account-token
 private_key_path: ~/.ssh/id_ed25519
 TOKEN_FILE=/run/secrets/token
 SSH_KEY=/home/anna/.ssh/id_rsa
+SSH_KEY=~/.ssh/id_ed25519
+key_path=/home/me/keys/id
+token_url=https://auth.example.org/oauth2/Token4You
+SIGNING_KEY=certs/Release2026/Signing/AndroidKey7
+HOST_KEY=/Users/Anna/Library/Keys/Signing2026Release
+secret_access_key: models/Qwen2VL7B/Chat/Version2/Checkpt9
+secret access key 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b
+aws_secret_access_key = var.aws_secret_access_key
+SORT_KEY=name,id2 PARTITION_KEY=1,2,3,4
+{password:input1,user2}; define userPassword OBJ_X509,35L
 tests pass: 14/14
 --pwd, --status, --token-file
 Authorization: Bearer <token>

@@ -7,12 +7,16 @@ import pytest
 from palaver.archiver.redaction import Redactor
 
 from .planted import (
+    AROUND_ACCESS_KEYS,
+    AROUND_JOINED,
     AROUND_KEYS,
     AROUND_MENTIONS,
     AROUND_PASSWORDS,
     AROUND_TOKENS,
     MIXED,
     TOKENS,
+    access_key,
+    joined,
     jwt,
     key,
     password,
@@ -51,6 +55,52 @@ def test_password_is_mentioned(around: str) -> None:
     for seed in ROUNDS:
         for secret in (password(random.Random(seed)), some(random.Random(seed), MIXED, 11)):
             assert secret not in REDACTOR.redact(around.format(secret)).text
+
+
+@pytest.mark.parametrize("around", AROUND_ACCESS_KEYS)
+def test_key_with_slashes_is_no_path(around: str) -> None:
+    """A key in base64 is found behind its name although it has slashes, in every notation."""
+    for seed in ROUNDS:
+        secret = access_key(random.Random(seed))
+        done = REDACTOR.redact(around.format(secret))
+
+        assert str(REDACTOR.redact(f"api_key='{secret}'").findings[0]) in done.text
+        assert not [piece for piece in secret.split("/") if piece in done.text]
+
+
+@pytest.mark.parametrize("around", AROUND_JOINED)
+@pytest.mark.parametrize("sign", ["&", ";", ","])
+def test_bare_password_is_taken_whole(around: str, sign: str) -> None:
+    """A password without quotes goes on behind a sign that elsewhere ends one."""
+    for seed in ROUNDS:
+        secret = joined(random.Random(seed), sign)
+        done = REDACTOR.redact(around.format(secret))
+
+        assert done.text == around.format(REDACTOR.redact(f"password='{secret}'").findings[0])
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "Server=x;Password={};Database=y",
+        "Server=x;Pwd={};User Id=sa",
+        "Server=x;Password={};Integrated Security=true",
+        "https://shop.example/?user=bob&password={}&page=1",
+        "user=bob&password={}&page=1",
+        "connect(host=h,password={},port=1)",
+        "{{user: bob, password: {}, port: 1}}",
+        "DB_PASSWORD={}; make",
+        "DB_PASSWORD={}&& make",
+        "DB_PASSWORD={};make",
+    ],
+)
+def test_password_ends_where_the_next_field_begins(around: str) -> None:
+    """A connection string, a query, a call and a command keep what stands behind the password."""
+    for seed in ROUNDS:
+        secret = some(random.Random(seed), MIXED, 11)
+        done = REDACTOR.redact(around.format(secret))
+
+        assert done.text == around.format(done.findings[0])
 
 
 @pytest.mark.parametrize("around", ["the api key is {} for now", "secret: {} (staging)", "use token={} and go on"])

@@ -19,7 +19,7 @@ from palaver.archiver.redaction.rules import Rule, rules
 
 from .planted import HEX
 
-FINGERPRINT = "501484f53129d601"
+FINGERPRINT = "ba0de3424e5c69be"
 """Of the rules of this `VERSION`. When this changes, the version has to."""
 
 PRINTABLE = [each for each in printable if each not in "\x0b\x0c"]
@@ -31,7 +31,7 @@ NUMBERED = [(number, rule) for number, rule in enumerate(rules()) if rule.kind n
 
 def test_version_names_the_rules() -> None:
     """Rules that changed have another version, so that texts redacted by older ones are found."""
-    assert (VERSION, hashlib.sha256(repr(rules()).encode()).hexdigest()[:16]) == ("4", FINGERPRINT)
+    assert (VERSION, hashlib.sha256(repr(rules()).encode()).hexdigest()[:16]) == ("5", FINGERPRINT)
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.kind)
