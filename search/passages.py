@@ -53,7 +53,7 @@ class Passages:
         Long tool inputs and results are shortened unless the whole stretch fits the budget.
         """
         source, last = self._range(path, start, end)
-        session = self._store.sessions.load(source.session) if source.session is not None else Session(source.agent, "")
+        session = self._session(source)
         shown = UNINDEXED not in session.links
         stretch = self._stretch(source, start, last)
         exchanges = list(self._exchanges(stretch, session, shorten=False)) if shown else []
@@ -84,6 +84,15 @@ class Passages:
             also_in=self._store.repetitions.on_lines(source.id or 0, start, end_line) if shown else (),
         )
 
+    def whole(self, path: str, line: int) -> list[Exchange]:
+        """What was said on one line, nothing of it shortened; raises like `read`."""
+        source, _ = self._range(path, line, line)
+        session = self._session(source)
+        if UNINDEXED in session.links:
+            return []
+        stretch = self._stretch(source, line, line)
+        return self._discretion.exchanges(list(self._exchanges(stretch, session, shorten=False)))
+
     def raw(self, path: str, start: int, end: int | None) -> Iterator[bytes]:
         """The lines as the agent wrote them, line ends included."""
         source, last = self._range(path, start, end)
@@ -107,6 +116,9 @@ class Passages:
         session = Session(source.agent, "")
         turns = [turn for each in self._said(stretch, session, shorten=True) for turn in each.turns]
         return gone | self._oblivion.records({turn.record: turn.line for turn in turns if turn.record})
+
+    def _session(self, source: Source) -> Session:
+        return self._store.sessions.load(source.session) if source.session is not None else Session(source.agent, "")
 
     def _range(self, path: str, start: int, end: int | None) -> tuple[Source, int]:
         """The source a path means and its last line wanted; raises `PathOutsideArchive` or `InvalidLineRange`."""

@@ -1,7 +1,8 @@
 """Printouts: what tools printed without failing, which is archived and in no index, looked through as it lies there.
 
-A line is only ever shown as layer 3 reads it: without secrets, private spans and what was forgotten, and as part of an
-exchange that is found like any other.
+A line is only ever shown as layer 3 reads it, if at length: without secrets, private spans and what was forgotten, and
+as part of an exchange that is found like any other. What Palaver itself answered is no printout: who asks again would
+find that.
 """
 
 import re
@@ -13,9 +14,11 @@ from msgspec import Struct
 from ..archiver.copies.raw import RawArchive
 from ..archiver.parse.text import one_line
 from ..archiver.store import Source, Store
+from ..core.conversation import Turn
 from ..core.disclosure import Query
 from ..core.errors import InvalidInput, SourceUnreadable
 from ..core.printed import Place, Printed
+from ..core.recursion import without_recalled
 from .analysis import composed, verbatim
 from .engine import Engine
 from .passages import Passages
@@ -53,7 +56,7 @@ class Printouts:
         self._store, self._raw, self._passages, self._engine = store, raw, passages, engine
 
     def having(self, query: Query, phrases: Sequence[str], seconds: float = SECONDS) -> Printed:
-        """The first places that have all these phrases and satisfy the filters; nobody said any of it."""
+        """The first places that have all these phrases and satisfy the filters; nothing that is searched has them."""
         words = {word for phrase in phrases for word in _words(phrase)}
         if query.filters.roles or not words:
             return Printed()
@@ -85,7 +88,7 @@ class Printouts:
     def _places(self, source: Source, line: int, wanted: _Wanted) -> Iterator[Place]:
         """This line, where layer 3 shows what is looked for on it and the filters let its exchange through."""
         try:
-            exchanges = self._passages.read(source.archived, line, line).exchanges
+            exchanges = self._passages.whole(source.archived, line)
         except (OSError, SourceUnreadable, InvalidInput):
             return
         for exchange in exchanges:
@@ -93,11 +96,16 @@ class Printouts:
             span = stored.exchange.span if stored else None
             if stored is None or span is None or not span.start_line <= line <= span.end_line:
                 continue
-            texts = (composed(turn.text) for turn in exchange.turns)
+            others = {(turn.line, turn.call) for turn in stored.exchange.turns}
+            texts = (_told(turn) for turn in exchange.turns if (turn.line, turn.call) in others)
             said = next((text for text in texts if all(each.search(text) for each in wanted.patterns)), "")
             if said and self._engine.allowed(wanted.query.filters, [stored.key]):
                 yield Place(source.archived, line, _around(said, wanted.patterns[0]))
                 return
+
+
+def _told(turn: Turn) -> str:
+    return composed(without_recalled(turn.text, shortened=False))
 
 
 def _words(phrase: str) -> list[bytes]:
@@ -105,9 +113,14 @@ def _words(phrase: str) -> list[bytes]:
 
 
 def _row(phrase: str) -> re.Pattern[bytes]:
-    """The words of a phrase one after the other, with what JSON may make of the signs between them."""
-    between = b"(?s:.{0,%d}?)" % (_BETWEEN + _ESCAPED * len(phrase))
-    return re.compile(between.join(_words(phrase)))
+    """The words of a phrase one after the other, with what JSON may make of the signs between them.
+
+    Each is the next that there is, and no other is tried: what was taken for it stands no later than what is meant, and
+    among words that come again and again, as zeros in a dump, there is no end of others.
+    """
+    within = _BETWEEN + _ESCAPED * len(phrase)
+    first, *others = _words(phrase) or [b""]
+    return re.compile(first + b"".join(b"(?>(?s:.{0,%d}?)%s)" % (within, word) for word in others))
 
 
 def _around(said: str, pattern: re.Pattern[str]) -> str:

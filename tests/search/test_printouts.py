@@ -68,6 +68,45 @@ def test_what_a_tool_printed_is_found_where_layer_3_reads_it(history: History, s
         assert why["printed"] == [{"path": place.path, "line": 3, "said": place.said}]
 
 
+def test_what_palaver_answered_is_no_printout(history: History) -> None:
+    """The conversation that asks comes first, with the question itself: called as a tool, at a shell, or given back."""
+    place = {"sessionId": OTHER, "cwd": "/home/demo/shop"}
+    answered = "none has `brass kettle` in these words, but tools printed it"
+    asked = [
+        replied(tool("mcp__palaver__search", {"query": '"brass kettle"'}, id="t1"), id="m1", uuid="c1", **place),
+        result(answered, id="t1", **place),
+        replied(tool("Bash", {"command": "palaver search '\"brass kettle\"'"}, id="t2"), id="m2", uuid="c2", **place),
+        result(answered, id="t2", **place),
+        replied(tool("Bash", {"command": "cat notes"}, id="t3"), id="m3", uuid="c3", **place),
+        result("notes\n<recalled>\nthe brass kettle\n</recalled>", id="t3", **place),
+    ]
+    history.write([said("where is it", uuid="q1", **place), *asked], OTHER, at=9)
+    history.ingest()
+
+    assert [place.path for place in printed(history, "brass kettle").places] == [history.source().archived]
+
+
+def test_the_midst_of_a_long_printout_is_found(history: History) -> None:
+    """Layer 3 shortens it, where it is longer than a reply."""
+    history.write(
+        lines(OTHER, "first\n" + "word\n" * 20_000 + f"copper pot TOKEN={SECRET}\n" + "word\n" * 20_000), OTHER
+    )
+    history.ingest()
+
+    [found] = printed(history, "copper pot").places
+    assert "copper pot" in found.said
+    assert SECRET[4:12] not in found.said
+
+
+def test_words_that_come_again_and_again_take_no_time(history: History) -> None:
+    """Zeros in a dump are followed by zeros: trying each for each would not end."""
+    history.write(lines(OTHER, "x 1\n" + "0 " * 2_000), OTHER)
+    history.ingest()
+
+    assert printed(history, "0 0 0 0 0 0 0 0 1 x").places == ()
+    assert printed(history, "0 0 0 0 0 0 0 0").places
+
+
 @pytest.mark.parametrize("phrase", ["rwxr-xr-x", "kettle brass", "drwxr xr x", "Bash command", "\\n"])
 def test_only_what_stands_there_word_for_word_is_found(history: History, phrase: str) -> None:
     """Neither parts of words, nor the JSON around them."""
