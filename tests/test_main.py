@@ -27,9 +27,13 @@ def test_what_was_to_be_done_at_the_end_is_done() -> None:
     assert (status, rows[1:], complaint) == (0, ["at the end"], "")
 
 
-def test_an_interrupt_at_the_end_changes_nothing() -> None:
-    """Who presses Ctrl-C when all was said sees no traceback, and the command did what it did."""
-    program = "import atexit, signal\natexit.register(signal.raise_signal, signal.SIGINT)\nstart()"
+@pytest.mark.parametrize("name", ["SIGINT", "SIGALRM"])
+def test_an_interrupt_at_the_end_changes_nothing(name: str) -> None:
+    """Who presses Ctrl-C when all was said, or while the last module is loaded, sees no traceback, and the command did
+    what it did.
+    """
+    program = "import atexit, signal\nfrom palaver.core.interrupts import hear\nsignal.signal(signal.SIGALRM, hear)\n"
+    program += f"atexit.register(signal.raise_signal, signal.{name})\nstart()"
 
     assert ended(program, "--version")[::2] == (0, "")
 

@@ -36,7 +36,8 @@ def _leave(code: int) -> None:
 
     if threading.active_count() > 1 or sys.gettrace() or sys.getprofile():
         return
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to be stopped
+    for stopped_by in (signal.SIGINT, signal.SIGALRM):  # also what `interrupts.hear` put off
+        signal.signal(stopped_by, signal.SIG_IGN)  # nothing is left to be stopped
     atexit._run_exitfuncs()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - as `multiprocessing` does
     try:
         sys.stdout.flush()
