@@ -65,12 +65,12 @@ class Printouts:
         sources = sorted(self._store.sources.all(), key=lambda source: -source.mtime)
         places = list[Place]()
         for number, source in enumerate(sources):
-            if monotonic() > wanted.until:
-                return Printed(tuple(places), len(sources) - number, looked=True)
             for line in self._lines(source, wanted):
                 places += self._places(source, line, wanted)
                 if len(places) >= _MOST:
                     return Printed(tuple(places[:_MOST]), looked=True)
+            if monotonic() > wanted.until:  # perhaps in its midst
+                return Printed(tuple(places), len(sources) - number, looked=True)
         return Printed(tuple(places), looked=True)
 
     def _lines(self, source: Source, wanted: _Wanted) -> Iterator[int]:

@@ -1,6 +1,7 @@
 """Is what tools printed found in the copies, and only as layer 3 shows it?"""
 
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from palaver.archiver.forget.selection import Selector
 from palaver.core.disclosure import Filters, Mode, Query
 from palaver.core.forgetting import Wanted
 from palaver.core.printed import Printed
+from palaver.search import printouts
 from palaver.search.layers import Layers
 from palaver.templates.render import Renderer
 from palaver.templates.shapes import results_json
@@ -148,6 +150,15 @@ def test_filters_and_who_said_it_hold_there_too(history: History) -> None:
     assert printed(history, "brass kettle", Filters(projects=("shop",))).places
     assert printed(history, "brass kettle", Filters(projects=("other",))) == Printed(looked=True)
     assert printed(history, "brass kettle", Filters(roles=("human",))) == Printed()
+
+
+def test_a_copy_that_was_not_read_to_its_end_is_left(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That what stands behind where the time was up was not printed is not said."""
+    monkeypatch.setattr(printouts, "monotonic", count().__next__)
+    with Layers(history.home) as layers:
+        found = layers._printouts.having(Query(('"a folder"',)), ["a folder"], 2.0)  # pyright: ignore[reportPrivateUsage]
+
+    assert found == Printed(unread=1, looked=True)
 
 
 def test_looking_ends_in_time_and_damage_stops_nothing(history: History) -> None:
