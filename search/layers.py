@@ -11,6 +11,7 @@ from ..core import ids
 from ..core.closing import Closing
 from ..core.errors import InvalidInput, TooManyIds, UnknownIds
 from .embedder import DEFAULT_MODEL, load
+from .placeholders import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +39,8 @@ class Layers(Closing):
         self._store = Store.open(home.database)
 
     def search(self, query: Query, *, snippets: bool = True) -> Results:
-        """Layer 1: what matches, one compact hit per event; see `Hits.search`."""
+        """Layer 1: what matches, one compact hit per event; see `Hits.search`. The query comes back without secrets."""
+        query = without_secrets(query, self._home)
         found = self._hits.search(query, snippets=snippets)
         if found.why is None or not found.why.phrases or len(query.concepts) > 1:
             return found

@@ -9,6 +9,7 @@ from ...core.errors import InvalidInput, InvalidMemoryType, MemoryNotFound
 from ...core.memory import HeldMemory, Memory
 from ...core.memory_filter import MemoryFilter
 from ...observe.memory import Expanded, MemoryCore, Recalled, Remembered, near_the_best
+from ...search.placeholders import redacted
 from ...templates.memory_changes import undoing
 from ...templates.quote import clean
 from ..toolset import Reply, WholeNumber
@@ -51,7 +52,7 @@ def memory_recall(
 
     Where nothing is clearly relevant, `weak` are the nearest.
     """
-    core, count = desk.core, checked_count(n_results, 1_000)
+    core, count, query = desk.core, checked_count(n_results, 1_000), redacted(query, desk.place.home)
     chosen = wanted(core, namespace, memory_type, min_importance, min_confidence)
     found = core.recalling.recall(query, chosen, limit=count)
     expanded = core.expanding.expand(found, chosen, limit=count)

@@ -11,6 +11,7 @@ from ...core.document import DocumentFilter, HeldChunk
 from ...core.errors import InvalidInput
 from ...core.memory import HeldMemory
 from ...core.memory_filter import MemoryFilter
+from ...search.placeholders import redacted
 from ...templates.quote import clean
 from ..toolset import Reply, WholeNumber
 from .arguments import RESULTS_MAX, Count, Object, checked_count
@@ -59,11 +60,13 @@ _ALL = _Wanted(DocumentFilter(), MemoryFilter())
 
 def search(desk: TheoDesk, query: str, n_results: Count = 5) -> Reply:
     """Find in indexed documents and in memories, best first."""
+    query = redacted(query, desk.place.home)
     return _listed(query, _found(desk, query, _ALL, checked_count(n_results)))
 
 
 def search_with_filters(desk: TheoDesk, query: str, filters: Filters, n_results: WholeNumber = 5) -> Reply:
     """Find only in a namespace, a source file, or among documents or memories."""
+    query = redacted(query, desk.place.home)
     return _listed(query, _found(desk, query, _wanted(filters), checked_count(n_results)))
 
 
@@ -77,7 +80,8 @@ def search_with_budget(
     """Find as much as fits into a number of tokens: the best first, and what is too long makes room for the next."""
     if max_tokens < 1:
         raise InvalidInput(f"Invalid max_tokens: {max_tokens}", hint="Give 1 token or more.")
-    candidates, chosen, used = _found(desk, query, _ALL, RESULTS_MAX), list[_Found](), 0
+    candidates = _found(desk, redacted(query, desk.place.home), _ALL, RESULTS_MAX)
+    chosen, used = list[_Found](), 0
     for candidate in candidates:
         price = tokens.count(candidate.content)
         if used + price <= max_tokens:

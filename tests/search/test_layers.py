@@ -1,5 +1,6 @@
 """Do the three layers hand out what was said, whole, in order, and nothing outside the archive?"""
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from palaver.search.passages import BUDGET
 from palaver.templates.render import Renderer
 
 from ..archiver.formats.claude import replied, result, said, text, tool, written
+from ..archiver.redaction.planted import TOKENS
 from .history import learned
 
 LONG = "word " * 3_000
@@ -290,6 +292,25 @@ def taken_up(tmp_path: Path, *records: dict[str, object]) -> tuple[Home, str]:
         Ingest(store, RawArchive(place.archive)).run(in_paths([path]))
         [archived] = store.sources.archived_names()
     return place, archived
+
+
+def test_a_secret_finds_what_stands_in_its_place(tmp_path: Path) -> None:
+    """Only what held that very secret is found, and the answer does not repeat it."""
+    one, other, unknown = (TOKENS["github-pat"](random.Random(seed)) for seed in range(3))
+    place, _ = taken_up(
+        tmp_path,
+        said(f"push with {one}", uuid="q1", cwd="/code/app"),
+        replied(text("pushed"), uuid="a1", parentUuid="q1"),
+        said(f"pull with {other}", uuid="q2", parentUuid="a1"),
+        replied(text("pulled"), id="m2", uuid="a2", parentUuid="q2"),
+    )
+    with Layers(place) as layers:
+        found, nothing = (layers.search(Query.parse(secret, mode="text")) for secret in (one, unknown))
+
+    assert [hit.title.split()[0] for hit in found.hits] == ["push"]
+    assert "[secret:github-pat:" in found.query.concepts[0]
+    assert nothing.hits == ()
+    assert not [secret for secret in (one, unknown) if secret in repr((found, nothing))]
 
 
 @pytest.mark.parametrize("end", [4, None])

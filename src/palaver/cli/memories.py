@@ -30,10 +30,12 @@ def recall(
     query: Sequence[str], *, limit: int, types: Sequence[str], tags: Sequence[str], project: str | None, as_json: bool
 ) -> None:
     """Find what is held about something, the best first. Only memories are searched; `palaver search` searches all."""
+    from palaver.core.home import Home
     from palaver.core.memory_filter import MemoryFilter
+    from palaver.search.placeholders import redacted
 
     where = (namespace_of(project),) if project else ()
-    words = " ".join(query)
+    words = redacted(" ".join(query), Home.find())
     with memory_core() as core:
         wanted = MemoryFilter(namespaces=where, types=types_of(core, types), tags=tuple(tags))
         found = core.recalling.recall(words, wanted, limit=limit)
