@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from ..archiver.copies.raw import RawArchive
 from ..archiver.parse.text import one_line
+from ..archiver.redaction import placed
 from ..archiver.store import Source, Store
 from ..core.conversation import Turn
 from ..core.disclosure import Query
@@ -56,9 +57,12 @@ class Printouts:
         self._store, self._raw, self._passages, self._engine = store, raw, passages, engine
 
     def having(self, query: Query, phrases: Sequence[str], seconds: float = SECONDS) -> Printed:
-        """The first places that have all these phrases and satisfy the filters; nothing that is searched has them."""
+        """The first places that have all these phrases and satisfy the filters; nothing that is searched has them.
+
+        What stands in the place of a secret is not looked for: the copies have the secret itself.
+        """
         words = {word for phrase in phrases for word in _words(phrase)}
-        if query.filters.roles or not words:
+        if query.filters.roles or not words or any(map(placed, phrases)):
             return Printed()
         patterns, rows = tuple(map(verbatim, phrases)), tuple(map(_row, phrases))
         wanted = _Wanted(query, patterns, tuple(words), rows, monotonic() + seconds)
