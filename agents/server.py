@@ -5,7 +5,6 @@ Importing this module costs about a second, nearly all of it the SDK, so only se
 
 import faulthandler
 import logging
-import signal
 import sys
 from functools import partial
 from typing import Any
@@ -42,9 +41,6 @@ def serve(surface: Surface, place: Place, version: str = "") -> None:
     """Serve on stdin and stdout until the client closes them. Logs and stack dumps go to stderr."""
     faulthandler.enable(sys.stderr)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
-    # The thread that waits for stdin cannot be interrupted, so Ctrl-C ends the process outright. That loses nothing:
-    # whatever was stored was stored in a transaction.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         anyio.run(_serve, build(surface, place, version))
     except* BrokenPipeError:

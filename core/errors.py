@@ -19,10 +19,10 @@
     │   ├── InvalidNamespace
     │   ├── MemoryNotFound
     │   ├── MemoryProtected    a golden rule, which only `force` removes
+    │   ├── NothingToUndo      no edit is left that could be taken back
     │   ├── DocumentNotFound
     │   ├── UnsupportedDocument
     │   └── DocumentOutsideRoots
-    ├── NothingToUndo           no edit is left that could be taken back
     ├── ChangedMeanwhile        what was planned is not what is there any more; nothing was done
     ├── SourceUnreadable        a transcript could not be read; the others go on
     │   └── CopyDamaged         a part of an archived copy is not what was written
@@ -32,6 +32,7 @@
     ├── ConfigInvalid           config.toml or the environment says something impossible
     ├── StoreError              the database said no
     │   ├── StoreMissing
+    │   │   └── OnlyMadeUp      nothing but the made-up history is there
     │   ├── StoreReadOnly
     │   ├── StoreBusy
     │   ├── StoreCorrupt
@@ -261,7 +262,7 @@ class MnemonicsUnusable(PalaverError):
         super().__init__(f"{path}: {reason}", hint=hint)
 
 
-class NothingToUndo(PalaverError):
+class NothingToUndo(InvalidInput):
     """A memory that says what it said at first."""
 
     def __init__(self, memory_id: str) -> None:
@@ -322,6 +323,14 @@ class StoreMissing(StoreError):
             super().__init__(f"the database in {path} is gone, but the archived copies are there", hint=hint)
         else:
             super().__init__(f"no archive at {path}", hint="Run `palaver up` to make one.")
+
+
+class OnlyMadeUp(StoreMissing):
+    """Nothing was archived but the made-up history, which has a home of its own."""
+
+    def __init__(self, path: Path, *, hint: str) -> None:
+        self.path, self.copies = path, False
+        PalaverError.__init__(self, f"only the made-up history is there, in {path}", hint=hint)
 
 
 class StoreReadOnly(StoreError):

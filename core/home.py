@@ -22,7 +22,9 @@ class Home(Struct, frozen=True):
 
     @classmethod
     def find(cls) -> "Home":
-        """`PALAVER_HOME` if set, else the platform's data directory; raises `ConfigInvalid` for a relative path."""
+        """`PALAVER_HOME` if set, else the platform's data directory; raises `ConfigInvalid` for what is no whole path
+        of a folder.
+        """
         named = os.environ.get("PALAVER_HOME")
         if named is None or named == "":
             return cls(_data_directory() / "palaver")
@@ -32,6 +34,8 @@ class Home(Struct, frozen=True):
             raise ConfigInvalid(f"PALAVER_HOME names an unknown user: {named}", hint="Give the whole path.") from None
         if not path.is_absolute():
             raise ConfigInvalid(f"PALAVER_HOME is not an absolute path: {named}", hint="Give the whole path.")
+        if path.is_file():
+            raise ConfigInvalid(f"PALAVER_HOME is a file: {path}", hint="Set it to a folder you may write to.")
         return cls(path)
 
     @property

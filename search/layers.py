@@ -113,7 +113,9 @@ class Layers(Closing):
         found = Details(self._store).load([key for key in dict.fromkeys(keys.values()) if key is not None])
         known = {detail.id for detail in found}
         unknown = [public for public in keys if ids.plain(public) not in known]
-        return tuple(found), self._unknown(unknown) if unknown else None
+        asked = set(map(ids.plain, keys))
+        shown = tuple(detail for detail in found if detail.id in asked)
+        return shown, self._unknown(unknown) if unknown else None
 
     def _unknown(self, wanted: Sequence[str]) -> UnknownIds:
         """What to say of ids that nothing has, those apart that something had."""
@@ -121,8 +123,10 @@ class Layers(Closing):
         gone = self._store.items.given([*keys.values()]) - self._store.items.kinds([*keys.values()]).keys()
         error = UnknownIds(wanted, [public for public, key in keys.items() if key in gone])
         bare = [key for public in wanted if (key := ids.bare(public)) is not None]
-        if meant := [ids.show(kind, key) for key, kind in self._store.items.kinds(bare).items()]:
-            error.hint = f"Did you mean {', '.join(meant)}?"
+        named = [*bare, *keys.values()]
+        if meant := [ids.show(kind, key) for key, kind in self._store.items.kinds(named).items()]:
+            guess = f"Did you mean {', '.join(meant)}?"
+            error.hint = f"{error.hint} {guess}" if error.gone else guess
         return error
 
     def place(self, wanted: str) -> tuple[str, int]:

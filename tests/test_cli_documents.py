@@ -100,6 +100,8 @@ def test_each_path_is_answered_for(folder: Path) -> None:
     assert "Unsupported file type: .png. Use .md, .markdown, .txt, .py, .pdf." in told[1]
     assert told[2].startswith("Not indexed: nowhere.md: it does not exist. Check the path")
     assert told[4].startswith("Not indexed: nodocs: it does not exist. Check the path")
+    assert palaver("index", *names[2:], code=2).stdout.splitlines()[-3:] == told[2:]
+    assert "File not found: nodocs" in palaver("index", "nodocs", code=2).stderr
 
 
 def test_flat_leaves_folders_alone(folder: Path) -> None:

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from palaver.cli import main
 from palaver.cli.commands import COMMANDS
-from palaver.cli.failures import failure_of
+from palaver.cli.failures import failure_of, tell
 from palaver.core import errors
 from palaver.core.home import Home
 
@@ -140,6 +140,10 @@ def test_a_wrong_value_ends_alike_whoever_refuses_it() -> None:
         ["search", "kettle", "--limit", "0"],
         ["timeline", "mem_1", "--around", "99"],
         ["show", "mem_9"],
+        ["memories", "undo", "mem_1"],
+        ["forget", "--undo", "77"],
+        ["archive", "/no/such/folder"],
+        ["index", "/no/such/file"],
         ["remember", "xx", "--type", "no such type"],
     )
 
@@ -171,15 +175,46 @@ def test_no_answer_at_a_prompt_stops_as_ctrl_c_does(monkeypatch: pytest.MonkeyPa
         result = CliRunner().invoke(main, ["status"], input="")
         told.append((result.exit_code, result.stderr))
 
-    stopped = (130, "\npalaver: stopped. Nothing is lost; run the same command to go on.\n")
-    assert told == [stopped, stopped]
+    assert told == [(130, "\npalaver: stopped.\n")] * 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "goes_on"), [(["archive"], True), (["forget", "mem_1"], False), (["--help"], False), ([], False)]
+)
+def test_only_what_goes_on_is_said_to(typed: list[str], goes_on: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the same command would begin anew, "stopped" is all."""
+    for words in (typed, [*typed, "--json"]):
+        assert tell(KeyboardInterrupt(), words) == 130
+        said = "".join(capsys.readouterr())
+        assert ("stopped" in said, "run the same command to go on" in said) == (True, goes_on)
+
+
+@pytest.mark.parametrize("typed", ["--yes", "--eras", "--forc", "--for-goo"])
+def test_what_cannot_be_undone_is_never_guessed(typed: str) -> None:
+    """Who forgets and types an option that there is not hears how what was shown is confirmed."""
+    told = failure(palaver("forget", "mem_1", typed, "--json"))["message"]
+
+    assert told == (
+        f"No such option '{typed}'. Memories named by their ids go at once; all else is shown, and "
+        "--confirm TOKEN does what was shown"
+    )
+    assert "--derived" in failure(palaver("forget", "--derivd", "--json"))["message"]
+    assert "go at once" not in failure(palaver("documents", "forget", "--yes", "--json"))["message"]
+
+
+def test_an_option_that_was_meant_as_words_is_told_how_to_be_searched() -> None:
+    """One that is spelled much like another is guessed, as everywhere."""
+    meant, mistyped = (failure(palaver("search", typed, "--json"))["message"] for typed in ("--no-verify", "--limt"))
+
+    assert meant == """No such option '--no-verify'. To search for it: palaver search '"--no-verify"'"""
+    assert "--limit" in mistyped
 
 
 def test_json_is_asked_for_by_the_option_alone() -> None:
     """After a bare `--` the same letters are a file's name."""
     result = palaver("archive", "--", "--json")
 
-    assert (result.exit_code, result.stdout) == (1, "")
+    assert (result.exit_code, result.stdout) == (2, "")
     assert "palaver: --json: No such file or directory" in result.stderr
 
 

@@ -94,7 +94,7 @@ def test_undoing_goes_back_step_by_step(core: MemoryCore) -> None:
     )
     assert told("memories", "undo", "mem_1")["undone"] == "content"
     assert core.memories.get("mem_1").memory.content == "Prefer tabs"
-    refused = palaver("memories", "undo", "mem_1", code=1).stderr
+    refused = palaver("memories", "undo", "mem_1", code=2).stderr
     assert "Nothing to undo: mem_1" in refused
     assert "palaver memories history mem_1" in refused
 
@@ -376,7 +376,7 @@ def test_what_was_forgotten_together_is_held_again_together() -> None:
     command = palaver("forget", "mem_1", "mem_2").stdout.strip().partition("palaver ")[2].split()
     assert command == ["memories", "undo", "mem_1", "mem_2"]
 
-    assert "Nothing to undo: mem_3" in palaver(*command, "mem_3", code=1).stderr
+    assert "Nothing to undo: mem_3" in palaver(*command, "mem_3", code=2).stderr
     assert told("memories", "list")["total"] == 1
     assert [each["undone"] for each in told(*command)["memories"]] == ["put away", "put away"]
     assert told("memories", "list")["total"] == 3

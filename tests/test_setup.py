@@ -137,6 +137,17 @@ def test_removing(unit: Path, calls: Path) -> None:
     assert json.loads(service("--remove", "--json").stdout) == {"path": str(unit), "removed": False}
 
 
+def test_what_never_ran_is_not_said_to_be_stopped(unit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where no systemd runs: the file goes, and why nothing was stopped is said."""
+    service("--yes")
+    monkeypatch.setenv("PATH", "")
+    removed = service("--remove")
+
+    assert removed.exit_code == 0
+    assert removed.stdout == f"Removed {unit}; nothing was stopped: systemctl: No such file or directory\n"
+    assert not unit.exists()
+
+
 def test_a_home_that_is_no_place(monkeypatch: pytest.MonkeyPatch, unit: Path) -> None:
     """A service is not written for a home that no service could find."""
     monkeypatch.setenv("PALAVER_HOME", "relative")

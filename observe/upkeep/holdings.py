@@ -109,7 +109,7 @@ def agents(patient: Patient) -> Answer:
     """Files of agents that are not archived as they are now. Containers are left to the next pass."""
     if patient.store is None:
         return
-    found, behind, erased = Counter[str](), Counter[str](), Counter[str]()
+    found, behind, new, erased = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     known = patient.store.sources.by_path()
     refused = {path for path, _ in patient.store.sources.problems()}
     exclusion, raw = Exclusion(patient.config.exclude), RawArchive(patient.home.archive)
@@ -124,13 +124,15 @@ def agents(patient: Patient) -> Answer:
         late = source is None or not raw.is_unchanged(source, state)
         if late and each.path not in refused and time.time() - state.mtime / 1e9 > _SETTLED:
             behind[each.format.agent] += 1
+            new[each.format.agent] += source is None
     gone = {agent: f", {count:,} of which {'was' if count == 1 else 'were'} erased" for agent, count in erased.items()}
     told = [f"{agent} {many(count, 'file')}{gone.get(agent, '')}" for agent, count in found.items()]
     yield Fact("agents", "; ".join(told) if gone else ", ".join(told) or "none found")
     for agent, count in behind.items():
         remedy = f"{ARCHIVE} `palaver setup service` does so by itself from then on."
         files = many(found[agent], "file")
-        left = "is not archived as it is" if count == 1 else "are not archived as they are"
+        are = "is" if count == 1 else "are"
+        left = f"{are} not archived yet" if new[agent] == count else f"{are} new or longer than what is archived"
         yield Finding("agents", f"{count:,} of {files} of {agent} {left}", remedy)
 
 

@@ -39,7 +39,7 @@ def learning(patient: Patient) -> Answer:
     learned = many(sum(status.observations.values()), "observation")
     yield Fact("learned", f"{learned}; {waiting}" if left else learned)
     if left and not status.watcher:
-        yield Finding("learned", f"{waiting} and nothing works on {'it' if one else 'them'}", ARCHIVE)
+        yield Finding("learned", f"{waiting} for the next pass", ARCHIVE)
 
 
 def stages(patient: Patient) -> Answer:

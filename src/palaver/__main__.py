@@ -18,7 +18,7 @@ def start() -> None:
 
         main()
     except KeyboardInterrupt:
-        print("\npalaver: stopped. Nothing is lost; run the same command to go on.", file=sys.stderr)  # noqa: T201 - click may not be loaded
+        print("\npalaver: stopped.", file=sys.stderr)  # noqa: T201 - click may not be loaded
         sys.exit(130)
     except SystemExit as ended:
         if isinstance(ended.code, int | None):

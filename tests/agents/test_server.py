@@ -195,10 +195,10 @@ def test_calls_at_the_same_time_are_all_answered() -> None:
     in_process(talk)
 
 
-def spawn() -> subprocess.Popen[bytes]:
+def spawn(*program: str) -> subprocess.Popen[bytes]:
     """A server to be spoken to by hand."""
-    pipe = subprocess.PIPE
-    return subprocess.Popen([sys.executable, "-m", MODULE], cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe)
+    pipe, words = subprocess.PIPE, [sys.executable, "-m", *(program or (MODULE,))]
+    return subprocess.Popen(words, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe)
 
 
 def ask(server: subprocess.Popen[bytes], message: dict[str, Any]) -> dict[str, Any]:
@@ -284,12 +284,29 @@ def test_a_client_that_vanishes_is_no_error() -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent differently there")
 def test_ctrl_c_ends_the_server_at_once() -> None:
-    """An interrupt ends it without a traceback, although it waits for input."""
-    with spawn() as server:
+    """An interrupt ends it without a traceback, as it ends every command, although it waits for input."""
+    with spawn("palaver", "mcp") as server:
         shake_hands(server, "2025-11-25")
         server.send_signal(signal.SIGINT)
         assert server.stderr is not None
         log = server.stderr.read()
 
-    assert server.returncode == -signal.SIGINT
-    assert log == b""
+    assert (server.returncode, log) == (130, b"\npalaver: stopped.\n")
+
+
+def test_ctrl_c_ends_a_server_that_is_still_loading() -> None:
+    """It does not wait for the seconds that loading the SDK takes."""
+    program = """
+import runpy, signal, sys
+class Interrupted:
+    def find_spec(self, name, path=None, target=None):
+        if name == "mcp":
+            signal.raise_signal(signal.SIGINT)
+            print("went on")
+sys.meta_path.insert(0, Interrupted())
+sys.argv = ["palaver", "mcp"]
+runpy.run_module("palaver", run_name="__main__", alter_sys=True)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, stdin=subprocess.DEVNULL, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"\npalaver: stopped.\n")

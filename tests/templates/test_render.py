@@ -159,7 +159,7 @@ def test_in_a_shell_replies_name_commands() -> None:
     told, told_to_agents = shell.observations([detail()]), tools.observations([detail()])
 
     assert "Details: palaver show ID..., ~180-190 each." in shell.search(results(hit(1), hit(2)))
-    assert "Transcript: palaver read PATH FIRST-LAST, ~900 tokens each." in told
+    assert "Transcript: palaver read PATH FIRST-LAST, ~900 tokens." in told
     assert told.splitlines()[:-1] == told_to_agents.splitlines()[:-1]
     assert "go on with palaver read PATH 13-." in shell.read(transcript(cut=True))
     assert "in full: palaver read PATH LINE." in shell.read(transcript(output="x" * 20_000))
@@ -263,7 +263,10 @@ def test_every_reply_states_what_it_costs(many: int) -> None:
 def test_layers_one_and_two_say_what_the_next_costs() -> None:
     """The price of the next layer is the range over what is shown."""
     assert "get_observations(ids), ~180-200 each." in RENDERER.search(results(*HITS))
-    assert "read(path=ID), ~900 tokens each." in RENDERER.observations([detail()])
+    assert "read(path=ID), ~900 tokens.\n" in RENDERER.observations([detail()])
+    long = replace(detail(), id="obs-2", tokens=5_657)
+    assert "read(path=ID), ~900-5,657 tokens each.\n" in RENDERER.observations([detail(), long])
+    assert "(~5,657 tokens)" in RENDERER.observations([long])
 
 
 @pytest.mark.parametrize(

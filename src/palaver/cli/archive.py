@@ -11,7 +11,7 @@ import click
 
 from palaver.archiver.intake.processes import Helpers
 from palaver.core.config import Config
-from palaver.core.errors import PalaverError
+from palaver.core.errors import InvalidInput, PalaverError
 from palaver.core.home import Home
 
 from .made_up import FOLDER, refuse_made_up
@@ -90,6 +90,9 @@ def archive(paths: Sequence[str], *, as_json: bool) -> None:
     with _helpers(home) as helpers:
         from palaver.archiver.intake.transcripts import in_paths, of_this_user
 
+        for path in paths:
+            if not Path(path).exists():
+                raise InvalidInput(f"{path}: No such file or directory", hint="Name a transcript, or a folder of them.")
         found = in_paths([Path(path) for path in paths]) if paths else of_this_user()
         if found and not paths:
             refuse_made_up(home)

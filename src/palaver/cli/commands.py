@@ -158,6 +158,6 @@ def main() -> None:
     tools of `palaver mcp` that compare memories.
 
     With --json a command prints JSON, when it fails, too: {"error": {"kind", "message", "hint"}}. It ends with 0 when
-    all went well, with 1 when something did not, and with 2 when the call has to be corrected: an option, a value, or
-    an id that nothing has.
+    all went well, with 1 when something did not, and with 2 when the call has to be corrected: an option, a value, a
+    path that is not there, or an id that nothing has.
     """

@@ -24,10 +24,11 @@ def doctor(*, as_json: bool) -> None:
     from palaver.observe.upkeep.doctor import diagnose
     from palaver.observe.upkeep.patient import Patient
 
-    from .made_up import holds_made_up
+    from .made_up import holds_made_up, refuse_only_made_up
     from .provider import why_off
 
     home = Home.find()
+    refuse_only_made_up(home, "doctor")
     transcripts = list[Transcript] if holds_made_up(home) else of_this_user
     found = diagnose(Patient(home, __version__, transcripts, why_off))
     if as_json:

@@ -48,7 +48,7 @@ def index(paths: Sequence[str], *, namespace: str, flat: bool, as_json: bool) ->
     """
     from palaver.core.document import FailedFile, IndexedDirectory
 
-    done, places = IndexedDirectory(), [Path(path).expanduser() for path in paths]
+    done, places, wrong = IndexedDirectory(), [Path(path).expanduser() for path in paths], 0
     with _documents(places) as documents, progress_bars() as report:
         for place in places:
             try:
@@ -61,10 +61,12 @@ def index(paths: Sequence[str], *, namespace: str, flat: bool, as_json: bool) ->
                     _add_file(done, documents.index_file(place, namespace))
             except DocumentUnreadable as problem:
                 done.failed.append(FailedFile(place, problem.reason, problem.hint))
-            except DocumentNotFound as problem:
-                done.failed.append(FailedFile(place, "it does not exist", problem.hint))
-            except (DocumentOutsideRoots, UnsupportedDocument) as problem:
-                done.failed.append(FailedFile(place, str(problem), problem.hint))
+            except (DocumentNotFound, DocumentOutsideRoots, UnsupportedDocument) as problem:
+                if len(places) == 1:
+                    raise
+                wrong += 1
+                reason = "it does not exist" if isinstance(problem, DocumentNotFound) else str(problem)
+                done.failed.append(FailedFile(place, reason, problem.hint))
         _add(done, documents.work_off(report))
     if as_json:
         from palaver.templates.document_shapes import indexed_json
@@ -73,7 +75,7 @@ def index(paths: Sequence[str], *, namespace: str, flat: bool, as_json: bool) ->
     else:
         click.echo(renderer().indexed(done, namespace), nl=False)
     if done.failed:
-        sys.exit(1)
+        sys.exit(2 if wrong == len(places) else 1)
 
 
 @click.group()

@@ -17,10 +17,20 @@ from .output import complain, print_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+INTERRUPTED: Final = 130
 FAILURES: Final = (PalaverError, click.ClickException, click.Abort, OSError, KeyboardInterrupt)
 """What a command may end with. Anything else is a fault of ours and shows where."""
 
+_GOING_ON: Final = {"up", "archive", "index", "observe", "rebuild"}
+"""The commands that go on where they were stopped."""
 _STOPPED: Final = "Nothing is lost; run the same command to go on."
+_IRREVERSIBLE: Final = {"--erase", "--for-good", "--force"}
+"""No typing error is guessed to be one of these."""
+_INSTEAD: Final = {
+    "forget": "Memories named by their ids go at once; all else is shown, and --confirm TOKEN does what was shown",
+    "search": "To search for it: palaver search '\"{}\"'",
+}
+"""What an option that there is not may have been meant as, where no other is spelled like it."""
 _HUMPS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -48,6 +58,8 @@ def tell(error: BaseException, typed: Sequence[str]) -> int:
     if isinstance(error, OSError) and not error.filename and _is_unwritable():
         error, unwritable = OSError(error.errno, error.strerror, "standard output"), True
     failure = failure_of(error)
+    if failure.code == INTERRUPTED and _GOING_ON.intersection(typed[:1]):
+        failure = failure._replace(hint=_STOPPED)
     if _asks_for_json(typed) and not unwritable:
         from palaver.templates.quote import line
 
@@ -60,7 +72,7 @@ def tell(error: BaseException, typed: Sequence[str]) -> int:
     elif isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()  # nothing is wrong: who types no more than a group asks what it has
     elif isinstance(error, (KeyboardInterrupt, click.Abort)):
-        click.echo(f"\npalaver: stopped. {failure.hint}", err=True)
+        click.echo(f"\npalaver: stopped. {failure.hint}".rstrip(), err=True)
     else:
         complain(f"palaver: {failure.message}", failure.hint)
     return failure.code
@@ -73,12 +85,14 @@ def failure_of(error: BaseException) -> Failure:
             kind = "failed" if type(error) is PalaverError else _HUMPS.sub("_", type(error).__name__).lower()
             # A value is wrong in the same way whether click refuses it or the core does.
             return Failure(kind, str(error), error.hint, 2 if isinstance(error, InvalidInput) else 1)
+        case click.NoSuchOption():
+            return Failure("usage", _no_option(error), _usage(error.ctx), error.exit_code)
         case click.UsageError():
             return Failure("usage", error.format_message().removesuffix("."), _usage(error.ctx), error.exit_code)
         case click.ClickException():
             return Failure("failed", error.format_message(), "", error.exit_code)
         case KeyboardInterrupt() | click.Abort():  # click makes the latter of Ctrl-C or no more input at a prompt
-            return Failure("interrupted", "stopped", _STOPPED, 130)
+            return Failure("interrupted", "stopped", "", INTERRUPTED)
         case OSError():
             # A full disk, a folder whose rights were taken away: the person can help, a stack dump cannot.
             told = error.strerror or str(error)
@@ -103,6 +117,17 @@ def _is_unwritable() -> bool:
 def _drop_output() -> None:
     """Have what is still buffered go nowhere: it must not fail again when Python closes the stream."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _no_option(error: click.NoSuchOption) -> str:
+    """That there is no such option, and what may have been meant."""
+    safe = [option for option in error.possibilities or () if option not in _IRREVERSIBLE]
+    guessed = click.NoSuchOption(error.option_name, error.message, safe).format_message()
+    context = error.ctx
+    if safe or context is None or context.parent is None or context.parent.parent is not None:
+        return guessed.removesuffix(".")
+    instead = _INSTEAD.get(str(context.info_name), "").format(error.option_name)
+    return f"{guessed} {instead}".strip().removesuffix(".")
 
 
 def _usage(context: click.Context | None) -> str:

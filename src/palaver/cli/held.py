@@ -13,6 +13,7 @@ from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
 
 from .judging import judging
+from .made_up import refuse_only_made_up
 from .output import print_json
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def memory_core(*, make: bool = False) -> MemoryCore:
     """The memory core of this home; raises `StoreMissing` where there is nothing to ask yet."""
     home = Home.find()
     if not make:
+        refuse_only_made_up(home, "memories list")
         home.check()
     from palaver.observe.memory import MemoryCore
 

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from palaver.core.config import Config
-from palaver.core.errors import InvalidLineRange, PalaverError
+from palaver.core.errors import InvalidLineRange
 from palaver.core.home import Home
 
 from .dates import dated
 from .held import archived_as
-from .made_up import FOLDER
+from .made_up import refuse_only_made_up
 from .output import MASKED, as_json, complain, print_json, renderer
-from .program import command_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -193,8 +192,9 @@ def show(ids: Sequence[str], *, budget: int, as_json: bool) -> None:
     else:
         click.echo(renderer(budget).observations(details), nl=False)
     if unknown:
-        complain(f"palaver: {unknown}", unknown.hint)
-        sys.exit(2)
+        if not as_json:
+            complain(f"palaver: {unknown}", unknown.hint)
+        sys.exit(1)
 
 
 @click.command()
@@ -232,14 +232,11 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
 
 
 def _open_layers() -> Layers:
-    """The three layers over this home; raises `PalaverError` where nothing but the made-up history is there."""
+    """The three layers over this home; raises `OnlyMadeUp` where nothing but the made-up history is there."""
     from palaver.search.layers import Layers
 
     home = Home.find()
-    demo = Home(home.root / FOLDER)
-    if demo.has_database and home.is_new:
-        hint = f"Search it with: {command_of(demo)} search WORDS"
-        raise PalaverError(f"only the made-up history is there, in {demo.root}", hint=hint)
+    refuse_only_made_up(home, "search WORDS")
     return Layers(home, Config.read(home.config).model)
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from palaver.core.errors import PalaverError
-
-if TYPE_CHECKING:
-    from palaver.core.home import Home
+from palaver.core.errors import OnlyMadeUp, PalaverError
+from palaver.core.home import Home
 
 FOLDER: Final = "demo"
 """The folder of that home, below the person's own."""
@@ -18,6 +16,15 @@ def refuse_made_up(home: Home) -> None:
     if holds_made_up(home):
         hint = "To archive your own: `unset PALAVER_HOME`, then `palaver up`."
         raise PalaverError(f"the made-up history is in {home.root}, and yours would be mixed with it", hint=hint)
+
+
+def refuse_only_made_up(home: Home, words: str) -> None:
+    """Raises `OnlyMadeUp` where nothing but the made-up history is there; `words` are what to ask it with."""
+    from .program import command_of
+
+    demo = Home(home.root / FOLDER)
+    if demo.has_database and home.is_new:
+        raise OnlyMadeUp(demo.root, hint=f"Look there with: {command_of(demo)} {words}")
 
 
 def holds_made_up(home: Home) -> bool:

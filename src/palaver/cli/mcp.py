@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import textwrap
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,8 +14,12 @@ from palaver import __version__
 from palaver.core.config import Config
 from palaver.core.home import Home
 
+from .failures import INTERRUPTED
 from .judging import judging
 from .output import as_json, print_json
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 
 @click.command()
@@ -29,6 +36,10 @@ def mcp(*, toolset: str, prefix: bool) -> None:
 
     Agents start this themselves once they were told to; `palaver up` prints the command for Claude Code.
     """
+    # The SDK loads for seconds, and the thread that waits for stdin cannot be interrupted, so Ctrl-C ends the process
+    # outright. That loses nothing: whatever was stored was stored in a transaction.
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _end)
     from palaver.agents.surface import Surface, toolset_of
 
     names = dict.fromkeys(name.strip() for name in toolset.split(","))
@@ -45,6 +56,11 @@ def mcp(*, toolset: str, prefix: bool) -> None:
     roots = usual_roots(config.document_roots)
     place = Place(home, config.model, Renderer(home.templates), roots, judging=judging(home, config))
     serve(surface, place, __version__)
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    os.write(2, b"\npalaver: stopped.\n")
+    os._exit(INTERRUPTED)
 
 
 @click.command()

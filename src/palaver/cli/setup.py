@@ -96,15 +96,16 @@ def _install(known: _Service, *, as_json: bool) -> None:
 
 
 def _remove(known: _Service, *, as_json: bool) -> None:
-    there = known.path.exists()
+    there, problem = known.path.exists(), ""
     if there:
-        _run(known.stop)
+        problem = _run(known.stop)
         known.path.unlink()
         _run(known.forget)
     if as_json:
         print_json({"path": str(known.path), "removed": there})
     else:
-        click.echo(f"Stopped, and removed {known.path}." if there else f"There is no service: {known.path}")
+        removed = "Removed {}; nothing was stopped: {}" if problem else "Stopped, and removed {}."
+        click.echo((removed if there else "There is no service: {}").format(known.path, problem))
 
 
 def _run(commands: Sequence[tuple[str, ...]]) -> str:

@@ -7,6 +7,7 @@ import click
 from palaver.core.config import Config
 from palaver.core.home import Home
 
+from .made_up import refuse_only_made_up
 from .output import as_json, print_json, renderer
 
 
@@ -17,6 +18,7 @@ def status(*, as_json: bool) -> None:
     from palaver.observe.upkeep.status import status_of
 
     home = Home.find()
+    refuse_only_made_up(home, "status")
     found = status_of(home, Config.read(home.config).model)
     if as_json:
         from palaver.templates.status_shapes import status_json
