@@ -167,10 +167,12 @@ class Passages:
         return _Stretch(source, start, last, self._near(source, start), frozenset(left))
 
     def _near(self, source: Source, start: int) -> Start:
-        """Where to begin, so that what stands from line `start` on is understood: an exchange can be a whole day."""
+        """Where to begin, so that what stands from line `start` on is understood: an exchange can be a whole day. What is
+        in none that is stored may be kept back, which its prompt tells.
+        """
         first = self._store.exchanges.before(source.id or 0, start)
         line = start - _LEAD
-        if line <= first.start_line:
+        if line <= first.start_line or self._store.exchanges.around_line(source.id or 0, start) is None:
             return first
         byte = self._raw.start_of(source.archived, line, (first.start_line, first.start_byte))
         return first._replace(start_line=line, start_byte=byte)

@@ -58,6 +58,21 @@ def test_the_middle_of_a_long_exchange(
         assert {start: told(layers.read(archived, start, start + 9)) for start in expected} == expected
 
 
+def test_what_was_kept_back_is_so_to_its_end(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However far behind the prompt that asked for it."""
+    monkeypatch.setattr(passages, "_LEAD", 3)
+    _, *others = exchange(3)
+    kept = said("ask 3\n\nDo not index this message.", uuid="q3", sessionId=ORIGINAL)
+    history.append([kept, *others, *exchange(4)])
+    history.ingest()
+    archived, end = history.source().archived, 3 * (STEPS * 2 + 2)
+    with Layers(history.home) as layers:
+        read = [layers.read(archived, line, line).exchanges for line in range(end - STEPS, end + 1)]
+        assert not any(read)
+        [after] = layers.read(archived, end, end + 1).exchanges
+    assert [turn.text for turn in after.turns] == ["ask 4"]
+
+
 def test_a_part_of_an_exchange_is_told_as_a_part_of_the_whole(history: History) -> None:
     """Span and use are those of the whole exchange, as every stretch of it tells them; what is shown of it is said."""
     archived = history.source().archived
