@@ -167,8 +167,8 @@ class Passages:
         return _Stretch(source, start, last, self._near(source, start), frozenset(left))
 
     def _near(self, source: Source, start: int) -> Start:
-        """Where to begin, so that what stands from line `start` on is understood: an exchange can be a whole day. What is
-        in none that is stored may be kept back, which its prompt tells.
+        """Where to begin, so that what stands from line `start` on is understood: an exchange can be a whole day. One
+        that is not stored may be kept back, which its prompt tells.
         """
         first = self._store.exchanges.before(source.id or 0, start)
         line = start - _LEAD
