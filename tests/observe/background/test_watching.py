@@ -262,18 +262,20 @@ def test_killed_again_and_again(projects: Path, place: Home) -> None:
     assert status_of(place).problems == []
 
 
-def test_a_home_that_cannot_be_made(projects: Path, place: Home) -> None:
+def test_a_home_that_cannot_be_made(projects: Path, place: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nothing can be written it says so and goes on trying, until it can."""
     write(projects, "one")
     place.root.write_text("in the way")
+    below = Home(place.root / "below")
+    monkeypatch.setenv("PALAVER_HOME", str(below.root))
     with watching() as archiver:
         row = told(archiver, "failed")
-        assert "there is a file of that name" in row["problem"]
+        assert f"{below.root} cannot be made" in row["problem"]
         assert row["again_in"] >= 1
         place.root.unlink()
         told(archiver, "archived")
 
-        assert found(place, "one")
+        assert found(below, "one")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limits of another process can be set on Linux only")
