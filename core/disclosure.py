@@ -244,19 +244,16 @@ class Hit(Struct, frozen=True):
 
 
 class Unknown(NamedTuple):
-    """A name that a filter asked for and nothing has. `filter` is the field's of `Filters`; `nearest` are names that
-    something has.
-    """
+    """A name of a `filter` (a field of `Filters`) that nothing has; something has the `nearest`, and so many `more`."""
 
     filter: str
     name: str
     nearest: tuple[str, ...]
+    more: int = 0
 
 
 class Spelling(NamedTuple):
-    """A word that stands nowhere in the archive, and one that does and is spelled much like it; empty where none of
-    those that were looked at is.
-    """
+    """A word that stands nowhere in the archive, and the one that does and is spelled most like it."""
 
     word: str
     nearest: str
@@ -285,7 +282,8 @@ class Absence(Struct, frozen=True):
     query that is `unheard`, no sentence, and none of its words stands in what is searched. `without` tells for each
     filter how many there would be without it, `earlier` and `later` the nearest instants outside the range that have
     some. Of several concepts `present` tells each, and `apart` those two that no conversation has together, although it
-    has each. What was quoted is looked for in what tools `printed`, too, which is not searched otherwise.
+    has each. What was quoted is looked for in what tools `printed`, too, which is not searched otherwise. Of few words
+    those are told that stand `nowhere`, and of one concept how many hits the `others` would have, if there are others.
     """
 
     weak: tuple[Hit, ...] = ()
@@ -299,6 +297,8 @@ class Absence(Struct, frozen=True):
     apart: tuple[tuple[str, str], ...] = ()
     unheard: bool = False
     printed: Printed = Printed()
+    nowhere: tuple[str, ...] = ()
+    others: int | None = None
 
 
 class Results(Struct, frozen=True):
@@ -310,7 +310,8 @@ class Results(Struct, frozen=True):
     another spelling, because they stand nowhere; `reworded` what was quoted and stands nowhere word for word, or
     nowhere together, but in other forms of its words; `loosened` what was quoted in a sentence and stands in no form,
     whose words were looked for. `beyond` is whether this is the last page although more may match than a search ranks.
-    `occasions` were said in the query and not searched as words: what is of then comes earlier.
+    `occasions` were said in the query and not searched as words: what is of then comes earlier. Nothing is of
+    `vacant` ones; the `newest` is told with these.
     """
 
     query: Query
@@ -324,13 +325,13 @@ class Results(Struct, frozen=True):
     reworded: tuple[str, ...] = ()
     loosened: tuple[str, ...] = ()
     occasions: tuple[Occasion, ...] = ()
+    vacant: tuple[Occasion, ...] = ()
+    newest: Milliseconds | None = None
     beyond: bool = False
 
 
 class Timeline(Struct, frozen=True):
-    """What was said and learned just before and after a hit, in order; `anchor` is the id of the one that was asked
-    for or of what stands for it.
-    """
+    """What was said and learned just before and after a hit, in order; `anchor` is the id of what stands for that."""
 
     anchor: str
     hits: tuple[Hit, ...]

@@ -34,7 +34,7 @@ def event_of(query: Query) -> int:
     if not _DIGEST < len(packed) <= _DIGEST + _LONGEST:
         raise invalid("no search gave it")
     if packed[:_DIGEST] != _digest(query):
-        raise invalid("it belongs to another search")
+        raise invalid("it is of another search, or of none")
     return int.from_bytes(packed[_DIGEST:])
 
 

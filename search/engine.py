@@ -130,8 +130,8 @@ class Engine:
         whatever the filters are, is words like the others.
         """
         wording = Wording.of(concept, dated=self._dated)
-        if not all(self._snapshot.has(_within(each)) for each in wording.occasions):
-            wording = Wording.of(concept)
+        if vacant := tuple(each for each in wording.occasions if not self._snapshot.has(_within(each))):
+            wording = replace(Wording.of(concept), vacant=vacant)
         wording = self.quoted(wording)
         return wording if mode is Mode.VECTOR else self._snapshot.settled(wording)
 
@@ -198,10 +198,11 @@ class Engine:
                 found[number] = replace(each, rest=again.rest)
                 places[number] = self._by_place(again) | places[number]
         events = [joined(concepts, [of_one[place] for of_one in places]) for place in set(within).intersection(*places)]
-        respelled = tuple(term for each in found for term in each.wording.respelled)
+        respelled = tuple(word for each in found for word in each.wording.respelled)
         reworded = tuple(phrase for each in found for phrase in each.wording.reworded)
         loosened = tuple(phrase for each in found for phrase in each.wording.loosened)
         occasions = tuple(one for each in found for one in each.wording.occasions)
+        vacant = tuple(one for each in found for one in each.wording.vacant)
         return Found(
             sorted(events, key=lambda event: (-event.score, event.key)),
             Wording(
@@ -210,6 +211,7 @@ class Engine:
                 reworded=reworded,
                 loosened=loosened,
                 occasions=occasions,
+                vacant=vacant,
             ),
             floor=0.0 if all(each.relevant for each in found) else inf,
             rest=next((each.rest for each in found if each.rest.present), Rest()),

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ..archiver.parse.text import one_line
 from ..core import ids
-from ..core.disclosure import Filters, Grouping, Hit, Query, Results, Spelling, Timeline
+from ..core.disclosure import Filters, Grouping, Hit, Query, Results, Timeline
 from ..core.errors import InvalidInput, UnknownIds
 from ..core.observation import PORTION
 from . import cursor
@@ -26,6 +26,7 @@ from .wording import Wording, unquoted
 if TYPE_CHECKING:
     from ..archiver.store import Store, StoredExchange
     from ..archiver.store.exchanges import Head
+    from ..core.conversation import Milliseconds
     from ..core.document import HeldChunk
     from ..core.memory import HeldMemory
     from .reasons import Reasons
@@ -50,9 +51,8 @@ class Hits:
         if answer.hits or query.cursor:
             return answer
         # Something is nearest to any vector, be it of a word that is none.
-        unheard = found.wording.unheard
-        nearest = () if unheard else near or self._anywhere(query, snippets=snippets)
-        return replace(answer, why=self._reasons.why(query, nearest, unheard=unheard))
+        nearest = () if found.wording.unheard else near or self._anywhere(query, snippets=snippets)
+        return replace(answer, why=self._reasons.why(query, nearest, found.wording))
 
     def _answer(self, query: Query, found: Found, *, snippets: bool) -> tuple[Results, tuple[Hit, ...]]:
         """The page, and the nearest that are shown where there are no hits, without saying why."""
@@ -66,10 +66,12 @@ class Hits:
             self._engine.lag,
             self._engine.searched(query.mode),
             cursor=cursor.after(page[-1].event.key, query) if relevant and further else "",
-            respelled=self._respelled(found.wording),
+            respelled=found.wording.respelled,
             reworded=found.wording.reworded,
             loosened=found.wording.loosened,
             occasions=found.wording.occasions,
+            vacant=found.wording.vacant,
+            newest=self._last() if found.wording.vacant else None,
             beyond=bool(page and relevant and not further and found.rest != Rest()),
         )
         unworded = {_public(choice) for choice in page if not choice.event.words}
@@ -114,9 +116,9 @@ class Hits:
         answer, _ = self._answer(wanted, self._found(wanted), snippets=snippets)
         return answer.hits
 
-    def _respelled(self, wording: Wording) -> tuple[Spelling, ...]:
-        """The words that were looked for in another spelling, as they were typed."""
-        return tuple(self._reasons.respelled(wording)) if wording.respelled else ()
+    def _last(self) -> Milliseconds | None:
+        """The instant of the newest event; None where nothing is dated."""
+        return next((at for at, _ in self._engine.newest(Filters()) if at), None)
 
     def _newest(self, filters: Filters) -> Iterator[Event]:
         return (Event.unranked(key) for _, key in self._engine.newest(filters))

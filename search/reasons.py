@@ -1,8 +1,6 @@
 """Reasons: why nothing was found, and what would find something."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
-from heapq import nlargest
 from itertools import chain, combinations, islice
 from operator import attrgetter
 from typing import Any
@@ -10,19 +8,20 @@ from typing import Any
 from msgspec.structs import fields, replace
 
 from ..archiver.store import Store
-from ..core.disclosure import Absence, Filters, Hit, Present, Query, Spelling, Unknown
-from . import documents
+from ..core.disclosure import Absence, Filters, Hit, Mode, Present, Query, Spelling, Unknown
 from .analysis import label, path_label, terms
 from .engine import Engine
-from .wording import Wording, unquoted
+from .spelling import spelled_like
+from .wording import Wording
 
 _CLEAR = 0.5
 """From which share of the best score on something is counted as found."""
-_NEAR, _NAMES = 0.75, 3
-"""How alike a name must be to be meant, and how many are named."""
-_COMPARED, _CLOSE = 500, 20
-"""How many names are compared letter by letter, and of how many of these it is asked whether anything has them yet."""
-_LOOKED_AT = 5
+_NAMES = 3
+"""How many names are told instead of one."""
+_COUNTED = 2_000
+"""Names of which it is asked of each whether anything has it yet."""
+_FEW = 5
+"""Words of which each is told if it stands nowhere."""
 _MOST, _WORDS = 5, 50
 """Names and words that are told about, and words of a query that are looked at."""
 _DATES = ("after", "before")
@@ -39,10 +38,11 @@ class Reasons:
     def __init__(self, store: Store, engine: Engine) -> None:
         self._store, self._engine = store, engine
 
-    def why(self, query: Query, weak: Sequence[Hit], *, unheard: bool) -> Absence:
-        """Why a query found nothing, or nothing clearly relevant: `weak` are the nearest then, and `unheard` is whether
-        none of its few words stands anywhere.
+    def why(self, query: Query, weak: Sequence[Hit], wording: Wording) -> Absence:
+        """Why a query found nothing, or nothing clearly relevant: `weak` are the nearest then, and `wording` is how the
+        archive knows its words.
         """
+        nowhere = self._nowhere(query, wording)
         undated = _dropped(query.filters, _DATES)
         whenever = self._events(query, undated) if undated != query.filters else []
         earlier, later = self._dates(query.filters, whenever)
@@ -52,12 +52,14 @@ class Reasons:
             without=tuple(self._without(query, len(whenever))),
             earlier=earlier,
             later=later,
-            spelling=tuple(islice(self._spelling(query), _MOST)),
+            spelling=tuple(islice(self._spelling(wording), _MOST)),
             unknown=tuple(islice(self._unknown(query.filters), _MOST)),
             phrases=tuple(islice(self._unfound(query), _MOST)),
             present=present,
             apart=apart,
-            unheard=unheard,
+            unheard=wording.unheard,
+            nowhere=nowhere,
+            others=self._others(query, wording, nowhere) if nowhere else None,
         )
 
     def _together(self, query: Query) -> tuple[tuple[Present, ...], tuple[tuple[str, str], ...]]:
@@ -117,29 +119,26 @@ class Reasons:
         best = found.events[0].plain if found.events and found.relevant else 1.0
         return [event.key for event in found.events if event.plain >= _CLEAR * best]
 
-    def _spelling(self, query: Query) -> Iterator[Spelling]:
+    def _nowhere(self, query: Query, wording: Wording) -> tuple[str, ...]:
+        """Those of a few words that stand nowhere. A question of many has some that matter to nobody; to meaning alone
+        no word does, and of what is quoted it is told otherwise.
+        """
+        if query.mode is Mode.VECTOR or wording.phrases or wording.beginnings or len(wording.asked) > _FEW:
+            return ()
+        having = self._engine.snapshot.having
+        return tuple(word for word in wording.asked if (said := terms(word)) and not any(map(having, said)))
+
+    def _others(self, query: Query, wording: Wording, nowhere: Sequence[str]) -> int | None:
+        """How many events there would be without some words."""
+        others = " ".join(word for word in wording.asked if word not in nowhere)
+        if len(query.concepts) > 1 or not terms(others):
+            return None
+        return len(self._events(replace(query, concepts=(others,)), query.filters))
+
+    def _spelling(self, wording: Wording) -> Iterator[Spelling]:
         """For words that stand nowhere, words that are spelled much like them."""
-        view = self._engine.snapshot
-        for word in islice(dict.fromkeys(unquoted(" ".join(query.concepts)).split()), _WORDS):
-            said = terms(word)
-            unknown = len(said) == 1 and said[0].isalpha() and not view.having(said[0])
-            if unknown and (near := self._near(word, said[0])):
-                yield Spelling(word, near)
-
-    def respelled(self, wording: Wording) -> Iterator[Spelling]:
-        """The words of a query that were looked for in other spellings."""
-        for word in dict.fromkeys(unquoted(wording.text).split()):
-            for term in terms(word):
-                if term in wording.respelled:
-                    yield Spelling(word, self._near(word, term))
-
-    def _near(self, word: str, term: str) -> str:
-        """The word most like one, in some of what has words spelled much like its term; empty where none is alike."""
-        bodies = documents.entries(self._store, self._engine.snapshot.spelled_like(term, _LOOKED_AT))
-        known = {one.strip(".,:;!?()[]`'\"").lower() for entry in bodies for one in entry.body.split()}
-        # Whoever mistypes a word gets its first letter right; `them` is not what `helm` was meant to be.
-        alike = sorted(one for one in known if one[:1] == word[:1].lower())
-        return next(iter(get_close_matches(word.lower(), alike, 1, _NEAR)), "")
+        yield from wording.respelled
+        yield from filter(None, map(self._engine.snapshot.respelled, wording.asked[:_WORDS]))
 
     def _unfound(self, query: Query) -> Iterator[str]:
         """What was quoted and nothing has so that satisfies the filters: each by itself, else those of a concept."""
@@ -162,10 +161,12 @@ class Reasons:
             missing = [name for name in wanted if not view.has(_only(field, name))]
             # Of files there may be a hundred thousand.
             known = sorted(view.names(indexed)) if missing else []
-            yield from (Unknown(field, name, self._nearest(field, name, known)) for name in missing)
+            yield from (self._nearest(field, name, known) for name in missing)
 
-    def _nearest(self, field: str, name: str, known: Sequence[str]) -> tuple[str, ...]:
-        """Names that have this one in them or are spelled much like it; all of them where there are no more."""
+    def _nearest(self, field: str, name: str, known: Sequence[str]) -> Unknown:
+        """Names that have this one in them or are spelled much like it, and how many more there are; all of them where
+        there are no more. Of thousands some may be counted that nothing has any more.
+        """
         files, view = field == "files", self._engine.snapshot
         asked = path_label(name).partition("/")[0] if files else label(name)
         called = sorted({one.partition("/")[0] for one in known}) if files else known
@@ -174,35 +175,24 @@ class Reasons:
         def living(names: Iterable[str]) -> Iterator[str]:
             return (one for one in names if view.has(_only(field, one)))
 
-        if len(few := tuple(islice(living(alike), _NAMES + 1))) <= _NAMES:
-            return few
-        holding = (one for one in alike if asked in one)
-        return tuple(islice(living(dict.fromkeys(chain(holding, _spelled_like(asked, alike)))), _NAMES))
+        if len(alike) <= _COUNTED:
+            alike = list(living(alike))
+        near = tuple(islice(living(alike), _NAMES + 1))
+        if len(near) > _NAMES:
+            holding = (one for one in alike if asked in one)
+            near = tuple(islice(living(dict.fromkeys(chain(holding, spelled_like(asked, alike)))), _NAMES))
+        written = self._written() if field == "projects" else {}
+        return Unknown(field, name, tuple(written.get(one, one) for one in near), len(alike) - len(near))
+
+    def _written(self) -> dict[str, str]:
+        """Projects and folders as they are written, by how they are indexed."""
+        return {label(each): each for place in self._store.sessions.whereabouts() for each in place}
 
 
 def _only(field: str, name: str) -> Filters:
     """The filter that lets through what has one name."""
     given: dict[str, Any] = {field: (name,)}
     return replace(Filters(), **given)
-
-
-def _spelled_like(name: str, known: Iterable[str]) -> list[str]:
-    """Names that are spelled much like one, best first. Comparing takes long, so only the likeliest are compared: of
-    about its length, and with the same beginning.
-    """
-    # Of other lengths not even all letters together would make them alike enough.
-    shortest, longest = len(name) * _NEAR / (2 - _NEAR), len(name) * (2 - _NEAR) / _NEAR
-    alike = [one for one in known if shortest <= len(one) <= longest and one[:1] == name[:1]]
-    likely = nlargest(_COMPARED, alike, key=lambda one: _begun_alike(one, name))
-    return get_close_matches(name, likely, _CLOSE, _NEAR)
-
-
-def _begun_alike(one: str, other: str) -> int:
-    """How many letters two names have in common until the first that differs."""
-    return next(
-        (place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
-        min(len(one), len(other)),
-    )
 
 
 def _dropped(filters: Filters, names: Sequence[str]) -> Filters:

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from ..archiver.store import Entity, Store
-from ..core.disclosure import Filters, Role
+from ..core.disclosure import Filters, Role, Spelling
 from ..core.errors import IndexDamaged
 from ..core.memo import Memo
 from .analysis import terms
@@ -28,7 +28,7 @@ from .segment import ALL_VOICES, Array, Voices
 from .signs import Tokens
 from .text_index import TextIndex
 from .vector_index import VectorIndex
-from .wording import SENTENCE, Wording, brevity
+from .wording import SENTENCE, WORD, Wording, brevity
 
 _FLAGGED = 64
 """How many filters are remembered with what satisfies them: a byte for every item each."""
@@ -42,6 +42,8 @@ about as much.
 """
 _FEW = 5
 """Words that stand in fewer entries than this, all together, find little."""
+_LOOKED_AT = 5
+"""Items of each word that is spelled alike that are looked at."""
 _TELLING = 1_000
 """Entries of an archive that is large enough for what is missing in it to tell something."""
 
@@ -78,21 +80,22 @@ class Snapshot:
 
     def settled(self, wording: Wording) -> Wording:
         """What was typed, seen against the whole archive, whatever the filters are: a name that stands somewhere is a
-        phrase, and words that stand nowhere are looked for in other spellings where the others find little.
+        phrase, and where the others find little, words that stand nowhere become those that are spelled much alike.
         """
         if wording.name and any(index.holds(wording.name) for index in self._texts):
             wording = replace(wording, phrases=(wording.name,))
         begun = terms(" ".join(wording.beginnings))
         having = {term: self.having(term) for term in terms(wording.text) if term not in begun}
+        if sum(having.values()) < _FEW and not wording.beginnings:
+            respelled = tuple(near for word in wording.asked if (near := self.respelled(word)))
+            wording = wording.instead(respelled)
+            having = {term: self.having(term) for term in terms(wording.text)}
         absent = [term for term, count in having.items() if not count]
-        few = sum(having.values()) < _FEW and not wording.beginnings
-        respelled = tuple(term for term in absent if few and term.isalpha() and self.spelled_like(term, 1))
         weight = min(1.0, sum(map(len, self._texts)) / _TELLING)
-        sought = len(wording.text.split()) >= SENTENCE or wording.beginnings or respelled
+        sought = len(wording.text.split()) >= SENTENCE or wording.beginnings
         return replace(
             wording,
-            respelled=respelled,
-            complete=len(absent) == len(respelled),
+            complete=not absent,
             unheard=not sought and len(absent) == len(having) > 0,
             brevity=weight * brevity(len(having)),
         )
@@ -120,9 +123,18 @@ class Snapshot:
         published = self._text is not None and self._text.newest(filters, 1, sorted(self._hidden))
         return bool(published or self._read_tail().newest(filters, 1))
 
-    def spelled_like(self, term: str, limit: int) -> list[int]:
-        """Items with words that are spelled much like a term."""
-        return [item for index in self._texts for item in index.spelled_like(term, limit)]
+    def respelled(self, word: str) -> Spelling | None:
+        """For a word that stands nowhere the one that is spelled most like it; None where none is."""
+        for plain in WORD.findall(word):
+            said = terms(plain)
+            if len(said) == 1 and said[0].isalpha() and not self.having(said[0]):
+                from . import documents, spelling  # hardly any query is misspelled
+
+                alike = [item for index in self._texts for item in index.spelled_like(said[0], _LOOKED_AT)]
+                bodies = (entry.body for entry in documents.entries(self._store, [*dict.fromkeys(alike)]))
+                if near := spelling.nearest(plain, bodies):
+                    return Spelling(plain, near)
+        return None
 
     def having(self, term: str) -> int:
         """How many entries have a term."""

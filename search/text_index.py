@@ -28,8 +28,6 @@ _BEGUN = 100
 """Words that a beginning of a word stands for at most: the most frequent ones."""
 _SHORTEST_RESPELLED, _TWO_MISTAKES = 4, 8
 """Letters of a word that may be misspelled, and from how many on two of them may be wrong."""
-_RESPELLED = 0.5
-"""What a word in another spelling counts of what the word itself could have."""
 _SINGLY = 2_000
 """Keys or names up to which a query for each is quicker than one for all of them."""
 _ENTRIES = 50
@@ -171,8 +169,14 @@ class TextIndex:
         return best
 
     def spelled_like(self, term: str, limit: int) -> list[int]:
-        """Items with words that are spelled much like a term."""
-        return self._keys(self._hits(self._fuzzy(term), limit)) if len(self) else []
+        """Items with words that are spelled much like a term: so many of each word."""
+        if not len(self):
+            return []
+        from .spelling import stems_like  # hardly any query is misspelled
+
+        alike = stems_like(term, dict(self._begin(BODY, term[:1])))
+        wanted = [self._fuzzy(term), *(self._term(BODY, one) for one in alike)]
+        return [key for query in wanted for key in self._keys(self._hits(query, limit))]
 
     def names(self, field: str) -> list[str]:
         """Every value of a field that is filtered by, such as `project`; deleted ones too, until merged."""
@@ -184,8 +188,7 @@ class TextIndex:
         for beginning in wording.beginnings:
             begun = [self._term(BODY, term) for term, _ in self._begin(BODY, beginning.lower(), _BEGUN)]
             sought.append((tantivy.Query.disjunction_max_query(begun), 0.0))
-        respelled = ((self._fuzzy(term), _RESPELLED * self._most(term, rest)) for term in wording.respelled)
-        return [*sought, *((tantivy.Query.const_score_query(query, worth), 0.0) for query, worth in respelled)]
+        return sought
 
     def _term(self, field: str, term: str) -> tantivy.Query:
         return tantivy.Query.term_query(self._schema, field, term, "freq")

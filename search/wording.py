@@ -2,10 +2,12 @@
 
 import math
 import re
+from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from ..core.disclosure import Occasion
+from ..core.disclosure import Occasion, Spelling
 
 WORD = re.compile(r"[^\W_]+")
 """A word of any text, without the signs that hold names together."""
@@ -16,6 +18,8 @@ _DATED = re.compile(
 )
 """What every query that names a period has; most have none, and need not know how people say dates."""
 _QUOTES = re.compile(r'["“”]')
+_AROUND = ".,:;!?()[]`'"
+"""Signs at the ends of a word that are none of it."""
 _BEGINNING = re.compile(r"(?<!\S)(\w{2,})\*(?!\S)")
 _NAME = re.compile(r"(?=\S*\w[^\w\s]+\w|\S*\w_\w)\S+")
 """A path, an error code, a version, an id: one piece without spaces in which signs hold words together."""
@@ -38,18 +42,18 @@ class Wording(Struct, frozen=True):
     to the archive alone (`Quotations.known`). `beginnings` find every word that begins so.
 
     A `name` that is all that was typed is such a phrase if it stands anywhere, else words: that, and which words stand
-    nowhere, is known to the archive alone (`Snapshot.settled`). `respelled` are terms that stand nowhere and are looked
-    for in other spellings; `complete` is whether no other term stands nowhere, `unheard` whether all do, of what is no
-    sentence. `brevity` is 0 for a dozen terms and
-    grows to 0.48 for six or fewer; in a small archive less. `occasions` are no words any more: one at
-    most, and of several concepts the one of each.
+    nowhere, is known to the archive alone (`Snapshot.settled`). `respelled` are words that stand nowhere, instead of
+    which `text` has others that are spelled much like them; `complete` is whether no term of it stands nowhere,
+    `unheard` whether all do, of what is no sentence. `brevity` is 0 for a dozen terms and grows to 0.48 for six or
+    fewer; in a small archive less. `occasions` are no words any more: one at most, and of several concepts the one of
+    each. Those of which there is nothing are `vacant`, and words like the others.
     """
 
     text: str
     phrases: tuple[str, ...] = ()
     name: str = ""
     beginnings: tuple[str, ...] = ()
-    respelled: tuple[str, ...] = ()
+    respelled: tuple[Spelling, ...] = ()
     complete: bool = False
     unheard: bool = False
     brevity: float = 0.0
@@ -58,6 +62,7 @@ class Wording(Struct, frozen=True):
     reworded: tuple[str, ...] = ()
     loosened: tuple[str, ...] = ()
     occasions: tuple[Occasion, ...] = ()
+    vacant: tuple[Occasion, ...] = ()
 
     @classmethod
     def of(cls, typed: str, *, dated: bool = False) -> "Wording":
@@ -76,6 +81,21 @@ class Wording(Struct, frozen=True):
         return cls(
             words, phrases, name, beginnings, in_sentence=around >= SENTENCE, occasions=(occasion,) if occasion else ()
         )
+
+    def instead(self, respelled: Sequence[Spelling]) -> "Wording":
+        """With other words in the place of those that are misspelled."""
+        if not respelled:
+            return self
+        known = dict(respelled)
+        text = WORD.sub(lambda found: known.get(found[0], found[0]), self.text)
+        return replace(self, text=text, respelled=tuple(respelled))
+
+    @property
+    def asked(self) -> list[str]:
+        """Its words, each once, without the signs around them, and without those of a vacant period."""
+        when = {word for each in self.vacant for word in each.said.split()}
+        words = (word.strip(_AROUND) for word in unquoted(self.text).split())
+        return [word for word in dict.fromkeys(words) if word and word not in when]
 
 
 def unquoted(typed: str) -> str:

@@ -9,18 +9,19 @@ from .quote import clean
 
 
 class SpellingJson(TypedDict):
-    """A word that stands nowhere, and one that is spelled much like it; empty where none is known."""
+    """A word that stands nowhere, and the one that is spelled most like it."""
 
     word: str
     nearest: str
 
 
 class UnknownJson(TypedDict):
-    """A name that a filter asked for and nothing has, and the nearest that something has."""
+    """A name that a filter asked for and nothing has, the nearest that something has, and how many more there are."""
 
     filter: str
     name: str
     nearest: list[str]
+    more: int
 
 
 class PresentJson(TypedDict):
@@ -43,6 +44,8 @@ class WhyJson(TypedDict):
     that have some, words that are spelled much alike, names that filters asked for and nothing has, and what was quoted
     and nothing has so. Of several concepts `present` tells each, and `apart` pairs that no conversation has together.
     `printed` are places where tools printed what was quoted; so many copies were `unread` when the time was up.
+    `nowhere` are those of a few words that stand nowhere; there would be `others` without them, null where there are no
+    other words.
     """
 
     relevant: bool
@@ -56,6 +59,8 @@ class WhyJson(TypedDict):
     apart: list[list[str]]
     printed: list[PlaceJson]
     unread: int
+    nowhere: list[str]
+    others: int | None
 
 
 def why_json(why: Absence) -> WhyJson:
@@ -67,14 +72,16 @@ def why_json(why: Absence) -> WhyJson:
         later=None if why.later is None else show_day(why.later),
         spelling=spelling_json(why.spelling),
         unknown=[
-            UnknownJson(filter=field, name=clean(name), nearest=[clean(one) for one in nearest])
-            for field, name, nearest in why.unknown
+            UnknownJson(filter=field, name=clean(name), nearest=[clean(one) for one in nearest], more=more)
+            for field, name, nearest, more in why.unknown
         ],
         phrases=[clean(phrase) for phrase in why.phrases],
         present=[PresentJson(concept=clean(each.concept), conversations=each.conversations) for each in why.present],
         apart=[[clean(concept) for concept in pair] for pair in why.apart],
         printed=[PlaceJson(path=clean(path), line=line, said=clean(said)) for path, line, said in why.printed.places],
         unread=why.printed.unread,
+        nowhere=[clean(word) for word in why.nowhere],
+        others=why.others,
     )
 
 

@@ -15,7 +15,7 @@ _FULL_LIST = 10
 """Hits of a list that is asked for without a limit."""
 _FRAME = 40
 """Tokens of heading and closing line."""
-FURTHER = 12
+FURTHER = 15
 """Tokens of the way to the next page."""
 _HEADING, _CUT = 3, 1
 """Tokens of what stands around a project's name, and at the end of a title that is cut."""

@@ -72,6 +72,12 @@ class OccasionJson(TypedDict):
     last: str
 
 
+class VacancyJson(OccasionJson):
+    """A period that nothing is of, and the day of the `newest` there is; null where nothing is dated."""
+
+    newest: str | None
+
+
 class ResultsJson(PricedJson):
     """Layer 1. `total` is the number of results given here; the budget left out `cut` of the `found` of this page. More
     follow where `next`, the cursor of the next page, is not null. `tokens` is what this object costs. Where nothing is
@@ -79,7 +85,8 @@ class ResultsJson(PricedJson):
     other spellings, the nearest of which `instead` tells; `reworded` was quoted and stands nowhere word for word, its
     words were searched in other forms; `loosened` was quoted and stands in no form, its words were searched. `beyond`
     is true on the last page where more may match than a search ranks. `occasions` were taken for time, and not searched
-    as words: what is of then ranks higher.
+    as words: what is of then ranks higher. Nothing is of the `vacant` ones, which were searched as words; `newest` is
+    the day of the newest there is.
     """
 
     results: list[HitJson]
@@ -96,6 +103,7 @@ class ResultsJson(PricedJson):
     reworded: list[str]
     loosened: list[str]
     occasions: list[OccasionJson]
+    vacant: list[VacancyJson]
     weak: list[HitJson]
     why: WhyJson | None
 
@@ -163,12 +171,24 @@ def results_json(results: Results, *, explain: bool = False, budget: int = BUDGE
         return shape
     # Words that somebody sent can be as long as anything. What they are is known to whoever sent them.
     why = (
-        replace(results.why, weak=(), spelling=(), unknown=(), phrases=(), present=(), apart=(), printed=Printed())
+        replace(
+            results.why,
+            weak=(),
+            spelling=(),
+            unknown=(),
+            phrases=(),
+            present=(),
+            apart=(),
+            printed=Printed(),
+            nowhere=(),
+        )
         if results.why
         else None
     )
     return _fitting(
-        replace(results, why=why, respelled=(), reworded=(), loosened=(), occasions=()), explain=explain, budget=budget
+        replace(results, why=why, respelled=(), reworded=(), loosened=(), occasions=(), vacant=()),
+        explain=explain,
+        budget=budget,
     )
 
 
@@ -205,6 +225,10 @@ def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool) -> Resu
         reworded=[clean(phrase) for phrase in results.reworded[:_NAMED]],
         loosened=[clean(phrase) for phrase in results.loosened[:_NAMED]],
         occasions=[_occasion(each) for each in results.occasions],
+        vacant=[
+            VacancyJson(**_occasion(each), newest=None if results.newest is None else show_day(results.newest))
+            for each in results.vacant
+        ],
         weak=[] if results.hits else hits,
         why=why_json(why) if why else None,
     )

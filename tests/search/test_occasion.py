@@ -146,6 +146,22 @@ def test_a_period_of_which_there_is_nothing_is_words(told: History, mode: Mode) 
 
     assert found.occasions == ()
     assert found.hits[0].session_id == "other"
+    assert ([one.said for one in found.vacant], found.newest) == (["on 18 february 1999"], DAY + 2 * WEEK)
+    assert results_json(found)["vacant"] == [
+        {"said": "on 18 february 1999", "first": "1999-02-18", "last": "1999-02-18", "newest": "2026-03-04"}
+    ]
+
+
+def test_the_words_of_a_period_are_not_misspelled(history: History) -> None:
+    """Nor are they said to stand nowhere: it is told when they are."""
+    history.say("weak", Said("a weak lost mouth", "the last kettle", DAY))
+    history.embed()
+    found = history.search("anything done last week?", filters=Filters(projects=("nowhere",)))
+
+    assert found.why is not None
+    assert not {"week", "week?"} & {word for word, _ in found.why.spelling}
+    assert not {"week", "week?"} & {*found.why.nowhere}
+    assert [one.said for one in found.vacant] == ["last week"]
 
 
 def test_filters_leave_it_as_it_is(told: History) -> None:

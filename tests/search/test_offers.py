@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from palaver.core.disclosure import Filters, Grouping, Mode, Query
+from palaver.core.disclosure import Filters, Grouping, Mode, Query, Unknown
 from palaver.core.errors import InvalidInput, UnknownIds
-from palaver.search import engine, reasons
+from palaver.search import engine, spelling
 from palaver.search.engine import DEPTH
 from palaver.search.hits import Hits
 from palaver.search.wording import brevity
@@ -144,7 +144,7 @@ def test_zero_hits_explain_themselves(told: History) -> None:
 
     assert why is not None
     assert dict(why.without) == {"dates": 0, "projects": 0}
-    assert why.unknown == (("projects", "te", ("ship", "soup", "tea")),)
+    assert why.unknown == (Unknown("projects", "te", ("ship", "soup", "tea")),)
     late = told.search("kettle", mode=Mode.TEXT, filters=Filters(after=MAY_1 + 10 * 86_400_000)).why
     assert late is not None
     assert (dict(late.without), late.earlier, late.later) == ({"dates": 3}, MAY_1 + 86_400_000, None)
@@ -183,7 +183,51 @@ def test_names_that_nothing_has_are_told(told: History, filters: dict[str, Any],
     why = told.search("nowhere", mode=Mode.TEXT, filters=replace(NO_FILTERS, **filters)).why
 
     assert why is not None
-    assert list(why.unknown) == unknown
+    assert [one[:3] for one in why.unknown] == unknown
+
+
+def test_it_is_told_how_many_names_there_are_besides(history: History) -> None:
+    """Three are named, and the others counted; of what was deleted nothing is."""
+    for name in ("ga", "gb", "gc", "gd", "ge", "gf", "gg", "g12"):
+        history.say(name, Said("kettle"))
+    engine = history.engine()
+    with history.store.transaction():
+        history.store.exchanges.delete([1, 2])
+
+    why = Hits(history.store, engine).search(Query(("kettle",), filters=Filters(sessions=("12",)))).why
+
+    assert why is not None
+    assert why.unknown == (Unknown("sessions", "12", ("g12",), 5),)
+
+
+def test_projects_are_named_as_they_are_written(history: History) -> None:
+    """Not in the small letters that they are compared in."""
+    history.say("one", Said("kettle"), cwd="/Users/Ann/Code/Tea")
+    why = history.search("kettle", filters=Filters(projects=("/elsewhere",))).why
+
+    assert why is not None
+    assert "/Users/Ann/Code/Tea" in why.unknown[0].nearest
+
+
+@pytest.mark.parametrize(
+    ("words", "nowhere", "others"),
+    [
+        ("kettle kubernetes", ("kubernetes",), 3),
+        ("kubernetes deadbeef42, 🦖🦖", ("kubernetes", "deadbeef42", "🦖🦖"), None),
+        ("what is the kettle beside kubernetes", (), None),
+        ('"kettle drum" kubernetes', (), None),
+    ],
+)
+def test_few_words_that_stand_nowhere_are_named(
+    told: History, monkeypatch: pytest.MonkeyPatch, words: str, nowhere: tuple[str, ...], others: int | None
+) -> None:
+    """With how many there would be without them, as of filters; a question has words that matter to nobody."""
+    monkeypatch.setattr(engine, "_FLOOR", 0.4)
+    monkeypatch.setattr(engine, "_WORDED", 0.2)
+    why = told.search(words).why
+
+    assert why is not None
+    assert (why.nowhere, why.others) == (nowhere, others)
 
 
 @pytest.mark.parametrize("published", [True, False])
@@ -201,7 +245,7 @@ def test_names_that_were_deleted_are_not_told(history: History, published: bool)
     def unknown(**filters: Any) -> list[object]:
         why = reader.search(Query(("nowhere",), Mode.TEXT, filters=replace(NO_FILTERS, **filters))).why
         assert why is not None
-        return list(why.unknown)
+        return [one[:3] for one in why.unknown]
 
     assert unknown(projects=("tea",)) == [("projects", "tea", ("pot", "ship", "soup"))]
     assert unknown(files=("tea.py",)) == [("files", "tea.py", ("pot.py", "ship.py", "soup.py"))]
@@ -217,7 +261,7 @@ def test_names_are_told_soon(history: History, monkeypatch: pytest.MonkeyPatch) 
         compared.extend(likely)
         return get_close_matches(name, likely, *more)
 
-    monkeypatch.setattr(reasons, "get_close_matches", compare)
+    monkeypatch.setattr(spelling, "get_close_matches", compare)
     names = [f"module_{number:05}.py" for number in range(20_000)]
     history.say("one", Said("kettle", reads=tuple(f"/w/{name}" for name in names)))
     reader = Hits(history.store, history.engine())

@@ -327,6 +327,24 @@ def test_it_is_told_what_was_searched_instead(told: History) -> None:
     assert told.search("kettle").respelled == ()
 
 
+def test_a_misspelled_word_finds_what_it_was_meant_to(history: History) -> None:
+    """In the same order, with the same scores and the same words marked; also where an ending hid how alike they are,
+    as that of `remediation` does, which is indexed as `remedi`.
+    """
+    for name, said in (("a", "remediation"), ("b", "remedied by hand"), ("c", "the kettle"), ("d", "remediations")):
+        history.say(name, Said("go on", f"{said} of the brass pan {FILLER[:200]}"))
+    history.embed()
+    right, wrong = (
+        Hits(history.store, history.engine()).search(Query((word,))) for word in ("remediation", "remeditaion")
+    )
+
+    assert wrong.respelled == (Spelling("remeditaion", "remediation"),)
+    assert [(hit.id, hit.score, hit.matched) for hit in wrong.hits] == [
+        (hit.id, hit.score, hit.matched) for hit in right.hits
+    ]
+    assert right.hits[0].matched
+
+
 def test_a_snippet_shows_where_a_phrase_stands(history: History) -> None:
     """Signs between its words hide nothing."""
     history.say("tea", Said(f"kettle first. {'so on ' * 60} the brass-kettle"))

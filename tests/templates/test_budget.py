@@ -127,13 +127,16 @@ def absences(draw: st.DrawFn) -> Results:
         weak=draw(hits())[:3],
         without=tuple((name, 7) for name in ("dates", "projects", "types", "concepts", "files")),
         spelling=(Spelling(word, word),) * 5,
-        unknown=(Unknown("projects", word, (word,) * 3),) * 5,
+        unknown=(Unknown("projects", word, (word,) * 3, 95),) * 5,
+        nowhere=(word,) * 5,
+        others=7,
         phrases=(word,) * 5,
         present=(Present(word, 7),) * 5,
         apart=((word, word),) * 10,
         printed=Printed((Place(word, 7, word),) * 3, unread=7, looked=True),
     )
-    return replace(results(query=Query((word or "ab",))), why=why, respelled=(Spelling(word, word),) * 30)
+    told = results(query=Query((word or "ab",)))
+    return replace(told, why=why, respelled=(Spelling(word, word),) * 30, vacant=OCCASIONS, newest=7)
 
 
 @given(st.lists(st.integers(0, 9), max_size=40), st.integers(0, 200), st.integers(-3, 50))
@@ -183,6 +186,8 @@ def test_what_was_sent_takes_no_room_from_what_was_found(budget: int, sent: str)
         reworded=(sent,) * 9,
         loosened=(sent,) * 9,
         occasions=OCCASIONS,
+        vacant=OCCASIONS,
+        newest=7,
     )
     shape = results_json(answer, budget=budget)
 

@@ -13,7 +13,17 @@ from msgspec.structs import replace
 
 from palaver.core.checkup import Rebuilt
 from palaver.core.clock import day_end, day_start
-from palaver.core.disclosure import Absence, Filters, Occasion, Present, Query, Results, Spelling, Transcript
+from palaver.core.disclosure import (
+    Absence,
+    Filters,
+    Occasion,
+    Present,
+    Query,
+    Results,
+    Spelling,
+    Transcript,
+    Unknown,
+)
 from palaver.core.errors import CopyDamaged, TemplateInvalid
 from palaver.core.printed import Place, Printed
 from palaver.core.report import Exported, Original, Pass, Report, Sealing, Status
@@ -57,7 +67,10 @@ WHEN = (
     Occasion("on 18 february", day_start("2026-02-18"), day_end("2026-02-18")),
     Occasion("last week", day_start("2026-03-23"), day_end("2026-03-29")),
 )
-INSTEAD = (Spelling("sqlite", "sqlite3"), Spelling("zzyx", ""))
+INSTEAD = (Spelling("sqlite", "sqlite3"), Spelling("zzyx", "zzyxw"))
+UNHEARD = Absence(unheard=True)
+UNKNOWN = (Unknown("sessions", "12", ("0fd7", "515d", "598c"), 95), Unknown("projects", "tea", ("tee",)))
+NOWHERE = Absence((hit(1),), nowhere=("kubernetes", "zzyx"), others=1_200)
 
 
 @pytest.mark.parametrize(
@@ -74,8 +87,14 @@ INSTEAD = (Spelling("sqlite", "sqlite3"), Spelling("zzyx", ""))
         ("search_instead", lambda: RENDERER.search(replace(results(hit(1)), respelled=INSTEAD))),
         ("search_loosened", lambda: RENDERER.search(replace(results(hit(1)), loosened=("pull it", "and push")))),
         ("search_occasion", lambda: RENDERER.search(replace(results(hit(1)), occasions=WHEN))),
+        ("search_vacant", lambda: RENDERER.search(replace(results(hit(1)), vacant=WHEN, newest=1))),
+        ("search_none_vacant", lambda: RENDERER.search(replace(results(), vacant=WHEN))),
+        ("search_none_newest", lambda: RENDERER.search(results(query=Query((), filters=Filters(after=1))))),
+        ("search_nowhere", lambda: RENDERER.search(replace(results(), why=NOWHERE))),
+        ("search_unheard_named", lambda: RENDERER.search(replace(results(), why=replace(UNHEARD, nowhere=("zzyx",))))),
+        ("search_unknown", lambda: RENDERER.search(replace(results(), why=Absence(unknown=UNKNOWN)))),
         ("search_many_instead", lambda: RENDERER.search(replace(results(hit(1)), respelled=INSTEAD * 3))),
-        ("search_unheard", lambda: RENDERER.search(replace(results(), why=Absence(unheard=True)))),
+        ("search_unheard", lambda: RENDERER.search(replace(results(), why=UNHEARD))),
         ("search_printed", lambda: RENDERER.search(replace(results(), why=printed(places=(PLACE, PLACE))))),
         ("search_printed_nowhere", lambda: RENDERER.search(replace(results(), why=printed()))),
         ("search_printed_unread", lambda: RENDERER.search(replace(results(), why=printed(unread=1_200)))),

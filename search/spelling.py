@@ -1,0 +1,55 @@
+"""Spelling: what is meant by a name or a word that nothing has."""
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from heapq import nlargest
+
+from .wording import WORD
+
+NEAR = 0.75
+"""How alike what is meant must be, 0 to 1."""
+_COMPARED, _CLOSE = 500, 20
+"""How many are compared letter by letter, and how many of these are given."""
+_ENDING, _STEMS = 7, 5
+"""Letters that the longest endings have, and of how many terms the words are looked at."""
+_NEAR_STEM = 0.6
+"""How alike a term without its ending is to a word with one, at least."""
+
+
+def nearest(word: str, bodies: Iterable[str]) -> str:
+    """The word of these texts that is most like one, in small letters; empty where none is alike."""
+    known = {one.lower() for body in bodies for one in WORD.findall(body)}
+    # Whoever mistypes a word gets its first letter right; `them` is not what `helm` was meant to be.
+    alike = sorted(one for one in known if one[:1] == word[:1].lower())
+    return next(iter(get_close_matches(word.lower(), alike, 1, NEAR)), "")
+
+
+def spelled_like(name: str, known: Iterable[str]) -> list[str]:
+    """Names that are spelled much like one, best first. Comparing takes long, so only the likeliest are compared: of
+    about its length, and with the same beginning.
+    """
+    # Of other lengths not even all letters together would make them alike enough.
+    shortest, longest = len(name) * NEAR / (2 - NEAR), len(name) * (2 - NEAR) / NEAR
+    alike = [one for one in known if shortest <= len(one) <= longest and one[:1] == name[:1]]
+    return get_close_matches(name, _likeliest(name, alike), _CLOSE, NEAR)
+
+
+def stems_like(term: str, known: Mapping[str, int]) -> list[str]:
+    """Terms whose words may be meant by one that nothing has, of those known with how many entries have them; the most
+    frequent first. No ending was taken off where it is not spelled as one, so they may be shorter than what is alike.
+    """
+    alike = [one for one in known if one.isalpha() and len(term) - _ENDING <= len(one) <= len(term) + 1]
+    close = get_close_matches(term, _likeliest(term, alike), _CLOSE, _NEAR_STEM)
+    return nlargest(_STEMS, close, key=known.__getitem__)
+
+
+def _likeliest(name: str, known: Iterable[str]) -> list[str]:
+    return nlargest(_COMPARED, known, key=lambda one: _begun_alike(one, name))
+
+
+def _begun_alike(one: str, other: str) -> int:
+    """How many letters two names have in common until the first that differs."""
+    return next(
+        (place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
+        min(len(one), len(other)),
+    )
