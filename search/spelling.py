@@ -10,18 +10,39 @@ NEAR = 0.75
 """How alike what is meant must be, 0 to 1."""
 _COMPARED, _CLOSE = 500, 20
 """How many are compared letter by letter, and how many of these are given."""
+_SHORTEST, _TWO = 4, 8
+"""Letters of a word that may be misspelled, and from how many on two of them may be wrong."""
 _ENDING, _STEMS = 7, 5
 """Letters that the longest endings have, and of how many terms the words are looked at."""
 _NEAR_STEM = 0.6
 """How alike a term without its ending is to a word with one, at least."""
 
 
+def tolerated(word: str) -> int:
+    """How many mistakes there may be in a word. More would make a word of any other: `transform` of `terraform`."""
+    return 0 if len(word) < _SHORTEST else 1 if len(word) < _TWO else 2
+
+
 def nearest(word: str, bodies: Iterable[str]) -> str:
-    """The word of these texts that is most like one, in small letters; empty where none is alike."""
+    """The word of these texts that is most like one, in small letters; empty where that would have too many mistakes."""
     known = {one.lower() for body in bodies for one in WORD.findall(body)}
     # Whoever mistypes a word gets its first letter right; `them` is not what `helm` was meant to be.
     alike = sorted(one for one in known if one[:1] == word[:1].lower())
-    return next(iter(get_close_matches(word.lower(), alike, 1, NEAR)), "")
+    close = get_close_matches(word.lower(), alike, _CLOSE, NEAR)
+    return next((one for one in close if _mistakes(word.lower(), one) <= tolerated(word)), "")
+
+
+def _mistakes(one: str, other: str) -> int:
+    """How many letters are wrong, missing, too many, or swapped with the next."""
+    before, last = [0], [*range(len(other) + 1)]
+    for i, letter in enumerate(one):
+        row = [i + 1]
+        for j, wanted in enumerate(other):
+            row.append(min(last[j + 1] + 1, row[j] + 1, last[j] + (letter != wanted)))
+            if i and j and (letter, one[i - 1]) == (other[j - 1], wanted):
+                row[j + 1] = min(row[j + 1], before[j - 1] + 1)
+        before, last = last, row
+    return last[-1]
 
 
 def spelled_like(name: str, known: Iterable[str]) -> list[str]:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 _HEAP = 32_000_000
 _BEGUN = 100
 """Words that a beginning of a word stands for at most: the most frequent ones."""
-_SHORTEST_RESPELLED, _TWO_MISTAKES = 4, 8
-"""Letters of a word that may be misspelled, and from how many on two of them may be wrong."""
 _SINGLY = 2_000
 """Keys or names up to which a query for each is quicker than one for all of them."""
 _ENTRIES = 50
@@ -172,10 +170,11 @@ class TextIndex:
         """Items with words that are spelled much like a term: so many of each word."""
         if not len(self):
             return []
-        from .spelling import stems_like  # hardly any query is misspelled
+        from . import spelling  # hardly any query is misspelled
 
-        alike = stems_like(term, dict(self._begin(BODY, term[:1])))
-        wanted = [self._fuzzy(term), *(self._term(BODY, one) for one in alike)]
+        alike = spelling.stems_like(term, dict(self._begin(BODY, term[:1])))
+        fuzzy = tantivy.Query.fuzzy_term_query(self._schema, BODY, term, spelling.tolerated(term))
+        wanted = [fuzzy, *(self._term(BODY, one) for one in alike)]
         return [key for query in wanted for key in self._keys(self._hits(query, limit))]
 
     def names(self, field: str) -> list[str]:
@@ -214,10 +213,6 @@ class TextIndex:
         among = [self._term(SAID_BY + role, term) for role in filters.roles for term in said]
         heard = _any([tantivy.Query.boolean_query([(tantivy.Occur.Must, query) for query in alone]), *among])
         return [tantivy.Query.const_score_query(heard, 0.0)]
-
-    def _fuzzy(self, term: str) -> tantivy.Query:
-        distance = 0 if len(term) < _SHORTEST_RESPELLED else 1 if len(term) < _TWO_MISTAKES else 2
-        return tantivy.Query.fuzzy_term_query(self._schema, BODY, term, distance)
 
     def _weighed(self, term: str, rest: "TextIndex | None") -> tantivy.Query:
         query = self._term(BODY, term)

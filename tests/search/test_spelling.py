@@ -7,11 +7,21 @@ from palaver.search.spelling import nearest, spelled_like, stems_like
 
 @pytest.mark.parametrize(
     ("word", "meant"),
-    [("ketle", "kettle"), ("Ketle", "kettle"), ("remeditaion", "remediation"), ("helm", ""), ("zzyx", "")],
+    [
+        ("ketle", "kettle"),
+        ("Ketle", "kettle"),
+        ("remeditaion", "remediation"),
+        ("emmeditaion", ""),
+        ("helm", ""),
+        ("terraform", ""),
+        ("invoice", ""),
+        ("bot", ""),
+        ("zzyx", ""),
+    ],
 )
 def test_the_word_most_like_it_is_meant(word: str, meant: str) -> None:
-    """Whoever mistypes a word gets its first letter right."""
-    assert nearest(word, ["The Kettle, and a kennel.", "remediation/remedy of them"]) == meant
+    """Whoever mistypes a word gets its first letter right, and few others wrong: it may be a word by itself."""
+    assert nearest(word, ["The Kettle, and a kennel.", "remediation/remedy of them, both transform, invoke"]) == meant
 
 
 def test_names_are_given_best_first() -> None:
