@@ -24,7 +24,7 @@ def tolerated(word: str) -> int:
 
 
 def nearest(word: str, bodies: Iterable[str]) -> str:
-    """The word of these texts that is most like one, in small letters; empty where that would have too many mistakes."""
+    """The word of these texts that is most like one, in small letters; empty where none has so few mistakes."""
     known = {one.lower() for body in bodies for one in WORD.findall(body)}
     # Whoever mistypes a word gets its first letter right; `them` is not what `helm` was meant to be.
     alike = sorted(one for one in known if one[:1] == word[:1].lower())
@@ -34,7 +34,7 @@ def nearest(word: str, bodies: Iterable[str]) -> str:
 
 def _mistakes(one: str, other: str) -> int:
     """How many letters are wrong, missing, too many, or swapped with the next."""
-    before, last = [0], [*range(len(other) + 1)]
+    before, last = list[int](), list(range(len(other) + 1))
     for i, letter in enumerate(one):
         row = [i + 1]
         for j, wanted in enumerate(other):
