@@ -46,13 +46,17 @@ class _Asked(NamedTuple):
 class Cuts:
     """Looks for phrases in what is stored, where no entry of the text index has them."""
 
-    def __init__(self, store: Store, view: Snapshot, whole: Whole) -> None:
-        self._store, self._view, self._whole = store, view, whole
+    def __init__(self, store: Store, view: Snapshot) -> None:
+        self._store, self._view = store, view
         self._known = Memo[_Asked, _Across](_REMEMBERED)
         """Where phrases were found; of what is found nowhere it is asked again why."""
 
-    def text(self, wording: Wording, filters: Filters, limit: int, among: Sequence[int] | None = None) -> Matches:
-        """The entries that words find of the items in which every phrase stands, each in a window or across two."""
+    def text(
+        self, wording: Wording, filters: Filters, limit: int, among: Sequence[int] | None, whole: Whole
+    ) -> Matches:
+        """The entries that words find of the items in which every phrase stands, each in a window, as `whole` finds
+        it, or across two.
+        """
         asked = [_Asked(phrase, filters, self._view.seq) for phrase in wording.phrases]
         across = [self._known.made(each, self._across) for each in asked]
         exact = [phrase in wording.verbatim for phrase in wording.phrases]
@@ -62,8 +66,8 @@ class Cuts:
                 Wording(phrase, (phrase,), verbatim=(phrase,) * so)
                 for phrase, so in zip(wording.phrases, exact, strict=True)
             ]
-            whole = (self._whole(phrase, filters, _LOOKED_AT, among) for phrase in having)
-            found = [items.union(matches.key.tolist()) for items, matches in zip(found, whole, strict=True)]
+            windows = (whole(phrase, filters, _LOOKED_AT, among) for phrase in having)
+            found = [items.union(matches.key.tolist()) for items, matches in zip(found, windows, strict=True)]
         items = sorted(frozenset[int].intersection(*found, *([] if among is None else [frozenset(among)])))
         plain = replace(wording, phrases=(), verbatim=())
         return _two_as_one(self._view.text(plain, filters, limit, items)) if items else Matches.none()

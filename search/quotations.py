@@ -46,7 +46,7 @@ class Quotations:
 
     def __init__(self, store: Store, view: Snapshot) -> None:
         self._store, self._view = store, view
-        self._cuts = Cuts(store, view, self._whole)
+        self._cuts = Cuts(store, view)
         self._known = Memo[tuple[Wording, int], Wording](_REMEMBERED)
         """What was typed as the archive of some change knows it: the next page asks it again."""
         self._looked = Memo[_Asked, _Looked](_REMEMBERED)
@@ -86,7 +86,7 @@ class Quotations:
         found = self._whole(wording, filters, limit, among)
         if len(found) or len(self._whole(wording, Filters(), 1)):
             return found
-        return self._cuts.text(wording, filters, limit, among)
+        return self._cuts.text(wording, filters, limit, among, self._whole)
 
     def _whole(self, wording: Wording, filters: Filters, limit: int, among: Sequence[int] | None = None) -> Matches:
         """Entries that have all that is quoted, each of it in one piece; of the first `_LOOKED_AT` with its words."""

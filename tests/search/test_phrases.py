@@ -1,6 +1,8 @@
 """Does what is quoted stand so in everything that is found?"""
 
+import gc
 import random
+import weakref
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +15,9 @@ from palaver.search import documents
 from palaver.search.analysis import composed, expand, stems, verbatim
 from palaver.search.documents import WINDOW
 from palaver.search.hits import Hits
+from palaver.search.quotations import Quotations
+from palaver.search.snapshot import Snapshot
+from palaver.search.wording import Wording
 
 from .fake_embedder import FakeEmbedder
 from .history import NO_FILTERS, History, Said, learned
@@ -372,3 +377,16 @@ def test_a_snippet_shows_the_phrase_as_a_whole(history: History) -> None:
 
     assert hit.snippet.endswith("pre-commit hooks failing!")
     assert set(hit.matched) == {"pre-commit hooks failing"}
+
+
+def test_who_is_done_with_quotations_lets_go_of_the_index(kitchen: History) -> None:
+    """At once, not when Python next looks for cycles: its files are mapped, and a large archive's take gigabytes."""
+    view = Snapshot(kitchen.store, kitchen.generations, FakeEmbedder())
+    quotations, alive = Quotations(kitchen.store, view), weakref.ref(view)
+    quotations.text(Wording.of('"brass kettle" "steam whistles"'), Filters(), 10)
+    gc.disable()
+    try:
+        del quotations, view
+        assert alive() is None
+    finally:
+        gc.enable()
