@@ -12,6 +12,8 @@ from msgspec import Struct
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Fractions: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
+Span: TypeAlias = tuple[int, int, int]
+"""An entry by the key of its item, its first line and its last."""
 
 
 def distinct(numbers: Numbers) -> tuple[Numbers, Numbers]:
@@ -76,6 +78,11 @@ class Matches(Struct, frozen=True, eq=False, dict=True):
     def place(self) -> Numbers:
         """One number for source and ordinal: exchanges that follow each other in one source differ by 1."""
         return (self.numbers[2, :] << 32) + self.numbers[3, :]
+
+    @property
+    def spans(self) -> Iterator[Span]:
+        """Where each of these stands."""
+        return zip(*(self.numbers[row, :].tolist() for row in (0, 4, 5)), strict=True)
 
     @property
     def in_code(self) -> Flags:

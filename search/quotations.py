@@ -5,7 +5,7 @@ stored text itself, best first, so that what was quoted is found as it was typed
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from ..core.memo import Memo
 from . import documents
 from .analysis import composed, verbatim
 from .cuts import Cuts
-from .findings import Flags, Matches
+from .findings import Flags, Matches, Span
 from .snapshot import Snapshot
 from .wording import WORD, Wording
 
@@ -25,9 +25,6 @@ _LOOKED_AT, _AT_FIRST = 2_000, 50
 _FURTHER = 4
 """How many times more are looked at wherever too few have it word for word."""
 _REMEMBERED = 64
-
-_Span: TypeAlias = tuple[int, int, int]
-"""An entry by the key of its item, its first line and its last."""
 
 
 class _Asked(NamedTuple):
@@ -112,7 +109,7 @@ class _Looked:
         self._patterns = [*map(verbatim, phrases)]
         self._words = [max(WORD.findall(composed(phrase)), key=len, default="").lower() for phrase in phrases]
         """The longest word of each: most texts that have other forms lack it, and looking for it takes no time."""
-        self._items, self._spans = set[int](), set[_Span]()
+        self._items, self._spans = set[int](), set[Span]()
 
     def at(self, store: Store, items: Iterable[int]) -> None:
         """Look at these items as well."""
@@ -124,8 +121,7 @@ class _Looked:
 
     def having(self, found: Matches) -> Flags:
         """Which of the found entries have all of it."""
-        places = zip(*(found.numbers[row].tolist() for row in (0, 4, 5)), strict=True)
-        return np.fromiter((place in self._spans for place in places), bool, len(found))
+        return np.fromiter((span in self._spans for span in found.spans), bool, len(found))
 
     def _said(self, window: documents.Window) -> list[str]:
         """What is looked at of a window: where it is asked who said it, of each of these what was theirs."""
