@@ -14,7 +14,6 @@ import anyio.to_thread
 import orjson
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INVALID_PARAMS,
@@ -30,6 +29,7 @@ from mcp_types.version import is_version_at_least
 
 from ..core.errors import PalaverError
 from .desk import Place
+from .stdio import serve_stdio
 from .surface import Surface
 from .toolset import Effect, Reply, Tool, Toolset
 
@@ -42,7 +42,7 @@ def serve(surface: Surface, place: Place, version: str = "") -> None:
     faulthandler.enable(sys.stderr)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     try:
-        anyio.run(_serve, build(surface, place, version))
+        anyio.run(serve_stdio, build(surface, place, version))
     except* BrokenPipeError:
         logging.getLogger(__name__).info("the client has gone")
 
@@ -50,11 +50,6 @@ def serve(surface: Surface, place: Place, version: str = "") -> None:
 def build(surface: Surface, place: Place, version: str = "") -> Server[Any]:
     """The server, not yet connected to anything."""
     return _Served(surface, place).server(version)
-
-
-async def _serve(server: Server[Any]) -> None:
-    async with stdio_server() as (incoming, outgoing):
-        await server.run(incoming, outgoing, server.create_initialization_options())
 
 
 class _Served:

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import orjson
 from msgspec import Struct
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, create_model
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import ErrorDetails, core_schema
+from pydantic_core import ErrorDetails, PydanticCustomError, core_schema
 
 from ..core.errors import InvalidInput, PalaverError
 from ..core.tokens import count
@@ -34,8 +34,18 @@ class Effect(Enum):
     DESTROYS = auto()
 
 
-WholeNumber = Annotated[int, BeforeValidator(lambda value: int(value) if _is_whole(value) else value)]
-"""JSON does not tell 10.0 from 10."""
+def _in_64_bits(value: int) -> int:
+    if not -(2**63) <= value < 2**63:
+        raise PydanticCustomError("int_size", "too large")
+    return value
+
+
+WholeNumber = Annotated[
+    int,
+    BeforeValidator(lambda value: int(value) if _is_whole(value) else value),
+    AfterValidator(_in_64_bits),
+]
+"""An integer of at most 64 bits, which is what SQLite stores. JSON does not tell 10.0 from 10."""
 
 
 class Tool(Struct, frozen=True):
@@ -123,6 +133,7 @@ class _LeanSchema(GenerateJsonSchema):
 _EXPECTED = {
     "string_type": "must be a string",
     "int_type": "must be a whole number",
+    "int_size": "must be a whole number of at most 64 bits",
     "float_type": "must be a number",
     "bool_type": "must be true or false",
     "dict_type": "must be an object",

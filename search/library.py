@@ -196,8 +196,11 @@ def _of_stage(report: Reporter, stage: str) -> Progress:
 
 
 def _plain(path: str | Path) -> Path:
-    """A path as it is stored: without links, as far as it is still there."""
-    return Path(path).expanduser().resolve()
+    """Return a path as it is stored: absolute and without links. Raises `InvalidInput` if no file can have it."""
+    try:
+        return Path(path).expanduser().resolve()
+    except (RuntimeError, ValueError) as error:  # no such user, or a null character
+        raise InvalidInput(f"Invalid path: {error}", hint="Give the path of an indexed file or folder.") from None
 
 
 def _one(namespace: str | None) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ def memories() -> None:
 @click.option(
     "-n", "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, metavar="N", help="How many."
 )
-@click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Leave out so many.")
+@click.option("--offset", type=click.IntRange(0, 2**63 - 1), default=0, metavar="N", help="Skip the first N.")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only this type; can be repeated.")
 @click.option("--tag", "tags", multiple=True, metavar="WORD", help="Only with this tag; can be repeated.")
 @in_project

@@ -1,0 +1,78 @@
+"""MCP over standard input and output, with an answer to every line that the SDK cannot read.
+
+The SDK drops a line that its JSON parser refuses, so the client waits forever for the reply. Parse such a line again
+with the standard library, which accepts lone surrogates and numbers of any length, and serve it if that succeeds.
+Otherwise reply with a JSON-RPC error, under the request's id where one can be read.
+"""
+
+import json
+from typing import Any, cast
+
+import anyio
+from anyio.streams.memory import MemoryObjectSendStream
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    RequestId,
+    jsonrpc_message_adapter,
+)
+from pydantic import ValidationError
+
+LONGEST_INTEGER = 19
+"""Digits of the largest 64-bit integer. Longer numbers are read as floats, as JavaScript does."""
+
+
+async def serve_stdio(server: Server[Any]) -> None:
+    """Serve until the client closes standard input."""
+    async with stdio_server() as (incoming, outgoing), anyio.create_task_group() as group:
+        forward, readable = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+
+        async def relay() -> None:
+            async with forward:
+                async for item in incoming:
+                    await _relay(item, forward, outgoing)
+
+        group.start_soon(relay)
+        await server.run(readable, outgoing, server.create_initialization_options())
+        group.cancel_scope.cancel()
+
+
+async def _relay(item: SessionMessage | Exception, forward: MemoryObjectSendStream[Any], outgoing: Any) -> None:
+    """Pass a message on; answer a line that is none."""
+    if not isinstance(item, ValidationError):
+        await forward.send(item)
+        return
+    answer = reread(item)
+    await (outgoing if isinstance(answer.message, JSONRPCError) else forward).send(answer)
+
+
+def reread(error: ValidationError) -> SessionMessage:
+    """Return the message that the SDK refused, made readable, or else the error to reply with."""
+    first = error.errors()[0]
+    if first["type"] != "json_invalid":
+        return _refusal(first["input"], INVALID_REQUEST, "Invalid request: not a JSON-RPC 2.0 message")
+    try:
+        value = json.loads(first["input"], parse_int=_number)
+    except (ValueError, RecursionError):
+        return _refusal(None, PARSE_ERROR, f"Parse error: {first['msg']}")
+    text = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
+    except ValidationError as again:
+        return _refusal(value, PARSE_ERROR, f"Parse error: {again.errors()[0]['msg']}")
+
+
+def _refusal(value: object, code: int, message: str) -> SessionMessage:
+    """Build an error reply to the request `value`; its id is null unless the request has one."""
+    found = cast("dict[str, object]", value).get("id") if isinstance(value, dict) else None
+    request: RequestId | None = found if isinstance(found, int | str) else None
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request, error=ErrorData(code=code, message=message)))
+
+
+def _number(digits: str) -> int | float:
+    return int(digits) if len(digits) <= LONGEST_INTEGER else float(digits)

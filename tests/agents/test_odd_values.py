@@ -1,0 +1,72 @@
+"""Odd values for every parameter of every tool: each is answered, or refused with a typed error."""
+
+from pathlib import Path
+
+import pytest
+
+from palaver.agents.desk import Place
+from palaver.agents.surface import TOOLSETS, toolset_of
+from palaver.agents.toolset import Reply, Tool
+from palaver.archiver.store import Store
+from palaver.core.errors import PalaverError
+from palaver.core.home import Home
+from palaver.observe import pipeline
+from palaver.observe.memory import core as memory_core
+from palaver.search import layers, library
+from palaver.templates.render import Renderer
+
+from ..faults.worker import fake
+
+ODD = ("a\0b", 10**22, -(10**22), 2**63 - 1, ["a\0b"], "[" * 900)
+"""A null character, integers beyond 64 bits and the largest within, and 900 brackets."""
+
+ORDINARY: dict[str, object] = {
+    "string": "heron",
+    "integer": 1,
+    "number": 0.5,
+    "boolean": False,
+    "array": ["heron"],
+    "object": {},
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (pipeline, layers, library, memory_core):
+        monkeypatch.setattr(module, "load", fake)
+
+
+@pytest.mark.parametrize("name", list(TOOLSETS))
+def test_every_tool_answers_odd_values(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No value of any parameter ends in an error that is not in our tree."""
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    home = Home(tmp_path / "home")
+    home.make()
+    Store.create(home.database).close()
+    toolset = toolset_of(name)
+    desk = toolset.open(Place(home, None, Renderer(), (work,), work))
+
+    for tool in toolset.tools:
+        for parameter in tool.schema.get("properties", {}):
+            for value in ODD:
+                answer = called(tool, desk, ordinary(tool) | {parameter: value})
+                assert isinstance(answer, Reply | PalaverError)
+
+
+def ordinary(tool: Tool) -> dict[str, object]:
+    """Return a plausible value for each required parameter."""
+    properties = tool.schema.get("properties", {})
+    return {
+        name: properties[name].get("enum", [ORDINARY.get(properties[name].get("type", "string"))])[0]
+        for name in tool.schema.get("required", [])
+    }
+
+
+def called(tool: Tool, desk: object, arguments: dict[str, object]) -> Reply | PalaverError:
+    """Return the reply, or the typed error in its place."""
+    try:
+        return tool.call(desk, arguments)
+    except PalaverError as error:
+        return error
