@@ -4,7 +4,7 @@ It stands in `observe`, the last folder that may see the others.
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 
@@ -56,10 +56,17 @@ class Pipeline(Closing):
             self._indexer = Indexer(self._store, self._generations, embedder)
             self._close = opened.pop_all().close
 
-    def run(self, transcripts: Iterable[Transcript], report: Reporter = silent, patience: float = 0.0) -> Report:
-        """Take up what changed in these transcripts, and finish what an earlier pass left undone.
+    def run(
+        self,
+        transcripts: Iterable[Transcript],
+        report: Reporter = silent,
+        patience: float = 0.0,
+        searchable: Callable[[Report], None] = lambda _: None,
+    ) -> Report:
+        """Ingest what changed in these transcripts, and finish what an earlier run left undone.
 
-        Waits `patience` seconds for another process that takes up; one that observes and embeds is left to it.
+        Waits `patience` seconds for another process that ingests; one that observes and embeds is left to it. Calls
+        `searchable` as soon as the text is indexed, before anything is observed or embedded.
         """
         start, result = time.monotonic(), Report()
         with self._indexer.draft() as draft:
@@ -73,6 +80,7 @@ class Pipeline(Closing):
             self._publish(draft)
             result.reindexed = outdated and not self._generations.is_outdated
         result.searchable = time.monotonic() - start
+        searchable(result)
         try:
             with self._store.leases.hold(LEARNER):
                 self._learn(result, report)

@@ -17,6 +17,8 @@ _UNSEEN = re.compile(
 # Tags that would close our envelope or that agent programs take for their own voice.
 _TAG = re.compile(r"<(?=\s*/?\s*(?:recalled|system(?:-reminder)?|function_(?:calls|results))\b|\|)", re.IGNORECASE)
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
+_BOLD = re.compile(r"(?<!\w)\*\*(?=\S)|(?<=\S)\*\*(?!\w)")
+"""`**` at the edge of a word; between two words it is an operator, as in `2**3`."""
 _LOOSE = " ,;:.(-–—"
 """What leads to words that were cut off."""
 _LAYOUT = re.compile(
@@ -56,8 +58,8 @@ def brief(text: str, tokens: int) -> str:
 
 
 def marked(text: str, words: Sequence[str], before: str, after: str) -> str:
-    """The text on one line, with these words of it between two marks, but not where they are a part of others."""
-    shown = line(text)
+    """Return the text on one line with these whole words between two marks. Bold marks of the text itself go."""
+    shown = _BOLD.sub("", line(text))
     wanted = sorted({line(word) for word in words} - {""}, key=len, reverse=True)
     if not wanted:
         return shown

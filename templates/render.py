@@ -251,9 +251,13 @@ class Renderer:
         """What was made anew."""
         return self._render("rebuilt", rebuilt=rebuilt)
 
-    def report(self, report: Report) -> str:
-        """What a pass over the transcripts did, and what it could not read."""
-        return self._render("report", report=report)
+    def searchable(self, report: Report) -> str:
+        """Return what an ingest run archived, as soon as its text can be searched."""
+        return self._render("searchable", report=report)
+
+    def report(self, report: Report, *, announced: bool = False) -> str:
+        """Return what an ingest run did and could not read; `announced` if `searchable` was printed before."""
+        return self._render("report", report=report, announced=announced)
 
     def indexed(self, indexed: IndexedDirectory, namespace: str) -> str:
         """What became of the files that were to be indexed."""

@@ -26,3 +26,5 @@ LEAVES = {
     words: command for words, command in EVERY.items() if not isinstance(command, click.Group) or words == ("model",)
 }
 """Those that do something themselves."""
+PLAIN = {("mcp",), ("help",), ("completion",)}
+"""Those without --json: what they print is the protocol, the help, or a script."""

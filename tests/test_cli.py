@@ -29,7 +29,7 @@ from palaver.core.tokens import count
 from palaver.templates import shapes, status_shapes, transcript_shapes
 
 from . import demo
-from .commands import EVERY, LEAVES
+from .commands import EVERY, LEAVES, PLAIN
 from .upgrade import outdate
 
 PATH = "claude-code/-home-demo-tide-clock/0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01.jsonl"
@@ -111,18 +111,18 @@ def test_the_help_loads_no_command() -> None:
     code += "print(*(name for name in sys.modules if name.startswith('palaver')), file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert "Find again what you" in done.stdout
+    assert "Search and reuse your coding agents' conversations." in done.stdout
     assert set(done.stderr.split()) == {"palaver", "palaver.cli", "palaver.cli.commands"}
 
 
 @pytest.mark.parametrize("words", EVERY, ids=" ".join)
 def test_each_command_explains_itself(words: tuple[str, ...]) -> None:
-    """Every command has a help text; all that do something can print JSON, but for `mcp`."""
+    """Every command has a help text; all that do something can print JSON, but for those in `PLAIN`."""
     shown = palaver(*words, "--help")
 
     assert shown.exit_code == 0
     assert EVERY[words].help
-    assert ("--json" in shown.stdout) == (words in LEAVES and words != ("mcp",))
+    assert ("--json" in shown.stdout) == (words in LEAVES and words not in PLAIN)
 
 
 EXPLAINED_BY_THEIR_VALUES = {"mode"}
@@ -564,7 +564,10 @@ def many(path: Path, prompts: int) -> None:
 
 
 def test_control_c_loses_nothing(tmp_path: Path) -> None:
-    """Stopped in the middle of the last stage, everything before it is there and the rest waits for the next run."""
+    """Stopped in the middle of the last stage, everything before it is there and the rest waits for the next run.
+
+    That the text is searchable was said before that stage began.
+    """
     many(tmp_path / "many.jsonl", 3000)
     with at_a_terminal("archive", str(tmp_path)) as (process, screen):
         shown = b""
@@ -574,7 +577,8 @@ def test_control_c_loses_nothing(tmp_path: Path) -> None:
         shown += shown_until_the_end(screen)
         told = process.communicate()[0]
 
-    assert (process.returncode, told) == (130, b"")
+    assert (process.returncode, told.count(b"\n")) == (130, 1)
+    assert b"; searchable after" in told
     assert b"palaver: stopped. Nothing is lost; run the same command to go on." in shown
     assert b"Traceback" not in shown
     state = answer("status")
@@ -657,7 +661,7 @@ REFUSED = [
     ("Invalid line range: 9-4: lines count from 1, and the first comes first", ["read", PATH, "9-4"]),
     ("Invalid line range: startLine 900 is past the last line", ["read", PATH, "900-"]),
     ("4-x is not a line range; use 12, 12-40 or 12-", ["read", PATH, "4-x"]),
-    ("No such command 'find'", ["find"]),
+    ("No such command 'find'. Did you mean `palaver search`?", ["find"]),
 ]
 
 

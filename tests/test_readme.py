@@ -76,6 +76,7 @@ def test_the_readme_shows_what_happens(
 ) -> None:
     """Every answer printed in README.md is the one that the demo gives today, but for how long it took."""
     archived, text = demo.archived(tmp_path), README.read_text("utf-8")
+    monkeypatch.setenv("NO_COLOR", "1")
 
     def rerun(block: re.Match[str]) -> str:
         return "".join(f"$ {said}\n{shown_now(said, told, archived, monkeypatch)}" for said, told in answers(block[0]))

@@ -15,7 +15,7 @@ from palaver.core.errors import InvalidInput, PalaverError
 from palaver.core.home import Home
 
 from .made_up import FOLDER, refuse_made_up
-from .output import as_json, print_json, renderer
+from .output import as_json, print_json, print_page, renderer
 from .program import command_of, server_of
 from .progress import progress_bars
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.archiver.intake.transcripts import Transcript
+    from palaver.core.report import Report
 
 _PATIENCE: Final = 30.0
 """Seconds to wait while another process takes transcripts up, as the background archiver does now and then."""
@@ -58,7 +59,7 @@ def up(*, as_json: bool) -> None:
     if not as_json:
         click.echo()
         about = _IN_MADE_UP if demo else _newest(home)
-        click.echo(renderer().next_steps(command_of(home), server_of(home), about, own), nl=False)
+        print_page(renderer().next_steps(command_of(home), server_of(home), about, own))
     if not complete:
         sys.exit(1)
 
@@ -116,14 +117,18 @@ def _archive(home: Home, found: Sequence[Transcript], helpers: Helpers, *, as_js
     """Run all stages and say what they did; whether every file could be read and every stage ran."""
     from palaver.observe.pipeline import Pipeline
 
+    def announce(report: Report) -> None:
+        if report.ingested.changed and not as_json:
+            print_page(renderer().searchable(report))
+
     config = Config.read(home.config)
     pipeline_of = Pipeline(home, config.model, config.exclude, mask=config.mask_archive, helpers=helpers)
     with pipeline_of as pipeline, progress_bars() as reporter:
-        report = pipeline.run(found, reporter, patience=_PATIENCE)
+        report = pipeline.run(found, reporter, _PATIENCE, announce)
     if as_json:
         from palaver.templates.pass_shapes import report_json
 
         print_json({**report_json(report), "home": str(home.root)})
     else:
-        click.echo(renderer().report(report), nl=False)
+        print_page(renderer().report(report, announced=True))
     return not (report.ingested.problems or report.sealing.problems) and report.model is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -16,50 +17,69 @@ from palaver import __version__
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from click.shell_completion import CompletionItem
+
 SECTIONS: Final = {
-    "Take in": {
-        "up": ("archive", "Archive this user's agents, and say what to do next."),
+    "Ingest": {
+        "up": ("archive", "Archive all your agents' history and index it."),
         "archive": ("archive", "Archive files or folders of transcripts."),
         "watch": ("watch", "Archive what agents write as they write it."),
-        "setup": ("setup", "Have Palaver started by itself."),
+        "setup": ("setup", "Run Palaver as a background service."),
         "index": ("documents", "Make documents and code searchable."),
         "documents": ("documents", "List and forget indexed documents."),
     },
-    "Find again": {
-        "search": ("layers", "Layer 1: find, about 30 tokens a hit."),
-        "show": ("layers", "Layer 2: everything known about a hit."),
-        "read": ("layers", "Layer 3: the conversation itself."),
-        "timeline": ("layers", "What stands just before and after a hit."),
+    "Search": {
+        "search": ("layers", "Layer 1: search, about 30 tokens a hit."),
+        "show": ("layers", "Layer 2: show all details of a hit."),
+        "read": ("layers", "Layer 3: read the conversation itself."),
+        "timeline": ("layers", "Show the entries before and after a hit."),
     },
-    "Hold to be true": {
-        "remember": ("remember", "Hold something to be true."),
-        "recall": ("memories", "Find what is held about something."),
+    "Memory": {
+        "remember": ("remember", "Store a memory."),
+        "recall": ("memories", "Search memories."),
         "memories": ("memories", "List, show, edit and undo memories."),
-        "context": ("context", "What a new session should know."),
-        "observe": ("observe", "Learn from what was archived, by rules or a model."),
+        "context": ("context", "Print the memories for a new session."),
+        "observe": ("observe", "Extract observations, by rules or a model."),
     },
-    "Give to agents": {
+    "Integration": {
         "mcp": ("mcp", "Serve tools to an agent."),
         "toolsets": ("mcp", "List what `mcp --toolset` can serve."),
     },
-    "Look after": {
-        "status": ("status", "What is archived, and how far the index is."),
-        "stats": ("observe", "What was spent on models, and what layers save."),
-        "doctor": ("doctor", "Whether everything is well, and what to do."),
-        "fsck": ("fsck", "Compare all that is kept, and repair it."),
-        "rebuild": ("rebuild", "Make the index anew, or read every copy again."),
-        "model": ("model", "Which embedding model gives meaning."),
-        "export": ("export", "Get the agents' own files back, byte for byte."),
-        "redact": ("redact", "Which kinds of secrets were taken out, and where."),
-        "forget": ("forget", "Forget what was said or held; --erase leaves no byte."),
+    "Maintenance": {
+        "status": ("status", "Show what is archived and indexed."),
+        "stats": ("observe", "Show model costs and token savings."),
+        "doctor": ("doctor", "Check for problems and suggest fixes."),
+        "fsck": ("fsck", "Verify all stored data and repair damage."),
+        "rebuild": ("rebuild", "Rebuild the index, or re-parse the archive."),
+        "model": ("model", "Show or change the embedding model."),
+        "export": ("export", "Restore the agents' own files."),
+        "redact": ("redact", "List redacted secrets by kind and place."),
+        "forget": ("forget", "Delete conversations or memories."),
+    },
+    "Help": {
+        "help": ("shell", "Show how to call a command."),
+        "completion": ("shell", "Print the completion script of your shell."),
     },
 }
-"""Every command under the heading it is listed by: the module here that has a function of its name, and what it is for.
+"""Every command by its heading in the help: its module here, which has a function of that name, and its summary.
 
-What it is for stands here and not beside the function, so that no module is loaded to list them.
+The summary is here and not beside the function, so that listing the commands imports none of their modules.
 """
 
 COMMANDS: Final = {name: module for section in SECTIONS.values() for name, (module, _) in section.items()}
+
+_SYNONYMS: Final = {
+    "ask": "search", "find": "search", "grep": "search", "query": "search",
+    "history": "search --after yesterday", "list": "search --after yesterday", "recent": "search --after yesterday",
+    "add": "remember", "save": "remember", "memory": "memories",
+    "delete": "forget", "remove": "forget", "rm": "forget",
+    "import": "archive", "ingest": "archive", "sync": "archive",
+    "init": "up", "install": "setup", "serve": "mcp", "reindex": "rebuild",
+}  # fmt: skip
+"""Commands of other tools, and what they are called here."""
+
+_SIMILARITY: Final = 0.75
+"""Least `difflib` ratio of a suggestion: 0.67 makes `redact` of `recent`; 0.83 is one swap in six letters."""
 
 
 class Commands(click.Group):
@@ -83,7 +103,15 @@ class Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand as error:
-            raise click.NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
+            raise click.UsageError(_unknown(error.command_name), ctx) from None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the name of a command without loading any."""
+        from click.shell_completion import CompletionItem
+
+        about = {name: text for section in SECTIONS.values() for name, (_, text) in section.items()}
+        found = [CompletionItem(name, help=text) for name, text in about.items() if name.startswith(incomplete)]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         width = max(map(len, COMMANDS))
@@ -137,6 +165,13 @@ class Commands(click.Group):
         return result
 
 
+def _unknown(name: str) -> str:
+    """Return the message for a command that does not exist, with the one that may be meant."""
+    close = [_SYNONYMS[name]] if name in _SYNONYMS else get_close_matches(name, COMMANDS, cutoff=_SIMILARITY)
+    guess = f" Did you mean {' or '.join(f'`palaver {each}`' for each in close)}?" if close else ""
+    return f"No such command '{name}'.{guess}"
+
+
 def _open_closed() -> None:
     """Have a stream that was closed beforehand (`>&-`) lead nowhere, or a file would get its number and its words."""
     for name in ("stdout", "stderr"):
@@ -144,20 +179,18 @@ def _open_closed() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
 
 
-@click.group(cls=Commands)
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, package_name="palaver")
 def main() -> None:
-    """Find again what you and your coding agents said.
+    """Search and reuse your coding agents' conversations.
 
-    Start with `palaver up`. Then three layers, each paid for only when needed: `search` finds, `show` tells, `read`
-    quotes. `palaver COMMAND --help` says more.
+    Start with `palaver up`. Results come at three levels of detail: `search` lists hits, `show` prints their details,
+    `read` prints the conversation.
 
-    Everything lies in the folder PALAVER_HOME and nothing leaves this machine. Nothing uses the network but
-    `palaver model use`, which may download the model it is given, and once you gave it a key and a budget what asks a
-    language model: `palaver observe`, and with `llm_judge = true` in config.toml also `palaver remember` and those
-    tools of `palaver mcp` that compare memories.
+    All data is stored in PALAVER_HOME; nothing leaves this machine. Only two features use the network:
+    `palaver model use` may download a model, and with an API key and a budget `palaver observe` asks a language model
+    (so do `palaver remember` and the MCP tools that compare memories, with `llm_judge = true` in config.toml).
 
-    With --json a command prints JSON, when it fails, too: {"error": {"kind", "message", "hint"}}. It ends with 0 when
-    all went well, with 1 when something did not, and with 2 when the call has to be corrected: an option, a value, a
-    path that is not there, or an id that nothing has.
+    Exit status: 0 success, 1 failure, 2 usage error, 130 interrupted. With --json, errors are JSON as well:
+    {"error": {"kind", "message", "hint"}}.
     """

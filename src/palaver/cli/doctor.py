@@ -9,7 +9,7 @@ import click
 from palaver import __version__
 from palaver.core.home import Home
 
-from .output import as_json, print_json, renderer
+from .output import as_json, print_json, print_page, renderer
 
 
 @click.command()
@@ -36,6 +36,6 @@ def doctor(*, as_json: bool) -> None:
 
         print_json(diagnosis_json(found))
     else:
-        click.echo(renderer().diagnosis(found), nl=False)
+        print_page(renderer().diagnosis(found))
     if not found.healthy:
         sys.exit(1)

@@ -20,7 +20,7 @@ from palaver.core.errors import (
 )
 from palaver.core.home import Home
 
-from .output import as_json, print_json, renderer
+from .output import as_json, print_json, print_page, renderer
 from .progress import progress_bars
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def index(paths: Sequence[str], *, namespace: str, flat: bool, as_json: bool) ->
 
         print_json(indexed_json(done, namespace))
     else:
-        click.echo(renderer().indexed(done, namespace), nl=False)
+        print_page(renderer().indexed(done, namespace))
     if done.failed:
         sys.exit(2 if wrong == len(places) else 1)
 
@@ -94,7 +94,7 @@ def list_(*, as_json: bool) -> None:
 
         print_json(documents_json(stats))
     else:
-        click.echo(renderer().documents(stats), nl=False)
+        print_page(renderer().documents(stats))
 
 
 @documents.command(short_help="Take files out again.")

@@ -12,7 +12,7 @@ import click
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
 
-from .output import MASKED, as_json, complain, print_json, renderer
+from .output import MASKED, as_json, complain, print_json, print_page, renderer
 from .progress import progress_bars
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
 
         print_json(exported_json(exported))
     else:
-        click.echo(renderer().exported(exported), nl=False)
+        print_page(renderer().exported(exported))
     if exported.problems:
         sys.exit(1)
 

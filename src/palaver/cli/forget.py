@@ -16,7 +16,7 @@ from palaver.core.home import Home
 
 from .dates import dated
 from .held import archived_as, memory_core
-from .output import as_json, print_json, renderer
+from .output import as_json, print_json, print_page, renderer
 from .progress import progress_bars
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _forget(wanted: Wanted, token: str | None, *, as_json: bool) -> None:
 
         print_json(outcome_json(outcome))
     else:
-        click.echo(renderer().forget_done(outcome), nl=False)
+        print_page(renderer().forget_done(outcome))
     if outcome.number is None or outcome.left or (outcome.proof is not None and not outcome.proof.holds):
         sys.exit(1)
 
@@ -149,7 +149,7 @@ def _ask(preview: Preview, *, as_json: bool) -> str | None:
 
         print_json({**preview_json(preview), "done": False})
         return None
-    click.echo(renderer().forget_preview(preview), nl=False)
+    print_page(renderer().forget_preview(preview))
     if preview.empty:
         return None
     if sys.stdin.isatty() and sys.stdout.isatty():
@@ -169,7 +169,7 @@ def _refuse(preview: Preview, *, as_json: bool) -> None:
         print_json({**preview_json(preview), "done": False, "changed": True})
         return
     click.echo("Nothing was removed: it is not what the preview with this token showed. Now it is:\n")
-    click.echo(renderer().forget_preview(preview), nl=False)
+    print_page(renderer().forget_preview(preview))
     if not preview.empty:
         click.echo(f"\nTo go on:\n{_again(preview.token)}")
 
@@ -208,7 +208,7 @@ def _look_after(undo: int | None, for_good: int | None, *, as_json: bool) -> Non
         for problem in problems:
             click.echo(problem)
     else:
-        click.echo(renderer().forgotten(found), nl=False)
+        print_page(renderer().forgotten(found))
     if not done:
         sys.exit(1)
 

@@ -9,7 +9,7 @@ import click
 from palaver.core.config import Config
 from palaver.core.home import Home
 
-from .output import as_json, print_json, renderer
+from .output import as_json, print_json, print_page, renderer
 from .progress import progress_bars
 
 
@@ -33,6 +33,6 @@ def fsck(*, repair: bool, as_json: bool) -> None:
 
         print_json(checkup_json(found))
     else:
-        click.echo(renderer().checkup(found), nl=False)
+        print_page(renderer().checkup(found))
     if not found.sound:
         sys.exit(1)

@@ -16,7 +16,7 @@ from palaver.core.home import Home
 from .dates import dated
 from .held import archived_as
 from .made_up import refuse_only_made_up
-from .output import MASKED, as_json, complain, print_json, renderer
+from .output import MASKED, as_json, complain, print_json, print_page, renderer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -124,7 +124,7 @@ def search(
     elif not results.hits and _holds_nothing():
         click.echo("Nothing is archived yet: run `palaver up`, then search again.")
     else:
-        click.echo(page.search(results, facts=facts, snippets=snippets, explain=explain), nl=False)
+        print_page(page.search(results, facts=facts, snippets=snippets, explain=explain))
 
 
 def _holds_nothing() -> bool:
@@ -168,7 +168,7 @@ def timeline(*, id: str, around: int, budget: int, as_json: bool) -> None:  # no
 
         print_json(timeline_json(found, budget=budget))
     else:
-        click.echo(renderer(budget).timeline(found), nl=False)
+        print_page(renderer(budget).timeline(found))
 
 
 @click.command()
@@ -190,7 +190,7 @@ def show(ids: Sequence[str], *, budget: int, as_json: bool) -> None:
         shape = details_json(details, budget=budget)
         print_json({**shape, "unknown": list(unknown.ids)} if unknown else shape)
     else:
-        click.echo(renderer(budget).observations(details), nl=False)
+        print_page(renderer(budget).observations(details))
     if unknown:
         if not as_json:
             complain(f"palaver: {unknown}", unknown.hint)
@@ -228,7 +228,7 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
 
         print_json(transcript_json(transcript, budget=budget))
     else:
-        click.echo(renderer(budget).read(transcript), nl=False)
+        print_page(renderer(budget).read(transcript))
 
 
 def _open_layers() -> Layers:

@@ -11,7 +11,7 @@ import click
 from palaver.core.errors import PalaverError
 
 from .held import in_project, memory_core, namespace_of, say, types_of
-from .output import as_json, print_json, renderer
+from .output import as_json, print_json, print_page, renderer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,7 @@ def recall(
         print_json({**shown, "contradictions": against})
     else:
         answers, near = ([(each.held, each.score) for each in some] for some in (found, weak))
-        click.echo(renderer().recalled(answers, near, meant, held, against), nl=False)
+        print_page(renderer().recalled(answers, near, meant, held, against))
 
 
 @click.group()
@@ -92,7 +92,7 @@ def list_memories(
 
         print_json({"memories": list(map(memory_json, found)), "total": total, "limit": limit, "offset": offset})
     else:
-        click.echo(renderer().memories(found, total, held), nl=False)
+        print_page(renderer().memories(found, total, held))
 
 
 @memories.command("show")
@@ -108,7 +108,7 @@ def show_memory(memory_id: str, *, as_json: bool) -> None:
 
         print_json({**memory_json(held), "edges": list(map(edge_json, edges))})
     else:
-        click.echo(renderer().memory(held, edges), nl=False)
+        print_page(renderer().memory(held, edges))
 
 
 @memories.command("edit")
@@ -196,7 +196,7 @@ def history(memory_id: str, *, as_json: bool) -> None:
 
         print_json({"id": held.id, "events": list(map(memory_event_json, events))})
     else:
-        click.echo(renderer().memory_history(held, events), nl=False)
+        print_page(renderer().memory_history(held, events))
 
 
 @memories.command("graph", short_help="Draw what lies around a memory.")

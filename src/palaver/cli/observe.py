@@ -13,7 +13,7 @@ from palaver.core.config import Config
 from palaver.core.errors import LeaseHeld
 from palaver.core.home import Home
 
-from .output import as_json, print_json, renderer
+from .output import as_json, print_json, print_page, renderer
 from .progress import progress_bars
 from .provider import provider_of, why_off
 
@@ -74,7 +74,7 @@ def stats(*, as_json: bool) -> None:
 
         print_json(stats_json(found))
     else:
-        click.echo(renderer().stats(found), nl=False)
+        print_page(renderer().stats(found))
 
 
 def _run(home: Home, store: Store, config: Config, *, outdated: bool, revive: bool, as_json: bool) -> None:
@@ -96,7 +96,7 @@ def _run(home: Home, store: Store, config: Config, *, outdated: bool, revive: bo
 
         print_json({**extraction_json(result), "observed": observed, "off": off or None})
     else:
-        click.echo(renderer().extraction(result, observed, off), nl=False)
+        print_page(renderer().extraction(result, observed, off))
     if _broke_off(result):
         sys.exit(1)
 
@@ -147,7 +147,7 @@ def _show_estimate(store: Store, config: Config, *, outdated: bool, as_json: boo
 
         print_json({**estimate_json(found), "off": off or None})
     else:
-        click.echo(renderer().estimate(found, off), nl=False)
+        print_page(renderer().estimate(found, off))
 
 
 def _show_dead(store: Store, *, as_json: bool) -> None:
@@ -157,7 +157,7 @@ def _show_dead(store: Store, *, as_json: bool) -> None:
     if as_json:
         print_json({"dead_letters": [asdict(letter) for letter in letters]})
     else:
-        click.echo(renderer().dead_letters(letters), nl=False)
+        print_page(renderer().dead_letters(letters))
 
 
 def _extractor(store: Store, config: Config) -> Extractor:

@@ -38,3 +38,12 @@ def renderer(budget: int = 10_000) -> Renderer:
 def print_json(value: Mapping[str, object]) -> None:
     """Without spaces between its parts, which would cost tokens."""
     click.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def print_page(page: str) -> None:
+    """Print a rendered page: with styles at a terminal, as Markdown in a pipe."""
+    if sys.stdout.isatty():
+        from .terminal import styled
+
+        page = styled(page)
+    click.echo(page, nl=False)

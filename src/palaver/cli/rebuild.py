@@ -9,7 +9,7 @@ import click
 from palaver.core.config import Config
 from palaver.core.home import Home
 
-from .output import as_json, print_json, renderer
+from .output import as_json, print_json, print_page, renderer
 from .progress import progress_bars
 
 
@@ -41,6 +41,6 @@ def rebuild(*, from_archive: bool, as_json: bool) -> None:
 
         print_json(rebuilt_json(made))
     else:
-        click.echo(renderer().rebuilt(made), nl=False)
+        print_page(renderer().rebuilt(made))
     if made.problems:
         sys.exit(1)

@@ -7,7 +7,7 @@ from msgspec import to_builtins
 
 from palaver.core.home import Home
 
-from .output import as_json, print_json, renderer
+from .output import as_json, print_json, print_page, renderer
 
 
 @click.command()
@@ -28,4 +28,4 @@ def redact(*, report: bool, as_json: bool) -> None:  # noqa: ARG001 - spelled ou
         kinds = {kind: {"different": different, "times": times} for kind, (different, times) in found.kinds.items()}
         print_json({**to_builtins(found), "kinds": kinds})
     else:
-        click.echo(renderer().secrets(found), nl=False)
+        print_page(renderer().secrets(found))

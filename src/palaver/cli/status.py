@@ -8,7 +8,7 @@ from palaver.core.config import Config
 from palaver.core.home import Home
 
 from .made_up import refuse_only_made_up
-from .output import as_json, print_json, renderer
+from .output import as_json, print_json, print_page, renderer
 
 
 @click.command()
@@ -25,4 +25,4 @@ def status(*, as_json: bool) -> None:
 
         print_json(status_json(found))
     else:
-        click.echo(renderer().status(found), nl=False)
+        print_page(renderer().status(found))

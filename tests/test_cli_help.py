@@ -1,0 +1,75 @@
+"""Tests for cli/shell.py and the names of commands: help, completion, suggestions."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner, Result
+
+from palaver.cli import main
+
+from .commands import EVERY
+
+
+def palaver(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments, prog_name="palaver")
+
+
+@pytest.mark.parametrize("words", [(), *EVERY], ids=lambda words: " ".join(words) or "palaver")
+def test_help_can_be_asked_for_in_three_ways(words: tuple[str, ...]) -> None:
+    """`-h`, `--help` and `palaver help COMMAND` print the same."""
+    long, short, asked = palaver(*words, "--help"), palaver(*words, "-h"), palaver("help", *words)
+
+    assert long.exit_code == short.exit_code == asked.exit_code == 0
+    assert long.stdout == short.stdout == asked.stdout
+    assert "-h, --help" in long.stdout
+
+
+def test_help_on_an_unknown_command_says_so() -> None:
+    """It is a usage error and suggests the nearest command."""
+    result = palaver("help", "serach")
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "No such command 'serach'. Did you mean `palaver search`?" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "suggested"),
+    [
+        ("serach", ". Did you mean `palaver search`?"),
+        ("recent", ". Did you mean `palaver search --after yesterday`?"),
+        ("find", ". Did you mean `palaver search`?"),
+        ("redct", ". Did you mean `palaver redact`?"),
+        ("xylophone", ""),
+    ],
+)
+def test_a_suggestion_is_close_or_a_known_synonym(typed: str, suggested: str) -> None:
+    """A word that merely shares letters with a command suggests nothing."""
+    assert palaver(typed).stderr.splitlines()[0] == f"palaver: No such command '{typed}'{suggested}"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_gets_a_script(shell: str) -> None:
+    """The script asks `palaver` for the completions."""
+    script = palaver("completion", shell)
+
+    assert script.exit_code == 0
+    assert "_PALAVER_COMPLETE" in script.stdout
+
+
+def completed(words: str, position: int) -> list[str]:
+    """Return what bash is offered, from a process of its own as the shell starts it."""
+    start = "from palaver.cli import main; main(prog_name='palaver')"
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(position), "_PALAVER_COMPLETE": "bash_complete"}
+    found = subprocess.run(
+        [sys.executable, "-c", start], env=os.environ | asked, check=True, capture_output=True, text=True
+    )
+    return [row.partition(",")[2] for row in found.stdout.splitlines()]
+
+
+def test_commands_and_options_are_completed() -> None:
+    """The names of commands, of the commands in them, and of options."""
+    assert completed("palaver re", 1) == ["read", "remember", "recall", "rebuild", "redact"]
+    assert completed("palaver memories e", 2) == ["edit"]
+    assert "--agent" in completed("palaver search --a", 2)
