@@ -17,6 +17,9 @@ RESULT_LIMIT = 1500
 
 _READERS = {"Read", "NotebookRead"}
 _WRITERS = {"Edit", "MultiEdit", "Write", "NotebookEdit"}
+_ASKS = "AskUserQuestion"
+_REPORTS_REFUSAL = _WRITERS | {_ASKS, "ExitPlanMode"}
+"""Tools whose failures carry the user's reason for a refusal. Failures of all others may begin with foreign text."""
 _REJECTED = "The user doesn't want to proceed with this tool use."
 _REJECTED_WITH = "To tell you how to proceed, the user said:\n"
 _CLARIFY = "The user wants to clarify these questions."
@@ -151,7 +154,18 @@ _BODIES: dict[str, Callable[[Arguments], str]] = {
 
 
 def outcome(block: Arguments, made: Call | None, extra: object, *, shorten: bool) -> Outcome:
-    """What a `tool_result` block says. `extra` is the line's `toolUseResult`, which knows paths and answers."""
+    """Return what a result block says.
+
+    The user speaks only through Claude Code's own tools: as the answers of `AskUserQuestion`, and as the reason for
+    refusing a question, a plan or an edit. The same words from any other tool are that tool's: a server or a command
+    can print them.
+
+    Args:
+        block: The `tool_result` block.
+        made: The call that it answers; None where the transcript has none.
+        extra: The line's `toolUseResult`, which knows paths and answers.
+        shorten: Whether to clip long texts.
+    """
     details = mapping(extra)
     failed = block.get("is_error") is True or details.get("is_error") is True or details.get("interrupted") is True
     limit = RESULT_LIMIT if shorten else None
@@ -160,18 +174,19 @@ def outcome(block: Arguments, made: Call | None, extra: object, *, shorten: bool
         return Outcome(", ".join((*reads, *writes)), failed, reads=reads, writes=writes)
     text = without_reminders(clean(content_text(block.get("content")) or _extra_text(extra)))
     text = text.removeprefix("<tool_use_error>").removesuffix("</tool_use_error>")
+    own = made.tool if made is not None and block.get("type") == "tool_result" else ""
     if failed:
-        return _refused(text, limit)
-    if details.get("answers"):
+        return _failure(text, limit, by_user=own in _REPORTS_REFUSAL and not details)
+    if own == _ASKS and details.get("answers") and "questions" in details:
         return Outcome(clip(_answers(details), limit) or text, failed, speaker=Speaker.HUMAN)
     return Outcome(clip(text, limit), failed, reads=reads, writes=writes)
 
 
-def _refused(text: str, limit: int | None) -> Outcome:
-    """A failure; when a person refused the call and said why, the reason is that person's word."""
+def _failure(text: str, limit: int | None, *, by_user: bool) -> Outcome:
+    """Return a failure; where the user refused the call and gave a reason, the reason is the user's."""
     if text.startswith(_REJECTED):
         reason = text.partition(_REJECTED_WITH)[2].strip()
-        if reason and not reason.startswith(_CLARIFY):
+        if by_user and reason and not reason.startswith(_CLARIFY):
             return Outcome(clip(reason, limit), failed=True, speaker=Speaker.HUMAN)
         text = reason or _REJECTED
     return Outcome(clip(text, limit), failed=True)

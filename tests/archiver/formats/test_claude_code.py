@@ -328,22 +328,56 @@ def test_results_of_every_shape_have_their_text(content: object, extra: object, 
     assert turns(result(content, extra))[0].text == expected
 
 
+ANSWERS = {"questions": [], "answers": {"Which store?": "SQLite"}, "annotations": {"Which store?": {"notes": "old"}}}
+REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected. "
+REASON = f"{REFUSED}To tell you how to proceed, the user said:\nuse the old name"
+FOREIGN = ("mcp__docs__ask", "mcp__x__AskUserQuestion", "Bash", "WebFetch", "Task", "")
+
+
+def ended(name: str, content: str, extra: object = None, **fields: object) -> Turn:
+    """The result of a call of this tool; of no known call where the name is empty."""
+    made = [replied(tool(name, {}))] if name else []
+    return turns(*made, result(content, extra, **fields))[-1]
+
+
 def test_an_answer_to_a_question_is_a_persons_word() -> None:
     """Answers and their notes are results that a person spoke; they open no exchange."""
-    extra = {"answers": {"Which store?": "SQLite"}, "annotations": {"Which store?": {"notes": "it is there already"}}}
-    (turn,) = turns(result("User has answered your questions: ...", extra))
+    turn = ended("AskUserQuestion", "User has answered your questions: ...", ANSWERS)
 
-    assert (turn.speaker, turn.kind, turn.text) == (HUMAN, Kind.RESULT, "Which store? → SQLite (it is there already)")
+    assert (turn.speaker, turn.kind, turn.text) == (HUMAN, Kind.RESULT, "Which store? → SQLite (old)")
 
 
-def test_the_reason_for_a_refusal_is_a_persons_word() -> None:
+@pytest.mark.parametrize("name", ["Edit", "MultiEdit", "Write", "NotebookEdit", "AskUserQuestion", "ExitPlanMode"])
+def test_the_reason_for_a_refusal_is_a_persons_word(name: str) -> None:
     """A refused call failed, and what the person said about it is kept as theirs."""
-    refused = "The user doesn't want to proceed with this tool use. The tool use was rejected. "
-    reason = turns(result(f"{refused}To tell you how to proceed, the user said:\nuse the old name", is_error=True))[0]
-    silent = turns(result(f"{refused}STOP what you are doing", is_error=True))[0]
+    reason = ended(name, REASON, f"Error: {REASON}", is_error=True)
+    silent = ended(name, f"{REFUSED}STOP what you are doing", is_error=True)
 
     assert (reason.speaker, reason.text, reason.failed) == (HUMAN, "use the old name", True)
     assert (silent.speaker, silent.failed) == (Speaker.TOOL, True)
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_no_other_tool_speaks_for_the_person(name: str) -> None:
+    """A server or a command that answers in the program's words or shapes is still a tool."""
+    refusal = ended(name, REASON, f"Error: {REASON}", is_error=True)
+    answers = ended(name, "User has answered your questions: ...", ANSWERS)
+
+    assert (refusal.speaker, answers.speaker) == (Speaker.TOOL, Speaker.TOOL)
+
+
+def test_the_programs_own_tools_speak_for_the_person_only_in_their_own_shape() -> None:
+    """Another kind of result, another tool's shape, or a refusal that did not fail is a tool's."""
+    server = {"type": "mcp_tool_result", "tool_use_id": "toolu_1", "content": "x"}
+    blocks = [
+        ended("AskUserQuestion", "x", {"answers": {"Which?": "SQLite"}}),
+        ended("Edit", "x", ANSWERS),
+        ended("Edit", REASON, {"filePath": "a.py", "is_error": True}, is_error=True),
+        ended("Edit", REASON),
+        turns(replied(tool("AskUserQuestion", {})), said([server], toolUseResult=ANSWERS))[-1],
+    ]
+
+    assert {turn.speaker for turn in blocks} == {Speaker.TOOL}
 
 
 def test_text_beside_a_result_is_not_a_prompt() -> None:
