@@ -100,8 +100,8 @@ class CursorReader(RowReader):
                 return CONTEXT
             case "user" | "tool":
                 results = [self._result(block, mark) for block in blocks if string(block.get("type")) in _RESULTS]
-                text = "\n".join(filter(None, map(_text, blocks)))
-                return results or (self._typed(asked, mark) if (asked := _asked(text)) else EMPTY)
+                asked = _asked("\n".join(filter(None, map(_text, blocks)))) if role == "user" else ""
+                return results or (self._typed(asked, mark) if asked else EMPTY)
             case "assistant":
                 return [turn for block in blocks if (turn := self._block(block, mark)) is not None] or EMPTY
             case _:
