@@ -1,4 +1,4 @@
-"""The change log: the only way an index learns anything."""
+"""The change log: the only way an index learns anything. Triggers write most of it (`change_triggers.py`)."""
 
 from collections.abc import Iterable
 from enum import StrEnum

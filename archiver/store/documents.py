@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from ...core.conversation import Milliseconds
 from ...core.document import Chunk, ChunkKind, DocumentFilter, FailedFile, HeldChunk, HeldFile
-from .changes import Changes, Entity
 from .database import AMONG, Database, Row, Value, listed
 
 _CHUNK = "text, kind, start_line, end_line, page, header_path, unit, name, signature"
@@ -36,8 +35,8 @@ class Queued(Struct, frozen=True):
 class Documents:
     """Reads and writes documents, their chunks, and what waits. What an index holds is logged with every write."""
 
-    def __init__(self, database: Database, changes: Changes) -> None:
-        self._db, self._changes = database, changes
+    def __init__(self, database: Database) -> None:
+        self._db = database
 
     def digest(self, path: Path, namespace: str) -> bytes:
         """What `replace` was given last for this file; empty where it is not held whole."""
@@ -53,7 +52,6 @@ class Documents:
         for held in reversed(self._select("d.id = ?", (number,))):
             before.setdefault(_unplaced(held.chunk), []).append((held.key, held.index, held.chunk))
         kept: list[tuple[int, int, Chunk]] = []
-        fresh: list[int] = []
         keys: list[int] = []
         for index, chunk in enumerate(chunks):
             same = before.get(_unplaced(chunk))
@@ -63,11 +61,9 @@ class Documents:
                     kept.append((key, index, chunk))
             else:
                 key = self._insert(number, document.at, index, chunk)
-                fresh.append(key)
             keys.append(key)
         self._delete(key for rest in before.values() for key, _, _ in rest)
         self._move(kept)
-        self._changes.log(Entity.ITEM, [*fresh, *(key for key, _, _ in kept)])
         return keys
 
     def load(self, keys: Sequence[int]) -> dict[int, HeldChunk]:
@@ -202,7 +198,6 @@ class Documents:
     def _delete(self, keys: Iterable[int]) -> None:
         gone = list(keys)
         self._db.run(f"DELETE FROM item WHERE key {AMONG}", (listed(gone),))
-        self._changes.log(Entity.ITEM, gone)
 
     def _select(self, where: str, values: tuple[Value, ...], limit: int = -1, offset: int = 0) -> list[HeldChunk]:
         rows = self._db.rows(

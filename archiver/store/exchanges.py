@@ -7,15 +7,11 @@ import orjson
 from msgspec import Struct
 
 from ...core.conversation import Exchange, Kind, Span, Speaker, Turn
-from .changes import Changes, Entity
 from .database import AMONG, Database, Row, listed
 from .edits import Edits
 from .observations import MODEL_PREFIX, Observations
 from .repetitions import Repetition
 from .summaries import Summaries
-
-CONTEXT = 4
-"""So many exchanges before a short one may lend it their words: when one changes, the entries of those after it do."""
 
 
 class StoredExchange(Struct, frozen=True):
@@ -76,8 +72,8 @@ _UNOBSERVED = f"(e.observed IS NULL OR (e.observed <> ? AND e.observed NOT LIKE 
 class Exchanges:
     """Reads and writes exchanges by source and ordinal; a growing exchange keeps its key."""
 
-    def __init__(self, database: Database, changes: Changes, summaries: Summaries, observations: Observations) -> None:
-        self._db, self._changes, self._summaries, self._observations = database, changes, summaries, observations
+    def __init__(self, database: Database, summaries: Summaries, observations: Observations) -> None:
+        self._db, self._summaries, self._observations = database, summaries, observations
         self._edits = Edits(database)
 
     def replace(
@@ -106,9 +102,8 @@ class Exchanges:
         for exchange in exchanges:
             if exchange.ordinal in moving:
                 kept[exchange.ordinal] = self._move(moving[exchange.ordinal], session, source, exchange)
-        changed = [self._put(session, source, exchange, kept.get(exchange.ordinal)) for exchange in exchanges]
-        keys = [key for key in changed if key is not None]
-        self._changes.log(Entity.ITEM, sorted({*keys, *self._after(keys)}) if known else keys)
+        for exchange in exchanges:
+            self._put(session, source, exchange, kept.get(exchange.ordinal))
         return moved
 
     def _moving(self, exchanges: Sequence[Exchange], taken_over: Sequence[Repetition]) -> "dict[int, StoredExchange]":
@@ -133,7 +128,6 @@ class Exchanges:
         """
         key, span, turns = stored.key, exchange.span, _pack(exchange.turns)
         self._summaries.drop([stored.session])
-        self._changes.log(Entity.ITEM, self._after([key]))
         self._db.run(
             f"""UPDATE exchange SET source = ?, ordinal = ?, start_line = ?, turns = ?,
                     observed = iif(observed LIKE '{MODEL_PREFIX}%', observed, NULL) WHERE item = ?""",
@@ -142,18 +136,15 @@ class Exchanges:
         lines = {before.line: now.line for before, now in zip(stored.exchange.turns, exchange.turns, strict=True)}
         self._observations.move(key, session, lines)
         self._summaries.outdate(session)
-        self._changes.log(Entity.ITEM, self._after([key]))
         return _Known(key, span.start_line, turns)
 
     def delete(self, keys: Sequence[int]) -> None:
         """Remove exchanges with their observations and vectors, and the summaries of their sessions."""
         self._summaries.drop(self._sessions_of(keys))
-        self._changes.log(Entity.ITEM, self._after(keys))
         for key in keys:
             dependent = self._db.rows("SELECT item FROM observation WHERE exchange = ?", (key,))
             doomed = [cast(int, row[0]) for row in dependent] + [key]
             self._db.run_many("DELETE FROM item WHERE key = ?", [(item,) for item in doomed])
-            self._changes.log(Entity.ITEM, doomed)
 
     def load(self, keys: Sequence[int]) -> dict[int, StoredExchange]:
         """The exchanges with these keys; unknown keys are left out."""
@@ -268,24 +259,14 @@ class Exchanges:
         rows = self._db.rows(f"SELECT DISTINCT session FROM item WHERE key {AMONG}", (listed(keys),))
         return [cast(int, row[0]) for row in rows]
 
-    def _after(self, keys: Sequence[int]) -> list[int]:
-        """The exchanges that can be found by what these say."""
-        rows = self._db.rows(
-            f"""SELECT DISTINCT later.item FROM exchange this JOIN exchange later ON later.source = this.source
-                   AND later.ordinal BETWEEN this.ordinal + 1 AND this.ordinal + ?
-               WHERE this.item {AMONG}""",
-            (CONTEXT, listed(keys)),
-        )
-        return [cast(int, row[0]) for row in rows]
-
     def _known(self, source: int, first: int) -> "dict[int, _Known]":
         rows = self._db.rows(
             "SELECT ordinal, item, start_line, turns FROM exchange WHERE source = ? AND ordinal >= ?", (source, first)
         )
         return {cast(int, ordinal): _Known(*cast("tuple[int, int, bytes]", tuple(row))) for ordinal, *row in rows}
 
-    def _put(self, session: int, source: int, exchange: Exchange, known: "_Known | None") -> int | None:
-        """The key if the exchange is new or says something else than before; None if it was there already."""
+    def _put(self, session: int, source: int, exchange: Exchange, known: "_Known | None") -> None:
+        """Insert an exchange, or update the one that it was before; changed turns are embedded and observed again."""
         turns = _pack(exchange.turns)
         if known is None:
             key = self._db.run(
@@ -293,19 +274,18 @@ class Exchanges:
             )
             self._write(key, source, exchange, turns)
             self._edits.replace(key, exchange.writes)
-            return key
+            return
         key, before = known.key, known.turns
         self._db.run("UPDATE item SET at = ? WHERE key = ?", (exchange.started, key))
         self._write(key, source, exchange, turns)
         if before == turns:
-            return None
+            return
         if not turns.startswith(before.removesuffix(b"]")):
             # What only grew still says all that a summary quotes, and the summary keeps its key.
             self._summaries.drop([session])
         self._edits.replace(key, exchange.writes)
         self._db.run("UPDATE item SET embedded = NULL WHERE key = ?", (key,))
         self._db.run("UPDATE exchange SET observed = NULL WHERE item = ?", (key,))
-        return key
 
     def _write(self, key: int, source: int, exchange: Exchange, turns: bytes) -> None:
         span = exchange.span

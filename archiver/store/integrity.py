@@ -114,9 +114,7 @@ class Integrity:
 
     def remove(self, keys: Iterable[int]) -> None:
         """Remove items, with all that is known of them."""
-        doomed = list(keys)
-        self._db.run_many("DELETE FROM item WHERE key = ?", [(key,) for key in doomed])
-        self._changes.log(Entity.ITEM, doomed)
+        self._db.run_many("DELETE FROM item WHERE key = ?", [(key,) for key in keys])
 
     def reread(self, sources: Iterable[int]) -> None:
         """Have the copies of these sources read again from their beginning, as `Sources.outdated` then says."""

@@ -11,7 +11,6 @@ from ...core.memory import GOLDEN_FROM, HeldMemory, Memory, MemoryState, Standin
 from ...core.memory_filter import MemoryFilter, MemoryOrder
 from ...core.memory_types import GOLDEN_RULE, Family, family_of
 from ...core.origin import Origin
-from .changes import Changes, Entity
 from .database import AMONG, Database, Row, Value, listed
 
 _SAID = (
@@ -29,10 +28,10 @@ _Times: TypeAlias = tuple[str, int, int, int | None, int, int | None]
 
 
 class Memories:
-    """Reads and writes memories. What an index holds of one is logged with every write."""
+    """Reads and writes memories."""
 
-    def __init__(self, database: Database, changes: Changes) -> None:
-        self._db, self._changes = database, changes
+    def __init__(self, database: Database) -> None:
+        self._db = database
 
     def insert(self, memory: Memory, at: Milliseconds, rules: str = "") -> int:
         """Hold a new memory; its key. `rules` is the version of those by which secrets were taken out of it."""
@@ -41,7 +40,6 @@ class Memories:
         values = (key, *_said(memory), *_claim(memory, ""), *_earned(Standing()), MemoryState.ACTIVE, at, at, rules)
         self._db.run(f"INSERT INTO memory ({names}) VALUES ({','.join('?' * len(values))})", values)
         self._tag(key, memory.tags)
-        self._changes.log(Entity.ITEM, [key])
         return key
 
     def rewrite(self, held: HeldMemory) -> None:
@@ -58,7 +56,6 @@ class Memories:
             self._tag(held.key, memory.tags)
         if (before.title, before.content) != (memory.title, memory.content):
             self._db.run("UPDATE item SET embedded = NULL WHERE key = ?", (held.key,))
-        self._changes.log(Entity.ITEM, [held.key])
 
     def earn(self, key: int, standing: Standing, decayed: Milliseconds | None = None) -> None:
         """Write what a memory has earned. No index holds it, so nothing is logged."""
@@ -93,7 +90,6 @@ class Memories:
     def erase(self, keys: Sequence[int]) -> None:
         """Delete memories with their history and their edges."""
         self._db.run_many("DELETE FROM item WHERE key = ?", [(key,) for key in keys])
-        self._changes.log(Entity.ITEM, keys)
 
     def previews(self, keys: Sequence[int], length: int) -> dict[int, tuple[str, str]]:
         """Type and the first characters of each memory's content."""

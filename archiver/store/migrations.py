@@ -5,6 +5,7 @@
 
 from typing import Final
 
+from .change_triggers import CHANGE_TRIGGERS
 from .first_schema import ARCHIVE_AND_OBSERVATIONS, JOBS_AND_LEDGER, MEMORIES
 
 _CONTAINERS: Final = """
@@ -318,4 +319,5 @@ MIGRATIONS: Final = (
     _RENOUNCED_BY_PLACE,
     _RENOUNCED_BY_MARKS,
     _SUMMARIES_DUE,
+    CHANGE_TRIGGERS,
 )

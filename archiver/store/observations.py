@@ -69,10 +69,9 @@ class Observations:
         for stored, now in kept:
             self.rewrite(stored.key, now, marked[now], reworded=stored.key in reworded)
         fresh = [one for one in marked if all(one is not now for _, now in kept)]
-        added = [self.insert(exchange, session, one, marked[one]) for one in fresh]
+        for one in fresh:
+            self.insert(exchange, session, one, marked[one])
         self._db.run("UPDATE exchange SET observed = ?, refused = ? WHERE item = ?", (extractor, refused, exchange))
-        if gone or added or reworded:
-            self._changes.log(Entity.ITEM, [exchange, *gone, *reworded, *added])
 
     def count_refused(self) -> int:
         """How many facts the rules made that no line bears out."""
@@ -114,7 +113,7 @@ class Observations:
         self._db.run_many("DELETE FROM item WHERE key = ?", [(key,) for key in observations])
         self._db.run_many("DELETE FROM job WHERE exchange = ?", [(key,) for key in exchanges])
         self._db.run_many("UPDATE exchange SET observed = ? WHERE item = ?", [(RENOUNCED, key) for key in exchanges])
-        self._changes.log(Entity.ITEM, [*exchanges, *observations])
+        self._changes.log(Entity.ITEM, exchanges)
 
     def unobserve(self, exchanges: Collection[int]) -> None:
         """Have these exchanges observed anew."""
@@ -136,7 +135,6 @@ class Observations:
                     ) WHERE exchange = ?2""",
                 (moved, exchange),
             )
-        self._changes.log(Entity.ITEM, [exchange, *learned])
 
     def latest(self, session: int, before: int, limit: int) -> list[StoredObservation]:
         """What a session taught before one of its exchanges, newest first."""

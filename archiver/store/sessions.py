@@ -5,7 +5,6 @@ from collections.abc import Collection
 from typing import cast
 
 from ...core.conversation import UNINDEXED, Session, SessionKind
-from .changes import Changes, Entity
 from .database import Database, Row, listed
 
 _COLUMNS = (
@@ -16,8 +15,8 @@ _COLUMNS = (
 class Sessions:
     """Reads and writes `Session` values under the store's own numbers."""
 
-    def __init__(self, database: Database, changes: Changes) -> None:
-        self._db, self._changes = database, changes
+    def __init__(self, database: Database) -> None:
+        self._db = database
 
     def find(self, agent: str, native_id: str) -> int | None:
         """The number of the session that an agent calls `native_id`."""
@@ -90,8 +89,7 @@ class Sessions:
         return _session(row)
 
     def save(self, session: Session) -> int:
-        """Insert or update by (agent, native id); the number. What filters ask of a session is logged for its items."""
-        self._log_move(session)
+        """Insert or update by (agent, native id); the number."""
         columns = _COLUMNS.split(", ")
         updates = ", ".join(f"{name} = excluded.{name}" for name in columns[2:])
         self._db.run(
@@ -128,14 +126,6 @@ class Sessions:
                ) WHERE id = ?1""",
             (number,),
         )
-
-    def _log_move(self, session: Session) -> None:
-        moved = self._db.rows(
-            """SELECT i.key FROM session s JOIN item i ON i.session = s.id
-               WHERE s.agent = ? AND s.native_id = ? AND (s.project, s.cwd, s.branch) IS NOT (?, ?, ?)""",
-            (session.agent, session.native_id, session.project, session.cwd, session.branch),
-        )
-        self._changes.log(Entity.ITEM, [cast(int, row[0]) for row in moved])
 
     def count(self) -> int:
         """How many sessions hold at least one exchange or are known at all."""

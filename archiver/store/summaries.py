@@ -6,7 +6,6 @@ from typing import cast
 from msgspec.structs import replace
 
 from ...core.observation import Observation
-from .changes import Changes, Entity
 from .database import AMONG, Database, listed
 from .observations import COLUMNS, FROM, Observations, StoredObservation, stored_of
 
@@ -14,8 +13,8 @@ from .observations import COLUMNS, FROM, Observations, StoredObservation, stored
 class Summaries:
     """Reads and writes the summaries of sessions."""
 
-    def __init__(self, database: Database, changes: Changes, observations: Observations) -> None:
-        self._db, self._changes, self._observations = database, changes, observations
+    def __init__(self, database: Database, observations: Observations) -> None:
+        self._db, self._observations = database, observations
 
     def bounds(self, session: int) -> tuple[int, int] | None:
         """The first and the last exchange of a session, in the file that was archived last; None without any."""
@@ -44,14 +43,9 @@ class Summaries:
 
     def drop(self, sessions: Collection[int]) -> None:
         """Leave these sessions without a summary until they are summed up anew: it quotes what is no longer so."""
-        rows = self._db.rows(
-            f"""SELECT s.session, s.item, o.exchange FROM summary s JOIN observation o ON o.item = s.item
-               WHERE s.session {AMONG}""",
-            (listed(sessions),),
-        )
-        for session, item, exchange in rows:
+        rows = self._db.rows(f"SELECT session, item FROM summary WHERE session {AMONG}", (listed(sessions),))
+        for session, item in rows:
             self._db.run("DELETE FROM item WHERE key = ?", (item,))
-            self._changes.log(Entity.ITEM, [cast(int, exchange), cast(int, item)])
             self.outdate(cast(int, session))
 
     def outdate(self, session: int) -> None:
@@ -74,13 +68,9 @@ class Summaries:
         if known is not None and summary is not None and known.exchange == exchange:
             reworded = replace(known.observation, extractor="") != replace(summary, extractor="")
             self._observations.rewrite(known.key, summary, reworded=reworded)
-            if reworded:
-                self._changes.log(Entity.ITEM, [exchange, known.key])
             return
         if known is not None:
             self._db.run("DELETE FROM item WHERE key = ?", (known.key,))
-            self._changes.log(Entity.ITEM, [known.exchange, known.key])
         if summary is not None:
             key = self._observations.insert(exchange, session, summary, summary=True)
             self._db.run("INSERT OR REPLACE INTO summary (session, item) VALUES (?, ?)", (session, key))
-            self._changes.log(Entity.ITEM, [exchange, key])

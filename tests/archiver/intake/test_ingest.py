@@ -23,7 +23,7 @@ from palaver.archiver.intake.ingest import Ingest
 from palaver.archiver.intake.transcripts import Transcript, in_paths
 from palaver.archiver.parse.parsing import PARSED, REPEATED
 from palaver.archiver.store import Store, database
-from palaver.archiver.store.exchanges import CONTEXT
+from palaver.archiver.store.change_triggers import CONTEXT
 from palaver.core.clock import show_day
 from palaver.core.conversation import Exchange
 from palaver.core.errors import StoreError, ValueRefused
