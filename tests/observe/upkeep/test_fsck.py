@@ -60,10 +60,13 @@ def answers(home: Home) -> set[tuple[str, str]]:
 
 
 def execute(home: Home, *statements: str) -> None:
+    """Run statements without a trace in the change log."""
     connection = apsw.Connection(str(home.database))
     connection.execute("PRAGMA foreign_keys=ON")
+    [(last,)] = connection.execute("SELECT max(seq) FROM change").fetchall()
     for statement in statements:
         connection.execute(statement).fetchall()
+    connection.execute("DELETE FROM change WHERE seq > ?", (last,))
     connection.close()
 
 
