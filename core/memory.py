@@ -16,6 +16,7 @@ from hashlib import sha256
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from . import ids
 from .conversation import Milliseconds
@@ -27,6 +28,8 @@ CONTENT_MAX = 51_200
 """Bytes of UTF-8 that a memory's content may have."""
 GOLDEN_FROM, STARTS_AT = 0.9, 0.3
 """From which confidence on a memory is protected, and with which one it starts."""
+SESSION_LIFETIME = 48 * 3_600_000
+"""Milliseconds after which the memory of a session expires, unless it was stored with another end."""
 _NAMESPACE = re.compile(r"default|global|(?:project|session):[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,198}\S)?")
 _UNFIT = re.compile(r"[^\w-]+")
 
@@ -58,6 +61,7 @@ class EventKind(StrEnum):
     FAILED = "failed"
     PROMOTED = "promoted"
     DEMOTED = "demoted"
+    DECLINED = "declined"
     DECAYED = "decayed"
     SUPERSEDED = "superseded"
     ARCHIVED = "archived"
@@ -112,6 +116,13 @@ class Memory(Struct, frozen=True):
     def weight(self) -> int:
         """The importance as a weight of 1 to 5."""
         return round(1 + 4 * self.importance)
+
+    def expiring(self, at: Milliseconds) -> "Memory":
+        """Return the memory as stored at this time: a session's memory gets an end, unless it has one or is pinned."""
+        of_session = self.layer == 1 or family_of(self.type) is Family.SESSION
+        if not of_session or self.pinned or self.valid_until is not None:
+            return self
+        return replace(self, valid_until=at + SESSION_LIFETIME)
 
     def checked(self) -> "Memory":
         """The memory itself when it can be stored; raises the `InvalidInput` that says what to correct."""

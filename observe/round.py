@@ -11,8 +11,10 @@ from msgspec import Struct
 from ..archiver.documents import Intake
 from ..archiver.redaction import VERSION, Redactor
 from ..archiver.store import Store
+from ..core.clock import now
 from ..core.errors import ModelUnavailable
 from ..core.home import Home
+from ..core.memory_filter import MemoryFilter
 from ..core.progress import Reporter, never, silent
 from ..search.indexer import Indexer
 from . import rules
@@ -41,6 +43,11 @@ def learn(
         from .memory.renewal import renew  # it loads all that memories are searched with
 
         renew(store, redactor, partial(report, "Redacting"))
+    if store.memories.select(MemoryFilter(), limit=1):
+        from .memory.learning import Learning
+        from .memory.secrecy import Secrecy
+
+        Learning(store, Secrecy(redactor), now).decay()
     observed = observe_pending(store, partial(report, "Observing"), enough)
     unobserved = store.exchanges.count_unobserved(rules.VERSION)
     store.stages.note("observe")

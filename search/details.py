@@ -12,6 +12,7 @@ from ..core import ids, tokens
 from ..core.amount import many
 from ..core.conversation import Kind
 from ..core.disclosure import Detail
+from ..core.memory import MemoryState
 from ..core.memory_types import Family
 from ..core.observation import Evidence, Observation, ObservationType
 from ..core.origin import Origin
@@ -51,7 +52,7 @@ class Details:
                 found.append(replace(detail, also_in=also, confirmed=len(times), confirmed_at=last))
             elif key in exchanges:
                 found.append(replace(self._of_exchange(exchanges[key]), also_in=again.get(key, ())))
-            elif key in memories:
+            elif key in memories and memories[key].state is not MemoryState.ARCHIVED:
                 found.append(self._of_memory(memories[key]))
             elif key in chunks:
                 found.append(_of_chunk(chunks[key]))

@@ -120,11 +120,15 @@ class Layers(Closing):
     def _unknown(self, wanted: Sequence[str]) -> UnknownIds:
         """What to say of ids that nothing has, those apart that something had."""
         keys = {public: key for public in wanted if (key := ids.key(public)) is not None}
-        gone = self._store.items.given([*keys.values()]) - self._store.items.kinds([*keys.values()]).keys()
+        there, asked = self._store.items.kinds([*keys.values()]), set(map(ids.plain, wanted))
+        forgotten = {key for key, kind in there.items() if ids.show(kind, key) in asked}
+        gone = self._store.items.given([*keys.values()]) - there.keys() | forgotten
         error = UnknownIds(wanted, [public for public, key in keys.items() if key in gone])
         bare = [key for public in wanted if (key := ids.bare(public)) is not None]
         named = [*bare, *keys.values()]
-        if meant := [ids.show(kind, key) for key, kind in self._store.items.kinds(named).items()]:
+        if meant := [
+            ids.show(kind, key) for key, kind in self._store.items.kinds(named).items() if key not in forgotten
+        ]:
             guess = f"Did you mean {', '.join(meant)}?"
             error.hint = f"{error.hint} {guess}" if error.gone else guess
         return error

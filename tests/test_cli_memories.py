@@ -101,8 +101,12 @@ def test_undoing_goes_back_step_by_step(core: MemoryCore) -> None:
     core.memories.revise("mem_1", Revision(content="Prefer two spaces", origin=Origin.HUMAN))
     palaver("forget", "mem_1")
     shown = [palaver(*words).stdout for words in (("memories", "list", "--all"), ("memories", "show", "mem_1"))]
-    shown += [palaver("memories", "history", "mem_1").stdout, palaver("show", "mem_1").stdout]
-    assert ["archived" in each or "forgotten" not in each for each in shown] == [False] * 4
+    shown.append(palaver("memories", "history", "mem_1").stdout)
+    assert ["archived" in each or "forgotten" not in each for each in shown] == [False] * 3
+    refused = palaver("show", "mem_1", code=2).output
+    assert "mem_1 is not here, or no more: it may be forgotten" in refused
+    assert "Did you mean" not in refused
+    assert "Memory not found: mem_1" in palaver("memories", "edit", "mem_1", code=2).stderr
     restored = palaver("memories", "undo", "mem_1").stdout
     assert "mem_1 is active again; it was forgotten. It says: Prefer two spaces" in restored
     assert "It says: Prefer tabs" in palaver("memories", "undo", "mem_1").stdout
@@ -130,6 +134,7 @@ def test_what_a_session_should_know_fits_its_budget(core: MemoryCore) -> None:
     palaver("remember", "Always use type hints", "--importance", "0.9")
     for _ in range(6):
         core.learning.outcome("mem_3", success=True)
+    core.learning.approve("mem_3")
 
     said = palaver("context").stdout
     assert said.index("Golden Rules") < said.index("Always use type hints") < said.index("Chose FastAPI")

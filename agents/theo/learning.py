@@ -6,11 +6,14 @@ from pydantic import Field
 
 from ...core.errors import InvalidInput
 from ...core.memory import VALIDATION, EventKind
+from ...observe.memory import proven
 from ...templates.quote import clean
 from ..toolset import Reply, WholeNumber
 from .arguments import checked_count
 from .desk import TheoDesk
 from .envelope import done, instant
+
+_PROVEN = "Proven. It becomes a golden rule once the user approves it with `palaver memories review`."
 
 
 def memory_apply(
@@ -28,9 +31,9 @@ def memory_outcome(
     memory_id: str,
     success: bool,
     error_msg: str | None = None,
-    session_id: Annotated[str | None, Field(description="Counts once for success and once for failure")] = None,
+    session_id: Annotated[str | None, Field(description="Session in which it was tried")] = None,
 ) -> Reply:
-    """Report how a tried memory went: confidence +0.1 or -0.15; from 0.9 on it becomes a golden rule."""
+    """Report how a tried memory went: confidence +0.1 or -0.15. From 0.9 the user can approve it as a golden rule."""
     outcome = desk.core.learning.outcome(memory_id, success=success, error=error_msg or "", session_id=session_id or "")
     return done(
         {
@@ -40,7 +43,7 @@ def memory_outcome(
             "new_confidence": outcome.after.standing.confidence,
             "promoted": outcome.promoted,
             "demoted": outcome.demoted,
-            "counted": outcome.counted,
+            **({"hint": _PROVEN} if proven(outcome.after) else {}),
         }
     )
 

@@ -8,14 +8,15 @@ from ...archiver.privacy.disclosures import kinds_of
 from ...core.errors import InvalidInput, InvalidMemoryType, MemoryNotFound
 from ...core.memory import HeldMemory, Memory
 from ...core.memory_filter import MemoryFilter
-from ...observe.memory import Expanded, MemoryCore, Recalled, Remembered, near_the_best
+from ...core.tokens import count
+from ...observe.memory import Context, Expanded, MemoryCore, Recalled, Remembered, near_the_best
 from ...search.placeholders import redacted
 from ...templates.memory_changes import undoing
 from ...templates.quote import clean
 from ..toolset import Reply, WholeNumber
 from .arguments import TYPES, MemoryKind, Object, checked_count, wanted
 from .desk import TheoDesk
-from .envelope import budgeted, cosine, done, memory_fields
+from .envelope import budgeted, cosine, done, instant, memory_fields
 
 
 def memory_store(
@@ -116,16 +117,27 @@ def memory_context(
     token_budget: WholeNumber = 4000,
 ) -> Reply:
     """What a session should know, as markdown within a hard budget: golden rules, preferences, decisions, patterns."""
-    chosen = desk.core.contexts.choose(namespace, query or "", token_budget)
-    sections = [(section.title, section.memories) for section in chosen.sections]
+    text = ""
+
+    def cost(chosen: Context) -> int:
+        nonlocal text
+        sections = [(section.title, section.memories) for section in chosen.sections]
+        text = desk.place.renderer.memory_context(sections, chosen.left_out, chosen.contradictions)
+        return count(_context(chosen, text).text)
+
+    chosen = desk.core.contexts.choose(namespace, query or "", token_budget, cost)
+    return _context(chosen, text)
+
+
+def _context(chosen: Context, text: str) -> Reply:
     return budgeted(
         {
-            "context": desk.place.renderer.memory_context(sections, chosen.left_out, chosen.contradictions),
+            "context": text,
             "token_estimate": chosen.tokens,
             "memory_count": chosen.memories,
             "golden_rule_count": chosen.golden,
-            "left_out": chosen.left_out,
-            "contradictions": chosen.contradictions,
+            **({"left_out": chosen.left_out} if chosen.left_out else {}),
+            **({"contradictions": chosen.contradictions} if chosen.contradictions else {}),
         }
     )
 
@@ -145,6 +157,7 @@ def _stored(remembered: Remembered) -> dict[str, Any]:
         "memory_type": held.memory.type,
         "duplicate": remembered.duplicate,
         "confidence": held.standing.confidence,
+        **({"expires_at": instant(until)} if (until := held.memory.valid_until) is not None else {}),
         "superseded_ids": [old.id for old in remembered.superseded],
         "contradicts": conflicts,
         "relations": [

@@ -48,14 +48,18 @@ class MemoryEvents:
         rows = self._db.rows("SELECT kind, count(*) FROM memory_event WHERE memory = ? GROUP BY kind", (memory,))
         return {EventKind(str(kind)): cast(int, count) for kind, count in rows}
 
-    def told(self, memory: int, kind: EventKind, session_id: str) -> bool:
-        """Whether this session reported this about the memory before."""
-        return bool(
-            self._db.number(
-                "SELECT count(*) FROM memory_event WHERE memory = ? AND kind = ? AND session_id = ?",
-                (memory, kind, session_id),
-            )
+    def successful_sessions(self, memory: int) -> int:
+        """Count the archived sessions that reported a success of a memory, each once; ids unknown here do not count."""
+        return self._db.number(
+            """SELECT count(DISTINCT session_id) FROM memory_event WHERE memory = ? AND kind = 'succeeded'
+               AND session_id IN (SELECT native_id FROM session)""",
+            (memory,),
         )
+
+    def memories_with(self, kind: EventKind) -> set[int]:
+        """Return the keys of the memories that have an event of this kind."""
+        rows = self._db.rows("SELECT DISTINCT memory FROM memory_event WHERE kind = ?", (kind,))
+        return {cast(int, row[0]) for row in rows}
 
     def last_validated(self, memories: Iterable[int]) -> dict[int, int]:
         """When each of these memories was last applied or had an outcome; those never validated are left out."""

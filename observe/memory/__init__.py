@@ -2,6 +2,7 @@
 
 from .changes import Revision
 from .comparing import Compared
+from .confidence import proven
 from .conflicts import Conflict, Conflicts
 from .context import EVERYWHERE, Context, Contexts, ContextSection
 from .core import MemoryCore
@@ -52,5 +53,6 @@ __all__ = [
     "Validation",
     "Verdict",
     "near_the_best",
+    "proven",
     "relation_of",
 ]

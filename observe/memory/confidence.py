@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from ...core.conversation import Milliseconds
-from ...core.memory import GOLDEN_FROM, HeldMemory, MemoryState, Standing
+from ...core.memory import GOLDEN_FROM, HeldMemory, Standing
 from ...core.memory_types import GOLDEN_RULE
 from ...core.origin import Trust
 
@@ -15,23 +15,29 @@ STRIKES = 3
 UNTRUSTED_CAP = 0.85
 """What the word of a tool, of a document from elsewhere or of the web can earn at most: it never becomes a rule."""
 IDLE = 30 * 86_400_000
-"""Milliseconds without use after which confidence fades."""
+"""Milliseconds without use after which confidence decays, and again after each further such time."""
+SESSIONS = 6
+"""Archived sessions that must report success before a memory in the user's own words becomes a golden rule."""
 
 
 def after_success(held: HeldMemory) -> HeldMemory:
-    """The memory with one success more; a golden rule where it has now proven itself."""
+    """Return the memory with one more success. Promotion is decided separately."""
     standing = held.standing
     cap = UNTRUSTED_CAP if held.memory.origin.trust is Trust.LOW else 1.0
     confidence = max(standing.confidence, min(cap, _moved(standing.confidence, SUCCESS)))
     earned = replace(standing, confidence=confidence, successes=standing.successes + 1, strikes=0)
-    kind = held.memory.type
-    if confidence >= GOLDEN_FROM and kind != GOLDEN_RULE and held.family.promotes:
-        return replace(
-            held,
-            memory=replace(held.memory, type=GOLDEN_RULE),
-            standing=replace(earned, promoted_from=kind),
-        )
     return replace(held, standing=earned)
+
+
+def proven(held: HeldMemory) -> bool:
+    """Return whether a memory qualifies as a golden rule and is none yet."""
+    return held.standing.confidence >= GOLDEN_FROM and held.memory.type != GOLDEN_RULE and held.family.promotes
+
+
+def promoted(held: HeldMemory) -> HeldMemory:
+    """Return the memory as a golden rule that remembers its former type."""
+    standing = replace(held.standing, promoted_from=held.memory.type, strikes=0)
+    return replace(held, memory=replace(held.memory, type=GOLDEN_RULE), standing=standing)
 
 
 def after_failure(held: HeldMemory) -> HeldMemory:
@@ -46,18 +52,18 @@ def after_failure(held: HeldMemory) -> HeldMemory:
     return replace(held, memory=replace(held.memory, type=standing.promoted_from), standing=fallen)
 
 
-def fades(held: HeldMemory, at: Milliseconds) -> bool:
-    """Whether confidence is due to fade: active, unused for 30 days, and not faded in the last 30."""
-    last = max(held.accessed or held.created, held.decayed or 0)
-    safe = held.golden or held.memory.pinned or held.state is not MemoryState.ACTIVE
-    return not safe and at - last >= IDLE and held.standing.confidence > DECAY_FLOOR
+def decayed(held: HeldMemory, used: Milliseconds, at: Milliseconds) -> HeldMemory:
+    """Return the memory with its confidence lowered by one step for each 30 days without use, or unchanged.
 
-
-def faded(standing: Standing) -> Standing:
-    """One step down, never below the floor; what is below it already stays there."""
-    if standing.confidence <= DECAY_FLOOR:
-        return standing
-    return replace(standing, confidence=max(DECAY_FLOOR, _moved(standing.confidence, UNUSED)))
+    `used` is when it was last applied or had an outcome, 0 for never. The number of steps follows from the stored
+    times alone, so asking more often changes nothing. What is at or below the floor stays as it is.
+    """
+    since = max(held.created, held.accessed or 0, used, held.decayed or 0)
+    steps, confidence = (at - since) // IDLE, held.standing.confidence
+    if steps < 1 or confidence <= DECAY_FLOOR or held.golden or held.memory.pinned:
+        return held
+    lower = max(DECAY_FLOOR, _moved(confidence, UNUSED * steps))
+    return replace(held, standing=replace(held.standing, confidence=lower), decayed=since + steps * IDLE)
 
 
 def _moved(confidence: float, by: float) -> float:

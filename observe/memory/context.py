@@ -4,22 +4,23 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
 from ...core.memory import HeldMemory
 from ...core.memory_filter import MemoryFilter, MemoryOrder
-from ...core.memory_types import Family
-from ...core.origin import Trust
+from ...core.memory_types import GOLDEN_RULE, Family
+from ...core.origin import Origin, Trust
 from ...core.tokens import count
 from .lookup import by_id, contradicting
 from .recalling import Recalling
 
-_HEADING, _LINE, _FRAME = 12, 14, 60
-"""Tokens of a section's heading, of a line's mark and confidence, and of what stands around all of it."""
-_NAMED, _AGAINST, _ASKED = 12, 6, 28
-"""Tokens of an id before a line, of each other one that it contradicts, and of what says what to do about that."""
+_HEADING, _LINE, _FRAME = 5, 11, 70
+"""Estimated tokens of a section's heading, of a line's marks, and of the text around the sections."""
+_NAMED, _AGAINST, _ASKED = 7, 4, 28
+"""Estimated tokens of an id before a line, of each id it contradicts, and of the advice about contradictions."""
 _GLOBAL_FROM = 0.6
 """From which importance on a preference that holds everywhere joins a project's memories."""
 _RELATED, _LOOKED_AT = 5, 200
@@ -43,10 +44,10 @@ class ContextSection(Struct, frozen=True):
 
 
 class Context(Struct, frozen=True):
-    """What to tell. `tokens` is what it costs, rather too much than too little, and never more than the budget.
+    """Memories for a session. `tokens` is the cost of the reply that shows them, never more than the budget.
 
-    `left_out` counts what would have been told had there been room.
-    `contradictions` are the ids of memories that are told and disagree, in pairs.
+    `left_out` counts the memories that did not fit.
+    `contradictions` are the ids of memories among them that disagree, in pairs.
     """
 
     sections: tuple[ContextSection, ...]
@@ -62,7 +63,7 @@ class Context(Struct, frozen=True):
     @property
     def golden(self) -> int:
         """How many of them are golden rules."""
-        return sum(held.golden for section in self.sections for held in section.memories)
+        return sum(_is_rule(held) for section in self.sections for held in section.memories)
 
 
 class Contexts:
@@ -71,38 +72,62 @@ class Contexts:
     def __init__(self, store: Store, recalling: Recalling, clock: Callable[[], Milliseconds]) -> None:
         self._store, self._recalling, self._clock = store, recalling, clock
 
-    def choose(self, namespace: str | None = None, query: str = "", budget: int = 4_000) -> Context:
-        """Golden rules first, then preferences, decisions and patterns of the namespace, within `budget` tokens.
+    def choose(
+        self,
+        namespace: str | None = None,
+        query: str = "",
+        budget: int = 4_000,
+        cost: Callable[[Context], int] | None = None,
+    ) -> Context:
+        """Choose golden rules first, then preferences, decisions and patterns of the namespace, within the budget.
 
-        What holds everywhere joins a project's memories where it is a golden rule, pinned, a decision, an important
-        preference, or near to the query. What is pinned is told whatever its type. With a query facts and known issues
-        that answer it join too. What is little trusted, and what belongs to a session, stays out. Empty where nothing
-        is relevant. Raises `InvalidInput`.
+        A project also gets what is stored for every project, but only golden rules and the user's own words: its
+        decisions, important preferences, pinned memories, and with a query what answers it. Little trusted memories
+        and those of a session are left out.
+
+        Args:
+            namespace: The project; None for what is stored for every project.
+            query: What the session is about. Facts and known issues that answer it are added.
+            budget: Tokens that the reply may cost.
+            cost: Counts the tokens of the reply that shows a context; estimated without it.
+
+        Raises:
+            InvalidInput: The budget is less than 1.
         """
         if budget < 1:
             raise InvalidInput(f"Invalid token budget: {budget}", hint="Give 1 or more tokens.")
         related = self._related(namespace, query) if query.strip() else {}
-        candidates = {held.key: held for held in [*self._standing(namespace), *related.values()]}
-        trusted = [held for held in candidates.values() if held.memory.origin.trust > Trust.LOW]
-        rules = sorted((held for held in trusted if held.golden), key=_rule_order)
+        candidates = {held.key: held for held in [*self._unasked(namespace), *related.values()]}
+        trusted = [
+            held
+            for held in candidates.values()
+            if held.memory.origin.trust > Trust.LOW and (_is_of(held, namespace) or _is_the_users(held))
+        ]
+        rules = sorted(filter(_is_rule, trusted), key=_rule_order)
         others = sorted(
-            (held for held in trusted if not held.golden and held.family is not Family.SESSION),
+            (held for held in trusted if not _is_rule(held) and held.family is not Family.SESSION),
             key=lambda held: (held.key not in related, -_weight(held, namespace), -held.updated),
         )
         weightiest = [*rules, *others]
-        return _fitted(weightiest, contradicting(self._store, (held.key for held in weightiest)), budget)
+        pairs, room = contradicting(self._store, (held.key for held in weightiest)), budget
+        chosen = _fitted(weightiest, pairs, room)
+        while cost is not None and (tokens := cost(chosen)) > budget and chosen.sections:
+            room -= tokens - budget
+            chosen = _fitted(weightiest, pairs, room)
+        return chosen if cost is None or not chosen.sections else replace(chosen, tokens=tokens)
 
-    def _standing(self, namespace: str | None) -> Iterator[HeldMemory]:
-        """What is told without being asked for."""
+    def _unasked(self, namespace: str | None) -> Iterator[HeldMemory]:
+        """Yield what a session gets without a query; some of it more than once."""
         at = self._clock()
         where = EVERYWHERE if namespace is None else (namespace, *EVERYWHERE)
-        yield from self._select(MemoryFilter(namespaces=where, golden=True, valid_at=at), MemoryOrder.CONFIDENCE)
-        home = MemoryFilter(namespaces=EVERYWHERE if namespace is None else (namespace,), golden=False, valid_at=at)
-        told = {Family.PREFERENCE, Family.DECISION, Family.PATTERN}
-        yield from (held for held in self._select(home, MemoryOrder.CREATED) if held.family in told)
+        rules = MemoryFilter(namespaces=where, types=(GOLDEN_RULE,), valid_at=at)
+        yield from self._select(rules, MemoryOrder.CONFIDENCE)
+        home = MemoryFilter(namespaces=EVERYWHERE if namespace is None else (namespace,), valid_at=at)
+        shown = {Family.PREFERENCE, Family.DECISION, Family.PATTERN}
+        yield from (held for held in self._select(home, MemoryOrder.CREATED) if held.family in shown)
         yield from self._select(MemoryFilter(namespaces=where, pinned=True, valid_at=at), MemoryOrder.IMPORTANCE)
         if namespace is not None:
-            wide = MemoryFilter(namespaces=EVERYWHERE, golden=False, valid_at=at)
+            wide = MemoryFilter(namespaces=EVERYWHERE, valid_at=at)
             yield from filter(_is_told_everywhere, self._select(wide, MemoryOrder.IMPORTANCE))
 
     def _select(self, wanted: MemoryFilter, order: MemoryOrder) -> list[HeldMemory]:
@@ -114,9 +139,17 @@ class Contexts:
         return {each.held.key: each.held for each in found}
 
 
-def line_price(held: HeldMemory) -> int:
-    """About what one memory costs in a context, in tokens."""
-    return count(held.memory.content) + _LINE
+def _is_rule(held: HeldMemory) -> bool:
+    return held.memory.type == GOLDEN_RULE
+
+
+def _is_the_users(held: HeldMemory) -> bool:
+    """Whether the user said or approved it."""
+    return _is_rule(held) or held.memory.origin is Origin.HUMAN
+
+
+def _is_of(held: HeldMemory, namespace: str | None) -> bool:
+    return namespace is None or held.memory.namespace == namespace
 
 
 def _weight(held: HeldMemory, namespace: str | None) -> float:
@@ -140,9 +173,9 @@ def _fitted(weightiest: Sequence[HeldMemory], pairs: Sequence[tuple[int, int]], 
     titles = {family: title for title, family in _SECTIONS}
     chosen: dict[str, list[HeldMemory]] = {GOLDEN_TITLE: [], **{title: [] for title, _ in _SECTIONS}}
     for held in weightiest:
-        title = GOLDEN_TITLE if held.golden else titles.get(held.family, "Facts")
+        title = GOLDEN_TITLE if _is_rule(held) else titles.get(held.family, "Facts")
         marks = _NAMED * bool(against[held.key]) + _AGAINST * against[held.key]
-        price = line_price(held) + marks + (0 if chosen[title] else _HEADING)
+        price = count(held.memory.content) + _LINE + marks + (0 if chosen[title] else _HEADING)
         if price > left:
             dropped += 1
             continue

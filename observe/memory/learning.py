@@ -7,21 +7,22 @@ from msgspec.structs import replace
 
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds
+from ...core.errors import InvalidInput
 from ...core.memory import VALIDATION, EventKind, HeldMemory, MemoryEvent
 from ...core.memory_filter import MemoryFilter
 from ...core.memory_types import GOLDEN_RULE
+from ...core.origin import Origin
 from .changes import told
-from .confidence import IDLE, after_failure, after_success, faded, fades
+from .confidence import DECAY_FLOOR, IDLE, SESSIONS, after_failure, after_success, decayed, promoted, proven
 from .lookup import held_memory
 from .secrecy import Secrecy
 
 
 class Outcome(Struct, frozen=True):
-    """What an outcome did. `counted` is False where this session had reported the same before: once is enough."""
+    """A memory before and after an outcome."""
 
     before: HeldMemory
     after: HeldMemory
-    counted: bool
 
     @property
     def promoted(self) -> bool:
@@ -64,21 +65,58 @@ class Learning:
             return self._store.memory_events.add(event)
 
     def outcome(self, memory_id: str, *, success: bool, error: str = "", session_id: str = "") -> Outcome:
-        """Note how it went, and move the confidence; raises `MemoryNotFound`.
+        """Record an outcome and move the confidence; raises `MemoryNotFound`.
 
-        A named session counts once for success and once for failure, so that none can talk a memory up by itself.
+        Only a memory in the user's own words becomes a golden rule by success alone: once it is proven, and as many
+        archived sessions as `SESSIONS` reported a success. Any other waits for the user's approval.
         """
         error, session_id = map(self._secrecy.text, (error, session_id))
         kind = EventKind.SUCCEEDED if success else EventKind.FAILED
         with self._store.transaction():
             held, at = held_memory(self._store, memory_id), self._clock()
-            counted = not (session_id and self._store.memory_events.told(held.key, kind, session_id))
             self._store.memory_events.add(MemoryEvent(held.key, kind, at, error, session_id))
-            if not counted:
-                return Outcome(held, held, counted=False)
             after = after_success(held) if success else after_failure(held)
+            if success and proven(after) and self._confirmed(after):
+                after = promoted(after)
             self._write(held, after, at)
-        return Outcome(held, after, counted=True)
+        return Outcome(held, after)
+
+    def _confirmed(self, held: HeldMemory) -> bool:
+        own = held.memory.origin is Origin.HUMAN
+        return own and self._store.memory_events.successful_sessions(held.key) >= SESSIONS
+
+    def approvable(self) -> list[HeldMemory]:
+        """Return the proven memories that the user neither approved nor declined as golden rules, oldest first."""
+        declined = self._store.memory_events.memories_with(EventKind.DECLINED)
+        wanted = MemoryFilter(golden=True, valid_at=self._clock())
+        found = self._store.memories.select(wanted, descending=False)
+        return [held for held in found if proven(held) and held.key not in declined]
+
+    def approve(self, memory_id: str) -> HeldMemory:
+        """Make a proven memory a golden rule because the user says so.
+
+        Raises:
+            MemoryNotFound: There is no such memory.
+            InvalidInput: It is not proven.
+        """
+        with self._store.transaction():
+            held = self._reviewed(memory_id)
+            after = promoted(held)
+            self._write(held, after, self._clock(), "approved by the user")
+        return after
+
+    def decline(self, memory_id: str) -> HeldMemory:
+        """Never propose this proven memory as a golden rule again; raises like `approve`."""
+        with self._store.transaction():
+            held = self._reviewed(memory_id)
+            self._store.memory_events.add(MemoryEvent(held.key, EventKind.DECLINED, self._clock(), "as a golden rule"))
+        return held
+
+    def _reviewed(self, memory_id: str) -> HeldMemory:
+        held = held_memory(self._store, memory_id)
+        if not proven(held):
+            raise InvalidInput(f"{memory_id} is not waiting for a review", hint="Run `palaver memories review`.")
+        return held
 
     def validation(self, memory_id: str, kinds: Sequence[EventKind] = VALIDATION, limit: int = 50) -> Validation:
         """What was tried with a memory; raises `MemoryNotFound`."""
@@ -90,21 +128,23 @@ class Learning:
         )
 
     def decay(self) -> list[HeldMemory]:
-        """Let the confidence of what nobody used for 30 days fade by one step; those that did, as they are now."""
+        """Lower the confidence of memories that were not used for 30 days; return them as they are now."""
         at = self._clock()
+        idle = MemoryFilter(created_before=at - IDLE + 1, golden=False, pinned=False, min_confidence=DECAY_FLOOR)
         with self._store.transaction():
-            due = [
-                held for held in self._store.memories.select(MemoryFilter(created_before=at - IDLE)) if fades(held, at)
-            ]
-            for held in due:
-                self._store.memories.earn(held.key, faded(held.standing), at)
-                self._store.memory_events.add(MemoryEvent(held.key, EventKind.DECAYED, at))
-        return [replace(held, standing=faded(held.standing), decayed=at) for held in due]
+            held = self._store.memories.select(idle)
+            used = self._store.memory_events.last_validated([each.key for each in held])
+            lower = [decayed(each, used.get(each.key, 0), at) for each in held]
+            due = [after for before, after in zip(held, lower, strict=True) if after is not before]
+            for each in due:
+                self._store.memories.earn(each.key, each.standing, each.decayed)
+                self._store.memory_events.add(MemoryEvent(each.key, EventKind.DECAYED, at))
+        return due
 
-    def _write(self, before: HeldMemory, after: HeldMemory, at: Milliseconds) -> None:
+    def _write(self, before: HeldMemory, after: HeldMemory, at: Milliseconds, context: str = "") -> None:
         if before.memory.type == after.memory.type:
             self._store.memories.earn(after.key, after.standing)
             return
         self._store.memories.rewrite(replace(after, updated=at))
         kind = EventKind.PROMOTED if after.memory.type == GOLDEN_RULE else EventKind.DEMOTED
-        self._store.memory_events.add(MemoryEvent(after.key, kind, at, before=told(before)))
+        self._store.memory_events.add(MemoryEvent(after.key, kind, at, context, before=told(before)))

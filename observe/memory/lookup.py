@@ -5,16 +5,22 @@ from collections.abc import Iterable, Mapping
 from ...archiver.store import Store
 from ...core import ids
 from ...core.errors import MemoryNotFound
-from ...core.memory import HeldMemory, Relation
+from ...core.memory import HeldMemory, MemoryState, Relation
 
 
-def held_memory(store: Store, memory_id: str) -> HeldMemory:
-    """The memory with this id, whatever its state; raises `MemoryNotFound`."""
+def held_memory(store: Store, memory_id: str, *, forgotten: bool = False) -> HeldMemory:
+    """Return the memory with this id. Every call that takes an id looks it up here.
+
+    With `forgotten`, include forgotten memories: only showing, forgetting and restoring may use them.
+
+    Raises:
+        MemoryNotFound: The id is unknown, or the memory is forgotten.
+    """
     key = ids.key(memory_id, "memory")
-    found = store.memories.load([key]) if key is not None else {}
-    if key is None or key not in found:
+    held = store.memories.load([key]).get(key) if key is not None else None
+    if held is None or (held.state is MemoryState.ARCHIVED and not forgotten):
         raise MemoryNotFound(memory_id)
-    return found[key]
+    return held
 
 
 def contradicting(store: Store, memories: Iterable[int]) -> list[tuple[int, int]]:

@@ -62,9 +62,9 @@ class Memories:
         self._store, self._finder, self._secrecy, self._clock = store, finder, secrecy, clock
         self._conflicts = conflicts
 
-    def get(self, memory_id: str) -> HeldMemory:
-        """The memory with this id, whatever its state; raises `MemoryNotFound`."""
-        return held_memory(self._store, memory_id)
+    def get(self, memory_id: str, *, forgotten: bool = True) -> HeldMemory:
+        """Return the memory with this id, by default also a forgotten one; raises `MemoryNotFound`."""
+        return held_memory(self._store, memory_id, forgotten=forgotten)
 
     def at_path(self, path: str) -> HeldMemory | None:
         """The active memory that is kept in this file."""
@@ -105,11 +105,11 @@ class Memories:
         A golden rule is given another content, type or end by a person or by `force` only; otherwise `MemoryProtected`
         is raised. What others than a person say anew starts with the confidence of the new.
         """
-        first, revision = self.get(memory_id), self._secrecy.revision(revision)
+        first, revision = held_memory(self._store, memory_id), self._secrecy.revision(revision)
         changed = revision.applied(first)
         vectors = self._finder.embed(changed) if _text(changed) != _text(first.memory) else None
         with self._store.transaction():
-            held = self.get(memory_id)
+            held = held_memory(self._store, memory_id)
             memory, standing = revision.applied(held), held.standing
             if revision.replaces(held) and revision.origin is not Origin.HUMAN:
                 if held.golden and not force:
@@ -136,18 +136,25 @@ class Memories:
         return Forgotten(tuple(gone), tuple(protected))
 
     def restore(self, memory_id: str) -> HeldMemory:
-        """Hold an archived or superseded memory again; raises `InvalidInput` where the same is held already.
+        """Restore a forgotten, superseded or expired memory; raises `InvalidInput` where the same is stored already.
 
-        What it lost by being superseded it has again, and the edges that say so go.
+        What it lost by being superseded it has again, and the edges that say so go. An expired one has no end any more.
         """
         with self._store.transaction():
             return self._restored(self.get(memory_id))
 
     def _restored(self, held: HeldMemory) -> HeldMemory:
-        if held.state is MemoryState.ACTIVE:
+        expired = self._expired(held)
+        if held.state is MemoryState.ACTIVE and not expired:
             return held
+        reason = "expired" if held.state is MemoryState.ACTIVE else spoken(held.state)
+        if expired:
+            held = replace(held, memory=replace(held.memory, valid_until=None))
         self._check_free(replace(held, state=MemoryState.ACTIVE))
-        return self._move(self._as_before(held), MemoryState.ACTIVE, f"was {spoken(held.state)}")
+        return self._move(self._as_before(held), MemoryState.ACTIVE, f"was {reason}")
+
+    def _expired(self, held: HeldMemory) -> bool:
+        return held.memory.valid_until is not None and held.memory.valid_until <= self._clock()
 
     def undo(self, memory_id: str) -> Undone:
         """Take back the last edit of a memory, or the last time it was put away; raises `NothingToUndo` for neither.
@@ -167,7 +174,8 @@ class Memories:
         return undone
 
     def _undone(self, held: HeldMemory) -> Undone:
-        after = self._edited_back(held) if held.state is MemoryState.ACTIVE else self._restored(held)
+        current = held.state is MemoryState.ACTIVE and not self._expired(held)
+        after = self._edited_back(held) if current else self._restored(held)
         [event] = self._store.memory_events.of(held.key, limit=1)
         return Undone(after, event)
 

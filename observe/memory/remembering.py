@@ -58,7 +58,7 @@ class Remembering:
         unless it is kept in a file of its own. What says that it replaces an older memory supersedes it, what
         disagrees with one is linked to it as contradicting, and what is near is linked as related.
         """
-        memory = self._secrecy.memory(memory.checked()).checked()
+        memory = self._secrecy.memory(memory.checked()).checked().expiring(self._clock())
         if (known := self._claimed(memory)) is not None:
             return self._again(known.key, memory, 1.0)
         vectors = self._finder.embed(memory)
@@ -99,10 +99,13 @@ class Remembering:
         held = self._load(key)
         tags = tuple(dict.fromkeys([*held.memory.tags, *memory.tags]))
         importance = max(held.memory.importance, memory.importance)
-        if (tags, importance) == (held.memory.tags, held.memory.importance):
+        ends = held.memory.valid_until, memory.valid_until
+        until = None if None in ends else max(filter(None, ends))
+        said = replace(held.memory, tags=tags, importance=importance, valid_until=until)
+        if said == held.memory:
             return held
         at = self._clock()
-        merged = replace(held, memory=replace(held.memory, tags=tags, importance=importance), updated=at)
+        merged = replace(held, memory=said, updated=at)
         self._store.memories.rewrite(merged)
         self._store.memory_events.add(MemoryEvent(key, EventKind.EDITED, at, "said again", before=told(held)))
         return merged

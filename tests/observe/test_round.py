@@ -2,6 +2,8 @@
 
 import pytest
 
+from palaver.core.clock import now
+from palaver.core.memory import Memory
 from palaver.observe.background import catching_up
 from palaver.observe.background.catching_up import Caught, catch_up
 from palaver.observe.round import Round, learn
@@ -53,3 +55,16 @@ def test_a_round_is_told_from_one_process_to_the_other(history: History, monkeyp
 
     assert caught.swept.compared == 1
     assert Caught.read(caught.write().encode()) == caught
+
+
+def test_a_round_decays_what_nobody_used(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the stored clock: 200 days without use are six steps, down to the floor, in one round or several."""
+    monkeypatch.setattr(catching_up, "load", FakeEmbedder().load)
+    with history.store.transaction():
+        old = history.store.memories.insert(Memory("Use tabs", "preference"), now() - 200 * 86_400_000)
+        new = history.store.memories.insert(Memory("Use four spaces", "preference"), now() - 86_400_000)
+    for _ in range(2):
+        catch_up(history.home, None, settle=True)
+
+    held = history.store.memories.load([old, new])
+    assert (held[old].standing.confidence, held[new].standing.confidence) == (0.15, 0.3)

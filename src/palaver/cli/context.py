@@ -19,6 +19,8 @@ from .output import as_json, complain, print_json, renderer
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from palaver.observe.memory import Context
+
 _FEW: Final = 3
 """So many projects are all named where one is asked for that there is not."""
 
@@ -31,16 +33,25 @@ _FEW: Final = 3
 def context(*, project: str | None, query: str, budget: int, as_json: bool) -> None:
     """Print what a new session in this folder should know: golden rules, preferences, decisions.
 
-    Prints nothing where nothing is relevant; why that is, it says on standard error, but not to a hook. What is little
-    trusted is left out.
+    Prints nothing if nothing is relevant; the reason goes to stderr (except in hooks). Little trusted memories, and
+    what agents stored for every project without your approval, are left out.
     """
     from palaver.core.memory_filter import MemoryFilter
+    from palaver.core.tokens import count
 
     namespace = namespace_of(project or ".")
     near: list[str] | None = None
+    text = ""
+
+    def cost(chosen: Context) -> int:
+        nonlocal text
+        sections = [(section.title, section.memories) for section in chosen.sections]
+        text = renderer().memory_context(sections, chosen.left_out, chosen.contradictions)
+        return count(text)
+
     try:
         with memory_core() as core:
-            chosen = core.contexts.choose(namespace, query, budget)
+            chosen = core.contexts.choose(namespace, query, budget, cost)
             known = core.memories.count_by("namespace", MemoryFilter())
         if project and namespace not in known and not Path(folder_of(project)).is_dir():
             near = _nearest(namespace, known)
@@ -49,8 +60,6 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
             raise
         _hint(str(missing), missing.hint)
         return
-    sections = [(section.title, section.memories) for section in chosen.sections]
-    text = renderer().memory_context(sections, chosen.left_out, chosen.contradictions)
     if as_json:
         counts = {"memory_count": chosen.memories, "golden_rule_count": chosen.golden, "left_out": chosen.left_out}
         told = {"context": text, "token_estimate": chosen.tokens, **counts, "contradictions": chosen.contradictions}

@@ -121,7 +121,7 @@ def edit_memory(memory_id: str, *, as_json: bool) -> None:
 
     taken = False
     with memory_core() as core:
-        held = core.memories.get(memory_id)
+        held = core.memories.get(memory_id, forgotten=False)
         text = _edited(held.memory.content)
         if text and text != held.memory.content.strip():
             held = core.memories.revise(memory_id, Revision(content=text, origin=Origin.HUMAN))

@@ -7,6 +7,9 @@ from typing import Any
 
 import orjson
 
+from palaver.core.home import Home
+from palaver.observe.memory import MemoryCore
+
 from .talking import Talk
 
 ROOT = Path(__file__).parents[3]
@@ -40,20 +43,24 @@ class Apart:
         return told["new_confidence"], told["promoted"], told["demoted"]
 
 
-def test_six_successes_promote_and_three_failures_demote(theo: Talk) -> None:
-    """0.3 becomes 0.9 and a golden rule; the third failure since makes it 0.7 and what it was."""
+def test_six_successes_prove_and_three_failures_demote(theo: Talk) -> None:
+    """0.3 becomes 0.9, which protects; after the user's approval it is a golden rule until the third failure."""
     memory, apart = theo.store("Run the tests before a commit"), Apart(theo.home)
 
     rising = [apart.outcome(memory, success=True) for _ in range(6)]
-    assert rising == [(share, share == 0.9, False) for share in (0.4, 0.5, 0.6, 0.7, 0.8, 0.9)]
-    assert theo.data("memory_list", memory_type="golden_rule")["memories"][0]["id"] == memory
+    assert rising == [(share, False, False) for share in (0.4, 0.5, 0.6, 0.7, 0.8, 0.9)]
+    assert "palaver memories review" in theo.data("memory_outcome", memory_id=memory, success=True)["hint"]
+    assert theo.data("memory_count", memory_type="golden_rule")["count"] == 0
     assert theo.data("memory_forget", memory_id=memory)["protected_ids"] == [memory]
+    with MemoryCore.open(Home(theo.home)) as core:
+        core.learning.approve(memory)
+    assert theo.data("memory_list", memory_type="golden_rule")["memories"][0]["id"] == memory
 
     falling = [apart.outcome(memory, success=False) for _ in range(3)]
-    assert falling == [(0.75, False, False), (0.6, False, False), (0.7, False, True)]
+    assert falling == [(0.85, False, False), (0.7, False, False), (0.7, False, True)]
     assert theo.data("memory_list", memory_type="preference")["memories"][0]["id"] == memory
     summary = theo.data("validation_history", memory_id=memory)["summary"]
-    assert (summary["success_count"], summary["failure_count"], summary["success_rate"]) == (6, 3, 0.6667)
+    assert (summary["success_count"], summary["failure_count"], summary["success_rate"]) == (7, 3, 0.7)
 
 
 def test_a_fact_is_never_promoted(theo: Talk) -> None:

@@ -78,6 +78,32 @@ def test_an_unknown_memory_is_named(theo: Talk, name: str, more: dict[str, Any])
         assert refusal(theo, name, memory_id=memory, **more) == f"Memory not found: {memory}"
 
 
+def test_a_forgotten_memory_is_not_found(theo: Talk) -> None:
+    """Every tool that takes an id refuses a forgotten one, and the graph around others does not show it."""
+    near, gone = theo.store("Deploys go out on Friday", "decision"), theo.store("Secret walrus canary", "fact")
+    beyond = theo.store("Moss grows slowly", "fact")
+    for target in (near, beyond):
+        theo.data("memory_relate", source_id=gone, target_id=target, relation="relates_to")
+    theo.data("memory_forget", memory_id=gone)
+
+    for name, more in (
+        ("memory_apply", {"context": "x"}),
+        ("memory_outcome", {"success": True}),
+        ("memory_inspect_graph", {}),
+        ("validation_history", {}),
+        ("memory_detect_contradictions", {}),
+        ("memory_check_supersedes", {}),
+        ("memory_edge_forget", {}),
+    ):
+        assert refusal(theo, name, memory_id=gone, **more) == f"Memory not found: {gone}"
+    for ends in ({"source_id": gone, "target_id": near}, {"source_id": near, "target_id": gone}):
+        assert refusal(theo, "memory_relate", relation="relates_to", **ends) == f"Memory not found: {gone}"
+        assert refusal(theo, "memory_edge_forget", **ends) == f"Memory not found: {gone}"
+    around = theo.call("memory_inspect_graph", memory_id=near, max_depth=3)
+    assert ([each["id"] for each in around["nodes"]], around["edges"]) == ([near], [])
+    assert "walrus" not in str(theo.call("memory_inspect_graph", memory_id=near, output_format="mermaid"))
+
+
 def test_clearing_needs_a_confirmation(theo: Talk) -> None:
     """Without it nothing is deleted."""
     said = refusal(theo, "clear_index", confirm=False)

@@ -47,6 +47,12 @@ class Holding:
         """The contents that answer."""
         return [found.held.memory.content for found in self.core.recalling.recall(query, limit=50)]
 
+    def golden(self, content: str, kind: str = "preference", **values: object) -> HeldMemory:
+        """Store something, report six successes and have the user approve it as a golden rule."""
+        held = self.hold(content, kind, **values)
+        self.succeed(held.id, 6)
+        return self.core.learning.approve(held.id)
+
     def succeed(self, memory_id: str, times: int = 1) -> HeldMemory:
         """Report successes; the memory after the last."""
         return [self.core.learning.outcome(memory_id, success=True).after for _ in range(times)][-1]

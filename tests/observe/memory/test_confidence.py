@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from palaver.core.conversation import Session
+from palaver.core.errors import InvalidInput
 from palaver.core.memory import HeldMemory, Memory, MemoryState, Standing
 from palaver.core.memory_types import GOLDEN_RULE
 from palaver.core.origin import Origin
-from palaver.observe.memory.confidence import DECAY_FLOOR, after_failure, after_success, faded
+from palaver.observe.memory.confidence import after_failure, after_success, decayed
 
 from .holding import DAY, Holding
 
@@ -22,14 +24,54 @@ def fresh(kind: str = "preference", confidence: float = 0.3, origin: Origin = Or
 
 
 @pytest.mark.parametrize("kind", ["preference", "decision", "pattern", "conventions-pattern", "convention"])
-def test_six_successes_make_a_golden_rule(holding: Holding, kind: str) -> None:
-    """From 0.3 in steps of 0.1, without an error of floats; the type it had is kept."""
+def test_six_successes_prove_a_memory_and_the_user_makes_it_a_rule(holding: Holding, kind: str) -> None:
+    """From 0.3 in steps of 0.1, without rounding errors; the former type is kept."""
     held = holding.hold("Always use type hints", kind)
 
-    assert holding.succeed(held.id, 5).memory.type == kind
-    done = holding.core.learning.outcome(held.id, success=True)
-    assert (done.promoted, done.after.standing.confidence) == (True, 0.9)
-    assert (done.after.memory.type, done.after.standing.promoted_from) == (GOLDEN_RULE, kind)
+    assert holding.core.learning.approvable() == []
+    done = [holding.core.learning.outcome(held.id, success=True) for _ in range(6)][-1]
+    assert (done.promoted, done.after.standing.confidence, done.after.memory.type) == (False, 0.9, kind)
+    assert [each.id for each in holding.core.learning.approvable()] == [held.id]
+    after = holding.core.learning.approve(held.id)
+    assert (after.memory.type, after.standing.promoted_from) == (GOLDEN_RULE, kind)
+    assert holding.core.memories.get(held.id).memory.type == GOLDEN_RULE
+    assert holding.core.learning.approvable() == []
+
+
+def test_a_declined_memory_is_never_proposed_again(holding: Holding) -> None:
+    """It stays proven, whatever successes follow; what is not proven cannot be approved."""
+    held, fresh_one = holding.hold("Always use type hints"), holding.hold("Use tabs")
+    holding.succeed(held.id, 6)
+    holding.core.learning.decline(held.id)
+    holding.succeed(held.id, 3)
+
+    assert holding.core.learning.approvable() == []
+    for reviewed in (holding.core.learning.approve, holding.core.learning.decline):
+        with pytest.raises(InvalidInput, match="not waiting for a review"):
+            reviewed(fresh_one.id)
+
+
+def archive_sessions(holding: Holding, *names: str) -> None:
+    """Let the archive know sessions of these ids."""
+    with holding.store.transaction():
+        for name in names:
+            holding.store.sessions.save(Session("claude-code", name))
+
+
+def test_only_archived_sessions_promote_the_users_own_words(holding: Holding) -> None:
+    """Each counts once; invented ids, and none, count for the confidence alone. An agent's words wait for approval."""
+    archive_sessions(holding, *(f"s{number}" for number in range(6)))
+    own = holding.hold("Always squash commits", origin=Origin.HUMAN)
+    agents = holding.hold("Never write tests")
+
+    def report(memory: HeldMemory, *sessions: str) -> list[bool]:
+        learning = holding.core.learning
+        return [learning.outcome(memory.id, success=True, session_id=name).promoted for name in sessions]
+
+    assert not any(report(own, *["s0"] * 8, *(f"invented-{number}" for number in range(8)), "", ""))
+    assert report(own, "s1", "s2", "s3", "s4", "s5") == [False] * 4 + [True]
+    assert not any(report(agents, "s0", "s1", "s2", "s3", "s4", "s5"))
+    assert [each.id for each in holding.core.learning.approvable()] == [agents.id]
 
 
 @pytest.mark.parametrize("kind", ["fact", "session", "learning", "some-custom-type"])
@@ -51,7 +93,7 @@ def test_what_is_little_trusted_never_becomes_a_rule(holding: Holding, origin: O
 
 def test_three_failures_demote(holding: Holding) -> None:
     """To 0.7 and the type it had; a success in between forgets the failures before it."""
-    held = holding.succeed(holding.hold("Always use tabs").id, 6)
+    held = holding.golden("Always use tabs")
     holding.fail(held.id, 2)
     holding.succeed(held.id)
     kept = holding.fail(held.id, 2)
@@ -62,9 +104,10 @@ def test_three_failures_demote(holding: Holding) -> None:
     assert (done.after.memory.type, done.after.standing.confidence) == ("preference", 0.7)
 
 
-def test_promotion_and_demotion_across_processes(tmp_path: Path) -> None:
-    """Six successes and then three failures, each reported by a process of its own, count as in one."""
-    held = Holding(tmp_path).hold("Always squash commits")
+def test_proof_and_demotion_across_processes(tmp_path: Path) -> None:
+    """Six successes and, after the approval, three failures, each reported by a process of its own, count as in one."""
+    holding = Holding(tmp_path)
+    held = holding.hold("Always squash commits")
     program = (
         "import sys; from pathlib import Path; from palaver.archiver.store import Store;"
         "from palaver.archiver.redaction import Redactor; from palaver.observe.memory.secrecy import Secrecy;"
@@ -78,19 +121,18 @@ def test_promotion_and_demotion_across_processes(tmp_path: Path) -> None:
         command = [sys.executable, "-c", program, str(tmp_path / "palaver.db"), held.id, success]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
-    assert [report("yes") for _ in range(6)][-2:] == ["preference 0.8", "golden_rule 0.9"]
+    assert [report("yes") for _ in range(6)][-2:] == ["preference 0.8", "preference 0.9"]
+    holding.core.learning.approve(held.id)
     assert [report("no") for _ in range(3)] == ["golden_rule 0.75", "golden_rule 0.6", "preference 0.7"]
 
 
-def test_a_session_cannot_talk_a_memory_up(holding: Holding) -> None:
-    """The same session's success counts once, and its failure once; the events are all kept."""
+def test_every_outcome_counts_whatever_its_session(holding: Holding) -> None:
+    """The session id is an optional label: the same one twice is two outcomes."""
     held = holding.hold("Always trust me")
-    outcomes = [holding.core.learning.outcome(held.id, success=True, session_id="s1") for _ in range(8)]
+    outcomes = [holding.core.learning.outcome(held.id, success=True, session_id="s1") for _ in range(3)]
 
-    assert [outcome.counted for outcome in outcomes] == [True] + [False] * 7
-    assert outcomes[-1].after.standing.confidence == 0.4
-    assert holding.core.learning.validation(held.id).successes == 8
-    assert holding.core.learning.outcome(held.id, success=False, session_id="s1").counted
+    assert [each.after.standing.confidence for each in outcomes] == [0.4, 0.5, 0.6]
+    assert holding.core.learning.validation(held.id).successes == 3
 
 
 def test_being_recalled_earns_nothing(holding: Holding) -> None:
@@ -104,24 +146,46 @@ def test_being_recalled_earns_nothing(holding: Holding) -> None:
     assert after.standing == held.standing
 
 
-def test_unused_confidence_fades_once_a_month(holding: Holding) -> None:
-    """By 0.05 after 30 days without use, again after 30 more, however often it is looked at; not below the floor."""
-    held = holding.hold("User prefers dark mode")
-    holding.at += 29 * DAY
+def test_unused_confidence_decays_by_the_stored_clock(holding: Holding) -> None:
+    """By 0.05 for each 30 days without use, in one pass or in many; not below the floor."""
+    often, once = holding.hold("User prefers dark mode"), holding.hold("Chose Redis", "decision")
+    holding.at += 30 * DAY - 1
     assert holding.core.learning.decay() == []
+    holding.at += 1
     seen: list[float] = []
     for _ in range(5):
-        holding.at += 31 * DAY
-        holding.core.learning.decay()
+        with holding.store.transaction():
+            holding.store.memories.touch([once.key], holding.at)
+        assert [each.id for each in holding.core.learning.decay()] == ([often.id] if len(seen) < 3 else [])
         assert holding.core.learning.decay() == []
-        seen.append(holding.core.memories.get(held.id).standing.confidence)
-
+        seen.append(holding.core.memories.get(often.id).standing.confidence)
+        holding.at += 30 * DAY
     assert seen == [0.25, 0.2, 0.15, 0.15, 0.15]
+    holding.at += 30 * DAY
+    [after] = holding.core.learning.decay()
+    assert (after.id, after.standing.confidence) == (once.id, 0.2)
+
+
+@pytest.mark.parametrize("confidence", [0.0, 0.05, 0.15])
+def test_decay_never_raises(confidence: float) -> None:
+    """What failed down to the floor or below stays there."""
+    held = fresh(confidence=confidence)
+    assert decayed(held, 0, 400 * DAY) is held
+
+
+def test_being_applied_is_use(holding: Holding) -> None:
+    """A memory that was tried within 30 days does not decay."""
+    held = holding.hold("User prefers dark mode")
+    holding.at += 25 * DAY
+    holding.core.learning.apply(held.id, "here")
+    holding.at += 25 * DAY
+
+    assert holding.core.learning.decay() == []
 
 
 def test_what_is_proven_or_pinned_does_not_fade(holding: Holding) -> None:
     """Golden rules and pinned memories keep what they have."""
-    golden = holding.succeed(holding.hold("Always use type hints").id, 6)
+    golden = holding.golden("Always use type hints")
     pinned = holding.hold("Office is in Hamburg", "fact", pinned=True)
     holding.at += 400 * DAY
 
@@ -140,5 +204,4 @@ def test_confidence_stays_in_its_bounds(start: float, outcomes: list[bool], kind
         assert 0 <= now <= 1
         assert now == round(now, 4)
         assert not success or now >= before
-    assert faded(held.standing).confidence <= held.standing.confidence
-    assert faded(Standing(DECAY_FLOOR / 2)).confidence == DECAY_FLOOR / 2
+    assert decayed(held, 0, 400 * DAY).standing.confidence <= held.standing.confidence

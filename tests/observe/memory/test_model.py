@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, invariant, rule
 
-from palaver.core.errors import InvalidInput
+from palaver.core.errors import InvalidInput, MemoryNotFound
 from palaver.core.memory import Relation
 from palaver.core.memory_filter import MemoryFilter
 from palaver.core.memory_types import GOLDEN_RULE
@@ -83,16 +83,28 @@ class MemoryMachine(RuleBasedStateMachine):
         self.model[done.held.id] = Plain(content, kind, namespace)
         return done.held.id
 
+    @rule(memory=memories)
+    def approve(self, memory: str) -> None:
+        plain = self.model[memory]
+        if plain.state == "archived" or plain.steps < 90 or plain.kind not in PROMOTES or plain.golden_type:
+            with pytest.raises(InvalidInput):
+                self.holding.core.learning.approve(memory)
+            return
+        self.holding.core.learning.approve(memory)
+        plain.golden_type = True
+
     @rule(memory=memories, success=st.booleans(), times=st.integers(1, 6))
     def outcome(self, memory: str, success: bool, times: int) -> None:
         plain = self.model[memory]
+        if plain.state == "archived":
+            with pytest.raises(MemoryNotFound):
+                self.holding.core.learning.outcome(memory, success=success)
+            return
         for _ in range(times):
             done = self.holding.core.learning.outcome(memory, success=success)
             if success:
                 plain.steps, plain.strikes = min(100, plain.steps + 10), 0
-                promoted = plain.steps >= 90 and plain.kind in PROMOTES and not plain.golden_type
-                plain.golden_type |= promoted
-                assert done.promoted == promoted
+                assert not done.promoted
             else:
                 plain.steps = max(0, plain.steps - 15)
                 plain.strikes += plain.golden_type
@@ -104,6 +116,9 @@ class MemoryMachine(RuleBasedStateMachine):
     def edit(self, memory: str, content: str, force: bool) -> None:
         plain = self.model[memory]
         changes = content != plain.content
+        if plain.state == "archived":
+            self.refused(memory, content, force)
+            return
         if changes and plain.protected and not force:
             self.refused(memory, content, force)
             return
@@ -123,6 +138,10 @@ class MemoryMachine(RuleBasedStateMachine):
     @rule(newer=memories, older=memories)
     def supersede(self, newer: str, older: str) -> None:
         if newer == older:
+            return
+        if "archived" in {self.model[newer].state, self.model[older].state}:
+            with pytest.raises(MemoryNotFound):
+                self.holding.core.graph.relate(newer, older, Relation.SUPERSEDES)
             return
         self.holding.core.graph.relate(newer, older, Relation.SUPERSEDES)
         plain = self.model[older]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
@@ -13,7 +14,7 @@ from palaver.core.memory import EventKind, HeldMemory
 from palaver.core.origin import Origin
 from palaver.observe.memory import Revision
 
-from .holding import Holding
+from .holding import DAY, Holding
 
 Edit: TypeAlias = dict[str, Any]
 VALUES: dict[str, list[Any]] = {
@@ -102,3 +103,34 @@ def test_the_event_that_is_told_is_the_one_that_was_undone(holding: Holding) -> 
     restored = holding.core.memories.undo(held.id)
     assert (restored.event.kind, restored.event.context) == (EventKind.RESTORED, "was forgotten")
     assert restored.held.standing.confidence == holding.core.memories.get(held.id).standing.confidence
+
+
+@pytest.mark.parametrize(("kind", "namespace"), [("session", "global"), ("fact", "session:one")])
+def test_a_session_memory_expires_and_can_be_restored(tmp_path: Path, kind: str, namespace: str) -> None:
+    """After 48 hours it is neither recalled nor listed nor counted; saying it again before then begins anew."""
+    holding = Holding(tmp_path)
+    memories, hour = holding.core.memories, 3_600_000
+    held = holding.hold("The parser is half done", kind, namespace=namespace)
+    other = holding.hold("Chose Redis", "decision")
+    holding.at += 24 * hour
+    assert holding.hold("The parser is half done", kind, namespace=namespace).id == held.id
+    holding.at += 48 * hour - 1
+    assert holding.recall("parser half done") == ["The parser is half done"]
+    holding.at += 1
+
+    assert holding.recall("parser half done") == []
+    assert [each.id for each in memories.page()] == [other.id]
+    assert memories.count() == 1
+    undone = memories.undo(held.id)
+    assert (undone.held.id, undone.event.context, undone.held.memory.valid_until) == (held.id, "was expired", None)
+    assert holding.recall("parser half done") == ["The parser is half done"]
+
+
+def test_another_end_or_a_pin_keeps_a_session_memory(tmp_path: Path) -> None:
+    """Only what was stored without an end expires by itself."""
+    holding = Holding(tmp_path)
+    holding.hold("The parser is half done", "session", pinned=True)
+    holding.hold("The lexer is half done", "session", valid_until=holding.at + 100 * DAY)
+    holding.at += 99 * DAY
+
+    assert holding.core.memories.count() == 2
