@@ -1,65 +1,135 @@
-"""Which memories would the person want? Lasting preferences that they stated, offered with low confidence.
+"""Lasting preferences in the user's own words, proposed for a review. Nothing is stored before the user approves it.
 
-Nothing here runs by itself: much of what people say to an agent holds for an hour ("you may skip the hook"), and a
-memory that nobody asked for is worse than one that is missing. A person asks for it, and sees what was kept.
+Precision before recall: most of what people type to an agent is valid for an hour, and a wrong "rule of the user"
+costs more than a missing one, which `palaver remember` stores.
 """
 
+import re
 from collections.abc import Iterator
+from hashlib import sha256
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..archiver.store import Store, StoredObservation
 from ..core import ids
-from ..core.conversation import Session
-from ..core.memory import HeldMemory, Memory, project_namespace
+from ..core.clock import now
+from ..core.conversation import Exchange, Kind, SessionKind, Speaker
+from ..core.memory import EventKind, HeldMemory, Memory, MemoryEvent, MemoryState, project_namespace
 from ..core.observation import Evidence
 from ..core.origin import Origin
 from .memory import MemoryCore
-from .rules.phrases import anywhere
 
-SOURCE = "conversation"
-OBSERVATION = "observation"
-"""Where a candidate's metadata names what it was learned from: it is forgotten with it."""
-IMPORTANCE = 0.3
-"""Below what anybody says explicitly: a candidate never pushes out what was meant to be remembered."""
-_LASTING = anywhere(
-    r"""
-    always | never | from now on | in (?:the )?future | every time | i (?:would |['’]d )?prefer | by default | whenever
-    """
+SOURCE: Final = "conversation"
+OBSERVATION: Final = "observation"
+"""Metadata key of the observation that a memory was made of: forgetting it forgets the memory."""
+_IMPORTANCE: Final = 0.7
+_MESSAGE_MAX, _LINES_MAX = 400, 4
+_PASTED: Final = re.compile(
+    r"""```|["“”„«»]|(?<!\w)['‘]|\*\*|https?://|<[/!\w]|\]\(   # code, quotations, emphasis, links, tags
+    |^\s*(?:>|[-*+#]+\s|\d+[.)]\s|\||\[)|:\s*$               # quoted lines, lists, headings, tables, logs, labels
+    |[\u2190-\u2bff\U0001f000-\U0001faff]""",  # arrows, boxes, signs and emoji of programs
+    re.MULTILINE | re.VERBOSE,
+)
+"""Marks of text that was pasted, quoted or generated: a message that has one is not taken as typed."""
+_LASTING: Final = re.compile(
+    r"""(?:(?:and|also|but|so|ok|okay|please|btw)[,\s]+)*(?:
+    from\ now\ on\b
+    |(?:always|never)\ (?!(?:mind|again|the|an?|been|had|was|were|got|saw|seen|done|did|known|heard|it|this|that|there
+        |i|we|you|too|so|more)\b|\w+(?:ing|ed|[^\Ws]s)\b)[a-z]
+    |i\ (?:always\ |generally\ |usually\ |strongly\ )?prefer\ (?!this|that|it\b|your|not\b|option
+        |the\ (?:first|second|third|last|latter|former|other))
+    |in\ (?:the\ )?future,?\ (?:please\ )?(?:always|never|do|don['’]t|use|run|ask|write|keep)\b
+    |(?:[^,;]{4,80}),?\ from\ now\ on[.!]*\Z)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A sentence that states a rule for all times: neither "never mind" nor a description such as "never works"."""
+_MOMENTARY: Final = re.compile(
+    r"\b(?:today|tomorrow|later|yet|for now|right now|until|meanwhile|this|these|(?:do|like|use) (?:that|it|so))\b",
+    re.IGNORECASE,
 )
 
 
-def candidates(store: Store) -> Iterator[Memory]:
-    """Each lasting preference that a person stated, as a memory of its project, first wording first."""
-    for stored in store.observations.by_people():
-        session = store.sessions.load(stored.session)
-        for fact, proof in zip(stored.observation.facts, stored.observation.evidence, strict=False):
-            if _LASTING.search(fact):
-                yield _memory(fact, proof, stored, session)
+class Candidate(Struct, frozen=True):
+    """A preference that waits for a review: the memory it would become, and the archived line that states it."""
+
+    id: str
+    memory: Memory
+    path: str
+    line: int
 
 
-def propose(core: MemoryCore, store: Store) -> list[HeldMemory]:
-    """Hold the candidates that were never held, forgotten ones included; what was new."""
+def candidates(store: Store) -> Iterator[Candidate]:
+    """Yield the lasting preferences that users stated, the first wording of each.
+
+    One that was ever stored is left out, forgotten and declined ones included.
+    """
     known = {(held.memory.namespace, held.memory.content_hash) for held in store.memories.all()}
-    kept: list[HeldMemory] = []
-    for memory in candidates(store):
-        claim = memory.namespace, memory.content_hash
-        if claim not in known:
-            known.add(claim)
-            done = core.remembering.remember(memory)
-            kept += [] if done.duplicate else [done.held]
-    return kept
+    for stored in store.observations.by_people():
+        for fact, proof in zip(stored.observation.facts, stored.observation.evidence, strict=False):
+            if not states_preference(fact):
+                continue
+            found = _candidate(store, stored, fact, proof)
+            if found is not None and (claim := (found.memory.namespace, found.memory.content_hash)) not in known:
+                known.add(claim)
+                yield found
 
 
-def _memory(fact: str, proof: Evidence, stored: StoredObservation, session: Session) -> Memory:
-    return Memory(
+def states_preference(sentence: str) -> bool:
+    """Return whether a sentence states a rule for all times, not for the task at hand."""
+    asks = sentence.rstrip().endswith("?")
+    return not asks and _LASTING.match(sentence) is not None and not _MOMENTARY.search(sentence)
+
+
+def is_typed(message: str) -> bool:
+    """Return whether a message looks typed: short, and without marks of pasted, quoted or generated text."""
+    rows = [row for row in message.splitlines() if row.strip()]
+    return len(message) <= _MESSAGE_MAX and len(rows) <= _LINES_MAX and not _PASTED.search(message)
+
+
+def keep(core: MemoryCore, candidate: Candidate) -> HeldMemory:
+    """Store a candidate that the user approved."""
+    return core.remembering.remember(candidate.memory).held
+
+
+def decline(store: Store, candidate: Candidate) -> None:
+    """Never propose a candidate again: store it as a forgotten memory."""
+    at = now()
+    with store.transaction():
+        key = store.memories.insert(candidate.memory, at)
+        store.memories.rewrite(replace(store.memories.load([key])[key], state=MemoryState.ARCHIVED))
+        store.memory_events.add(MemoryEvent(key, EventKind.ARCHIVED, at, "declined"))
+
+
+def _candidate(store: Store, stored: StoredObservation, fact: str, proof: Evidence) -> Candidate | None:
+    """Return the candidate that a fact makes, if the user typed it."""
+    exchange = store.exchanges.load([stored.exchange])[stored.exchange]
+    session = store.sessions.load(stored.session)
+    if session.kind is not SessionKind.MAIN or not _typed(exchange.exchange, proof):
+        return None
+    memory = Memory(
         fact,
         "preference",
         namespace=project_namespace(session.project),
         project=session.project,
-        importance=IMPORTANCE,
-        tags=("candidate",),
+        importance=_IMPORTANCE,
         metadata={OBSERVATION: ids.show("observation", stored.key), "line": proof.start_line, "quote": proof.quote},
         source=SOURCE,
         origin=Origin.HUMAN,
         session_id=session.native_id,
         valid_from=stored.observation.at,
+    )
+    name = sha256(f"{memory.namespace}\0{fact}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return Candidate(f"cand_{name}", memory, store.sources.load(exchange.source).archived, proof.start_line)
+
+
+def _typed(exchange: Exchange, proof: Evidence) -> bool:
+    """Return whether the quote is of a prompt that the user typed."""
+    return any(
+        turn.line == proof.start_line
+        and (turn.kind, turn.speaker) == (Kind.PROMPT, Speaker.HUMAN)
+        and proof.quote in turn.text
+        and is_typed(turn.text)
+        for turn in exchange.turns
     )

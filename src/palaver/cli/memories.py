@@ -12,6 +12,7 @@ from palaver.core.errors import PalaverError
 
 from .held import in_project, memory_core, namespace_of, say, types_of
 from .output import as_json, print_json, print_page, renderer
+from .review import review
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +53,10 @@ def recall(
 
 @click.group()
 def memories() -> None:
-    """Look after what is held: `list`, `show`, `edit`, `history`, `graph`, `undo`."""
+    """List, show, edit, review and undo memories."""
+
+
+memories.add_command(review)
 
 
 @memories.command("list")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option("--only-outdated", is_flag=True, help="Ask again only where another prompt or model answered.")
 @click.option("--dead-letters", is_flag=True, help="Show the requests that were given up, and why.")
 @click.option("--revive", is_flag=True, help="Try the requests again that were given up.")
-@click.option("--preferences", is_flag=True, help="Remember the lasting preferences that you stated, and show them.")
+@click.option("--preferences", is_flag=True, help="List lasting preferences that you stated; stores none.")
 @as_json
 def observe(
     *, estimate: bool, only_outdated: bool, dead_letters: bool, revive: bool, preferences: bool, as_json: bool
@@ -52,7 +52,7 @@ def observe(
     config = Config.read(home.config)
     with Store.open(home.database) as store:
         if preferences:
-            _keep_preferences(home, store, config, as_json=as_json)
+            _show_preferences(store, as_json=as_json)
         elif dead_letters:
             _show_dead(store, as_json=as_json)
         elif estimate:
@@ -108,23 +108,21 @@ def _broke_off(result: Extraction) -> bool:
     return result.stopped is not None and not isinstance(result.stopped, BudgetExhausted)
 
 
-def _keep_preferences(home: Home, store: Store, config: Config, *, as_json: bool) -> None:
-    from palaver.observe.candidates import propose
-    from palaver.observe.memory import MemoryCore
+def _show_preferences(store: Store, *, as_json: bool) -> None:
+    from palaver.observe.candidates import candidates
     from palaver.templates.quote import line
 
-    with MemoryCore.open(home, config.model) as core:
-        kept = propose(core, store)
-    if as_json:
-        from palaver.templates.memory_shapes import memory_json
+    from .review import preference_fields
 
-        print_json({"remembered": [memory_json(held) for held in kept]})
-    elif kept:
-        for held in kept:
-            click.echo(f"{held.id}  {line(held.memory.namespace)}  {line(held.memory.content)}")
-        click.echo(f"Remembered {len(kept)}. `palaver forget ID` for what you did not mean; it will not come back.")
+    found = list(candidates(store))
+    if as_json:
+        print_json({"candidates": list(map(preference_fields, found))})
+    elif found:
+        for each in found:
+            click.echo(f"{each.id}  {line(each.memory.namespace)}  {line(each.memory.content)}")
+        click.echo("Nothing is stored yet. Approve or decline them with `palaver memories review`.")
     else:
-        click.echo("No lasting preference that is not held already. `palaver remember` holds what you tell it.")
+        click.echo("No new lasting preference found. `palaver remember TEXT` stores one.")
 
 
 def _publish(home: Home, config: Config, report: Reporter) -> None:

@@ -24,7 +24,7 @@ from palaver.core.home import Home
 from palaver.core.memory import Memory, MemoryState
 from palaver.core.observation import Observation, ObservationType
 from palaver.core.origin import Origin
-from palaver.observe.candidates import propose
+from palaver.observe.candidates import candidates, keep
 from palaver.observe.forget import erasure
 from palaver.observe.forget.forgetting import Forgetter
 from palaver.observe.forget.scouring import scour
@@ -448,7 +448,7 @@ def test_a_preference_is_forgotten_with_the_words_it_quotes(tmp_path: Path, *, w
     replies = [{**replied(text("Done."), id=f"m{each['uuid']}"), "parentUuid": each["uuid"]} for each in rules]
     home = archived(tmp_path, rules[0], replies[0], rules[1], replies[1])
     with Store.open(home.database) as store, MemoryCore.open(home) as core:
-        assert len(propose(core, store)) == 2
+        assert len([keep(core, each) for each in list(candidates(store))]) == 2
         first = min(each.key for each in store.exchanges.outlines())
 
     forgot(home, Wanted((KEPT if whole else ids.show("exchange", first),), erase=True))

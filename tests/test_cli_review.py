@@ -1,0 +1,124 @@
+"""`palaver memories review`: nothing becomes a memory or a golden rule before the user approves it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from palaver.cli import main
+from palaver.core.home import Home
+from palaver.core.memory import Memory
+from palaver.observe.memory import MemoryCore
+
+from .archiver.formats.claude import replied, said, text, written
+
+SESSION = "3a2d3bd4-93aa-4cf4-a8de-5ad6b4a12345"
+RULES = ("From now on use tabs in all templates.", "Always write tests in the folder of the parser.")
+
+
+def palaver(*arguments: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == code, result.output
+    return result
+
+
+def answer(*arguments: str) -> dict[str, Any]:
+    """What a command prints as JSON."""
+    found: dict[str, Any] = json.loads(palaver(*arguments, "--json").stdout)
+    return found
+
+
+@pytest.fixture
+def waiting(home: Path, tmp_path: Path) -> list[str]:
+    """The ids of two stated preferences and of a memory that an agent stored and proved."""
+    place = {"sessionId": SESSION, "cwd": "/home/demo/shop", "gitBranch": "main"}
+    lines = [
+        {**line, **place}
+        for number, rule in enumerate(RULES)
+        for line in (
+            said(rule, uuid=f"a{number}"),
+            replied(text("Done."), id=f"m{number}", uuid=f"b{number}", parentUuid=f"a{number}"),
+        )
+    ]
+    folder = tmp_path / "projects" / "-home-demo-shop"
+    folder.mkdir(parents=True)
+    (folder / f"{SESSION}.jsonl").write_bytes(written(lines))
+    palaver("archive", str(tmp_path / "projects"))
+    with MemoryCore.open(Home(home / "palaver")) as core:
+        held = core.remembering.remember(Memory("Retry uploads twice", "pattern", source="theo")).held
+        for number in range(8):
+            core.learning.outcome(held.id, success=True, session_id=f"invented-{number}")
+    return [each["id"] for each in answer("memories", "review")["waiting"]]
+
+
+def test_what_waits_is_shown_with_its_source(waiting: list[str]) -> None:
+    """Neither `observe --preferences` nor a look at the review stores anything."""
+    found = answer("memories", "review")["waiting"]
+    assert [(each["kind"], each["content"]) for each in found] == [
+        *(("preference", rule) for rule in RULES),
+        ("golden_rule", "Retry uploads twice"),
+    ]
+    assert (found[0]["line"], found[0]["quote"]) == (1, RULES[0])
+    assert found[0]["session_id"] == SESSION
+    assert [each["id"] for each in answer("observe", "--preferences")["candidates"]] == waiting[:2]
+    shown = palaver("memories", "review").stdout
+    assert f"{waiting[0]}  Preference for project:" in shown
+    assert f"Source: you said it in session {SESSION}" in shown
+    assert "Nothing is stored yet" in palaver("observe", "--preferences").stdout
+    assert answer("memories", "list", "--all")["total"] == 1
+
+
+def test_only_what_is_approved_is_stored_and_what_is_declined_never_returns(waiting: list[str]) -> None:
+    """By ids, for scripts; an unknown id changes nothing."""
+    first, second, proven = waiting
+    assert (
+        "cand_0 is not waiting for a review"
+        in palaver("memories", "review", "--approve", first, "--approve", "cand_0", code=2).output
+    )
+    assert len(answer("memories", "review")["waiting"]) == 3
+    done = answer("memories", "review", "--approve", first, "--decline", second, "--approve", proven)
+    assert done == {"approved": {first: done["approved"][first], proven: proven}, "declined": [second]}
+
+    assert palaver("memories", "review").stdout == "Nothing waits for a review.\n"
+    assert "No new lasting preference" in palaver("observe", "--preferences").stdout
+    stored = answer("memories", "list")["memories"]
+    assert {each["content"]: each["type"] for each in stored} == {
+        RULES[0]: "preference",
+        "Retry uploads twice": "golden_rule",
+    }
+
+
+def test_a_proven_memory_is_experience_until_it_is_approved(waiting: list[str]) -> None:
+    """What an agent stored for every project reaches a project's session start only as an approved golden rule."""
+    assert "Retry uploads twice" not in palaver("context", "--project", "shop").stdout
+    palaver("memories", "review", "--approve", waiting[2])
+    page = palaver("context", "--project", "shop").stdout
+    assert page.index("### Golden Rules") < page.index("Retry uploads twice")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_at_a_terminal_each_is_asked_about(waiting: list[str]) -> None:
+    """Keep, decline and skip."""
+    main_end, other_end = os.openpty()
+    command = [sys.executable, "-m", "palaver", "memories", "review"]
+    with subprocess.Popen(command, stdin=other_end, stdout=other_end, stderr=other_end) as process:
+        os.close(other_end)
+        os.write(main_end, b"k\nd\ns\n")
+        shown = b""
+        try:
+            while part := os.read(main_end, 4096):
+                shown += part
+        except OSError:  # the other end closed
+            pass
+    os.close(main_end)
+
+    assert process.returncode == 0, shown
+    assert b"1 of 3" in shown
+    assert b"is stored as mem_" in shown
+    assert b"will not be proposed again" in shown
+    assert [each["id"] for each in answer("memories", "review")["waiting"]] == waiting[2:]
