@@ -38,7 +38,8 @@ class Place(Struct, frozen=True):
     """What a surface needs to open its desk: where everything lies, the model that embeds, and who renders.
 
     Documents are taken up from below `roots` alone. `project` is the folder in which the agent works. `judging` makes
-    who says whether memories disagree; by rules where there is none.
+    who says whether memories disagree; by rules where there is none. With `background` the server embeds what it
+    indexed in a process of its own.
     """
 
     home: Home
@@ -47,6 +48,7 @@ class Place(Struct, frozen=True):
     roots: tuple[Path, ...] = ()
     project: Path = Path()
     judging: "Judging | None" = None
+    background: bool = False
 
 
 def opened(part: Callable[[], Part]) -> Part:

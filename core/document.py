@@ -123,9 +123,9 @@ class IndexedDirectory(Struct):
 
 
 class DocumentStats(Struct, frozen=True):
-    """What is held. `queued` files wait to be read; `failed` ones could not be, when the queue was worked off.
+    """What is indexed. `queued` files wait to be read; `failed` ones could not be read from the queue.
 
-    `namespaces` and `kinds` count chunks, the most first.
+    `unembedded` chunks wait for the embedder. `namespaces` and `kinds` count chunks, the most first.
     """
 
     files: tuple[HeldFile, ...]
@@ -133,6 +133,7 @@ class DocumentStats(Struct, frozen=True):
     kinds: Mapping[str, int]
     queued: int
     failed: tuple[FailedFile, ...]
+    unembedded: int = 0
 
     @property
     def chunks(self) -> int:

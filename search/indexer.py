@@ -38,16 +38,20 @@ class Indexer:
     def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
         self._store, self._generations, self._embedder = store, generations, embedder
 
-    def embed(self, progress: Progress, enough: Callable[[], bool] = never) -> int:
-        """Embed every item that has no vectors of this model, newest first, until it is `enough`; how many there were.
+    def embed(self, progress: Progress, enough: Callable[[], bool] = never, among: Sequence[int] | None = None) -> int:
+        """Embed the items that have no vectors of this model, newest first, until `enough`. Return their number.
 
-        An item that another process changes meanwhile is embedded once more.
+        With `among`, only these keys. An item that another process changes meanwhile is embedded once more.
         """
         model, done = self._embedder.name, 0
-        total = self._store.vectors.count_unembedded(model)
+        waiting = None if among is None else self._store.vectors.waiting(model, among)
+        total = self._store.vectors.count_unembedded(model) if waiting is None else len(waiting)
         while not enough():
             before = self._store.changes.last()
-            keys = self._store.vectors.unembedded(model, _BATCH)
+            if waiting is None:
+                keys = self._store.vectors.unembedded(model, _BATCH)
+            else:
+                keys, waiting = waiting[:_BATCH], waiting[_BATCH:]
             if not keys:
                 break
             progress(done, total)

@@ -66,12 +66,13 @@ class Documents(Closing):
         return documents
 
     def index_file(self, path: str | Path, namespace: str = DEFAULT_NAMESPACE) -> IndexedFile:
-        """Take one file up: its chunks replace those of before, and are found by words and by meaning at once.
+        """Index one file and embed its chunks, which replace the previous ones.
 
-        A file that is known as it is keeps its chunks. A chunk that says the same as before keeps its id.
+        An unchanged file keeps its chunks. A chunk with the same text keeps its id. Chunks of other files that wait for
+        the embedder are not embedded here.
         """
         done = self._intake.index_file(Path(path), checked_namespace(namespace), self._roots)
-        self._embed(silent)
+        self._embed(silent, [key for public in done.chunk_ids if (key := ids.key(public, "chunk")) is not None])
         return done
 
     def index_directory(
@@ -83,11 +84,11 @@ class Documents(Closing):
         async_mode: bool = True,
         report: Reporter = silent,
     ) -> IndexedDirectory:
-        """Take up all files of a folder that are of a known kind; one that cannot be read is told of and stops nothing.
+        """Index all files of a folder that have a known suffix. A file that cannot be read is reported, and skipped.
 
-        Links and what is hidden are passed over. With `async_mode` it reads for some seconds and queues the rest, and
-        leaves embedding to the background archiver or the next `palaver archive`; both are in the database, so nothing
-        is lost. Without it everything is read, embedded and published before it returns.
+        Links and hidden files are skipped. With `async_mode` this reads for some seconds, queues the other files, and
+        leaves embedding to the background: the server that called it, the background archiver, or the next `palaver
+        archive`. Both queues are in the database. Without it everything is read, embedded and published on return.
         """
         end = time.monotonic() + _PATIENCE
         enough: Callable[[], bool] = (lambda: time.monotonic() > end) if async_mode else never
@@ -162,6 +163,7 @@ class Documents(Closing):
             namespaces=documents.count_by("namespace"),
             kinds=documents.count_by("kind"),
             queued=documents.count_queued(),
+            unembedded=documents.count_unembedded(self._model),
             failed=tuple(documents.failed()),
         )
 
@@ -169,13 +171,13 @@ class Documents(Closing):
         with self._store.transaction():
             return self._store.documents.delete(wanted)
 
-    def _embed(self, progress: Progress) -> None:
-        """Embed all chunks. Where the model is missing they are found by words, and embedded when it is there."""
+    def _embed(self, progress: Progress, keys: Sequence[int]) -> None:
+        """Embed these chunks. If the model is missing, they are found by words only until it is installed."""
         with suppress(ModelUnavailable):
-            self._indexer.embed(progress, lambda: not self._store.documents.count_unembedded(self._model))
+            self._indexer.embed(progress, among=keys)
 
     def _finish(self, report: Reporter) -> None:
-        self._embed(_of_stage(report, "Embedding"))
+        self._embed(_of_stage(report, "Embedding"), self._store.documents.unembedded(self._model))
         self._indexer.publish()
 
     def close(self) -> None:

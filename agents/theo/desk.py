@@ -2,6 +2,8 @@
 
 from functools import cached_property
 
+from ...core.document import DocumentStats, IndexedDirectory
+from ...observe.background.rounds import Rounds
 from ...observe.memory import MemoryCore
 from ...observe.traces import Traces
 from ...search.library import Documents
@@ -22,8 +24,19 @@ class TheoDesk:
 
     @cached_property
     def documents(self) -> Documents:
-        """Files that were taken up."""
-        return opened(lambda: Documents.open(self.place.home, self.place.roots, self.place.model))
+        """Return the indexed documents; what waits since an earlier server is embedded in the background."""
+        documents = opened(lambda: Documents.open(self.place.home, self.place.roots, self.place.model))
+        self.embed_waiting(documents.stats())
+        return documents
+
+    def embed_waiting(self, waiting: DocumentStats | IndexedDirectory) -> None:
+        """Start background rounds if files or chunks wait, and the server has a background."""
+        if self.place.background and (waiting.queued or waiting.unembedded):
+            self._rounds.wake()
+
+    @cached_property
+    def _rounds(self) -> Rounds:
+        return Rounds(self.place.home, self.place.model)
 
     @cached_property
     def traces(self) -> Traces:

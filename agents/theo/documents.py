@@ -38,13 +38,16 @@ def index_file(
 
 def index_directory(
     desk: TheoDesk,
-    dir_path: str,
-    recursive: bool = True,
+    dir_path: Annotated[str, Field(description="Folder to scan")],
+    recursive: Annotated[bool, Field(description="Scan its subfolders too")] = True,
     namespace: Namespace = "default",
     async_mode: Annotated[bool, Field(description="Queue what takes long; false waits for all embeddings")] = True,
 ) -> Reply:
-    """Take up every known file of a folder. Unchanged ones are skipped, and one that cannot be read stops nothing."""
+    """Index every supported file of a folder. Unchanged files are skipped, and so are files that cannot be read."""
+    if not dir_path.strip():
+        raise InvalidInput("dir_path cannot be empty", hint='Give a folder, such as "docs" or ".".')
     indexed = desk.documents.index_directory(dir_path, namespace, recursive=recursive, async_mode=async_mode)
+    desk.embed_waiting(indexed)
     return done(
         {
             "files_indexed": indexed.indexed,
@@ -89,6 +92,7 @@ def get_index_stats(desk: TheoDesk) -> Reply:
             "memory_count": memories.count(),
             "golden_rule_count": memories.count(MemoryFilter(golden=True)),
             "queued": stats.queued,
+            "waiting_for_embedding": stats.unembedded,
             "failed_files": _failed(stats.failed),
         }
     )

@@ -2,6 +2,7 @@
 
 import codecs
 import io
+import re
 import tokenize
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,8 +12,12 @@ from ...core.document import Chunk
 from ...core.errors import DocumentUnreadable, UnsupportedDocument
 from . import markdown, pdf, plain, python
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Raise it when anything in this package gives a file other chunks: files are then read anew where they are met."""
+
+_CONTROL: Final = re.compile(r"[\x01-\x08\x0e-\x1f\x7f]")
+_CONTROLS_MAX: Final = 0.01
+"""Largest share of control characters in a text: any bytes are Windows-1252, or nearly so."""
 
 Chunker: TypeAlias = Callable[[str], list[Chunk]]
 
@@ -34,9 +39,17 @@ def format_of(path: Path) -> DocumentFormat:
 
 
 def _decoded(data: bytes, path: Path) -> list[str]:
-    """UTF-8, or UTF-16 where its mark says so."""
-    marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return [_text(data, "utf-16" if marked else "utf-8-sig", path)]
+    """Decode UTF-8, UTF-16 with a byte order mark, or else Windows-1252, a superset of Latin-1's printable characters.
+
+    Raises `DocumentUnreadable` for data that is no text.
+    """
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return [_text(data, "utf-16", path)]
+    try:
+        data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return [_text(data, "cp1252", path)]
+    return [_text(data, "utf-8-sig", path)]
 
 
 def _source(data: bytes, path: Path) -> list[str]:
@@ -54,7 +67,7 @@ def _text(data: bytes, encoding: str, path: Path) -> str:
     except (UnicodeDecodeError, LookupError) as error:
         name = encoding.removesuffix("-sig").upper()
         raise DocumentUnreadable(path, f"it is not {name} text", hint="Save it as UTF-8.") from error
-    if "\0" in text:
+    if "\0" in text or len(_CONTROL.findall(text)) > _CONTROLS_MAX * len(text):
         raise DocumentUnreadable(path, "it is not text", hint="Only its name says that it is.")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 

@@ -46,7 +46,8 @@ class Intake:
     ) -> IndexedDirectory:
         """Take up every file of a folder that has a known suffix. When it is `enough`, the rest is queued.
 
-        A file that cannot be read is told of and stops nothing. What is gone from the folder goes here too.
+        A file that cannot be read is reported, and skipped. Files that are gone from the folder are deleted here too.
+        Raises `DocumentUnreadable` for the folder itself.
         """
         plain, root = roots.find(folder)
         if not plain.is_dir():
@@ -57,6 +58,8 @@ class Intake:
             for path in walk.files(recursive=recursive, without=roots.without)
             if path.suffix.lower() in SUFFIXES
         ]
+        if unreadable := next((problem for problem in walk.problems if problem.path == plain), None):
+            raise unreadable
         done.failed += [FailedFile(problem.path, problem.reason, problem.hint) for problem in walk.problems]
         for place, file in enumerate(found):
             if enough():

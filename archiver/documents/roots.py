@@ -41,7 +41,13 @@ class Walk(Struct):
     """Folders that were found and not looked into yet."""
 
     def files(self, *, recursive: bool, without: Sequence[Path] = ()) -> Iterator[Path]:
-        """Every regular file, in order of name; links are not followed, and what is hidden is passed over."""
+        """Yield every regular file, in order of name. Links are not followed, and hidden files are skipped."""
+        try:
+            yield from self._walk(recursive, without)
+        except OSError as error:  # `os.fwalk` reports no folder that it cannot even open
+            self._note(error)
+
+    def _walk(self, recursive: bool, without: Sequence[Path]) -> Iterator[Path]:
         for top, folders, files, descriptor in os.fwalk(self.folder, onerror=self._note, follow_symlinks=False):
             place = Path(top)
             self._ahead.pop(place, None)

@@ -1,5 +1,6 @@
-"""Windows: long text in stretches that overlap, cut where a paragraph or a line ends."""
+"""Windows: long text in stretches that overlap, cut where a paragraph, a line or a sentence ends."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -8,7 +9,11 @@ SIZE: Final = 1_000
 OVERLAP: Final = 200
 """Characters that a window repeats of the one before, at most, so that a sentence at a cut stands whole in one."""
 _LATE: Final = 0.5
-"""From which share of a window on the end of a paragraph is a better place to cut than the last line that fits."""
+"""From which share of a window on the end of a paragraph is a better place to cut than the last line that fits.
+
+Lines that are longer than this share are cut into sentences, so that no window is a heading alone.
+"""
+_SENTENCE: Final = re.compile(r".+?(?:[.!?\u2026]\s+|[\u3002\uff01\uff1f]|$)", re.DOTALL)
 
 
 class Window(NamedTuple):
@@ -23,12 +28,15 @@ class _Row(NamedTuple):
     line: int
     text: str
     whole: bool = True
-    """Whether a line ends here: pieces of a long one go on with the next row."""
+    """Whether a line ends here: a sentence of a long line goes on with the next row."""
 
 
 def windows(text: str, first_line: int = 1, size: int = SIZE, overlap: int = OVERLAP) -> Iterator[Window]:
     """The text in windows; none where it is blank. Every character that is not blank stands in one at least."""
-    rows = [row for line, told in enumerate(text.split("\n"), first_line) for row in _rows(line, told, size)]
+    longest = int(_LATE * size)
+    rows = [
+        row for line, told in enumerate(text.split("\n"), first_line) for row in _rows(line, told, longest, overlap)
+    ]
     start = 0
     while start < len(rows):
         end = _end(rows, start, size)
@@ -40,13 +48,23 @@ def windows(text: str, first_line: int = 1, size: int = SIZE, overlap: int = OVE
         start = next(place for place in range(_back(rows, end, overlap), end + 1) if _end(rows, place, size) > end)
 
 
-def _rows(line: int, text: str, size: int) -> Iterator[_Row]:
-    """A line, or the pieces of one that is longer than a window, cut at blanks where there are some."""
-    while len(text) > size:
-        cut = text.rfind(" ", size // 2, size) + 1 or size
-        yield _Row(line, text[:cut], whole=False)
-        text = text[cut:]
-    yield _Row(line, text)
+def _rows(line: int, text: str, longest: int, overlap: int) -> Iterator[_Row]:
+    """Yield a line, or the sentences of one with more than `longest` characters.
+
+    A sentence that is too long to be repeated in an overlap is cut at blanks where there are some.
+    """
+    if len(text) <= longest:
+        yield _Row(line, text)
+        return
+    piece = overlap - 1 if overlap > 1 else longest
+    for sentence in _SENTENCE.findall(text):
+        rest: str = sentence
+        while len(rest) > piece:
+            cut = rest.rfind(" ", piece // 2, piece) + 1 or piece
+            yield _Row(line, rest[:cut], whole=False)
+            rest = rest[cut:]
+        yield _Row(line, rest, whole=False)
+    yield _Row(line, "")
 
 
 def _end(rows: Sequence[_Row], start: int, size: int) -> int:

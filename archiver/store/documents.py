@@ -94,11 +94,16 @@ class Documents:
         )
         return {str(name): cast(int, count) for name, count in rows}
 
-    def count_unembedded(self, model: str) -> int:
-        """How many chunks have no vectors of this model yet."""
-        return self._db.number(
-            "SELECT count(*) FROM chunk JOIN item ON item.key = chunk.item WHERE item.embedded IS NOT ?", (model,)
+    def unembedded(self, model: str) -> list[int]:
+        """Return the keys of the chunks that have no vectors of this model yet."""
+        rows = self._db.rows(
+            "SELECT item.key FROM chunk JOIN item ON item.key = chunk.item WHERE item.embedded IS NOT ?", (model,)
         )
+        return [cast(int, row[0]) for row in rows]
+
+    def count_unembedded(self, model: str) -> int:
+        """Count the chunks that have no vectors of this model yet."""
+        return len(self.unembedded(model))
 
     def files(self, wanted: DocumentFilter | None = None) -> list[HeldFile]:
         """Every file in each namespace that it is held in, in order."""

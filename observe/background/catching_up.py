@@ -147,11 +147,16 @@ class Helper:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0)
 
     def ended(self) -> Caught | PalaverError | None:
-        """What the round did, or why it failed; None while it runs."""
-        if self._process is None or self._process.poll() is None:
-            return None
+        """Return what the round did, or why it failed; None while it runs."""
+        return None if self._process is None or self._process.poll() is None else self.wait()
+
+    def wait(self) -> Caught | PalaverError:
+        """Wait until the round ends. Return what it did, or why it failed."""
+        assert self._process is not None
         process, self._process = self._process, None
-        told, _ = process.communicate()
+        assert process.stdout is not None
+        told = process.stdout.read()  # `communicate` would close stdin first, and the round break off
+        process.communicate()
         if process.returncode == 0:
             return Caught.read(told)
         reason = told.decode("utf-8", "replace") or f"the process that learns ended with {process.returncode}"

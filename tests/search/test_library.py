@@ -247,3 +247,15 @@ def test_agents_may_index_where_they_work_and_where_the_user_lives(
         for path in (home / "palaver" / "own.md", Path("/etc/hosts.txt")):
             with pytest.raises(DocumentOutsideRoots):
                 documents.index_file(path)
+
+
+def test_indexing_a_file_embeds_no_other(documents: Documents, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reply does not wait for what others queued."""
+    monkeypatch.setattr(library, "_PATIENCE", 300.0)
+    assert documents.index_directory(folder).unembedded == 3
+    (folder / "new.md").write_text("# New\n\nA new kiln.\n")
+
+    indexed = documents.index_file(folder / "new.md")
+
+    assert len(indexed.chunk_ids) == 1
+    assert documents.stats().unembedded == 3

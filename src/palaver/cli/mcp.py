@@ -54,7 +54,7 @@ def mcp(*, toolset: str, prefix: bool) -> None:
     home = Home.find()
     config = Config.read(home.config)
     roots = usual_roots(config.document_roots)
-    place = Place(home, config.model, Renderer(home.templates), roots, judging=judging(home, config))
+    place = Place(home, config.model, Renderer(home.templates), roots, judging=judging(home, config), background=True)
     serve(surface, place, __version__)
 
 

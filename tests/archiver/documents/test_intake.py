@@ -11,6 +11,8 @@ from palaver.core.document import DocumentFilter
 from palaver.core.errors import DocumentNotFound, DocumentUnreadable, UnsupportedDocument
 from palaver.core.progress import never
 
+from ...unprivileged import start
+
 TOKEN = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
 
 
@@ -161,20 +163,21 @@ def test_a_queued_file_is_opened_as_carefully_as_any(store: Store, intake: Intak
 
 
 def test_encodings_are_told_by_their_marks(store: Store, intake: Intake, folder: Path) -> None:
-    """UTF-8 with and without a mark, UTF-16 with one, and what Python says of itself."""
+    """UTF-8 with and without a mark, UTF-16 with one, Latin-1 else, and what Python says of itself."""
     roots = Roots([folder])
     (folder / "a.md").write_bytes("é\r\nzwei".encode("utf-8-sig"))
     (folder / "sub" / "c.TXT").write_bytes("ü".encode("utf-16"))
     (folder / "b.py").write_bytes("# coding: latin-1\nx = 'é'\n".encode("latin-1"))
-    for name in ("a.md", "b.py", "sub/c.TXT"):
+    (folder / "d.txt").write_bytes("café".encode("latin-1"))
+    for name in ("a.md", "b.py", "d.txt", "sub/c.TXT"):
         intake.index_file(folder / name, "docs", roots)
 
-    assert said(store) == ["é\nzwei", "# coding: latin-1\nx = 'é'", "ü"]
+    assert said(store) == ["é\nzwei", "# coding: latin-1\nx = 'é'", "café", "ü"]
 
 
-@pytest.mark.parametrize("data", [b"\xff\xfe\xff", b"caf\xe9", b"a\0b"])
+@pytest.mark.parametrize("data", [b"\xff\xfe\xff", b"\xe9\x01\x02\x03", b"a\0b"])
 def test_what_is_no_text_is_told(intake: Intake, folder: Path, data: bytes) -> None:
-    """Not guessed at."""
+    """Bytes with null or many control characters are refused, whatever the name."""
     (folder / "a.md").write_bytes(data)
 
     with pytest.raises(DocumentUnreadable, match="text"):
@@ -206,3 +209,36 @@ def test_names_may_be_any_bytes(store: Store, intake: Intake, folder: Path) -> N
     intake.index_directory(folder, "docs", Roots([folder]))
 
     assert path in [file.source_file for file in store.documents.files()]
+
+
+UNREADABLE = """
+import sys
+from pathlib import Path
+from palaver.archiver.documents import Intake, Roots
+from palaver.archiver.redaction import Redactor
+from palaver.archiver.store import Store
+from palaver.core.errors import DocumentUnreadable
+folder = Path(sys.argv[1])
+with Store.create(folder.parent / "palaver.db") as store:
+    intake = Intake(store, Redactor(b"k" * 32))
+    try:
+        intake.index_directory(folder, "docs", Roots([folder.parent]))
+    except DocumentUnreadable as error:
+        print(error.path.name, error.reason)
+    folder.chmod(0o700)
+    (folder / "locked").chmod(0)
+    done = intake.index_directory(folder, "docs", Roots([folder.parent]))
+    print(done.indexed, [failed.file.name for failed in done.failed])
+    (folder / "locked").chmod(0o700)
+"""
+
+
+def test_an_unreadable_folder_is_reported(folder: Path) -> None:
+    """The folder itself raises `DocumentUnreadable`; one below it is among the failed, and the others are indexed."""
+    (folder / "locked").mkdir()
+    (folder / "a.md").write_text("Heat the kiln.")
+    folder.chmod(0)
+
+    told, _ = start(UNREADABLE, folder).communicate()
+
+    assert told.splitlines() == ["docs Permission denied", "3 ['locked', 'bad.pdf']"]

@@ -56,3 +56,24 @@ def test_a_paragraph_is_kept_together() -> None:
 def test_blank_text_has_no_window() -> None:
     """Not one of no characters."""
     assert list(windows(" \n\n\t ")) == []
+
+
+def test_a_long_line_is_cut_at_sentences_that_overlap() -> None:
+    """A paragraph on one line is cut where a sentence ends, and each window repeats the end of the one before."""
+    sentences = [f"Sentence {number} explains why the kiln is heated slowly, step by step." for number in range(60)]
+    found = list(windows(" ".join(sentences)))
+
+    assert len(found) > 3
+    for one, other in pairwise(found):
+        assert one.text.endswith(".")
+        assert other.text.startswith("Sentence ")
+        repeated = next(size for size in range(OVERLAP, 0, -1) if one.text.endswith(other.text[:size].rstrip()))
+        assert repeated > OVERLAP // 2
+
+
+@given(st.integers(300, 3000), st.integers(1, 3))
+def test_no_window_is_a_heading_alone(length: int, blanks: int) -> None:
+    """A heading is in one window with the beginning of what follows, however long the line."""
+    [first, *_] = windows("## Setup" + "\n" * blanks + "word " * (length // 5))
+
+    assert len(first.text) > 250

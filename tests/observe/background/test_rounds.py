@@ -1,0 +1,61 @@
+"""Tests for background/rounds.py: what a server leaves to the background is done."""
+
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.store import LEARNER, Store
+from palaver.core.home import Home
+from palaver.observe.background import rounds
+from palaver.observe.background.rounds import Rounds
+from palaver.search import library
+from palaver.search.embedder import load
+from palaver.search.generation import Generations
+from palaver.search.library import Documents
+
+LONG = 200.0
+"""Seconds after which a test fails."""
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Documents:
+    (tmp_path / "docs").mkdir()
+    for name in ("kiln", "glaze", "clay"):
+        (tmp_path / "docs" / f"{name}.md").write_text(f"# {name}\n\nAll about {name}.\n")
+    return Documents.open(Home(tmp_path / "home"), [tmp_path])
+
+
+@pytest.mark.parametrize("patience", [300.0, -1.0], ids=["read", "queued"])
+def test_waiting_chunks_are_embedded_and_published(
+    documents: Documents, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience: float
+) -> None:
+    """Files in the queue are read too; whoever waits finds vectors for every chunk in the published index."""
+    monkeypatch.setattr(library, "_PATIENCE", patience)
+    home = Home(tmp_path / "home")
+    with documents:
+        indexed = documents.index_directory(tmp_path / "docs")
+        assert indexed.queued or indexed.unembedded
+
+        background = Rounds(home, None)
+        background.wake()
+        background.join(LONG)
+
+        stats = documents.stats()
+    assert (stats.queued, stats.unembedded, stats.chunks) == (0, 0, 3)
+    published = Generations(home.index).current()
+    assert published is not None
+    assert published.manifest.vectors == 3
+
+
+def test_rounds_wait_for_another_learner(documents: Documents, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While another process observes and embeds, a round ends without work and is tried again."""
+    monkeypatch.setattr(rounds, "_AGAIN", 0.01)
+    home, background = Home(tmp_path / "home"), Rounds(Home(tmp_path / "home"), None)
+    with documents:
+        documents.index_directory(tmp_path / "docs")
+        with Store.open(home.database) as store, store.leases.hold(LEARNER):
+            background.wake()
+            background.join(2.0)
+            assert store.documents.count_unembedded(load().name) == 3
+        background.join(LONG)
+        assert documents.stats().unembedded == 0
