@@ -187,7 +187,7 @@ class InvalidMemoryType(InvalidInput):
 class InvalidNamespace(InvalidInput):
     """A namespace that is not one of the forms."""
 
-    hint = "Use default, global, project:NAME or session:NAME."
+    hint = "Use default, global or project:NAME; a name has letters, digits, _ and -."
 
     def __init__(self, namespace: str) -> None:
         self.namespace = namespace

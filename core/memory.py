@@ -30,7 +30,10 @@ GOLDEN_FROM, STARTS_AT = 0.9, 0.3
 """From which confidence on a memory is protected, and with which one it starts."""
 SESSION_LIFETIME = 48 * 3_600_000
 """Milliseconds after which the memory of a session expires, unless it was stored with another end."""
-_NAMESPACE = re.compile(r"default|global|(?:project|session):[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,198}\S)?")
+PROJECT = "project:"
+"""The beginning of the namespace of a project."""
+_NAME_MAX = 200
+_NAMESPACE = re.compile(rf"default|global|(?:project|session):[\w-]{{1,{_NAME_MAX}}}")
 _UNFIT = re.compile(r"[^\w-]+")
 
 
@@ -218,6 +221,6 @@ class MemoryEvent(Struct, frozen=True):
 
 
 def project_namespace(project: str) -> str:
-    """The namespace of a project, given its name or its folder; `global` for none."""
-    name = _UNFIT.sub("-", project.rstrip("/\\").replace("\\", "/").rpartition("/")[2]).strip("-")
-    return f"project:{name}" if name else "global"
+    """Return the plain namespace of a project, given its name or its folder; `global` for none."""
+    name = _UNFIT.sub("-", project.rstrip("/\\").replace("\\", "/").rpartition("/")[2])[: _NAME_MAX - 4].strip("-")
+    return f"{PROJECT}{name}" if name else "global"

@@ -16,7 +16,7 @@ from ..archiver.store import Store, StoredObservation
 from ..core import ids
 from ..core.clock import now
 from ..core.conversation import Exchange, Kind, SessionKind, Speaker
-from ..core.memory import EventKind, HeldMemory, Memory, MemoryEvent, MemoryState, project_namespace
+from ..core.memory import EventKind, HeldMemory, Memory, MemoryEvent, MemoryState
 from ..core.observation import Evidence
 from ..core.origin import Origin
 from .memory import MemoryCore
@@ -111,7 +111,7 @@ def _candidate(store: Store, stored: StoredObservation, fact: str, proof: Eviden
     memory = Memory(
         fact,
         "preference",
-        namespace=project_namespace(session.project),
+        namespace=store.projects.of_session(session),
         project=session.project,
         importance=_IMPORTANCE,
         metadata={OBSERVATION: ids.show("observation", stored.key), "line": proof.start_line, "quote": proof.quote},

@@ -12,6 +12,7 @@ from functools import cache
 import tantivy
 
 from ..core.memo import Memo
+from ..core.memory import PROJECT, project_namespace
 from ..core.text import readable
 
 VERSION = 3
@@ -134,6 +135,15 @@ def pairs(run: str) -> list[str]:
 def label(value: str) -> str:
     """A type, concept or project as it is indexed and asked for."""
     return readable(value).strip().lower().rstrip("/")
+
+
+def project_labels(names: Iterable[str]) -> Iterator[str]:
+    """Yield the labels of projects: sessions have a project's name, memories its namespace, and either finds both."""
+    for name in names:
+        yield label(name)
+        bare = name.removeprefix(PROJECT)
+        if "/" not in bare and (namespace := project_namespace(bare)) != "global":
+            yield from (label(bare), label(namespace))
 
 
 def path_label(path: str, folder: str = "") -> str:

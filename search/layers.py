@@ -40,7 +40,7 @@ class Layers(Closing):
 
     def search(self, query: Query, *, snippets: bool = True) -> Results:
         """Layer 1: what matches, one compact hit per event; see `Hits.search`. The query comes back without secrets."""
-        query = without_secrets(query, self._home)
+        query = self._with_namespaces(without_secrets(query, self._home))
         found = self._hits.search(query, snippets=snippets)
         if found.why is None or not found.why.phrases or len(query.concepts) > 1:
             return found
@@ -56,6 +56,19 @@ class Layers(Closing):
             return self._hits.around(ids.plain(public), key, around)
         except UnknownIds:
             raise self._unknown([public]) from None
+
+    def _with_namespaces(self, query: Query) -> Query:
+        """Return a query that finds the memories of each project that it names by a folder."""
+        folders = [name for name in query.filters.projects if name.startswith("/")]
+        if not folders:
+            return query
+        from pathlib import Path
+
+        from ..core.memory_filter import MemoryFilter
+
+        spaces = [self._store.projects.namespace(Path(folder)) for folder in folders]
+        having = [space for space in spaces if self._store.memories.count(MemoryFilter(namespaces=(space,)))]
+        return replace(query, filters=replace(query.filters, projects=(*query.filters.projects, *having)))
 
     @cached_property
     def _engine(self) -> Engine:

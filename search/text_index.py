@@ -14,7 +14,7 @@ from ..core.disclosure import Filters
 from ..core.errors import IndexUnwritable
 from ..core.memo import Memo
 from . import glob
-from .analysis import PROSE, analyzer, label, path_label, spaced, stems, terms
+from .analysis import PROSE, analyzer, label, path_label, project_labels, spaced, stems, terms
 from .lockable import lockable
 from .neighbours import Pairs
 from .text_entry import BODY, DIGEST, EVERY, NUMBERS, SAID_BY, WHOLLY_BY, TextEntry, document, schema
@@ -237,7 +237,7 @@ class TextIndex:
             "kind": filters.kinds,
             "type": filters.types,
             "concept": filters.concepts,
-            "project": filters.projects,
+            "project": [*project_labels(filters.projects)],
             "branch": filters.branches,
             "agent": filters.agents,
             "origin": filters.origins,

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.conversation import UNINDEXED, Exchange, Fact, Kind, Note, Session
+from ...core.project import WORKTREE
 from ..forget.oblivion import FORGOTTEN, Oblivion
 from ..formats import Format
 from ..privacy.exclusion import Exclusion
@@ -26,7 +27,6 @@ from .text import heading_of, one_line, plan_in
 _TITLE_LENGTH = 80
 _PICTURES = ("[image", "[picture")
 """How readers begin a line that stands for a picture."""
-_WORKTREE = re.compile(r"[/\\]\.(?:claude[/\\])?worktrees[/\\].*")
 
 
 class Elsewhere(Protocol):
@@ -269,7 +269,7 @@ def title_of(prompt: str) -> str:
 
 def project_of(cwd: str) -> str:
     """The name of the project a folder belongs to: its last part, or that of the repository a worktree is of."""
-    parts = [part for part in re.split(r"[/\\]+", _WORKTREE.sub("", cwd)) if part]
+    parts = [part for part in re.split(r"[/\\]+", WORKTREE.sub("", cwd)) if part]
     return parts[-1] if parts else ""
 
 

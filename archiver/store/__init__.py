@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .mnemonics import Mirrored, Mnemonics
     from .numbering import Numbering
     from .observations import MODEL_PREFIX, RENOUNCED, Observations, StoredObservation
+    from .projects import Projects
     from .publications import Publications
     from .renunciations import Renunciation, Renunciations
     from .repetitions import Repetition, Repetitions
@@ -116,6 +117,7 @@ _TABLES = {
     "memory_events": ("MemoryEvents",),
     "memory_edges": ("MemoryEdges",),
     "mnemonics": ("Mnemonics",),
+    "projects": ("Projects",),
     "documents": ("Documents",),
     "renunciations": ("Renunciations",),
     "tombstones": ("Tombstones",),
@@ -156,6 +158,7 @@ class Store(Closing):
     memory_events: MemoryEvents
     memory_edges: MemoryEdges
     mnemonics: Mnemonics
+    projects: Projects
     documents: Documents
     renunciations: Renunciations
     tombstones: Tombstones

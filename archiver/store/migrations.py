@@ -292,6 +292,14 @@ CREATE INDEX renunciation_forgetting ON renunciation (forgetting);
 # Sessions that lost their summary, or hold what it does not tell, without anything of them being observed again.
 _SUMMARIES_DUE: Final = "CREATE TABLE summary_due (session INTEGER PRIMARY KEY REFERENCES session ON DELETE CASCADE);"
 
+# Which project has which namespace, and the folders whose memory files the user allowed. What files said before was
+# trusted as a document; from now on it is external until the user allows their folder.
+_PROJECTS: Final = """
+CREATE TABLE project (identity TEXT PRIMARY KEY, namespace TEXT NOT NULL UNIQUE, plain TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE allowed_folder (path TEXT PRIMARY KEY) WITHOUT ROWID;
+UPDATE memory SET origin = 'external' WHERE origin = 'document' AND path != '';
+"""
+
 MIGRATIONS: Final = (
     ARCHIVE_AND_OBSERVATIONS,
     JOBS_AND_LEDGER,
@@ -320,4 +328,5 @@ MIGRATIONS: Final = (
     _RENOUNCED_BY_MARKS,
     _SUMMARIES_DUE,
     CHANGE_TRIGGERS,
+    _PROJECTS,
 )

@@ -1,6 +1,6 @@
 """Privacy: the projects of which nothing is ever sent."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import cached_property
 from pathlib import PurePath
 
@@ -17,7 +17,7 @@ class Privacy:
 
     def __init__(self, store: Store, projects: Collection[str]) -> None:
         self._store, self._projects = store, frozenset(projects)
-        self._spaces = {project_namespace(each) for each in projects} - {"global"}
+        self._spaces = self._namesakes(projects)
         self._sessions: dict[int, Session] = {}
 
     def covers(self, stored: StoredExchange) -> bool:
@@ -54,7 +54,11 @@ class Privacy:
     @cached_property
     def _spaces_within(self) -> set[str]:
         """The namespaces of all projects with a session in a private folder."""
-        return {project_namespace(where[0]) for where in self._store.sessions.whereabouts() if self._names(*where)}
+        return self._namesakes(where[0] for where in self._store.sessions.whereabouts() if self._names(*where))
+
+    def _namesakes(self, names: Iterable[str]) -> set[str]:
+        """Return the namespaces of all projects of these names: which of them is private, a name does not say."""
+        return {space for name in set(names) for space in self._store.projects.namesakes(name)}
 
     def _names(self, name: str, *folders: str) -> bool:
         """Whether a name is that of a private project, or a folder is one or lies in one."""

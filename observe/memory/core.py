@@ -31,7 +31,8 @@ class MemoryCore(Closing):
 
     `remembering` stores, `recalling` finds, `expanding` adds what edges lead to, `memories` lists, edits, forgets and
     restores, `learning` earns confidence, `graph` relates, `conflicts` finds what disagrees, `health` what should be
-    looked at, `contexts` chooses what a new session should know. All of them raise `InvalidInput` for what the caller
+    looked at, `contexts` chooses what a new session should know, `projects` knows the namespace of each project. All of
+    them raise `InvalidInput` for what the caller
     can correct.
     """
 
@@ -61,6 +62,7 @@ class MemoryCore(Closing):
         self.conflicts = Conflicts(store, finder, judging, clock)
         self.health = HealthCheck(store, finder, clock)
         self.contexts = Contexts(store, self.recalling, clock)
+        self.projects = store.projects
         self._close = ExitStack()
 
     @classmethod

@@ -307,11 +307,11 @@ def test_days_are_inclusive(history: History, after: str | None, before: str | N
 
 
 def test_projects_by_name_and_by_path(history: History) -> None:
-    """A project is named by its name or its whole path, in any case, with or without a slash at the end."""
+    """A project is named by its name, its whole path in any case, with or without a slash, or its namespace."""
     [key] = history.say("one", Said("kettle"), project="App", cwd="/Code/App")
     history.say("two", Said("kettle"), project="app2", cwd="/code/app2")
 
-    for name in ("app", "APP", "/code/app", "/Code/App/"):
+    for name in ("app", "APP", "/code/app", "/Code/App/", "project:app"):
         assert history.ids("kettle", filters=Filters(projects=(name,))) == [f"ex-{key}"]
     assert history.ids("kettle", filters=Filters(projects=("work", "/code", "ap"))) == []
 

@@ -47,9 +47,7 @@ def archived_as(project: str) -> str:
     archived. A bare name stays one, be there a folder of that name or not.
     """
     folder = Path(project).expanduser()
-    if project not in {".", ".."} and not {"/", os.sep} & set(project):
-        return project
-    if not folder.is_dir():
+    if not is_folder(project) or not folder.is_dir():
         return project
     from palaver.archiver.store import Store
 
@@ -62,14 +60,33 @@ def archived_as(project: str) -> str:
     return whole.name if not there and whole.name in {project for project, _ in places} else str(whole)
 
 
-def namespace_of(project: str | None) -> str:
-    """Where the memories of a project are kept, `global` for none; raises `InvalidInput` for what is no name."""
+def namespace_of(core: MemoryCore, project: str | None, *, claim: bool = False) -> str:
+    """Return the namespace of a project that is named by its name or its folder; `global` for none.
+
+    Args:
+        core: The memory core.
+        project: The name, or the folder.
+        claim: Whether to keep the namespace for that folder from now on.
+
+    Raises:
+        InvalidInput: for what is no name.
+    """
     from palaver.core.memory import project_namespace
 
-    found = project_namespace(folder_of(project))
-    if project and found == "global" and project != ".":
+    if project is None:
+        return "global"
+    folder = Path(project).expanduser()
+    if project in {".", ".."} or (is_folder(project) and folder.is_dir()):
+        return core.projects.claim(folder) if claim else core.projects.namespace(folder)
+    found = project_namespace(project)
+    if found == "global":
         raise InvalidInput(f"No name of a project: {project}", hint="Give its name or its folder.")
     return found
+
+
+def is_folder(project: str) -> bool:
+    """Whether a project is named by its folder. A bare name stays one, even if there is a folder of that name."""
+    return project in {".", ".."} or not {"/", os.sep}.isdisjoint(project)
 
 
 def types_of(core: MemoryCore, names: Sequence[str]) -> tuple[str, ...]:

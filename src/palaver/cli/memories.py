@@ -35,9 +35,9 @@ def recall(
     from palaver.core.memory_filter import MemoryFilter
     from palaver.search.placeholders import redacted
 
-    where = (namespace_of(project),) if project else ()
     words = redacted(" ".join(query), Home.find())
     with memory_core() as core:
+        where = (namespace_of(core, project),) if project else ()
         wanted = MemoryFilter(namespaces=where, types=types_of(core, types), tags=tuple(tags))
         found = core.recalling.recall(words, wanted, limit=limit)
         weak = [] if found else core.recalling.nearest(words, wanted)
@@ -85,9 +85,9 @@ def list_memories(
     from palaver.core.memory import MemoryState
     from palaver.core.memory_filter import ACTIVE, MemoryFilter, order_of
 
-    where = (namespace_of(project),) if project else ()
     states = tuple(MemoryState) if every else ACTIVE
     with memory_core() as core:
+        where = (namespace_of(core, project),) if project else ()
         wanted = MemoryFilter(namespaces=where, types=types_of(core, types), tags=tuple(tags), states=states)
         found = core.memories.page(wanted, order=order_of(order), limit=limit, offset=offset)
         total, held = core.memories.count(wanted), core.memories.count()

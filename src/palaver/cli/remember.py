@@ -52,8 +52,7 @@ def remember(
         " ".join(text),
         kind,
         title,
-        namespace_of(project),
-        folder_of(project),
+        project=folder_of(project),
         importance=importance,
         tags=tuple(tags),
         source="user_explicit",
@@ -63,7 +62,8 @@ def remember(
     )
     with memory_core(make=True) as core:
         [known] = types_of(core, [kind])
-        done = core.remembering.remember(replace(memory, type=known))
+        namespace = namespace_of(core, project, claim=True)
+        done = core.remembering.remember(replace(memory, type=known, namespace=namespace))
     if as_json:
         from palaver.templates.memory_shapes import edge_json, memory_json
 

@@ -334,7 +334,7 @@ REASON = f"{REFUSED}To tell you how to proceed, the user said:\nuse the old name
 FOREIGN = ("mcp__docs__ask", "mcp__x__AskUserQuestion", "Bash", "WebFetch", "Task", "")
 
 
-def ended(name: str, content: str, extra: object = None, **fields: object) -> Turn:
+def ended(name: str, content: str, extra: object = None, **fields: Any) -> Turn:
     """The result of a call of this tool; of no known call where the name is empty."""
     made = [replied(tool(name, {}))] if name else []
     return turns(*made, result(content, extra, **fields))[-1]

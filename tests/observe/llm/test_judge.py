@@ -239,6 +239,21 @@ def test_private_projects_are_never_sent(bench: Bench) -> None:
     assert len(bench.provider.calls) == 1
 
 
+def test_every_project_of_a_private_name_is_private(bench: Bench, tmp_path: Path) -> None:
+    """The name does not say which of them was meant, so a numbered namespace is as private as the plain one."""
+    projects = bench.holding.store.projects
+    assert [projects.claim(tmp_path / place / "shop") for place in "ab"] == ["project:shop", "project:shop-2"]
+    archived(bench, "in-bank", "till", "/code/bank/till")
+    assert [projects.claim(Path(place)) for place in ("/a/till", "/code/bank/till")] == [
+        "project:till-2",
+        "project:till",
+    ]
+    judge = bench.judge(private_projects=("shop", "/code/bank"))
+    judge.judge_all([pair(*OPEN, namespace="project:shop-2"), pair(*OTHER, namespace="project:till-2")])
+
+    assert bench.provider.calls == []
+
+
 def archived(bench: Bench, native_id: str, project: str, cwd: str, moved_to: str = "") -> None:
     """A session in a folder, and perhaps an exchange of it in another."""
     store = bench.holding.store

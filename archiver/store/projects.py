@@ -1,0 +1,82 @@
+"""Projects: under which name the memories of each project are kept, and whose memory files are trusted."""
+
+from itertools import count
+from pathlib import Path, PurePath
+from typing import Final
+
+from ...core.conversation import Session
+from ...core.memory import project_namespace
+from ...core.project import home_of, identity_of, root_of
+from .database import Database
+
+_FOLDERS: Final = """
+SELECT folder FROM (
+    SELECT cwd AS folder, coalesce(started, 0) AS at FROM session UNION ALL
+    SELECT project, created FROM memory WHERE origin = 'human'
+) WHERE folder LIKE '/%' GROUP BY folder ORDER BY min(at), folder
+"""
+"""The folders that the user worked in, or stored a memory of, the first one first."""
+
+
+class Projects:
+    """Gives each project a namespace of its own.
+
+    The first project of a name has the plain name, `project:repo`; others of that name have a number, `project:repo-2`.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def namespace(self, folder: Path) -> str:
+        """Return the namespace of the project that a folder belongs to, without claiming it; `global` for none."""
+        root = root_of(folder)
+        return self._known(root) or self._free(root)
+
+    def claim(self, folder: Path) -> str:
+        """Return the same, and keep it for that project from now on."""
+        root = root_of(folder)
+        identity = identity_of(root)
+        with self._db.transaction():
+            namespace = self.namespace(root)
+            if namespace != "global":
+                plain = project_namespace(str(home_of(root)))
+                self._db.run("DELETE FROM project WHERE namespace = ?", (namespace,))
+                self._db.run("INSERT INTO project VALUES (?, ?, ?)", (identity, namespace, plain))
+        return namespace
+
+    def of_session(self, session: Session) -> str:
+        """Return the namespace of the project that a session worked in; without a folder its name has to do."""
+        return self.namespace(Path(session.cwd)) if session.cwd.startswith("/") else project_namespace(session.project)
+
+    def namesakes(self, name: str) -> set[str]:
+        """Return the namespaces of all projects that are called so, numbered ones included."""
+        plain = project_namespace(name)
+        rows = self._db.rows("SELECT namespace FROM project WHERE plain = ?", (plain,))
+        return {plain, *(str(row[0]) for row in rows)} - {"global"}
+
+    def _known(self, root: Path) -> str:
+        """Return the namespace that was claimed; a project that had no remote before keeps the one of its path."""
+        for identity in (identity_of(root), str(home_of(root))):
+            row = self._db.one("SELECT namespace FROM project WHERE identity = ?", (identity,))
+            if row is not None:
+                return str(row[0])
+        return ""
+
+    def _free(self, root: Path) -> str:
+        """Return the namespace that a project would get: the plain one if it is free and the project the first."""
+        plain = project_namespace(str(home_of(root)))
+        rows = self._db.rows("SELECT namespace, 1 FROM project UNION ALL SELECT DISTINCT namespace, 0 FROM memory")
+        taken = {str(namespace) for namespace, _ in rows}
+        claimed = (plain, 1) in rows
+        if plain == "global" or (not claimed and self._first(plain) in {"", identity_of(root)}):
+            return plain
+        return next(name for number in count(2) if (name := f"{plain}-{number}") not in taken)
+
+    def _first(self, plain: str) -> str:
+        """Return the identity of the first project of this name that the user worked in; empty where there is none."""
+        for (folder,) in self._db.rows(_FOLDERS):
+            if any(project_namespace(part) == plain for part in PurePath(str(folder)).parts):
+                root = root_of(Path(str(folder)))
+                if project_namespace(str(home_of(root))) == plain:
+                    return identity_of(root)
+        return ""

@@ -1,0 +1,84 @@
+"""Under which name are the memories of a project kept?"""
+
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.store import Store
+from palaver.core.conversation import Session
+from palaver.core.memory import Memory
+from palaver.core.origin import Origin
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> Path:
+    """A project called repo."""
+    return repository(tmp_path / "ours" / "repo")
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Path:
+    """Another project of that name."""
+    return repository(tmp_path / "theirs" / "repo")
+
+
+def repository(folder: Path, remote: str = "") -> Path:
+    (folder / ".git").mkdir(parents=True)
+    if remote:
+        (folder / ".git" / "config").write_text(f'[remote "origin"]\n\turl = {remote}\n')
+    return folder
+
+
+def test_the_first_project_has_the_plain_name_and_the_second_a_number(store: Store, ours: Path, theirs: Path) -> None:
+    """Each keeps it, whoever asks, and asking alone claims nothing."""
+    assert store.projects.namespace(theirs) == "project:repo"
+    assert store.projects.claim(ours / ".git") == "project:repo"
+    assert [store.projects.claim(theirs), store.projects.claim(theirs)] == ["project:repo-2", "project:repo-2"]
+
+    assert [store.projects.namespace(ours), store.projects.namespace(theirs)] == ["project:repo", "project:repo-2"]
+    assert store.projects.namesakes("repo") == {"project:repo", "project:repo-2"}
+
+
+def test_clones_of_one_remote_share_the_name(store: Store, tmp_path: Path) -> None:
+    """Whatever their folders are called; a repository that gets a remote later keeps its name."""
+    first = repository(tmp_path / "api")
+    assert store.projects.claim(first) == "project:api"
+    (first / ".git" / "config").write_text('[remote "origin"]\n\turl = git@x.org:me/api.git\n')
+    assert store.projects.claim(first) == "project:api"
+
+    assert store.projects.claim(repository(tmp_path / "copy", "https://x.org/me/api")) == "project:api"
+    assert store.projects.claim(repository(tmp_path / "other" / "api", "https://x.org/you/api")) == "project:api-2"
+
+
+def test_a_path_that_another_repository_took_over_is_another_project(store: Store, tmp_path: Path) -> None:
+    """As in a container, where each project lies in the same folder."""
+    place = repository(tmp_path / "workspace", "https://x.org/a")
+    assert store.projects.claim(place) == "project:workspace"
+    (place / ".git" / "config").write_text('[remote "origin"]\n\turl = https://x.org/b\n')
+
+    assert store.projects.claim(place) == "project:workspace-2"
+
+
+def test_the_plain_name_belongs_to_where_the_user_worked_first(store: Store, ours: Path, theirs: Path) -> None:
+    """A home from before names were claimed keeps its names, and a clone that is opened first does not take one."""
+    with store.transaction():
+        store.sessions.save(Session("codex", "2", cwd=str(theirs), started=2))
+        store.sessions.save(Session("codex", "1", cwd=str(ours / "src"), started=1))
+        store.memories.insert(Memory("x", namespace="project:repo"), 3)
+
+    assert store.projects.claim(theirs) == "project:repo-2"
+    assert store.projects.claim(ours) == "project:repo"
+
+
+def test_what_the_user_stored_counts_as_work(store: Store, ours: Path, theirs: Path) -> None:
+    """Also where no session was archived."""
+    with store.transaction():
+        stored = Memory("x", namespace="project:repo", project=str(ours), origin=Origin.HUMAN)
+        store.memories.insert(stored, 3)
+
+    assert [store.projects.namespace(theirs), store.projects.namespace(ours)] == ["project:repo-2", "project:repo"]
+
+
+def test_a_folder_without_a_name_has_no_project(store: Store) -> None:
+    """Its memories hold everywhere."""
+    assert store.projects.claim(Path("/")) == "global"

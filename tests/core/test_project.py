@@ -1,0 +1,79 @@
+"""Which project does a folder belong to?"""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from palaver.core.project import home_of, identity_of, root_of
+
+
+def git(folder: Path, *arguments: str) -> None:
+    """Run git as nobody in particular."""
+    named = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+    quiet = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    subprocess.run(["git", "-C", folder, *named, *arguments], check=True, capture_output=True, env=quiet)
+
+
+def repository(folder: Path, remote: str = "") -> Path:
+    """A repository with one commit."""
+    folder.mkdir(parents=True)
+    git(folder, "init", "-q")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "x")
+    if remote:
+        git(folder, "remote", "add", "origin", remote)
+    return folder
+
+
+def test_the_root_is_the_nearest_folder_that_is_marked(tmp_path: Path) -> None:
+    """By its memories or by a repository; where nothing is marked, it is the folder itself."""
+    inner = tmp_path / "repo" / "package" / "src"
+    inner.mkdir(parents=True)
+    (tmp_path / "repo" / ".git").mkdir()
+    assert root_of(inner) == tmp_path / "repo"
+    (tmp_path / "repo" / "package" / ".mnemonics").mkdir()
+
+    assert root_of(inner) == tmp_path / "repo" / "package"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "git@github.com:me/Repo.git",
+        "https://github.com/me/Repo",
+        "https://user:token@GitHub.com/me/Repo.git/",
+        "ssh://git@github.com:22/me/Repo.git",
+    ],
+)
+def test_every_address_of_a_remote_is_the_same_project(tmp_path: Path, url: str) -> None:
+    """Scheme, account, password and ending do not matter, and no password is kept."""
+    assert identity_of(repository(tmp_path / "a", url)) == "github.com/me/Repo"
+
+
+def test_worktrees_and_clones_are_their_repository(tmp_path: Path) -> None:
+    """Without a remote a repository is its path; a worktree and a local clone of it are the same project."""
+    main = repository(tmp_path / "repo")
+    git(main, "worktree", "add", "-q", str(tmp_path / "feature"))
+    git(tmp_path, "clone", "-q", str(main), "elsewhere")
+
+    assert {identity_of(tmp_path / name) for name in ("repo", "feature", "elsewhere")} == {str(main)}
+    assert home_of(tmp_path / "feature") == main
+    assert root_of(main / ".claude" / "worktrees" / "gone" / "src") == main
+
+
+def test_folders_of_the_same_name_are_different_projects(tmp_path: Path) -> None:
+    """The name of a folder says nothing about what it is."""
+    ours, theirs = repository(tmp_path / "a" / "repo", "git@x.org:me/repo"), repository(tmp_path / "b" / "repo")
+
+    assert identity_of(ours) == "x.org/me/repo"
+    assert identity_of(theirs) == str(theirs)
+
+
+@pytest.mark.parametrize("config", ["url = x", "[remote", "\0", '[remote "origin"]\n', "[a]\n[a]\nx"])
+def test_a_configuration_that_cannot_be_read_names_no_remote(tmp_path: Path, config: str) -> None:
+    """The project is its path then."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "config").write_text(config)
+
+    assert identity_of(tmp_path) == str(tmp_path)

@@ -1,0 +1,48 @@
+"""A filter for a project finds what was said in it and what is remembered of it, whichever name is given."""
+
+import pytest
+
+from palaver.core.disclosure import Query
+from palaver.core.home import Home
+from palaver.core.memory import Memory
+from palaver.search.layers import Layers
+
+from .holding import Holding
+
+
+def found(holding: Holding, *projects: str) -> list[str]:
+    """The namespaces of the memories that a search for the limit finds in these projects."""
+    with Layers(Home(holding.folder)) as layers:
+        hits = layers.search(Query.parse("rate limit of requests", mode="text", projects=projects)).hits
+    return sorted(hit.project for hit in hits)
+
+
+@pytest.fixture
+def limits(holding: Holding) -> Holding:
+    """A memory in each of several namespaces."""
+    for namespace in ("project:my-api", "project:my-api-2", "project:v2-0", "global"):
+        said = f"The rate limit of requests in {namespace} is its own"
+        holding.core.remembering.remember(Memory(said, "fact", namespace=namespace))
+    return holding
+
+
+@pytest.mark.parametrize(
+    ("project", "namespaces"),
+    [
+        ("my-api", ["project:my-api"]),
+        ("My-API", ["project:my-api"]),
+        ("project:my-api", ["project:my-api"]),
+        ("v2.0", ["project:v2-0"]),
+        ("global", ["global"]),
+        ("my", []),
+        ("...", []),
+    ],
+)
+def test_a_name_finds_the_memories_of_its_namespace(limits: Holding, project: str, namespaces: list[str]) -> None:
+    """And no others, not even those of a project that is called much alike."""
+    assert found(limits, project) == namespaces
+
+
+def test_several_projects_are_any_of_them(limits: Holding) -> None:
+    """A name and a namespace can be given together."""
+    assert found(limits, "my-api", "global") == ["global", "project:my-api"]
