@@ -15,7 +15,7 @@ from ..core.disclosure import Detail
 from ..core.memory import MemoryState
 from ..core.memory_types import Family
 from ..core.observation import Evidence, Observation, ObservationType
-from ..core.origin import Origin
+from ..core.origin import Origin, Trust
 
 if TYPE_CHECKING:
     from ..archiver.store import Store, StoredExchange, StoredObservation
@@ -124,10 +124,11 @@ def of_memory(held: HeldMemory) -> Observation:
 
     memory, standing = held.memory, held.standing
     outcomes = f"{many(standing.successes, 'success', 'successes')}, {many(standing.failures, 'failure')}"
+    mark = "(untrusted) " if memory.origin.trust is Trust.LOW else ""
     earned = f"confidence {standing.confidence:.2f}: {outcomes}"
     return Observation(
         type=_TYPES.get(held.family, ObservationType.GENERAL),
-        title=memory.title or one_line(memory.content, _TITLE),
+        title=f"{mark}{memory.title or one_line(memory.content, _TITLE)}",
         subtitle=f"{memory.type} held in {memory.namespace}",
         narrative=memory.content,
         facts=(earned, f"state: {spoken(held.state)}", f"importance {memory.importance:.2f}"),

@@ -6,6 +6,7 @@ from typing import Any
 from ...core.clock import show_instant
 from ...core.conversation import Milliseconds
 from ...core.memory import HeldMemory
+from ...core.origin import Trust
 from ...templates.quote import clean
 from ..envelope import whole
 from ..toolset import Reply
@@ -46,4 +47,5 @@ def memory_fields(held: HeldMemory) -> dict[str, Any]:
         "namespace": held.memory.namespace,
         "confidence": held.standing.confidence,
         "importance": held.memory.importance,
+        **({"untrusted": True} if held.memory.origin.trust is Trust.LOW else {}),
     }

@@ -4,6 +4,7 @@ from typing import cast
 
 from msgspec import Struct
 
+from ...core.origin import Origin
 from .database import Database, Row
 
 
@@ -27,13 +28,31 @@ class Mnemonics:
     def __init__(self, database: Database) -> None:
         self._db = database
 
+    def allowed(self) -> list[str]:
+        """Return the folders whose files the user allowed."""
+        return [str(row[0]) for row in self._db.rows("SELECT path FROM allowed_folder ORDER BY path")]
+
+    def allow(self, folder: str) -> None:
+        """Trust the files of a folder that Palaver did not write, those to come included."""
+        self._db.run("INSERT OR IGNORE INTO allowed_folder VALUES (?)", (folder,))
+        self._change_origin(folder, Origin.EXTERNAL, Origin.DOCUMENT)
+
+    def disallow(self, folder: str) -> None:
+        """Trust them no more."""
+        self._db.run("DELETE FROM allowed_folder WHERE path = ?", (folder,))
+        self._change_origin(folder, Origin.DOCUMENT, Origin.EXTERNAL)
+
+    def _change_origin(self, folder: str, before: Origin, after: Origin) -> None:
+        self._db.run(
+            "UPDATE memory SET origin = ? WHERE origin = ? AND path >= ? AND path < ?", (after, before, *_range(folder))
+        )
+
     def below(self, folder: str) -> dict[str, Mirrored]:
         """What was mirrored below a folder, by path."""
-        start = f"{folder.rstrip('/')}/"
         rows = self._db.rows(
             """SELECT path, memory, digest, content_hash, declared, created, gone FROM mnemonic
                WHERE path >= ? AND path < ? ORDER BY path""",
-            (start, f"{start[:-1]}0"),
+            _range(folder),
         )
         return {str(row[0]): _mirrored(row) for row in rows}
 
@@ -54,6 +73,12 @@ class Mnemonics:
     def drop(self, path: str) -> None:
         """Forget that there was a file."""
         self._db.run("DELETE FROM mnemonic WHERE path = ?", (path,))
+
+
+def _range(folder: str) -> tuple[str, str]:
+    """Return the first path below a folder, and the first one after all of them."""
+    plain = folder.rstrip("/")
+    return f"{plain}/", f"{plain}0"
 
 
 def _mirrored(row: Row) -> Mirrored:

@@ -7,7 +7,8 @@ from ...archiver.store import Store
 from ...core.errors import LeaseHeld, MnemonicsUnusable
 from ...core.forgetting import DoomedFile
 from ...core.memory import HeldMemory
-from ..mnemonics.folder import NAME, Folder, digest_of
+from ...core.project import MNEMONICS
+from ..mnemonics.folder import Folder, digest_of
 from ..mnemonics.mirror import LEASE, PATIENCE
 
 
@@ -58,5 +59,5 @@ def _is_gone(store: Store, path: str) -> bool:
 
 def _place(path: str) -> tuple[Folder, str]:
     """The folder of a project's memories, and the path of a file below it."""
-    project, _, place = path.rpartition(f"/{NAME}/")
+    project, _, place = path.rpartition(f"/{MNEMONICS}/")
     return Folder(Path(project)), place

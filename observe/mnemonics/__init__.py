@@ -1,6 +1,6 @@
 """Memories that people keep as Markdown files in their project, and the memory core's mirror of them."""
 
-from .folder import Folder, project_of
+from .folder import Folder
 from .front_matter import Mnemonic, YamlInvalid
 from .kinds import FALLBACK, Kind, Kinds
 from .mirror import Problem
@@ -22,6 +22,5 @@ __all__ = [
     "Written",
     "YamlInvalid",
     "kebab",
-    "project_of",
     "slug",
 ]

@@ -14,8 +14,8 @@ from msgspec import Struct, field
 
 from ...core.durability import sync
 from ...core.errors import MnemonicsUnusable
+from ...core.project import MNEMONICS
 
-NAME: Final = ".mnemonics"
 _LARGEST: Final = 131_072
 """Bytes of the largest file that is read; a memory holds less than half of it."""
 _DEEPEST: Final = 8
@@ -25,12 +25,6 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXE
 _WITHOUT_LINKS: Final = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP}
 """What a file system answers that has no second names, as those of memory cards and shared folders."""
 _LINK: Final = "it is a link, and links are not followed"
-
-
-def project_of(start: Path) -> Path:
-    """The nearest folder from here upwards with memories or a repository in it; this one where there is none."""
-    here = start.resolve()
-    return next((each for each in (here, *here.parents) if _marked(each)), here)
 
 
 class Seen(Struct, frozen=True):
@@ -49,14 +43,14 @@ class Folder:
 
     def __init__(self, project: Path) -> None:
         self.project = project.resolve()
-        self.path = self.project / NAME
+        self.path = self.project / MNEMONICS
 
     def whole(self, path: str) -> str:
         """The absolute path, as stored."""
         return f"{self.path}/{path}"
 
     def look(self) -> Seen:
-        """Every Markdown file, by `stat` alone. Hidden names and what lies beside the types' folders is left out."""
+        """Return every Markdown file that is not hidden, by `stat` alone."""
         seen = Seen()
         try:
             with self._opened(()) as top:
@@ -127,7 +121,7 @@ class Folder:
         """A descriptor of a folder below; raises `OSError`."""
         folder = os.open(self.project, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            for part in (NAME, *parents):
+            for part in (MNEMONICS, *parents):
                 if make:
                     with suppress(FileExistsError):
                         os.mkdir(part, dir_fd=folder)
@@ -167,7 +161,7 @@ def _look(folder: int, below: PurePosixPath, seen: Seen) -> None:
             seen.problems[path] = _LINK
         elif entry.is_dir(follow_symlinks=False):
             _look_into(folder, path, seen)
-        elif below.parts and entry.name.lower().endswith(".md"):
+        elif entry.name.lower().endswith(".md"):
             _note(entry, path, seen)
 
 
@@ -246,10 +240,6 @@ def _split(path: str) -> tuple[tuple[str, ...], str]:
     assert ".." not in (*parents, name)
     assert not path.startswith("/")
     return tuple(parents), name
-
-
-def _marked(folder: Path) -> bool:
-    return (folder / NAME).is_dir() or (folder / ".git").exists()
 
 
 def _is_text(name: str) -> bool:

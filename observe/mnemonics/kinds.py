@@ -16,6 +16,8 @@ FALLBACK: Final = "context"
 OWN: Final = "types.yaml"
 """The file in which a project describes types of its own, one `name: description` on each line."""
 
+_PLAIN: Final = "A type of this project"
+
 
 class Kind(Struct, frozen=True):
     """A type and what belongs under it."""
@@ -29,9 +31,9 @@ class Kinds:
 
     def __init__(self, own: Mapping[str, str], folders: Iterable[str]) -> None:
         built_in = {known.name: known.description for known in known_types(HISTORIAN)}
-        named = {kebab(name): description for name, description in own.items()}
+        named = {kebab(name): description or _PLAIN for name, description in own.items()}
         placed = {PurePosixPath(path).parts[0] for path in folders}
-        made = {name: "A type of this project" for name in sorted(placed) if name == kebab(name)}
+        made = {name: _PLAIN for name in sorted(placed) if name == kebab(name)}
         known = made | named | built_in
         self._known = {name: known[name] for name in (*built_in, *sorted(known.keys() - built_in)) if _fits(name)}
 
@@ -65,7 +67,7 @@ def described(text: str) -> dict[str, str]:
     pairs = cast("dict[object, object]", told)
     if not all(isinstance(name, str) and _fits(kebab(name)) for name in pairs):
         raise YamlInvalid("the name of a type is made of letters, digits and dashes")
-    return {str(name): str(description or "A type of this project") for name, description in pairs.items()}
+    return {str(name): str(description or "") for name, description in pairs.items()}
 
 
 def _fits(name: str) -> bool:

@@ -15,12 +15,12 @@ from ...archiver.store import Mirrored, Store
 from ...core.amount import many
 from ...core.clock import show_millisecond
 from ...core.errors import InvalidInput, LeaseHeld, MnemonicsUnusable
-from ...core.memory import HeldMemory, Memory, MemoryState, project_namespace
+from ...core.memory import HeldMemory, Memory, MemoryState
 from ...core.origin import Origin
 from ..memory import MemoryCore, Revision
 from .folder import Folder, digest_of, reason_of
 from .front_matter import Mnemonic, YamlInvalid
-from .kinds import OWN, Kinds, described
+from .kinds import FALLBACK, OWN, Kinds, described
 from .names import kebab, titled
 
 LEASE: Final = "mnemonics"
@@ -55,19 +55,23 @@ class Found(Struct, frozen=True):
 
 
 def folder_of(path: str) -> str:
-    """The type of the folder that a path below `.mnemonics` begins with."""
-    return kebab(PurePosixPath(path).parts[0])
+    """Return the type of the folder that a path below `.mnemonics` begins with; the fallback for a file in none."""
+    first, *below = PurePosixPath(path).parts
+    return kebab(first) if below else FALLBACK
 
 
 class Mirror:
     """What the files of one project say, beside what the core holds of them. Files win where both were edited.
+
+    What Palaver did not write itself may have come with a cloned repository. Until the user allows the folder it is
+    `external`: found and recalled, but no rule, and not told to a session that begins.
 
     `kinds`, `files` and `problems` are as the last `sync` found them.
     """
 
     def __init__(self, store: Store, core: MemoryCore, redactor: Redactor, folder: Folder) -> None:
         self._store, self._core, self._redactor, self.folder = store, core, redactor, folder
-        self.namespace = project_namespace(str(folder.project))
+        self.namespace = store.projects.namespace(folder.project)
         self.kinds = Kinds({}, ())
         self.files: dict[str, Found] = {}
         self.problems: tuple[Problem, ...] = ()
@@ -82,6 +86,7 @@ class Mirror:
 
     def sync_leased(self) -> None:
         """The same, for who holds the lease."""
+        self.namespace = self._store.projects.claim(self.folder.project)
         failed: dict[str, str] = {}
         steps, enough = self._steps(), time.monotonic() + _AT_A_TIME
         for number, (path, step) in enumerate(steps):
@@ -106,6 +111,11 @@ class Mirror:
         self.files.pop(path, None)
         row = self._store.mnemonics.below(str(self.folder.path))[path]
         self._store.mnemonics.put(replace(row, gone=True))
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether the user trusts the files of this folder that Palaver did not write."""
+        return str(self.folder.path) in self._store.mnemonics.allowed()
 
     def redacted(self, text: str) -> str:
         """Text as it may be stored."""
@@ -143,6 +153,8 @@ class Mirror:
             else:
                 self.files[known[1].path] = known[1]
         own, reason = self._own()
+        if not self.is_allowed:
+            own = dict.fromkeys(own, "")
         self.kinds = Kinds(own, seen.folders)
         told = problems | ({OWN: reason} if reason else {})
         self.problems = tuple(Problem(self.folder.whole(place), reason) for place, reason in told.items())
@@ -190,7 +202,8 @@ class Mirror:
     ) -> Iterator[Callable[[], None]]:
         memory = held.get(row.memory) if row is not None and row.memory is not None else None
         active = memory is not None and memory.state is MemoryState.ACTIVE
-        if row is None or row.gone or row.digest != found.digest:
+        strayed = active and memory is not None and memory.memory.namespace != self.namespace
+        if row is None or row.gone or row.digest != found.digest or strayed:
             yield partial(self._hold, found, row, memory)
         elif row.path != found.path:
             yield partial(self._hold, found, row, memory) if active else partial(self._rename, found, row)
@@ -219,11 +232,17 @@ class Mirror:
         else:
             stem, was = PurePosixPath(found.path).stem, PurePosixPath(memory.memory.path).stem
             title = titled(stem) if stem != was else None
-            said = Revision(content, kind, title, tags=found.mnemonic.tags, path=found.path, origin=Origin.DOCUMENT)
+            tags, namespace = found.mnemonic.tags, self.namespace
+            said = Revision(content, kind, title, namespace, tags=tags, path=found.path, origin=self._origin)
             after = self._core.memories.revise(memory.id, said, force=True)
         if row is not None:
             self._rename(found, row)
         self._put(found, after)
+
+    @property
+    def _origin(self) -> Origin:
+        """Return whose word a file is that Palaver did not write."""
+        return Origin.DOCUMENT if self.is_allowed else Origin.EXTERNAL
 
     def _kind(self, found: Found, row: Mirrored | None) -> str | None:
         """The type that a hand gave a file: by its folder, or by its front matter; None where neither changed."""
@@ -243,7 +262,7 @@ class Mirror:
             self.namespace,
             tags=found.mnemonic.tags,
             source=SOURCE,
-            origin=Origin.DOCUMENT,
+            origin=self._origin,
             path=found.path,
         )
 

@@ -14,9 +14,10 @@ from ...core.errors import InvalidInput, MemoryProtected, MnemonicsUnusable, Pal
 from ...core.home import Home
 from ...core.memory import HeldMemory, Memory, MemoryState
 from ...core.memory_filter import MemoryFilter
+from ...core.project import root_of
 from ...core.text import readable
 from ..memory import EVERYWHERE, Judging, MemoryCore, Recalled, Remembered, Revision, near_the_best
-from .folder import Folder, project_of
+from .folder import Folder
 from .front_matter import Mnemonic, YamlInvalid
 from .kinds import FALLBACK, Kinds
 from .mirror import LEASE, PATIENCE, SOURCE, Found, Mirror, Problem
@@ -84,7 +85,7 @@ class Mnemonics:
         home.make()
         store = Store.create(home.database)
         core = MemoryCore.over(store, home, model, judging)
-        mnemonics = cls(store, core, Redactor(home.key()), Folder(project_of(start)))
+        mnemonics = cls(store, core, Redactor(home.key()), Folder(root_of(start)))
         mnemonics._close.callback(store.close)
         mnemonics._close.callback(core.close)
         return mnemonics
@@ -97,6 +98,11 @@ class Mnemonics:
     def problems(self) -> tuple[Problem, ...]:
         """The files that the last call could not take up."""
         return self._mirror.problems
+
+    @property
+    def project(self) -> Path:
+        """Return the folder of the project."""
+        return self._folder.project
 
     def kinds(self) -> Kinds:
         """The types that memories of this project may have."""

@@ -38,6 +38,7 @@ SECTIONS: Final = {
         "remember": ("remember", "Store a memory."),
         "recall": ("memories", "Search memories."),
         "memories": ("memories", "List, show, edit and undo memories."),
+        "mnemonics": ("mnemonics", "Choose which memory files to trust."),
         "context": ("context", "Print the memories for a new session."),
         "observe": ("observe", "Extract observations, by rules or a model."),
     },

@@ -39,7 +39,6 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
     from palaver.core.memory_filter import MemoryFilter
     from palaver.core.tokens import count
 
-    namespace = namespace_of(project or ".")
     near: list[str] | None = None
     text = ""
 
@@ -51,6 +50,7 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
 
     try:
         with memory_core() as core:
+            namespace = namespace_of(core, project or ".")
             chosen = core.contexts.choose(namespace, query, budget, cost)
             known = core.memories.count_by("namespace", MemoryFilter())
         if project and namespace not in known and not Path(folder_of(project)).is_dir():
@@ -78,6 +78,7 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
         _hint(
             f"Memories are held for {namespace}, but none that is trusted and that a session begins with.",
             "It begins with rules, preferences, decisions and patterns; `palaver recall WORDS` finds other things.",
+            "Files that came with a repository are left out until you trust them: `palaver mnemonics allow`.",
         )
     else:
         others = f"They are held for: {', '.join(list(known)[:5])}." if known else "None is held at all yet."

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from palaver.agents.theo import THEO
+from palaver.archiver.store import Store
 from palaver.core.memory import Memory
 from palaver.observe.memory import Revision
 
@@ -72,6 +73,9 @@ def test_files_that_people_wrote_are_memories(historian: Talk) -> None:
     historian.write("runbook/deploy.md", "Deploy with `make ship` after the smoke tests\n")
     historian.write("learning/ünïcode 数据.md", "---\ntags: [cache, redis]\n---\nRedis evicts the oldest cache key\n")
     historian.write("types.yaml", "post mortem: What broke, and why\n")
+    historian.recall("anything")
+    with Store.open(historian.home.database) as store, store.transaction():
+        store.mnemonics.allow(str(historian.project / ".mnemonics"))
     types = {each["name"]: each["description"] for each in historian("memory_list_types")["types"]}
 
     assert (types["runbook"], types["post-mortem"]) == ("A type of this project", "What broke, and why")

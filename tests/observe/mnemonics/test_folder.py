@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from palaver.core.errors import MnemonicsUnusable
-from palaver.observe.mnemonics import Folder, project_of
+from palaver.observe.mnemonics import Folder
 from palaver.observe.mnemonics.folder import digest_of
 
 
@@ -60,8 +60,8 @@ def test_a_file_system_without_links_is_written_to(tmp_path: Path, monkeypatch: 
     assert [(each.name, each.read_bytes()) for each in (folder.path / "issue").iterdir()] == [("a.md", b"one")]
 
 
-def test_only_markdown_files_in_a_type_s_folder_are_seen(tmp_path: Path) -> None:
-    """Not what editors leave, not what lies beside the folders; what is no regular file is told of."""
+def test_only_markdown_files_are_seen(tmp_path: Path) -> None:
+    """In a type's folder and beside them, without what editors leave; what is no regular file is a problem."""
     folder = Folder(tmp_path)
     for name in ("issue/a.md", "issue/sub/b.MD", "issue/.a.md.swp", "issue/a.md~", "issue/notes.txt", "README.md"):
         (folder.path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def test_only_markdown_files_in_a_type_s_folder_are_seen(tmp_path: Path) -> None
     (folder.path / "issue" / os.fsdecode(b"caf\xe9.md")).write_text("x")
     seen = folder.look()
 
-    assert sorted(seen.files) == ["issue/a.md", "issue/sub/b.MD"]
+    assert sorted(seen.files) == ["README.md", "issue/a.md", "issue/sub/b.MD"]
     assert sorted(seen.problems.values()) == ["it is no regular file", "its name is not UTF-8"]
     assert seen.folders == ["issue", "issue/sub"]
 
@@ -80,14 +80,3 @@ def test_no_path_leads_out(tmp_path: Path) -> None:
     for path in ("../a.md", "issue/../../a.md", "/etc/passwd"):
         with pytest.raises(AssertionError):
             Folder(tmp_path).read(path)
-
-
-def test_the_project_is_the_nearest_folder_that_is_marked(tmp_path: Path) -> None:
-    """By its memories or by a repository; where nothing is marked, it is where one stands."""
-    inner = tmp_path / "repo" / "package" / "src"
-    inner.mkdir(parents=True)
-    (tmp_path / "repo" / ".git").mkdir()
-    assert project_of(inner) == tmp_path / "repo"
-    (tmp_path / "repo" / "package" / ".mnemonics").mkdir()
-
-    assert project_of(inner) == tmp_path / "repo" / "package"

@@ -1,0 +1,106 @@
+"""`palaver mnemonics`: whose memory files are trusted."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from palaver.core.amount import many
+from palaver.core.errors import InvalidInput
+from palaver.core.home import Home
+
+from .output import as_json, print_json
+
+if TYPE_CHECKING:
+    from palaver.observe.mnemonics import Folder
+
+_SHOWN = 10
+"""So many files are named before the user decides."""
+
+_folder = click.argument("path", default=".", metavar="[PATH]")
+
+
+@click.group()
+def mnemonics() -> None:
+    """Decide whose memory files to trust: `list`, `allow`, `disallow`.
+
+    Files in a project's `.mnemonics` folder can come with a cloned repository. Until you allow the folder, the files
+    that Palaver did not write are found by search and recall, but no session starts with them.
+    """
+
+
+@mnemonics.command("list")
+@as_json
+def list_allowed(*, as_json: bool) -> None:
+    """List the allowed folders."""
+    from palaver.archiver.store import Store
+    from palaver.templates.quote import line
+
+    home = Home.find()
+    home.check()
+    with Store.open(home.database) as store:
+        folders = store.mnemonics.allowed()
+    if as_json:
+        print_json({"allowed": folders})
+    elif folders:
+        click.echo("\n".join(map(line, folders)))
+    else:
+        click.echo("No folder is allowed. To trust a project's memory files: palaver mnemonics allow PATH")
+
+
+@mnemonics.command("allow")
+@_folder
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def allow(path: str, *, yes: bool) -> None:
+    """Trust the memory files of the project in PATH, also those to come."""
+    from palaver.archiver.store import Store
+    from palaver.templates.quote import line
+
+    folder = _of(path)
+    if not folder.path.is_dir():
+        raise InvalidInput(f"No folder {folder.path}", hint="Give the folder of a project that has one.")
+    files = sorted(folder.look().files)
+    click.echo(f"{line(str(folder.path))} has {many(len(files), 'memory file')}:")
+    for file in files[:_SHOWN]:
+        click.echo(f"  {line(file)}")
+    if len(files) > _SHOWN:
+        click.echo(f"  and {len(files) - _SHOWN} more")
+    if not (yes or sys.stdin.isatty()):
+        raise InvalidInput("Nobody is at a terminal to decide", hint="Run this at a terminal, or with --yes.")
+    if not (yes or click.confirm("Trust them? Sessions in this project will start with what they say.")):
+        return
+    home = Home.find()
+    home.make()
+    with Store.create(home.database) as store, store.transaction():
+        store.mnemonics.allow(str(folder.path))
+    click.echo(f"Allowed. To take it back: palaver mnemonics disallow {line(str(folder.project))}")
+
+
+@mnemonics.command("disallow")
+@_folder
+def disallow(path: str) -> None:
+    """Stop trusting the memory files of the project in PATH."""
+    from palaver.archiver.store import Store
+    from palaver.templates.quote import line
+
+    home = Home.find()
+    home.check()
+    folder = str(_of(path).path)
+    with Store.open(home.database) as store, store.transaction():
+        known = folder in store.mnemonics.allowed()
+        store.mnemonics.disallow(folder)
+    if not known:
+        raise InvalidInput(f"{folder} is not allowed", hint="List the allowed folders: palaver mnemonics list")
+    click.echo(f"No longer trusted: {line(folder)}")
+
+
+def _of(path: str) -> Folder:
+    """Return the memory files of the project that a path lies in."""
+    from palaver.core.project import MNEMONICS, root_of
+    from palaver.observe.mnemonics import Folder
+
+    place = Path(path).expanduser()
+    return Folder(root_of(place.parent if place.name == MNEMONICS else place))
