@@ -333,6 +333,7 @@ def test_a_person_hears_why_there_is_no_context(tmp_path: Path, monkeypatch: pyt
         [
             "Memories are held for project:kitchen, but none that is trusted and that a session begins with.",
             "It begins with rules, preferences, decisions and patterns; `palaver recall WORDS` finds other things.",
+            "Files that came with a repository are left out until you trust them: `palaver mnemonics allow`.",
         ],
         ["no archive at /no/such/home", "Run `palaver up` to make one."],
     ]
