@@ -328,7 +328,11 @@ def test_results_of_every_shape_have_their_text(content: object, extra: object, 
     assert turns(result(content, extra))[0].text == expected
 
 
-ANSWERS = {"questions": [], "answers": {"Which store?": "SQLite"}, "annotations": {"Which store?": {"notes": "old"}}}
+ANSWERS: dict[str, Any] = {
+    "questions": [],
+    "answers": {"Which store?": "SQLite"},
+    "annotations": {"Which store?": {"notes": "old"}},
+}
 REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected. "
 REASON = f"{REFUSED}To tell you how to proceed, the user said:\nuse the old name"
 FOREIGN = ("mcp__docs__ask", "mcp__x__AskUserQuestion", "Bash", "WebFetch", "Task", "")
