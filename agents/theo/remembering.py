@@ -98,7 +98,10 @@ def memory_forget(
     chosen = [held.id for held in found if held not in pinned]
     gone = core.memories.forget(chosen, force=force, reason="memory_forget")
     deleted = [held.id for held in gone.forgotten]
-    undo = {"undo": undoing(deleted)} if deleted else {}
+    undo: dict[str, Any] = {"undo": undoing(deleted)} if deleted else {}
+    if kept := {held.id: clean(held.memory.path) for held in gone.forgotten if held.memory.path}:
+        undo["files_kept"] = list(kept.values())
+        undo["hint"] = f"The files stay. `palaver forget {' '.join(kept)} --erase` deletes them."
     return done(
         {
             "deleted_ids": deleted,

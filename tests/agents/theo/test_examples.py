@@ -1,5 +1,6 @@
 """The example requests of Theo's page, sent as an agent sends them; every field of the example replies is there."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.observe.memory import MemoryCore
+from palaver.observe.mnemonics import Mnemonics
 
 from .page import GRAPH, PARAMETERS, REPLIES, misses
 from .talking import Talk
@@ -262,6 +264,18 @@ def test_what_is_pinned_is_forgotten_by_force_alone(theo: Talk) -> None:
     assert (by_id["deleted_ids"], by_id["protected_ids"]) == ([], [pinned])
     assert (by_query["deleted_ids"], by_query["protected_ids"]) == ([], [pinned])
     assert theo.data("memory_forget", memory_id=pinned, force=True)["deleted_ids"] == [pinned]
+
+
+def test_a_file_that_stays_is_named(theo: Talk, tmp_path: Path) -> None:
+    """Forgetting a memory that historian keeps in a file names the file, and the command that deletes it."""
+    with closing(Mnemonics.open(Home(theo.home), tmp_path)) as mnemonics:
+        held = mnemonics.remember("Tabs", "Use tabs in templates", "project-preference").held
+        gone = theo.data("memory_forget", memory_id=held.id)
+        assert mnemonics.recall("tabs in templates") == []
+
+    assert (gone["deleted_ids"], gone["files_kept"]) == ([held.id], [held.memory.path])
+    assert gone["hint"] == f"The files stay. `palaver forget {held.id} --erase` deletes them."
+    assert Path(held.memory.path).exists()
 
 
 def test_every_tool_has_an_example() -> None:
