@@ -10,6 +10,7 @@ from ...core import ids
 from ...core.conversation import Milliseconds
 from ...core.memory import Edge, HeldMemory, Relation
 from ...core.memory_filter import MemoryFilter
+from .lookup import live_edges
 from .recalling import Recalled
 
 EXPANDED_MAX = 20
@@ -96,8 +97,8 @@ class Expanding:
     def _step(self, walk: _Walk) -> None:
         """Follow the edges of the memories that were reached last."""
         at, new = walk.frontier, dict[int, None]()
-        known = {edge.id: edge for edge in self._store.memory_edges.leaving(at)}
-        known |= {edge.id: edge for edge in self._store.memory_edges.reaching(at)}
+        edges = [*self._store.memory_edges.leaving(at), *self._store.memory_edges.reaching(at)]
+        known = {edge.id: edge for edge in live_edges(self._store, edges)}
         by_end: dict[int, list[Edge]] = {key: [] for key in at}
         for edge in sorted(known.values(), key=lambda edge: (-edge.weight * _STRENGTH[edge.relation], edge.id)):
             for end in {edge.source, edge.target} & by_end.keys():

@@ -9,11 +9,11 @@ from ...archiver.store import Store
 from ...core import ids
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
-from ...core.memory import Edge, HeldMemory, MemoryState, Relation
+from ...core.memory import Edge, HeldMemory, Relation
 from ...search.memory_finder import MemoryFinder
 from .comparing import Comparing, edge_to
 from .judging import OfflineJudge
-from .lookup import held_memory
+from .lookup import held_memory, live_edges
 from .secrecy import Secrecy
 from .superseding import supersede
 
@@ -215,7 +215,7 @@ class Graph:
         """Follow the edges of the last level's memories; those that are new, or better reached."""
         at = set(frontier)
         new: dict[int, None] = {}
-        for edge in self._shown(self._edges(frontier, walk.direction, walk.relations)):
+        for edge in live_edges(self._store, self._edges(frontier, walk.direction, walk.relations)):
             walk.edges[edge.id] = edge
             for here, there in ((edge.source, edge.target), (edge.target, edge.source)):
                 allowed = walk.direction == "both" or (here == edge.source) == (walk.direction == "outgoing")
@@ -226,12 +226,6 @@ class Graph:
                     walk.depth[there], walk.relevance[there], walk.came_from[there] = level, relevance, here
                     new[there] = None
         return list(new)
-
-    def _shown(self, edges: Sequence[Edge]) -> list[Edge]:
-        """Leave out edges that begin or end at a forgotten memory."""
-        ends = self._store.memories.load(list({key for edge in edges for key in (edge.source, edge.target)}))
-        gone = {key for key, held in ends.items() if held.state is MemoryState.ARCHIVED}
-        return [edge for edge in edges if gone.isdisjoint((edge.source, edge.target))]
 
     def _neighbourhood(self, origin: HeldMemory, walk: _Walk) -> Neighbourhood:
         previews = self._store.memories.previews(list(walk.depth), _PREVIEW)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from ...archiver.store import Store
 from ...core import ids
 from ...core.errors import MemoryNotFound
-from ...core.memory import HeldMemory, MemoryState, Relation
+from ...core.memory import Edge, HeldMemory, MemoryState, Relation
 
 
 def held_memory(store: Store, memory_id: str, *, forgotten: bool = False) -> HeldMemory:
@@ -21,6 +21,14 @@ def held_memory(store: Store, memory_id: str, *, forgotten: bool = False) -> Hel
     if held is None or (held.state is MemoryState.ARCHIVED and not forgotten):
         raise MemoryNotFound(memory_id)
     return held
+
+
+def live_edges(store: Store, edges: Iterable[Edge]) -> list[Edge]:
+    """Return the edges without those that begin or end at a forgotten memory."""
+    found = list(edges)
+    ends = store.memories.load(list({key for edge in found for key in (edge.source, edge.target)}))
+    gone = {key for key, held in ends.items() if held.state is MemoryState.ARCHIVED}
+    return [edge for edge in found if gone.isdisjoint((edge.source, edge.target))]
 
 
 def contradicting(store: Store, memories: Iterable[int]) -> list[tuple[int, int]]:

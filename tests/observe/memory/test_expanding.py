@@ -37,16 +37,17 @@ def test_a_way_is_worth_its_length_its_weights_and_its_relations(holding: Holdin
 
 
 def test_only_what_is_valid_and_wanted_is_added(holding: Holding) -> None:
-    """What was found is not added again; what was put away, or the filter does not admit, is passed through."""
+    """What was found is not added again; what the filter excludes is passed through, a forgotten memory is not."""
     one, two, three = unlinked(holding, "alpha", "beta", "gamma")
     other = holding.hold("delta", "decision")
     for source, target in ((one, two), (two, three), (two, other)):
         holding.core.graph.relate(source.id, target.id, Relation.RELATES_TO)
-    holding.core.memories.forget([two.id])
 
-    assert {each.held.id for each in expand(holding, one)} == {three.id, other.id}
+    assert {each.held.id for each in expand(holding, one)} == {two.id, three.id, other.id}
     assert [each.held.id for each in expand(holding, one, wanted=MemoryFilter(types=("decision",)))] == [other.id]
-    assert expand(holding, one, three, other) == []
+    assert expand(holding, one, two, three, other) == []
+    holding.core.memories.forget([two.id])
+    assert expand(holding, one) == []
 
 
 def test_a_crowd_costs_no_more_than_its_limits(holding: Holding) -> None:
