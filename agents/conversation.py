@@ -5,8 +5,7 @@ from typing import Annotated, Literal, TypeAlias, cast
 import orjson
 from pydantic import Field, SkipValidation
 
-from ..core.amount import many
-from ..core.disclosure import BUDGET, IDS_MAX, LIMIT_MAX, Query
+from ..core.disclosure import IDS_MAX, LIMIT_MAX, Query
 from ..core.errors import (
     ConceptCount,
     InvalidInput,
@@ -19,18 +18,17 @@ from ..core.errors import (
     UnknownIds,
 )
 from ..core.ids import plain
-from ..templates.called import counted, was_said
+from ..templates.called import was_said
 from ..templates.quote import brief
 from ..templates.shapes import details_json, results_json
 from ..templates.transcript_shapes import transcript_json
 from .desk import Desk, Place
+from .envelope import whole
 from .toolset import Reply, Tool, Toolset, WholeNumber
 
 Format: TypeAlias = Literal["markdown", "json"]
 LineNumber: TypeAlias = Annotated[WholeNumber, Field(json_schema_extra={"minimum": 1})]
 Concept: TypeAlias = Annotated[str, Field(min_length=2)]
-_JSON = BUDGET - 40
-"""Tokens of an object: the line that announces it is a part of the reply."""
 _NAME, _PATH, _SAID = 40, 200, 1_500
 """Tokens of an id, a path and an error, which may hold whatever was sent."""
 # Not validated here: `Query.parse` takes whatever was sent and knows the words for each way it can be wrong.
@@ -78,8 +76,7 @@ def search(
     )
     if response_format == "markdown":
         return Reply(desk.renderer.search(results, facts=detail == "facts"))
-    data = results_json(results, budget=_JSON)
-    return Reply(f"{many(data['total'], 'result')} as JSON, ~{data['tokens']} tokens.", {**data})
+    return whole(results_json(results))
 
 
 def get_observations(
@@ -94,8 +91,7 @@ def get_observations(
     details = desk.layers.get_observations(ids)
     if response_format == "markdown":
         return Reply(desk.renderer.observations(details))
-    data = details_json(details, budget=_JSON)
-    return Reply(f"{counted(details[: data['total']])} as JSON, ~{data['tokens']} tokens.", {**data})
+    return whole(details_json(details))
 
 
 def read(
@@ -109,8 +105,7 @@ def read(
     transcript = desk.layers.read(*_place(desk, path, start_line, end_line))
     if response_format == "markdown":
         return Reply(desk.renderer.read(transcript))
-    data = transcript_json(transcript, budget=_JSON)
-    return Reply(f"Lines {data['start_line']}-{data['end_line']} as JSON, ~{data['tokens']} tokens.", {**data})
+    return whole(transcript_json(transcript))
 
 
 def _place(desk: Desk, path: str, start: int | None, end: int | None) -> tuple[str, int, int | None]:

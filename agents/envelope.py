@@ -1,4 +1,4 @@
-"""Replies that are JSON objects, whole in the text too: a client that shows only text misses nothing."""
+"""Build JSON replies. The text is the whole object, so clients that read only text lose nothing."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from .toolset import Reply
 
 
 def whole(fields: Mapping[str, Any]) -> Reply:
-    """A reply that says all of its fields."""
+    """Return a reply whose text and data are the same JSON object."""
     told = dict(fields)
     return Reply(orjson.dumps(told).decode(), told)
 

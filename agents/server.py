@@ -11,7 +11,6 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
-import orjson
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
@@ -19,6 +18,7 @@ from mcp_types import (
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    ContentBlock,
     ListToolsResult,
     PaginatedRequestParams,
     TextContent,
@@ -109,13 +109,7 @@ def _listed(name: str, tool: Tool, *, online: bool) -> ListedTool:
 
 
 def _result(reply: Reply, protocol: str, *, refused: bool = False) -> CallToolResult:
-    """The reply: JSON as structured content, or as the text where the client knows no better."""
-    if reply.data is None:
-        return CallToolResult(content=[_text(reply.text)], is_error=refused)
-    if is_version_at_least(protocol, STRUCTURED_SINCE):
-        return CallToolResult(content=[_text(reply.text)], structured_content=dict(reply.data), is_error=refused)
-    return CallToolResult(content=[_text(orjson.dumps(dict(reply.data)).decode())], is_error=refused)
-
-
-def _text(text: str) -> TextContent:
-    return TextContent(type="text", text=text)
+    """Return the reply as text, and a JSON reply also as structured content if the protocol version has that."""
+    structured = dict(reply.data) if reply.data and is_version_at_least(protocol, STRUCTURED_SINCE) else None
+    content: list[ContentBlock] = [TextContent(type="text", text=reply.text)]
+    return CallToolResult(content=content, structured_content=structured, is_error=refused)

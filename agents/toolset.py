@@ -18,9 +18,7 @@ from .desk import Place
 
 
 class Reply(Struct, frozen=True):
-    """What a tool answers. `data` is given only where the reply is JSON; `text` then announces it, or says it whole on
-    surfaces whose page promises nothing but JSON.
-    """
+    """Reply of a tool. `data` is the object of a JSON reply, and `text` is then the same object as JSON."""
 
     text: str
     data: Mapping[str, Any] | None = None

@@ -1,4 +1,7 @@
-"""The cut: as much of a reply as fits into so many tokens, and word of it where something is left out."""
+"""Truncate replies to a number of tokens and mark those that were truncated.
+
+Only replies whose call names no limit of its own are truncated: a page of a list has as many entries as were asked for.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, cast
@@ -9,41 +12,33 @@ from ...core import tokens
 from ...templates.budget import most_that_fit
 
 BUDGET: Final = 10_000
-"""Tokens that a reply costs at most, where the call names no budget of its own."""
-_HINT: Final = "Cut to fit: ask for less, for a page further on, or with narrower filters."
+"""Tokens of a reply at most, where the call names no limit of its own."""
+_HINT: Final = "Truncated to fit: ask for less, or use narrower filters."
 
 
 def fitting(envelope: Mapping[str, Any], budget: int = BUDGET) -> dict[str, Any]:
-    """The envelope as it is where it fits, else with `truncated`: first each list of objects ends earlier, then every
-    list, then every text.
+    """Return the envelope as it is if it fits, else with `truncated`: shorten lists of objects, then every list, then
+    every text.
 
-    Totals stay those of everything; `limit` and `has_more` of a page are those of what is shown.
+    Totals still count everything.
     """
     whole = dict(envelope)
     if _cost(whole) <= budget:
         return whole
-    marked = _marked(whole)
+    marked: dict[str, Any] = _marked(whole)
     for longest, cut in ((_longest_list, _shorter_tables), (_longest_list, _shorter_lists), (_longest_text, _clipped)):
         most = longest(marked)
         kept = most_that_fit(_costing(marked, cut), most, budget) if most else 0
+        marked = cut(marked, kept or 1)
         if kept:
-            return _paged(whole, cut(marked, kept))
-        marked = cut(marked, 1)
-    return _paged(whole, marked)
+            break
+    return marked
 
 
 def _marked(envelope: dict[str, Any]) -> dict[str, Any]:
     """With word of the cut, beside the fields that were cut."""
     told = {"truncated": True, "hint": _HINT}
     return {**envelope, "data": {**envelope["data"], **told}} if "data" in envelope else {**envelope, **told}
-
-
-def _paged(whole: dict[str, Any], shown: dict[str, Any]) -> dict[str, Any]:
-    """A page that shows fewer entries ends there, so that the next one goes on with the first that was left out."""
-    page = shown.get("data", {})
-    if "has_more" not in page or len(page["memories"]) == len(whole["data"]["memories"]):
-        return shown
-    return {**shown, "data": {**page, "has_more": True, "limit": len(page["memories"])}}
 
 
 def _cost(value: object) -> int:

@@ -14,17 +14,17 @@ from .cut import fitting
 
 
 def done(data: Mapping[str, Any]) -> Reply:
-    """A success: `{"success": true, "data": {…}}`, cut to `BUDGET` tokens."""
+    """Return a success, `{"success": true, "data": {…}}`, truncated to `BUDGET` tokens."""
     return plain({"data": data})
 
 
 def budgeted(data: Mapping[str, Any]) -> Reply:
-    """A success of a call that named its own budget and was kept to it."""
+    """Return a success of a call that limits its own size by a count or a budget; it is never truncated."""
     return whole({"success": True, "data": data})
 
 
 def plain(fields: Mapping[str, Any]) -> Reply:
-    """A success whose fields stand beside `success`, cut to `BUDGET` tokens."""
+    """Return a success whose fields are beside `success`, truncated to `BUDGET` tokens."""
     return whole(fitting({"success": True, **fields}))
 
 

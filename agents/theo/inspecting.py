@@ -9,7 +9,7 @@ from ...observe.memory import LIST_MAX
 from ..toolset import Reply, WholeNumber
 from .arguments import wanted
 from .desk import TheoDesk
-from .envelope import done, instant, memory_fields
+from .envelope import budgeted, done, instant, memory_fields
 
 
 def memory_count(desk: TheoDesk, namespace: str | None = None, memory_type: str | None = None) -> Reply:
@@ -27,7 +27,7 @@ def memory_list(
     order_by: Annotated[str, Field(description=", ".join(MemoryOrder))] = "created_at",
     descending: bool = True,
 ) -> Reply:
-    """List memories, the newest first, a page at a time."""
+    """List memories, the newest first, a page at a time; `next_offset` is the offset of the next page."""
     core, chosen = desk.core, wanted(desk.core, namespace, memory_type)
     order = order_of(order_by)
     found = core.memories.page(chosen, order=order, descending=descending, limit=limit, offset=offset)
@@ -42,8 +42,9 @@ def memory_list(
         }
         for held in found
     ]
-    more = offset + len(rows) < total
-    return done({"memories": rows, "total": total, "limit": min(limit, LIST_MAX), "offset": offset, "has_more": more})
+    end = offset + len(rows)
+    page = {"limit": min(limit, LIST_MAX), "offset": offset, "has_more": end < total}
+    return budgeted({"memories": rows, "total": total, **page, "next_offset": end if end < total else None})
 
 
 def memory_list_namespaces(desk: TheoDesk) -> Reply:

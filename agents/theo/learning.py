@@ -11,7 +11,7 @@ from ...templates.quote import clean
 from ..toolset import Reply, WholeNumber
 from .arguments import checked_count
 from .desk import TheoDesk
-from .envelope import done, instant
+from .envelope import budgeted, done, instant
 
 _PROVEN = "Proven. It becomes a golden rule once the user approves it with `palaver memories review`."
 
@@ -73,7 +73,7 @@ def validation_history(
         "failure_count": found.failures,
         "success_rate": None if found.success_rate is None else round(found.success_rate, 4),
     }
-    return done({"events": events, "summary": summary})
+    return budgeted({"events": events, "summary": summary})
 
 
 def _kind(name: str) -> EventKind:

@@ -59,7 +59,7 @@ def memory_recall(
     expanded = core.expanding.expand(found, chosen, limit=count)
     filters = {"namespace": namespace, "memory_type": memory_type}
     weak = {} if found else {"weak": [_recalled(each) for each in core.recalling.nearest(query, chosen)]}
-    return done(
+    return budgeted(
         {
             "memories": [_recalled(each) for each in found],
             "expanded": [_expanded(each) for each in expanded],

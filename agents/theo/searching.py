@@ -16,7 +16,7 @@ from ...templates.quote import clean
 from ..toolset import Reply, WholeNumber
 from .arguments import RESULTS_MAX, Count, Object, checked_count
 from .desk import TheoDesk
-from .envelope import budgeted, cosine, done
+from .envelope import budgeted, cosine
 
 _FILTERS = ("namespace", "doc_type", "source_file")
 _DOC_TYPES = ("document", "memory")
@@ -132,7 +132,7 @@ def _wanted(filters: Object) -> _Wanted:
 def _listed(query: str, found: list[_Found]) -> Reply:
     results = [_result(each) for each in found]
     price = sum(tokens.count(each["content"]) for each in results)
-    return done({"results": results, "total": len(results), "query": query, "total_tokens": price})
+    return budgeted({"results": results, "total": len(results), "query": query, "total_tokens": price})
 
 
 def _result(found: _Found) -> dict[str, Any]:

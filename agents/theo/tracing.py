@@ -10,7 +10,7 @@ from ...observe.traces import Attributed, Certainty, CommitShare
 from ..toolset import Reply, WholeNumber
 from .arguments import checked_count
 from .desk import TheoDesk
-from .envelope import done, instant
+from .envelope import budgeted, done, instant
 
 _COMMITS_SHOWN = 50
 
@@ -51,8 +51,8 @@ def trace_list(
     limit: WholeNumber = 20,
 ) -> Reply:
     """What agents wrote lately: one record for each commit, or conversation where no commit is known; newest first."""
-    traces = desk.traces.latest(conversation_url, checked_count(limit, 1_000))
-    return done({"traces": [trace.as_json() for trace in traces], "total": len(traces)})
+    traces, total = desk.traces.latest(conversation_url, checked_count(limit, 1_000))
+    return budgeted({"traces": [trace.as_json() for trace in traces], "total": total})
 
 
 def _weight(share: CommitShare) -> int:

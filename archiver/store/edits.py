@@ -43,9 +43,9 @@ class Edits:
         where = f"{whole} OR EXISTS (SELECT 1 FROM json_each(?1) WHERE {ends})"
         return self._select(where, (named, limit), "?2")
 
-    def newest(self, native_id: str | None, limit: int) -> list[Edit]:
-        """The last edits of all, or of the sessions that their agent calls `native_id`; newest first."""
-        return self._select("?1 IS NULL OR s.native_id = ?1", (native_id, limit), "?2")
+    def newest(self, native_id: str | None) -> list[Edit]:
+        """Return all edits, or those of the sessions that their agent calls `native_id`, newest first."""
+        return self._select("?1 IS NULL OR s.native_id = ?1", (native_id, -1), "?2")
 
     def _select(self, where: str, values: tuple[Value, ...], limit: str) -> list[Edit]:
         rows = self._db.rows(

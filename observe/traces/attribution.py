@@ -11,7 +11,7 @@ from ...archiver.parse.written import written_lines
 from ...archiver.store import Edit, Store
 from ...core.conversation import Kind, Milliseconds, Turn
 from ...core.errors import PalaverError
-from .blame import BlamedLine
+from .blame import BlamedLine, Commit
 
 _SLACK = 60_000
 """Milliseconds that a commit may lie before the edit that it holds: clocks of machines differ."""
@@ -23,7 +23,8 @@ class Certainty(StrEnum):
     """How sure it is that an agent wrote a line.
 
     `certain`: the very line stands in what the agent wrote into this file, before it was committed. `likely`: it stands
-    there but for blanks and signs, or in a copy of the file elsewhere, or is a mere bracket beside such a line.
+    there but for blanks and signs, or in a copy of the file elsewhere, or is a mere bracket beside such a line, or is
+    short and one of a commit of which agents wrote every line.
     `possible`: the agent changed this file while the commit was made, but the line does not stand in what it wrote.
     """
 
@@ -80,28 +81,41 @@ class Attribution:
         return Certainty.NONE, None
 
     def _meanwhile(self, line: BlamedLine) -> Written | None:
-        """The last time that an agent changed this very file between the commit before and this one."""
-        since, until = line.commit.since, line.commit.at
-        for each in reversed(self._writings):
-            late = until is not None and each.at is not None and each.at > until + _SLACK
-            early = since is not None and each.at is not None and each.at <= since - _SLACK
-            if each.here and each.at is not None and not late and not early:
-                return each
-        return None
+        """Return the last edit of this very file between the previous commit and this one, if there is one."""
+        edits = (each for each in reversed(self._writings) if each.here and _is_between(each, line.commit))
+        return next(edits, None)
 
     def of_all(self, lines: Sequence[BlamedLine]) -> list[tuple[Certainty, Written | None]]:
-        """The same for every line; what says nothing by itself goes with the line before or after it."""
+        """Return the certainty and the edit of each line.
+
+        A line of fewer than `_TELLING` letters goes with the line before or after it. In a commit of which agents wrote
+        every line, it also counts as theirs if an edit of the file has that line.
+        """
         found = [self.of(line) for line in lines]
+        written = [self._short(line) if found[place][0] not in SURE else None for place, line in enumerate(lines)]
+        mixed = {
+            line.commit
+            for line, (certainty, _), own in zip(lines, found, written, strict=True)
+            if certainty not in SURE and own is None and line.text.strip()
+        }
+        for place, own in enumerate(written):
+            if own is not None and lines[place].commit not in mixed:
+                found[place] = Certainty.LIKELY, own
         last = len(lines) - 1
         for place, beside in [
             *((n, n - 1) for n in range(1, last + 1)),
             *((n, n + 1) for n in range(last - 1, -1, -1)),
         ]:
-            certainty, written = found[beside]
+            certainty, author = found[beside]
             mute = len(_bare(lines[place].text)) < _TELLING and found[place][0] not in SURE
             if mute and certainty in SURE and lines[beside].commit == lines[place].commit:
-                found[place] = Certainty.LIKELY, written
+                found[place] = Certainty.LIKELY, author
         return found
+
+    def _short(self, line: BlamedLine) -> Written | None:
+        """Return the edit of this very file that wrote a short line between the previous commit and this one."""
+        edits = self._by_line.get(line.text.strip(), ())
+        return next((each for each in edits if each.here and _is_between(each, line.commit)), None)
 
 
 class Writings:
@@ -136,6 +150,14 @@ def _index(pairs: Iterable[tuple[str, Written]]) -> dict[str, list[Written]]:
     for line, each in pairs:
         found.setdefault(line, []).append(each)
     return found
+
+
+def _is_between(edit: Written, commit: Commit) -> bool:
+    """Return whether an edit was made after the previous commit and not after this one, give or take `_SLACK`."""
+    if edit.at is None:
+        return False
+    after = commit.since is None or edit.at > commit.since - _SLACK
+    return after and (commit.at is None or edit.at <= commit.at + _SLACK)
 
 
 def _author(writings: Sequence[Written], line: BlamedLine) -> Written | None:

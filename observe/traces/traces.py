@@ -88,16 +88,17 @@ class Traces(Closing):
         name = repository.name_of(file) if repository and versioned else str(file)
         return Attributed(name, versioned, len(told), self._shares(name, told))
 
-    def latest(self, conversation_url: str | None = None, limit: int = 20) -> list[Trace]:
-        """What agents wrote lately, by commit where one is known, newest first; of one conversation where it is named.
+    def latest(self, conversation_url: str | None = None, limit: int = 20) -> tuple[list[Trace], int]:
+        """Return the newest traces, one for each commit or conversation without one, and how many there are in all.
 
-        A conversation is named by its session's id, or by `session:ID` as in the records.
+        `conversation_url` is a session's id, or `session:ID` as in the records, and selects that conversation. Raises
+        `InvalidInput`.
         """
         if limit < 1:
             raise InvalidInput(f"Invalid limit: {limit}", hint="Ask for 1 or more.")
         native = conversation_url.removeprefix("session:") if conversation_url is not None else None
-        edits = self._store.edits.newest(native, _EDITS_MAX)
-        return [self._trace(group) for group in Committed(edits).groups()[:limit]]
+        groups = Committed(self._store.edits.newest(native)).groups()
+        return [self._trace(group) for group in groups[:limit]], len(groups)
 
     def _written(self, file: Path, repository: Repository | None, lines: Sequence[BlamedLine]) -> list[Written]:
         """What agents wrote into this file, whatever it was called then, or into its copies; oldest first."""

@@ -92,8 +92,8 @@ def test_both_eras_are_served(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ERAS)
-def test_json_is_structured_content_and_paid_for_once(mode: str) -> None:
-    """JSON comes as structured content, announced by one short line of text."""
+def test_json_is_the_text_and_the_structured_content(mode: str) -> None:
+    """The text of a JSON reply is the object that structured content holds."""
 
     async def talk(client: Client) -> None:
         for name, arguments, key in (
@@ -103,7 +103,7 @@ def test_json_is_structured_content_and_paid_for_once(mode: str) -> None:
         ):
             result = await client.call_tool(name, {**arguments, "response_format": "json"})
             assert result.structured_content[key]
-            assert len(text(result)) < 80
+            assert orjson.loads(text(result)) == result.structured_content
 
     over_stdio(talk, mode)
 
@@ -226,8 +226,8 @@ def shake_hands(server: subprocess.Popen[bytes], version: str) -> dict[str, Any]
 @pytest.mark.parametrize(
     ("version", "structured"), [("2024-11-05", False), ("2025-03-26", False), ("2025-06-18", True)]
 )
-def test_clients_that_know_no_structured_content_get_json_as_text(version: str, structured: bool) -> None:
-    """Before 2025-06-18 the JSON is the text; from then on it is structured content; never both."""
+def test_structured_content_is_sent_to_clients_that_know_it(version: str, structured: bool) -> None:
+    """The JSON is the text for every client; since 2025-06-18 it is structured content too."""
     with spawn() as server:
         hello = shake_hands(server, version)
         call = {"name": "search", "arguments": {"query": "auth", "response_format": "json"}}
@@ -237,8 +237,9 @@ def test_clients_that_know_no_structured_content_get_json_as_text(version: str, 
     assert (hello["protocolVersion"], hello["serverInfo"]["version"]) == (version, "1.2.3")
     assert hello["instructions"] == CONVERSATION.instructions
     (content,) = result["content"]
-    data = result["structuredContent"] if structured else orjson.loads(content["text"])
+    data = orjson.loads(content["text"])
     assert data["results"][0]["id"] == "obs-1041"
+    assert result.get("structuredContent", data) == data
     assert ("structuredContent" in result) is structured
 
 

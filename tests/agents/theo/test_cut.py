@@ -1,4 +1,4 @@
-"""No reply of Theo's costs more than its budget, however much there is to tell."""
+"""Tests for agents/theo/cut.py: lists are as long as asked for, and other replies fit their budget."""
 
 from pathlib import Path
 from typing import Any
@@ -74,8 +74,12 @@ def full(theo: Talk, tmp_path: Path) -> Talk:
     return theo
 
 
-def test_no_reply_costs_more_than_the_budget(full: Talk, tmp_path: Path) -> None:
-    """Every tool, asked for as much as it gives, keeps to it, and says so where it left something out."""
+LIMITED = {"search", "search_with_filters", "memory_list", "memory_recall", "validation_history", "trace_list"}
+"""The tools whose call says how many entries the reply has."""
+
+
+def test_no_other_reply_costs_more_than_the_budget(full: Talk, tmp_path: Path) -> None:
+    """A call that names no number of entries gets a reply that fits, marked where something was left out."""
     assert CALLS.keys() == PARAMETERS.keys()
     calls = [(name, dict(asked)) for name, asked in CALLS.items()]
     for _, asked in calls:
@@ -84,21 +88,35 @@ def test_no_reply_costs_more_than_the_budget(full: Talk, tmp_path: Path) -> None
     replies = dict(zip(CALLS, full.calls(*calls), strict=True))
 
     assert {name: reply for name, reply in replies.items() if not reply["success"]} == {}
-    assert {name: cost(reply) for name, reply in replies.items() if cost(reply) > BUDGET} == {}
+    assert {name for name, reply in replies.items() if cost(reply) > BUDGET} <= LIMITED
     cut = {name for name, reply in replies.items() if reply.get("data", reply).get("truncated")}
-    assert cut >= {"memory_list", "memory_inspect_graph", "validation_history", "memory_recall"}
+    assert "memory_inspect_graph" in cut
+    assert not cut & LIMITED
     for name in cut & REPLIES.keys() - {"search_with_budget"}:
         assert misses(dict.fromkeys(REPLIES[name], object), replies[name]["data"]) == []
 
 
-def test_pages_that_were_cut_follow_each_other(full: Talk) -> None:
-    """Each page begins where the one before ended, and together they are the whole list."""
-    page = full.data("memory_list", limit=1_000)
-    seen = [memory["id"] for memory in page["memories"]]
-    while page["has_more"]:
-        assert page["limit"] == len(page["memories"])
-        page = full.data("memory_list", limit=1_000, offset=len(seen))
+def test_a_list_has_as_many_entries_as_were_asked_for(full: Talk) -> None:
+    """A limit up to the maximum of the page is kept, whatever the reply costs."""
+    whole, more = full.data("memory_list", limit=1_000), full.data("memory_list", limit=5_000)
+    history = full.data("validation_history", memory_id=FIRST, limit=1_000)
+
+    assert (len(whole["memories"]), whole["has_more"], whole["next_offset"]) == (MEMORIES, False, None)
+    assert (len(more["memories"]), more["limit"]) == (MEMORIES, 1_000)
+    assert len(history["events"]) == MEMORIES
+
+
+@pytest.mark.parametrize("limit", [7, 100, 390])
+def test_stepping_by_ones_own_limit_skips_nothing(full: Talk, limit: int) -> None:
+    """`next_offset` is the offset plus the limit while there is more, so either way of stepping lists all."""
+    seen: list[str] = []
+    offset: int | None = 0
+    while offset is not None:
+        page = full.data("memory_list", limit=limit, offset=offset)
         seen += [memory["id"] for memory in page["memories"]]
+        assert page["has_more"] is (page["next_offset"] is not None)
+        assert page["next_offset"] in {None, offset + limit}
+        offset = page["next_offset"]
 
     assert len(set(seen)) == len(seen) == page["total"] == MEMORIES
 

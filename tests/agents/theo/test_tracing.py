@@ -52,3 +52,15 @@ def test_a_line_is_traced_to_its_conversation(tmp_path: Path) -> None:
     assert (fresh["commit"], fresh["lines"]["uncommitted"], fresh["commits"][0]["committed"]) == (None, 1, False)
     assert theo.data("trace_list", conversation_url="session:nobody") == {"traces": [], "total": 0}
     assert theo.data("trace_list", conversation_url="session:some-session", limit=1)["total"] == 1
+
+
+def test_the_total_of_traces_counts_all(tmp_path: Path) -> None:
+    """`total` is the number of traces there are, not of those that the limit left."""
+    working = Working(tmp_path)
+    for name in ("a.py", "b.py", "c.py"):
+        working.write(f"session-{name}", name, "price = net * rate\n")
+        working.commit()
+    working.traces()
+    listed = Talk(tmp_path / "palaver").data("trace_list", limit=2)
+
+    assert (len(listed["traces"]), listed["total"]) == (2, 3)

@@ -101,6 +101,30 @@ def test_formatting_leaves_it_likely(working: Working) -> None:
         assert certainties(traces.of_file(file)) == {"likely": 1}
 
 
+@pytest.mark.parametrize("content", ["a = 1\nb = 2\n", "{\n}\n", "x\n\n"])
+@pytest.mark.parametrize("committed", [True, False])
+def test_short_lines_of_a_commit_that_agents_wrote_whole_are_theirs(
+    working: Working, content: str, committed: bool
+) -> None:
+    """A line of fewer than three letters is an agent's where every line of the commit is."""
+    file = working.write(ONE, "a.py", content)
+    if committed:
+        working.commit()
+
+    with working.traces() as traces:
+        assert certainties(traces.of_file(file)) == {"likely": 2}
+
+
+def test_short_lines_beside_a_persons_lines_are_nobodys(working: Working) -> None:
+    """A bracket that a person typed is not an agent's only because the agent wrote one too."""
+    working.write(ONE, "a.py", "{\n}\n")
+    file = working.type("a.py", "{\n}\ntyped_by_hand = 1\n}\n")
+    working.commit()
+
+    with working.traces() as traces:
+        assert certainties(traces.of_file(file)) == {"possible": 4}
+
+
 def test_renaming_and_moving_lose_nothing(working: Working) -> None:
     """A file that was renamed, and a worktree of the repository in another folder."""
     working.write(ONE, "old.py", PRICE)
@@ -144,9 +168,9 @@ def test_no_name_of_a_file_is_an_option_or_a_pattern(working: Working, name: str
 
     with working.traces() as traces:
         found = traces.of_file(file)
-        [listed] = traces.latest()
+        [listed], total = traces.latest()
 
-    assert (found.path, certainties(found)) == (name, {"certain": 2})
+    assert (found.path, certainties(found), total) == (name, {"certain": 2}, 1)
     assert sorted(working.repository.iterdir()) == before
     assert [(each.path, each.conversations[0].ranges) for each in listed.files] == [(name, ((1, 2),))]
 
@@ -165,7 +189,7 @@ def test_git_runs_nothing_that_the_repository_configures(working: Working) -> No
 
     with working.traces() as traces:
         assert certainties(traces.of_file(file)) == {"certain": 2}
-        assert len(traces.latest()) == 2
+        assert traces.latest()[1] == 2
 
     assert not (working.root / "ran").exists()
 
@@ -195,13 +219,14 @@ def test_the_latest_are_listed_by_commit(working: Working) -> None:
     working.write(TWO, "c.py", "fifth = 5\n")
 
     with working.traces() as traces:
-        latest, of_one, only = traces.latest(), traces.latest(f"session:{ONE}"), traces.latest(limit=1)
-        nobody = traces.latest("session:nobody")
+        (latest, total), (of_one, _) = traces.latest(), traces.latest(f"session:{ONE}")
+        (only, of_all), (nobody, none) = traces.latest(limit=1), traces.latest("session:nobody")
 
     assert [trace.revision for trace in latest] == ["", second, first]
     assert [trace.revision for trace in of_one] == [second, first]
     assert [trace.as_json() for trace in only] == [latest[0].as_json()]
-    assert nobody == []
+    assert (nobody, none) == ([], 0)
+    assert total == of_all == 3
     assert latest[1].as_json() == {
         "version": "0.1.0",
         "id": latest[1].id,
@@ -232,7 +257,7 @@ def test_a_repository_that_is_gone_leaves_what_was_said(working: Working) -> Non
     shutil.rmtree(working.repository)
 
     with working.traces() as traces:
-        [trace] = traces.latest()
+        [trace], _ = traces.latest()
         with pytest.raises(DocumentNotFound):
             traces.of_file(file)
 
@@ -270,4 +295,4 @@ def test_nobody_wrote_anything(working: Working) -> None:
 
     with working.traces() as traces:
         assert certainties(traces.of_file(file)) == {"none": 2}
-        assert traces.latest() == []
+        assert traces.latest() == ([], 0)
