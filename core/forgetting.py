@@ -162,14 +162,15 @@ class Outcome(Struct, frozen=True):
 
 
 class Undone(Struct, frozen=True):
-    """What stays as it is though a forgetting was undone.
+    """What undoing a deletion did not restore.
 
-    `left` memories stay put away, because what they say is held by another by now. From so many `renounced` exchanges
-    nothing is learned, because what was learned from them was forgotten another time as well.
+    `left` memories stay archived, because another memory says the same by now. Nothing is extracted from `renounced`
+    exchanges, because another deletion forbids it. The next ingest run extracts observations from `unobserved` ones.
     """
 
     left: tuple[HeldMemory, ...] = ()
     renounced: int = 0
+    unobserved: int = 0
 
 
 class About(Struct, frozen=True):

@@ -41,7 +41,7 @@ def test_nothing_goes_without_its_token() -> None:
     assert "palaver forget --undo 1" in palaver(*command[1:]).stdout
     assert palaver("forget", "--mentions", "tide").stdout == "Nothing of this is archived or held.\n"
     assert "can be undone until" in palaver("forget", "--list").stdout
-    assert "there again" in palaver("forget", "--undo", "1").stdout
+    assert "Restored" in palaver("forget", "--undo", "1").stdout
     assert "Would forget" in palaver("forget", "--mentions", "tide").stdout
 
 
@@ -61,7 +61,7 @@ def forgotten(*words: str) -> str:
 
 @pytest.mark.parametrize("by_model", [False, True])
 def test_what_was_learned_can_be_had_back(home: Path, *, by_model: bool) -> None:
-    """Undone, an exchange is learned from anew by the next pass, whoever learned what of it, and asked about again."""
+    """Undoing `--derived` restores the observations with their IDs, and nobody asks a model for them again."""
     archive = Home(home / "palaver")
     before = learned(archive)
     with Store.open(archive.database) as store:
@@ -77,10 +77,12 @@ def test_what_was_learned_can_be_had_back(home: Path, *, by_model: bool) -> None
     assert learned(archive) == []
     said = palaver("forget", "--undo", number).stdout
 
-    assert said == "It is there again. `palaver archive` learns from it anew.\n"
-    assert learned(archive) == before
+    assert said == "Restored, with all its IDs. It can be searched now.\n"
     with Store.open(archive.database) as store:
-        assert store.jobs.candidates("llm:test/1", outdated=False)
+        found = store.observations.of_exchanges(store.items.all_keys())
+        assert {key: held for key, held in found.items() if held} == told
+        assert bool(store.jobs.candidates("llm:test/1", outdated=False)) != by_model
+    assert learned(archive) == before
 
 
 @pytest.mark.parametrize("first", [0, 1])

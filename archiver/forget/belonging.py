@@ -87,22 +87,25 @@ class Belonging:
             return {}
         return self._parsed(source).records
 
-    def marked(self, source: Source, *, everywhere: bool = False) -> Iterator[tuple[int, int]]:
-        """Every line of a copy with each of its marks; `everywhere` with those of its place in the copy, too.
+    def marked(self, source: Source, *, everywhere: bool = False, masked: bool = True) -> Iterator[tuple[int, int]]:
+        """Yield every line of a copy with each of its marks.
 
-        Raises `CopyDamaged`, also where there is no copy any more.
+        `everywhere` adds those of its place in the copy; without `masked`, marks of its masked form are left out.
+        Raises `CopyDamaged`, also where the copy is missing.
         """
         with self.reading(source) as file:
-            yield from self._marks(source, file, everywhere=everywhere)
+            yield from self._marks(source, file, everywhere=everywhere, masked=masked)
 
     def reading(self, source: Source) -> AbstractContextManager[BinaryIO]:
         """The lines of a copy, or of the agent's file; raises `CopyDamaged` where they cannot be read."""
         return reading_file(source) if self._files else reading(self._raw, source.archived)
 
-    def _marks(self, source: Source, file: BinaryIO, *, everywhere: bool = False) -> Iterator[tuple[int, int]]:
+    def _marks(
+        self, source: Source, file: BinaryIO, *, everywhere: bool = False, masked: bool = True
+    ) -> Iterator[tuple[int, int]]:
+        paths = [source.path, self._raw.root / source.archived] if everywhere else [source.path]
         for line in split(file):
-            told = self._oblivion.line_of(source, line) if everywhere else self._oblivion.line(source.path, line)
-            for mark in told:
+            for mark in self._oblivion.line(paths, line, masked=masked):
                 yield line.number, mark
 
     def remnants(self, source: Source) -> set[int]:

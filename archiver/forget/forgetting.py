@@ -6,6 +6,7 @@ erased leaves the copies as well (`erasing.py`).
 
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -72,6 +73,8 @@ class Forgetting:
                 raise ChangedMeanwhile
             state = State.ERASING if plan.erases else State.KEPT
             number = tombstones.begin(now(), state, plan.marks, _about(plan, besides))
+            if not plan.erases:
+                self._store.forgotten_items.keep(number, list(selected.exchanges))
             self._store.exchanges.delete(list(selected.exchanges))
             self._blank_sessions(plan)
             if plan.erases:
@@ -163,14 +166,15 @@ class Forgetting:
         self._store.tombstones.erase_records([marks[mark] for mark in known])
 
     def undo(self, number: int, also: Callable[[], None] = _nothing) -> int:
-        """Have back what was forgotten, together with what `also` does.
+        """Restore what was forgotten, with every ID and all that was extracted; `also` runs in the same transaction.
 
-        How many exchanges nothing is learned from all the same, as another forgetting has it. Raises `InvalidInput`
-        when it was erased, undone before, or never was.
+        Returns how many exchanges another deletion still keeps extraction from. Raises `InvalidInput` when it was
+        erased, undone before, or never existed.
         """
         with self._store.transaction():
             self._kept(number)
             renounced = Renouncing(self._store).take_back(number)
+            self._store.forgotten_items.restore(number)
             self._store.tombstones.undo(number)
             told = [each.id for each in self._store.sources.all() if each.coverage.get(FORGOTTEN) and each.id]
             self._store.tombstones.reread(told)
@@ -206,6 +210,8 @@ class Forgetting:
         for each, lines in selected.lines.items():
             records = self._store.sources.records_of(each)
             self._store.tombstones.erase_records([record for record, line in records.items() if line in lines])
+        for source in plan.sources:
+            self._store.forgotten_items.erase(source.id or 0, partial(plan.goes, source))
         self._store.tombstones.erase_rows(selected.sessions, selected.sources, list(selected.exchanges))
 
 

@@ -4,23 +4,26 @@ A line that carries an id or a time is known by its content wherever it stands; 
 agent's file or in its copy, because two people may say the same. A record is known by its id, which forks and resumed
 sessions repeat in lines of their own.
 
-A line with secrets has two marks, one as it is and one as it is masked: its copy may hold either, and newer rules for
-secrets mask it differently.
+A line with secrets has marks for its original and for its masked form: its copy may hold either, and newer rules for
+secrets mask it differently. A line of JSON also has the mark of its canonical form, so that it stays forgotten when its
+file is written again with other whitespace or another order of keys.
 """
 
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import Final
+
+import orjson
 
 from ..copies.compression import opened
 from ..parse.lines import Line, is_blanked, split
 from ..privacy.masker import Masker
 from ..redaction import Redactor
-from ..store import Source, Store
+from ..store import Store
 
 FORGOTTEN: Final = "forgotten"
 """The outcome of a line that a person had forgotten."""
@@ -42,18 +45,21 @@ class Oblivion:
     def __bool__(self) -> bool:
         return self._store.tombstones.exist(erased=self._erased)
 
-    def line(self, path: Path, line: Line) -> set[int]:
-        """The marks of a line of an agent's file: as it is, and as it is masked by the present rules."""
+    def line(self, paths: Sequence[Path], line: Line, *, masked: bool = True) -> set[int]:
+        """Return the marks of a line: of its original form, and unless `masked` is false of its masked form.
+
+        A line without an id or a time has a mark for its place in each of the files that `paths` name.
+        """
         data = line.data + b"\n"
-        return {self._line(path, line.number, told) for told in (data, self._masker.masked(data))}
+        marks = set[int]()
+        for form in {data, self._masker.masked(data)} if masked else {data}:
+            if _OWN.search(form):
+                marks |= {self._mark(b"line", form), self._mark(b"line", _canonical(form))}
+            else:
+                marks |= {self._place(path, line.number) for path in paths}
+        return marks
 
-    def line_of(self, source: Source, line: Line) -> set[int]:
-        """The marks of a line of a copy, by which it is known in the agent's file and, without that, in the copy."""
-        return self.line(source.path, line) | self.line(self._archive / source.archived, line)
-
-    def _line(self, path: Path, number: int, told: bytes) -> int:
-        if _OWN.search(told):
-            return self._mark(b"line", told)
+    def _place(self, path: Path, number: int) -> int:
         # An archive may be moved, and is the same.
         return self.place(path.relative_to(self._archive) if path.is_relative_to(self._archive) else path, number)
 
@@ -74,7 +80,7 @@ class Oblivion:
         found: set[int] = set()
         waiting = iter(lines)
         while part := list(islice(waiting, _TOGETHER)):
-            marks = {line.number: self.line(path, line) for line in part}
+            marks = {line.number: self.line([path], line) for line in part}
             known = self._store.tombstones.known(set[int]().union(*marks.values()), erased=self._erased)
             found |= {number for number, told in marks.items() if told & known}
             found |= {line.number for line in part if is_blanked(line.data)}
@@ -98,7 +104,7 @@ class Oblivion:
             return
         for row in rows:
             line = Line(0, 0, len(row), row.removesuffix(b"\n").removesuffix(b"\r"), complete=True, oversized=False)
-            if not self._store.tombstones.known(self.line(path, line), erased=self._erased):
+            if not self._store.tombstones.known(self.line([path], line), erased=self._erased):
                 yield row
 
     def carry_over(self, path: Path, lines: Iterable[Line]) -> None:
@@ -107,7 +113,7 @@ class Oblivion:
         The caller opens the transaction.
         """
         for line in lines:
-            marks = self.line(path, line)
+            marks = self.line([path], line)
             if len(marks) > 1:
                 for mark in self._store.tombstones.known(marks):
                     self._store.tombstones.join(mark, marks)
@@ -115,3 +121,11 @@ class Oblivion:
     def _mark(self, kind: bytes, told: bytes) -> int:
         digest = hashlib.blake2b(told, digest_size=8, key=self._key, person=kind).digest()
         return int.from_bytes(digest, "big", signed=True)
+
+
+def _canonical(line: bytes) -> bytes:
+    """Return JSON with sorted keys and without whitespace; what is no JSON as it is."""
+    try:
+        return orjson.dumps(orjson.loads(line), option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+    except ValueError:
+        return line

@@ -136,8 +136,8 @@ class Planner:
         """The marks of the lines of an agent's file, where it still is what was masked: newer rules mask it anew."""
         with suppress(OSError), opened(source.path) as file, self._raw.open(source.archived) as copy:
             for theirs, ours in zip(split(file), split(copy), strict=False):
-                marks = self._oblivion.line(source.path, theirs)
-                if not marks.isdisjoint(self._oblivion.line(source.path, ours)):
+                marks = self._oblivion.line([source.path], theirs)
+                if not marks.isdisjoint(self._oblivion.line([source.path], ours)):
                     yield from ((ours.number, mark) for mark in marks)
 
     def _shared(
@@ -151,19 +151,22 @@ class Planner:
             for number, source in selector.sources.items()
             if number not in selected.sources and source.agent in agents
         }
+        # Copies that are masked alike hold a line that says the same in the same bytes. Masking takes most of the time.
+        forms = {selector.sources[number].masked for number in selected.sources | selected.lines.keys()}
         for done, (number, source) in enumerate(others.items()):
             progress(done, len(others))
+            masked = forms != {source.masked}
             try:
-                if lines := self._with_marks(source, marks) - selected.lines.get(number, set()):
+                if lines := self._with_marks(source, marks, masked=masked) - selected.lines.get(number, set()):
                     found[number] = lines
             except CopyDamaged:
                 unread |= {source.archived} if is_left(self._raw, source.archived) else set()
         progress(len(others), len(others))
         return found, unread
 
-    def _with_marks(self, source: Source, marks: AbstractSet[int]) -> set[int]:
-        """The lines of a copy that are known by these marks, or whose records are."""
-        lines = {line for line, mark in self._belonging.marked(source) if mark in marks}
+    def _with_marks(self, source: Source, marks: AbstractSet[int], *, masked: bool) -> set[int]:
+        """Return the lines of a copy that have some of these marks, or whose records do."""
+        lines = {line for line, mark in self._belonging.marked(source, masked=masked) if mark in marks}
         records = self._belonging.records(source).items()
         return lines | {line for record, line in records if self._oblivion.record(record) in marks}
 

@@ -23,12 +23,13 @@ class Renouncing:
     def renounce(
         self, exchanges: Collection[int], observations: Collection[int], forgetting: int, origins: Sequence[str] = ()
     ) -> None:
-        """Delete these observations, and learn no more from these exchanges, until the forgetting is undone.
+        """Delete these observations, and extract nothing from these exchanges, until the deletion is undone.
 
         What of them is not of these `origins` may be learned; none of it where no origin is named.
         """
         for stored in self._store.exchanges.load([*exchanges]).values():
             self._add(stored, Renunciation(forgetting, tuple(origins)))
+        self._store.forgotten_items.keep(forgetting, [*exchanges], observations)
         self._store.observations.renounce(exchanges, observations)
 
     def heed(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .documents import Document, Documents, Queued
     from .edits import Edit, Edits
     from .exchanges import Exchanges, StoredExchange
+    from .forgotten_items import ForgottenItems
     from .integrity import Integrity
     from .items import Items, StoredItem
     from .jobs import Batch, DeadJob, Job, Jobs
@@ -121,6 +122,7 @@ _TABLES = {
     "documents": ("Documents",),
     "renunciations": ("Renunciations",),
     "tombstones": ("Tombstones",),
+    "forgotten_items": ("ForgottenItems", "changes", "summaries"),
     "leases": ("Leases",),
     "publications": ("Publications",),
     "integrity": ("Integrity", "changes"),
@@ -162,6 +164,7 @@ class Store(Closing):
     documents: Documents
     renunciations: Renunciations
     tombstones: Tombstones
+    forgotten_items: ForgottenItems
     leases: Leases
     publications: Publications
     integrity: Integrity

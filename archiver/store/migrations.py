@@ -298,6 +298,17 @@ _PROJECTS: Final = """
 CREATE TABLE project (identity TEXT PRIMARY KEY, namespace TEXT NOT NULL UNIQUE, plain TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE allowed_folder (path TEXT PRIMARY KEY) WITHOUT ROWID;
 UPDATE memory SET origin = 'external' WHERE origin = 'document' AND path != '';
+# Rows of forgotten exchanges, packed, while the deletion can be undone.
+_FORGOTTEN_ITEMS: Final = """
+CREATE TABLE forgotten_item (
+    exchange INTEGER PRIMARY KEY,
+    forgetting INTEGER NOT NULL REFERENCES forgetting ON DELETE CASCADE,
+    source INTEGER NOT NULL REFERENCES source ON DELETE CASCADE,
+    start_line INTEGER NOT NULL,
+    end_line INTEGER NOT NULL,
+    observed TEXT,
+    rows BLOB NOT NULL
+);
 """
 
 MIGRATIONS: Final = (
@@ -329,4 +340,5 @@ MIGRATIONS: Final = (
     _SUMMARIES_DUE,
     CHANGE_TRIGGERS,
     _PROJECTS,
+    _FORGOTTEN_ITEMS,
 )

@@ -164,6 +164,7 @@ class Tombstones:
             Renunciations(self._db).add(number, entry.renounced, entry.origins)
             if state is State.ERASING:
                 self.intend(number, dict.fromkeys(places, False))
+                self._db.run("DELETE FROM forgotten_item")  # any of them may hold what was erased
         if places and found.entries:
             self._db.run("UPDATE source SET rules = ''")
             self._db.run("UPDATE session SET title = '', title_rank = -1, branch = '', cwd = ''")
@@ -234,6 +235,7 @@ class Tombstones:
         self._changed = True
         self._db.run("UPDATE forgetting SET state = ? WHERE id = ?", (state, number))
         if state is not State.KEPT:
+            self._db.run("DELETE FROM forgotten_item WHERE forgetting = ?", (number,))
             shown = "json_remove(told, '$.projects', '$.first', '$.last')"
             self._db.run(f"UPDATE forgetting SET told = {shown} WHERE id = ?", (number,))
 

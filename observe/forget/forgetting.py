@@ -36,6 +36,7 @@ from ...core.forgetting import (
 from ...core.home import Home
 from ...core.memory import EventKind, HeldMemory, MemoryEvent, MemoryState
 from ...core.progress import Reporter, silent
+from .. import rules
 from ..candidates import OBSERVATION
 from ..learned import summarise
 from ..memory.changes import told
@@ -96,8 +97,12 @@ class Forgetter(Closing):
             return self._erased(planned, number, texts, report)
 
     def undo(self, number: int, report: Reporter = silent) -> Undone:
-        """Have back what was forgotten; raises `InvalidInput` when it was erased, undone before, or never was."""
+        """Restore what was forgotten, with every ID, and searchable at once.
+
+        Raises `InvalidInput` when it was erased, undone before, or never existed.
+        """
         left: list[HeldMemory] = []
+        sessions: list[int] = []
 
         def also() -> None:
             for held in self._store.memories.load(erasure.put_away(self._store, number)).values():
@@ -105,11 +110,16 @@ class Forgetter(Closing):
                     left.append(held)
                 else:
                     self._move(held.key, MemoryState.ACTIVE, erasure.context(number))
+            sessions.extend(self._store.summaries.due())
+            if any(each.id > number for each in self._store.tombstones.all()):
+                summarise(self._store, sessions)  # a restored summary may quote what was forgotten later
 
         with self._store.leases.hold(ARCHIVER, _PATIENCE):
             renounced = self._forgetting.undo(number, also)
             self._reread(report)
-        return Undone(tuple(left), renounced)
+            self._retell(sessions)
+            unobserved = self._store.exchanges.count_unobserved(rules.VERSION)
+        return Undone(tuple(left), renounced, unobserved)
 
     def for_good(self, number: int, report: Reporter = silent) -> erasure.Finished:
         """Erase what was forgotten, and can still be had back.

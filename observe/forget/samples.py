@@ -35,7 +35,7 @@ def samples(store: Store, raw: RawArchive, plan: Plan, memories: Iterable[HeldMe
     wanted = [text for text in wanted if text not in told]
     for text in _told(store, plan):
         wanted = [each for each in wanted if each not in text]
-    for blob in _kept(raw, plan):
+    for blob in _kept(store, raw, plan):
         wanted = [text for text in wanted if not any(form in blob for form in forms(text))]
     return wanted[:_MOST]
 
@@ -78,8 +78,9 @@ def _told(store: Store, plan: Plan) -> Iterator[str]:
         yield "\n".join(chain(said, *((it.title, it.subtitle, it.narrative, *it.facts) for it in kept)))
 
 
-def _kept(raw: RawArchive, plan: Plan) -> Iterator[bytes]:
-    """All lines that stay, some megabytes at a time."""
+def _kept(store: Store, raw: RawArchive, plan: Plan) -> Iterator[bytes]:
+    """Yield all lines that stay, some megabytes at a time, and what other deletions can still restore."""
+    yield from store.forgotten_items.texts()
     for number, source in plan.selector.sources.items():
         if number not in plan.selected.sources:
             with suppress(CopyDamaged):  # what nobody can read any more says nothing

@@ -58,7 +58,7 @@ class _Typed(click.Command):
 @click.option("--erase", is_flag=True, help="Leave no byte of it. It cannot be undone.")
 @click.option("--force", is_flag=True, help="Golden rules and pinned memories too.")
 @click.option("--confirm", metavar="TOKEN", help="Do what the preview with this token showed.")
-@click.option("--undo", type=int, metavar="N", help="Have back what was forgotten under this number.")
+@click.option("--undo", type=int, metavar="N", help="Restore what deletion N removed.")
 @click.option("--for-good", type=int, metavar="N", help="Erase now what was forgotten under this number.")
 @click.option("--list", "listed", is_flag=True, help="List what was forgotten and can be had back.")
 @as_json
@@ -214,7 +214,9 @@ def _look_after(undo: int | None, for_good: int | None, *, as_json: bool) -> Non
 
 
 def _tell(undone: Undone) -> None:
-    click.echo("It is there again. `palaver archive` learns from it anew.")
+    click.echo("Restored, with all its IDs. It can be searched now.")
+    if undone.unobserved:
+        click.echo(f"Run `palaver archive` to extract observations from {many(undone.unobserved, 'exchange')}.")
     if undone.left:
         left = ", ".join(held.id for held in undone.left)
         click.echo(f"Still forgotten, because another memory says the same by now: {left}.")

@@ -1,0 +1,77 @@
+"""Undoing a deletion restores what it removed as it was."""
+
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.store import Store
+from palaver.core.disclosure import Query
+from palaver.core.forgetting import Wanted
+from palaver.core.home import Home
+from palaver.observe.forget.forgetting import Forgetter
+from palaver.observe.forget.scouring import scour
+from palaver.search.layers import Layers
+
+from .test_forgetting import GONE, forgot, grown, root
+
+__all__ = ["grown", "root"]  # fixtures
+
+TABLES = ("item", "exchange", "observation", "summary", "vector", "token", "edited", "confirmation")
+
+
+def rows(home: Home) -> dict[str, set[tuple[object, ...]]]:
+    """Every row that belongs to exchanges and observations, by table."""
+    with Store.open(home.database) as store:
+        return {table: set(store._database.rows(f"SELECT * FROM {table}")) for table in TABLES}  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize(
+    "wanted", [Wanted((GONE,)), Wanted((GONE,), derived=True), Wanted(mentions="order 1"), Wanted(mentions="order")]
+)
+def test_undo_restores_every_row_at_once(root: Path, wanted: Wanted) -> None:
+    """Undo restores exchanges, observations and vectors with their IDs and texts, without another ingest run."""
+    home = Home(root / "home")
+    before = rows(home)
+    number = forgot(home, wanted).number or 0
+    assert rows(home) != before
+    with Forgetter(home) as forgetter:
+        undone = forgetter.undo(number)
+
+    assert rows(home) == before
+    assert undone.unobserved == 0
+    with Store.open(home.database) as store:
+        assert list(store.forgotten_items.texts()) == []
+
+
+def test_a_restored_session_is_found_at_once(root: Path) -> None:
+    """Search finds a restored observation before any other command runs."""
+    home = Home(root / "home")
+    number = forgot(home, Wanted((GONE,))).number or 0
+    with Forgetter(home) as forgetter:
+        forgetter.undo(number)
+    with Layers(home) as layers:
+        assert "LearnedCanary" in str(layers.search(Query.parse("LearnedCanary")).hits)
+
+
+def test_undo_does_not_restore_what_a_later_deletion_removed(root: Path) -> None:
+    """A restored summary does not quote what is still forgotten."""
+    home = Home(root / "home")
+    first = forgot(home, Wanted(mentions="order 1")).number or 0
+    forgot(home, Wanted(mentions="order 2"))
+    with Forgetter(home) as forgetter:
+        forgetter.undo(first)
+    told = {table: str(found) for table, found in rows(home).items()}
+    assert "order 1" in told["exchange"]
+    assert not [table for table, text in told.items() if "order 2" in text]
+
+
+@pytest.mark.parametrize("wanted", [Wanted((GONE,), erase=True), Wanted(mentions="PromptCanary", erase=True)])
+def test_erasing_leaves_nothing_of_what_could_be_restored(root: Path, wanted: Wanted) -> None:
+    """What is erased leaves the rows that are kept for undo, too."""
+    home = Home(root / "home")
+    forgot(home, Wanted((GONE,), derived=True))
+    forgot(home, Wanted((GONE,)))
+    outcome = forgot(home, wanted)
+    assert outcome.proof is not None
+    assert outcome.proof.found == []
+    assert scour(home.root, ["LearnedCanary", "PromptCanary"]).found == ()
