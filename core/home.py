@@ -12,6 +12,8 @@ from .errors import ConfigInvalid, StoreMissing, StoreReadOnly
 
 REGISTER: Final = ".forgotten"
 """What the register of what was forgotten is called; files whose names go on are of a write that was broken off."""
+MARKERS: Final = frozenset({"palaver.db", "redaction.key"})
+"""Files by which any folder is recognised as a home; nothing in a home is ever archived."""
 _KEY_BYTES: Final = 32
 
 
@@ -171,6 +173,20 @@ class Home(Struct, frozen=True):
         """`make` it for those who read and write, unless it is there and may only be read: then it is left as it is."""
         if not self.is_read_only:
             self.make()
+
+
+def is_home(folder: Path) -> bool:
+    """Return whether a folder is a home, of this user or of anybody."""
+    return any((folder / name).exists() for name in MARKERS)
+
+
+def home_of(path: Path) -> Path | None:
+    """Return the home that a path is, or in whose archive it is; None for any other path."""
+    if is_home(path):
+        return path
+    return next(
+        (each.parent for each in (path, *path.parents) if each.name == "archive" and is_home(each.parent)), None
+    )
 
 
 def _write_key(path: Path) -> None:

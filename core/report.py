@@ -8,6 +8,13 @@ from .conversation import Milliseconds
 from .errors import ModelUnavailable, SourceUnreadable
 
 
+class Unsearched(Struct):
+    """What was not searched for transcripts: Palaver homes, and directory links that leave their root."""
+
+    homes: set[Path] = field(default_factory=set[Path])
+    links: set[Path] = field(default_factory=set[Path])
+
+
 class Pass(Struct):
     """What one pass saw and took up. `lines` and `exchanges` were read; old ones that grew are read again.
 
@@ -28,6 +35,7 @@ class Pass(Struct):
     outdated: int = 0
     masked: int = 0
     unmasked: int = 0
+    skipped: Unsearched = field(default_factory=Unsearched)
     problems: list[SourceUnreadable] = field(default_factory=list[SourceUnreadable])
 
 

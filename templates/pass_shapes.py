@@ -35,6 +35,7 @@ class ExportedJson(TypedDict):
 class ReportJson(TypedDict):
     """What a pass did. Times are seconds from its start; `model` is why meaning cannot be searched, if it cannot.
 
+    `skipped_homes` are Palaver homes and `skipped_links` directory links out of a searched folder, neither searched.
     `elsewhere` is whether another process observes and embeds at this moment, `reindexed` whether an index of another
     version of Palaver was made anew.
     """
@@ -42,6 +43,8 @@ class ReportJson(TypedDict):
     seen: int
     foreign: int
     excluded: int
+    skipped_homes: list[str]
+    skipped_links: list[str]
     still_archived: int
     changed: int
     lines: int
@@ -66,6 +69,8 @@ def report_json(report: Report) -> ReportJson:
         seen=done.seen,
         foreign=done.foreign,
         excluded=done.excluded,
+        skipped_homes=sorted(clean(str(path)) for path in done.skipped.homes),
+        skipped_links=sorted(clean(str(path)) for path in done.skipped.links),
         still_archived=done.still_archived,
         changed=done.changed,
         lines=done.lines,

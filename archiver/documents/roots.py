@@ -15,13 +15,14 @@ from typing import Final
 from msgspec import Struct, field
 
 from ...core.errors import DocumentNotFound, DocumentOutsideRoots, DocumentUnreadable
+from ...core.home import MARKERS, is_home
 
 BYTES_MAX: Final = 64 << 20
 """A larger file is refused."""
 _SYSTEM: Final = tuple(map(Path, ("/proc", "/sys", "/dev")))
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NOT_OURS: Final = {"__pycache__", "node_modules", "site-packages"}
-"""Folders whose files nobody here wrote. Those with a hidden name are left alone too, and virtual environments."""
+"""Folders whose files nobody here wrote. Those with a hidden name are skipped too, and environments, and homes."""
 _MOVED: Final = {errno.ELOOP, errno.ENOTDIR}
 
 
@@ -51,7 +52,7 @@ class Walk(Struct):
         for top, folders, files, descriptor in os.fwalk(self.folder, onerror=self._note, follow_symlinks=False):
             place = Path(top)
             self._ahead.pop(place, None)
-            if "pyvenv.cfg" in files and place != self.folder:
+            if not MARKERS.isdisjoint(files) or ("pyvenv.cfg" in files and place != self.folder):
                 folders.clear()
                 continue
             yield from (place / name for name in sorted(files) if _is_document(name, descriptor))
@@ -84,7 +85,8 @@ class Roots:
             plain = path.expanduser().resolve()
         except (OSError, RuntimeError, ValueError):
             raise DocumentNotFound(path) from None
-        if any(plain.is_relative_to(folder) for folder in (*self.without, *_SYSTEM)):
+        excluded = any(plain.is_relative_to(folder) for folder in (*self.without, *_SYSTEM))
+        if excluded or any(map(is_home, (plain, *plain.parents))):
             raise DocumentOutsideRoots(path, hint="Nothing is taken up from the system's folders or Palaver's own.")
         inside = [folder for folder in self._folders if plain.is_relative_to(folder)]
         if not inside:

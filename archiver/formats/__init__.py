@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from ...core.conversation import Note, Session, Skipped, Turn
+from ...core.report import Unsearched
 from ..parse.lines import Line, Record
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Format(Protocol):
         """The folders of this machine in which the agent keeps transcripts; only existing ones."""
         ...
 
-    def transcripts(self, root: Path) -> Iterator[Path]:
+    def transcripts(self, root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:
         """Every transcript in a folder, sorted; what cannot be read is passed over with a warning in the log."""
         ...
 

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from ...core.conversation import Kind, Session, Speaker, Turn
+from ...core.report import Unsearched
 from ..parse.lines import Line, Record
 from ..parse.text import clean
 from . import folders
@@ -34,9 +35,9 @@ class Antigravity:
         kept = [edition / "brain" for edition in folders.matching([(home / ".gemini", "antigravity*")])]
         return [folder for folder in kept if folders.is_closed(folder) or folder.is_dir()]
 
-    def transcripts(self, root: Path) -> Iterator[Path]:
+    def transcripts(self, root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:
         """`<session>/.system_generated/logs/transcript.jsonl`, sorted."""
-        return folders.files(root, lambda name: name == _TRANSCRIPT)
+        return folders.files(root, lambda name: name == _TRANSCRIPT, skipped=skipped)
 
     def keeps(self, path: Path, root: Path) -> bool:  # noqa: ARG002 - its folders have no others within
         """Whether a file may be a transcript by its name."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.conversation import Session, SessionKind
+from ...core.report import Unsearched
 from ..parse.lines import Record, head_records
 from . import claude_folders
 from .shape import mapping, string
@@ -29,9 +30,9 @@ class ClaudeCode:
         """The existing `projects` folders of this user."""
         return claude_folders.roots()
 
-    def transcripts(self, root: Path) -> Iterator[Path]:
+    def transcripts(self, root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:
         """Sessions and sub-agents in a folder, sorted."""
-        return claude_folders.transcripts(root)
+        return claude_folders.transcripts(root, skipped)
 
     def keeps(self, path: Path, root: Path) -> bool:
         """Whether a file is not one of those that lie beside the transcripts."""

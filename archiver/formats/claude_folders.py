@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from ...core.report import Unsearched
 from . import folders
 
 # Beside the transcripts lie spilled tool output, notes, and logs of prompts and workflow steps.
@@ -26,9 +27,9 @@ def roots() -> list[Path]:
     return list(found.values())
 
 
-def transcripts(root: Path) -> Iterator[Path]:
+def transcripts(root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:
     """Sessions and sub-agents in a folder of any shape, sorted; a file given as root is itself a transcript."""
-    return folders.files(root, _may_be, without=_OTHER_FOLDERS)
+    return folders.files(root, _may_be, without=_OTHER_FOLDERS, skipped=skipped)
 
 
 def keeps(path: Path, root: Path) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.conversation import Session, SessionKind
+from ...core.report import Unsearched
 from ..parse.lines import Record, head_records
 from . import folders
 from .codex_envelopes import headers, parent_of
@@ -30,9 +31,9 @@ class Codex:
         home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex").expanduser()
         return [folder for folder in (home / "sessions", home / "archived_sessions") if folder.is_dir()]
 
-    def transcripts(self, root: Path) -> Iterator[Path]:
+    def transcripts(self, root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:
         """Rollouts in a folder, sorted; of a rollout that is there twice, the one that is not compressed."""
-        return (path for path in folders.files(root, _is_rollout) if self.keeps(path, root))
+        return (path for path in folders.files(root, _is_rollout, skipped=skipped) if self.keeps(path, root))
 
     def keeps(self, path: Path, root: Path) -> bool:  # noqa: ARG002 - its folders have no others within
         """Whether a file is a rollout by its name, and not the compressed twin of another."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.conversation import Session
+from ...core.report import Unsearched
 from ..parse.lines import Record, head_records
 from . import folders
 from .shape import mapping, string
@@ -29,9 +30,9 @@ class Copilot:
         folder = home / "session-state"
         return [folder] if folder.is_dir() else []
 
-    def transcripts(self, root: Path) -> Iterator[Path]:
+    def transcripts(self, root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:
         """`<session>/events.jsonl`, and `<session>.jsonl` as older versions wrote it; sorted."""
-        return folders.files(root, _is_jsonl, without=_OTHER_FOLDERS)
+        return folders.files(root, _is_jsonl, without=_OTHER_FOLDERS, skipped=skipped)
 
     def keeps(self, path: Path, root: Path) -> bool:
         """Whether a file is not one of those that lie beside the events."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...core.conversation import Session, SessionKind
 from ...core.errors import SourceUnreadable
+from ...core.report import Unsearched
 from ..intake.foreign import Foreign
 from ..parse.lines import Record
 from . import cursor_chats, cursor_editor, folders
@@ -33,9 +34,9 @@ class Cursor:
         folder = Path.home() / ".cursor" / "projects"
         return [folder] if folder.is_dir() else []
 
-    def transcripts(self, root: Path) -> Iterator[Path]:
+    def transcripts(self, root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:
         """`<project>/agent-transcripts/<id>.jsonl`, or that in a folder of the same name; sorted."""
-        return (path for path in folders.files(root, _is_jsonl) if _TRANSCRIPTS in path.parts)
+        return (path for path in folders.files(root, _is_jsonl, skipped=skipped) if _TRANSCRIPTS in path.parts)
 
     def keeps(self, path: Path, root: Path) -> bool:  # noqa: ARG002 - its folders have no others within
         """Whether a file may be a transcript by its name."""

@@ -1,51 +1,68 @@
 """Folders: the walk through a place where an agent keeps its transcripts, and their names in the archive."""
 
+import errno
 import logging
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from ...core.home import MARKERS, home_of
+from ...core.report import Unsearched
+
 _log = logging.getLogger(__name__)
 _UNSAFE = re.compile(r'[%\\/:*?"<>|\x00-\x1f\x7f\udc80-\udcff]')
 
 
-def files(root: Path, wanted: Callable[[str], bool], *, without: Collection[str] = ()) -> Iterator[Path]:
-    """Every file of a wanted name below a folder, sorted, and the root itself where it is a file.
+def files(
+    root: Path, wanted: Callable[[str], bool], *, without: Collection[str] = (), skipped: Unsearched | None = None
+) -> Iterator[Path]:
+    """Yield every file of a wanted name below a folder, sorted, and the root itself where it is a file.
 
-    Folders named in `without` are not entered, and none is entered twice. What cannot be read is passed over with a
-    warning in the log.
+    Folders named in `without` are not entered, nor are Palaver homes. Directory links are not followed: within the root
+    their target is found anyway, and what is outside is not the agent's. `skipped` collects homes and links that leave
+    the root. Folders that cannot be read are logged as a warning.
     """
-    if root.is_file():
+    found = Unsearched() if skipped is None else skipped
+    real = Path(os.path.realpath(root))
+    if (home := home_of(real)) is not None:
+        found.homes.add(home)
+    elif root.is_file():
         yield root
-        return
-    yield from _walk(root, wanted, without, set())
+    else:
+        yield from _walk(root, real, wanted, without, found)
 
 
 def _walk(
-    folder: Path, wanted: Callable[[str], bool], without: Collection[str], seen: set[tuple[int, int]]
+    folder: Path, root: Path, wanted: Callable[[str], bool], without: Collection[str], skipped: Unsearched
 ) -> Iterator[Path]:
     try:
-        state = folder.stat()
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
         _log.warning("passed over %s: %s", os.fsencode(folder), error.strerror)
         return
-    # A folder reached twice is a loop of links, or would be archived twice.
-    if (state.st_dev, state.st_ino) in seen:
+    if any(entry.name in MARKERS for entry in entries):
+        skipped.homes.add(folder)
         return
-    seen.add((state.st_dev, state.st_ino))
     for entry in entries:
         path = folder / entry.name
         try:
             is_folder, is_file = entry.is_dir(), entry.is_file()
         except OSError as error:
-            _log.warning("passed over %s: %s", os.fsencode(path), error.strerror)
+            if error.errno != errno.ELOOP:  # links that lead to each other hold nothing
+                _log.warning("passed over %s: %s", os.fsencode(path), error.strerror)
             continue
+        target = Path(os.path.realpath(path)) if entry.is_symlink() and (is_folder or is_file) else path
         if is_folder and entry.name not in without:
-            yield from _walk(path, wanted, without, seen)
+            if target is path:
+                yield from _walk(path, root, wanted, without, skipped)
+            elif not target.is_relative_to(root):
+                skipped.links.add(path)
         elif is_file and wanted(entry.name):
-            yield path
+            if target is path or (home := home_of(target)) is None:
+                yield path
+            else:
+                skipped.homes.add(home)
 
 
 def matching(places: Iterable[tuple[Path, str]]) -> Iterator[Path]:

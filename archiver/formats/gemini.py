@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.conversation import Session, SessionKind
+from ...core.report import Unsearched
 from ..parse.lines import Record, head_records
 from . import folders
 from .shape import string
@@ -32,9 +33,9 @@ class Gemini:
         folder = home / ".gemini" / "tmp"
         return [folder] if folder.is_dir() else []
 
-    def transcripts(self, root: Path) -> Iterator[Path]:
+    def transcripts(self, root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:
         """`<project>/chats/<session>`, and sub-agents in a folder named after their parent; sorted."""
-        found = folders.files(root, _is_conversation, without=_OTHER_FOLDERS)
+        found = folders.files(root, _is_conversation, without=_OTHER_FOLDERS, skipped=skipped)
         return (path for path in found if _CHATS in path.parts and self.keeps(path, root))
 
     def keeps(self, path: Path, root: Path) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.conversation import Session, SessionKind
+from ...core.report import Unsearched
 from ..parse.lines import Record
 from . import folders
 from .kimi_folders import place_of
@@ -30,9 +31,13 @@ class KimiCli:
         folder = home / "sessions"
         return [folder] if folder.is_dir() else []
 
-    def transcripts(self, root: Path) -> Iterator[Path]:
+    def transcripts(self, root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:
         """`<folder>/<session>/wire.jsonl`, or `context.jsonl` as versions without a journal wrote it; sorted."""
-        return (path for path in folders.files(root, lambda name: name in {_WIRE, _CONTEXT}) if self.keeps(path, root))
+        return (
+            path
+            for path in folders.files(root, lambda name: name in {_WIRE, _CONTEXT}, skipped=skipped)
+            if self.keeps(path, root)
+        )
 
     def keeps(self, path: Path, root: Path) -> bool:  # noqa: ARG002 - its folders have no others within
         """Whether a file may be a session's, and not the context of one that has a journal: that tells more."""

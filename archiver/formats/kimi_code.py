@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.conversation import Session, SessionKind
+from ...core.report import Unsearched
 from ..parse.lines import Record
 from . import folders
 from .kimi_folders import place_of
@@ -30,9 +31,9 @@ class KimiCode:
         folder = home / "sessions"
         return [folder] if folder.is_dir() else []
 
-    def transcripts(self, root: Path) -> Iterator[Path]:
+    def transcripts(self, root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:
         """`<folder>/session_<id>/agents/<agent>/wire.jsonl`, sorted."""
-        return folders.files(root, lambda name: name == _WIRE)
+        return folders.files(root, lambda name: name == _WIRE, skipped=skipped)
 
     def keeps(self, path: Path, root: Path) -> bool:  # noqa: ARG002 - its folders have no others within
         """Whether a file may be a journal by its name."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.conversation import Session, SessionKind
+from ...core.report import Unsearched
 from ..intake.foreign import Foreign
 from ..parse.lines import Record, head_records
 from . import folders, opencode_database, opencode_files
@@ -30,9 +31,9 @@ class OpenCode:
         """None: exports lie wherever they were saved."""
         return []
 
-    def transcripts(self, root: Path) -> Iterator[Path]:
+    def transcripts(self, root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:
         """Exported sessions in a folder, sorted."""
-        return (path for path in folders.files(root, _is_export) if self.keeps(path, root))
+        return (path for path in folders.files(root, _is_export, skipped=skipped) if self.keeps(path, root))
 
     def keeps(self, path: Path, root: Path) -> bool:  # noqa: ARG002 - its name tells
         """Whether a file may be an exported session, and not a piece of a session that lies in pieces."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.conversation import Session
+from ...core.report import Unsearched
 from ..parse.lines import Record, head_records
 from . import folders
 from .shape import string
@@ -28,9 +29,9 @@ class Pi:
         folder = home / "sessions"
         return [folder] if folder.is_dir() else []
 
-    def transcripts(self, root: Path) -> Iterator[Path]:
+    def transcripts(self, root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:
         """`<project folder>/<time>_<session>.jsonl`, sorted."""
-        return folders.files(root, _is_jsonl)
+        return folders.files(root, _is_jsonl, skipped=skipped)
 
     def keeps(self, path: Path, root: Path) -> bool:  # noqa: ARG002 - its folders have no others within
         """Whether a file may be a session by its name."""

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ...core.conversation import Note, Session, Skipped, Turn
+from ...core.report import Unsearched
 from ..parse.lines import Line, Record, records
 from . import folders
 from .calls import Calls
@@ -21,7 +22,7 @@ class InContainers:
         """None."""
         return []
 
-    def transcripts(self, root: Path) -> Iterator[Path]:  # noqa: ARG002 - the signature is the protocol's
+    def transcripts(self, root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:  # noqa: ARG002 - the signature is the protocol's
         """None."""
         return iter(())
 

@@ -2,15 +2,18 @@
 
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self, TypeVar
 
 from ..copies.raw import Copied
 from .processes import Helper
 from .task import Answer, Task
 
+_T = TypeVar("_T")
+_PORTION: Final = 64 << 20
+"""Bytes of files that may be parsed ahead of being stored; a longer file is a portion of its own."""
 _Awaited = tuple[Task, Future[Copied]]
 """A task, and the copy it needs."""
 
@@ -104,3 +107,17 @@ class Ahead:
                 return None
             self._begun.add(name)
             return name, self._left.pop(name)
+
+
+def portions(items: Sequence[_T], size: Callable[[_T], int]) -> Iterator[list[_T]]:
+    """Cut items into lists of at most 64 MiB, each of at least one item."""
+    portion: list[_T] = []
+    total = 0
+    for item in items:
+        if portion and total + size(item) > _PORTION:
+            yield portion
+            portion, total = [], 0
+        portion.append(item)
+        total += size(item)
+    if portion:
+        yield portion

@@ -1,10 +1,9 @@
 """One pass over transcripts: copy, parse, store. What did not change costs one `stat`."""
 
 import time
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -34,7 +33,7 @@ from ..privacy.exclusion import Exclusion
 from ..privacy.masker import Masker
 from ..redaction import VERSION, Redactor
 from ..store import Source, Store
-from .ahead import Ahead
+from .ahead import Ahead, portions
 from .processes import Helpers
 from .rereading import BUDGET, Rereading
 from .storing import Stored, store_reading
@@ -49,8 +48,6 @@ _AT_THE_END = 4
 """As many of the last ones: what waits for the last one to be parsed is stored by this process alone."""
 _LONGEST = 0.3
 """Seconds after which what was read is stored, however little: who is killed every few seconds gets on all the same."""
-_PORTION = 64 << 20
-"""Bytes of files that may be parsed ahead of being stored; a longer file is a portion of its own."""
 _WORTH_HELP = 8 << 20
 """From how many bytes on other processes help: less is parsed before they have started."""
 
@@ -105,6 +102,7 @@ class Ingest:
         self._helpers = helpers or Helpers()
         self._may_hold_erased = False
         self._waiting: list[_Taken] = []
+        self._names = set[str]()  # of all copies, those that are not stored yet included: each is given once
         self._stored = 0.0
         """When something was stored last, on the monotonic clock."""
 
@@ -157,7 +155,7 @@ class Ingest:
 
     def _parsed_ahead(self, copying: Sequence[_Copying]) -> Generator[tuple[_Job, Future[Copied], Answer | None]]:
         """Each transcript in order, with what another process found in it, if one did."""
-        for portion in _portions(copying):
+        for portion in portions(copying, lambda each: each[0].size):
             worth = sum(job.size for job, _ in portion) >= _WORTH_HELP
             tasks = {
                 job.archived: (Task(job.format, job.path, self._raw.root, job.archived, self._key), copy)
@@ -172,7 +170,7 @@ class Ingest:
     def _jobs(self, transcripts: Iterable[Transcript], tally: Pass) -> list[_Job]:
         """What is new or not what it was, oldest first, so that originals come before their forks."""
         known = self._store.sources.by_path()
-        taken = self._store.sources.archived_names()
+        self._names = self._store.sources.archived_names()
         changed: list[tuple[Stat, Transcript]] = []
         for transcript in {each.path: each for each in transcripts}.values():
             tally.seen += 1
@@ -189,12 +187,10 @@ class Ingest:
             if source is None or not self._raw.is_unchanged(source, stat):
                 changed.append((stat, transcript))
         changed.sort(key=lambda pair: (pair[0].mtime, pair[1].path))
-        jobs = (self._job(each, stat.size, known.get(each.path), taken, tally) for stat, each in changed)
+        jobs = (self._job(each, stat.size, known.get(each.path), tally) for stat, each in changed)
         return [job for job in jobs if job is not None]
 
-    def _job(
-        self, transcript: Transcript, size: int, known: Source | None, taken: set[str], tally: Pass
-    ) -> _Job | None:
+    def _job(self, transcript: Transcript, size: int, known: Source | None, tally: Pass) -> _Job | None:
         path = transcript.path
         masker = self._masking.masker(known)
         masked = masker is not None
@@ -213,8 +209,8 @@ class Ingest:
             return _Job(path, found, continued.archived, size, continued=continued, masker=masker)
         if known is not None and self._says_all(known, found, path, masker):
             return _Job(path, found, known.archived, size, continued=known, renewed=True, masker=masker)
-        archived = self._raw.free_name(transcript.archived(found), taken, path, masked=masked)
-        taken.add(archived)
+        archived = self._raw.free_name(transcript.archived(found), self._names, path, masked=masked)
+        self._names.add(archived)
         return _Job(path, found, archived, size, replaced=known, masker=masker)
 
     def _is_excluded(self, transcript: Transcript, found: Format) -> bool:
@@ -257,7 +253,12 @@ class Ingest:
 
     def _take_up_containers(self, found: Iterable[Transcript], done: int, progress: Progress, tally: Pass) -> None:
         """Take up what containers hold, each conversation as a transcript of its own."""
-        unroller, kept = Unroller(self._store, self._raw.root, self._masking, self._erasing.known), dict[Path, int]()
+        kept = dict[Path, int]()
+
+        def complete(path: Path) -> None:
+            self._complete(lambda each: each.source.path == path, tally)  # two exports may hold one conversation
+
+        unroller = Unroller(self._store, self._raw.root, self._masking, self._names, complete, self._erasing.known)
         for container, known in ((each, each.held_by) for each in found):
             if known is None:
                 continue
@@ -281,8 +282,8 @@ class Ingest:
 
     def _take_up_unrolled(self, found: Unrolled, tally: Pass) -> None:
         copied = found.copied
-        job = _Job(found.path, found.format, found.archived, copied.stat.size, found.continued)
-        job = replace(job, renewed=not found.grown, masker=found.masker)
+        job = _Job(found.path, found.format, found.archived, copied.stat.size, found.continued, None, not found.grown)
+        job = replace(job, masker=found.masker)
         self._take_up(job, lambda: copied, None, tally)
 
     def _take_up(self, job: _Job, copied: Callable[[], Copied], answer: Answer | None, tally: Pass) -> None:
@@ -303,7 +304,11 @@ class Ingest:
         with self._raw.open(source.archived) as file:
             session, parsed = answer or (self._identify(job, file), None)
             session = self._session(session, tally)
-            stored = Stored(self._store, partial(self._complete, tally=tally))
+
+            def complete(records: Collection[str]) -> None:
+                self._complete(lambda each: not each.reading.records.keys().isdisjoint(records), tally)
+
+            stored = Stored(self._store, complete)
             reading = Reading(job.format, session, source, stored, self._boundaries)
             reading.run(file, parsed)
         self._erasing.take_out(source, reading.forgotten)
@@ -315,17 +320,17 @@ class Ingest:
 
     def _session(self, told: Session, tally: Pass) -> Session:
         """The session as it is stored, which may need what waits to be stored first."""
-        if any((told.agent, told.native_id) == (each.session.agent, each.session.native_id) for each in self._waiting):
-            self._store_waiting(tally)
+        name = told.agent, told.native_id
+        self._complete(lambda each: (each.session.agent, each.session.native_id) == name, tally)
         number = self._store.sessions.find(told.agent, told.native_id)
         session = told if number is None else self._store.sessions.load(number)
         if self._store.sessions.is_unindexed(session.agent, session.parent_id):
             session.links[UNINDEXED] = "yes"
         return session
 
-    def _complete(self, records: Collection[str], tally: Pass) -> None:
-        """Store what waits where it holds some of these records."""
-        if any(not each.reading.records.keys().isdisjoint(records) for each in self._waiting):
+    def _complete(self, concerns: Callable[[_Taken], bool], tally: Pass) -> None:
+        """Store what waits where some of it is concerned."""
+        if any(map(concerns, self._waiting)):
             self._store_waiting(tally)
 
     def _store_waiting(self, tally: Pass) -> None:
@@ -371,19 +376,6 @@ class Ingest:
             with self._store.transaction():
                 for path in gone:
                     self._store.sources.report(path, None)
-
-
-def _portions(copying: Sequence[_Copying]) -> Iterator[list[_Copying]]:
-    portion: list[_Copying] = []
-    size = 0
-    for job, copy in copying:
-        if portion and size + job.size > _PORTION:
-            yield portion
-            portion, size = [], 0
-        portion.append((job, copy))
-        size += job.size
-    if portion:
-        yield portion
 
 
 def _source(job: _Job, copied: Copied) -> Source:

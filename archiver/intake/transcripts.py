@@ -7,6 +7,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from ...core.errors import SourceUnreadable
+from ...core.home import home_of
+from ...core.report import Unsearched
 from ..copies.compression import DOCUMENT, SUFFIX, opened
 from ..formats import CONTAINERS, FORMATS, Container, Format, folders, recognise
 from ..parse import lines
@@ -43,12 +45,12 @@ class Transcript(Struct, frozen=True):
         return f"{known.agent}/{known.archive_name(self.found.absolute(), self.root.absolute())}"
 
 
-def of_this_user() -> list[Transcript]:
-    """Every transcript in the folders where the known agents keep theirs.
+def of_this_user(skipped: Unsearched | None = None) -> list[Transcript]:
+    """Return every transcript in the folders where the known agents keep theirs; `skipped` collects what is left out.
 
-    A folder that is closed to this user stands for all that is in it: taking it up tells so, and the others go on.
+    A folder that is closed to this user stands for all that is in it: ingesting it reports that, and the others go on.
     """
-    return [each for known in FORMATS for each in _kept(known)] + [
+    return [each for known in FORMATS for each in _kept(known, skipped)] + [
         each for known in CONTAINERS for each in _contained(known)
     ]
 
@@ -61,13 +63,13 @@ def roots(known: Format) -> list[Path]:
         return []
 
 
-def _kept(known: Format) -> Iterator[Transcript]:
+def _kept(known: Format, skipped: Unsearched | None) -> Iterator[Transcript]:
     try:
         for root in known.roots():
             if folders.is_closed(root):
                 yield _closed(root)
             else:
-                yield from (Transcript(path.resolve(), path, root, known) for path in known.transcripts(root))
+                yield from (Transcript(_real(path), path, root, known) for path in known.transcripts(root, skipped))
     except PermissionError as error:
         yield _closed(Path(error.filename))
 
@@ -97,33 +99,38 @@ def near(folder: Path) -> Iterator[Transcript]:
             if folder != real and folder.is_relative_to(real) and folder.is_dir():
                 for found in known.transcripts(root / folder.relative_to(real)):
                     if known.keeps(found, root):
-                        yield Transcript(found.resolve(), found, root, known)
+                        yield Transcript(_real(found), found, root, known)
 
 
-def in_paths(paths: Sequence[Path]) -> list[Transcript]:
-    """The transcripts among these files, and what may be one in these folders.
+def in_paths(paths: Sequence[Path], skipped: Unsearched | None = None) -> list[Transcript]:
+    """Return the transcripts among these files, and what may be one in these folders; `skipped` collects the rest.
 
-    Raises `SourceUnreadable` for a path that does not exist, may not be read, or holds no transcript of a known agent.
+    Raises `SourceUnreadable` for a path that does not exist, may not be read, holds no transcript of a known agent, or
+    belongs to a Palaver home.
     """
     found: list[Transcript] = []
     for path in paths:
-        inside = list(_in_folder(path)) if path.is_dir() else [_file(path)]
+        if (home := home_of(_real(path))) is not None:
+            hint = "Palaver does not archive its own data. Name a folder of transcripts."
+            raise SourceUnreadable(path, f"it belongs to the Palaver home {home}", hint=hint)
+        inside = list(_in_folder(path, skipped)) if path.is_dir() else [_file(path)]
         if not inside:
             raise SourceUnreadable(path, "no transcripts here", hint=f"Known agents: {_agents()}.")
         found += inside
     return found
 
 
-def _in_folder(folder: Path) -> Iterator[Transcript]:
+def _in_folder(folder: Path, skipped: Unsearched | None) -> Iterator[Transcript]:
     try:
         next(folder.iterdir(), None)
     except PermissionError:
         raise SourceUnreadable(folder, "permission denied", hint=f"Check the rights of {folder}.") from None
-    for path in folders.files(folder, lambda name: name.lower().endswith((*_KINDS, *_CONTAINERS))):
+    kinds = (*_KINDS, *_CONTAINERS)
+    for path in folders.files(folder, lambda name: name.lower().endswith(kinds), skipped=skipped):
         if (holder := _holder(path)) is not None:
             yield _container(path, holder)
         elif path.name.endswith(_KINDS) and any(known.keeps(path, folder) for known in FORMATS):
-            yield Transcript(path.resolve(), path, folder)
+            yield Transcript(_real(path), path, folder)
 
 
 def _holder(path: Path) -> Container | None:
@@ -135,7 +142,7 @@ def _holder(path: Path) -> Container | None:
 
 
 def _container(path: Path, known: Container) -> Transcript:
-    return Transcript(path.resolve(), path, path.parent, known, known)
+    return Transcript(_real(path), path, path.parent, known, known)
 
 
 def _file(path: Path) -> Transcript:
@@ -149,7 +156,12 @@ def _file(path: Path) -> Transcript:
         ) from None
     if known is None:
         raise SourceUnreadable(path, "not a transcript of a known agent", hint=f"Known agents: {_agents()}.")
-    return Transcript(path.resolve(), path, path.parent, known)
+    return Transcript(_real(path), path, path.parent, known)
+
+
+def _real(path: Path) -> Path:
+    """Return a path with all links resolved; unlike `Path.resolve` it does not fail on a loop of links."""
+    return Path(os.path.realpath(path))
 
 
 def _recognised(path: Path) -> Format | None:

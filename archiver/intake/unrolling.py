@@ -10,7 +10,7 @@ import io
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
@@ -71,9 +71,21 @@ class _Held(Struct):
 class Unroller:
     """Takes containers apart into copies that can be read as any other."""
 
-    def __init__(self, store: Store, root: Path, masking: Masking, erased: Oblivion | None = None) -> None:
-        """`root` is the folder of the copies, `erased` knows what is not copied again."""
+    def __init__(
+        self,
+        store: Store,
+        root: Path,
+        masking: Masking,
+        taken: set[str],
+        complete: Callable[[Path], None],
+        erased: Oblivion | None = None,
+    ) -> None:
+        """`root` is the folder of the copies, `taken` holds their names, and `erased` knows what is not copied again.
+
+        `complete` stores a source of this path that was read and not stored yet.
+        """
         self._store, self._root, self._masking, self._erased = store, root, masking, erased
+        self._taken, self._complete = taken, complete
 
     def changed(self, container: Transcript, known: Container) -> int | None:
         """The state of a container that is not as it was taken up; None where it is. Raises `SourceUnreadable`."""
@@ -101,6 +113,7 @@ class Unroller:
             raise problem
 
     def _unrolled(self, conversation: Conversation, known: Container) -> Unrolled | None:
+        self._complete(conversation.path)
         source = self._store.sources.at(conversation.path)
         archived = source.archived if source is not None else self._free_name(f"{known.agent}/{conversation.archived}")
         copy = Copy(self._root, archived)
@@ -123,9 +136,10 @@ class Unroller:
 
     def _free_name(self, wanted: str) -> str:
         path, name, number = PurePosixPath(wanted), wanted, 1
-        while self._store.sources.by_archived(name) is not None:
+        while name in self._taken:
             number += 1
             name = str(path.with_name(f"{path.stem}~{number}{path.suffix}"))
+        self._taken.add(name)
         return name
 
 

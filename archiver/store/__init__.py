@@ -122,7 +122,7 @@ _TABLES = {
     "documents": ("Documents",),
     "renunciations": ("Renunciations",),
     "tombstones": ("Tombstones",),
-    "forgotten_items": ("ForgottenItems", "changes", "summaries"),
+    "forgotten_items": ("ForgottenItems", "summaries"),
     "leases": ("Leases",),
     "publications": ("Publications",),
     "integrity": ("Integrity", "changes"),

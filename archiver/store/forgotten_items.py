@@ -5,7 +5,6 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from .changes import Changes, Entity
 from .database import AMONG, Database, Value, listed
 from .observations import MODEL_PREFIX, RENOUNCED
 from .summaries import Summaries
@@ -28,8 +27,8 @@ _ORDER: Final = ("item", "exchange", "observation", "summary", "vector", "token"
 class ForgottenItems:
     """Reads and writes the rows of forgotten exchanges, one set for each exchange. The caller opens the transaction."""
 
-    def __init__(self, database: Database, changes: Changes, summaries: Summaries) -> None:
-        self._db, self._changes, self._summaries = database, changes, summaries
+    def __init__(self, database: Database, summaries: Summaries) -> None:
+        self._db, self._summaries = database, summaries
 
     def keep(self, forgetting: int, exchanges: Sequence[int], observations: Collection[int] | None = None) -> None:
         """Copy what is about to be deleted: exchanges with all that depends on them, or these `observations` alone.
@@ -139,9 +138,6 @@ class ForgottenItems:
         sessions = {row["session"] for rows in found for row in rows["item"]}
         for session in sessions:
             self._summaries.outdate(session)
-        changed = {row["exchange"] for rows in found for row in rows["observation"]}
-        self._changes.log(Entity.ITEM, sorted({*keys, *changed}))
-        self._changes.log(Entity.VECTOR, sorted({row["item"] for rows in found for row in rows["vector"]}))
 
     def _insert_row(self, table: str, row: dict[str, Any]) -> None:
         columns = [name for name in self._columns(table) if name in row]

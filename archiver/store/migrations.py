@@ -298,6 +298,8 @@ _PROJECTS: Final = """
 CREATE TABLE project (identity TEXT PRIMARY KEY, namespace TEXT NOT NULL UNIQUE, plain TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE allowed_folder (path TEXT PRIMARY KEY) WITHOUT ROWID;
 UPDATE memory SET origin = 'external' WHERE origin = 'document' AND path != '';
+"""
+
 # Rows of forgotten exchanges, packed, while the deletion can be undone.
 _FORGOTTEN_ITEMS: Final = """
 CREATE TABLE forgotten_item (

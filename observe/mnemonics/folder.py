@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from ...core.durability import sync
 from ...core.errors import MnemonicsUnusable
+from ...core.home import home_of
 from ...core.project import MNEMONICS
 
 _LARGEST: Final = 131_072
@@ -52,6 +53,8 @@ class Folder:
     def look(self) -> Seen:
         """Return every Markdown file that is not hidden, by `stat` alone."""
         seen = Seen()
+        if home_of(self.project) is not None:
+            return seen  # Palaver's own data is never a source
         try:
             with self._opened(()) as top:
                 _look(top, PurePosixPath(), seen)

@@ -17,6 +17,7 @@ from ...core.checkup import Finding
 from ...core.clock import now, show_minute
 from ...core.errors import StoreCorrupt, StoreMissing
 from ...core.installation import renewing
+from ...core.report import Unsearched
 from .fsck import FROM_COPIES, RECOVER, TAKE_UP
 from .patient import ARCHIVE, Answer, Fact, Patient
 
@@ -113,7 +114,8 @@ def agents(patient: Patient) -> Answer:
     known = patient.store.sources.by_path()
     refused = {path for path, _ in patient.store.sources.problems()}
     exclusion, raw = Exclusion(patient.config.exclude), RawArchive(patient.home.archive)
-    for each in patient.transcripts():
+    skipped = Unsearched()
+    for each in patient.transcripts(skipped):
         if each.format is None or each.held_by is not None or exclusion.covers(str(each.found.parent)):
             continue
         found[each.format.agent] += 1
@@ -128,6 +130,9 @@ def agents(patient: Patient) -> Answer:
     gone = {agent: f", {count:,} of which {'was' if count == 1 else 'were'} erased" for agent, count in erased.items()}
     told = [f"{agent} {many(count, 'file')}{gone.get(agent, '')}" for agent, count in found.items()]
     yield Fact("agents", "; ".join(told) if gone else ", ".join(told) or "none found")
+    if skipped.homes or skipped.links:
+        out = f"{many(len(skipped.homes), 'Palaver home')}, {many(len(skipped.links), 'directory link')} out of a root"
+        yield Fact("skipped", out)
     for agent, count in behind.items():
         remedy = f"{ARCHIVE} `palaver setup service` does so by itself from then on."
         files = many(found[agent], "file")

@@ -12,7 +12,7 @@ from ...core.checkup import Finding
 from ...core.config import Config
 from ...core.errors import PalaverError
 from ...core.home import Home
-from ...core.report import Status
+from ...core.report import Status, Unsearched
 from ...search.generation import Generations
 from .status import state_of
 
@@ -27,11 +27,11 @@ class Fact(NamedTuple):
 
 
 class Patient(Struct, frozen=True, dict=True):
-    """What is looked at. `transcripts` are the agents' files, `off` is why no language model may be asked."""
+    """What is looked at. `transcripts` finds the agents' files, `off` is why no language model may be asked."""
 
     home: Home
     version: str
-    transcripts: Callable[[], Sequence[Transcript]]
+    transcripts: Callable[[Unsearched], Sequence[Transcript]]
     off: Callable[[Config], str]
 
     @cached_property

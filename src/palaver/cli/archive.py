@@ -13,6 +13,7 @@ from palaver.archiver.intake.processes import Helpers
 from palaver.core.config import Config
 from palaver.core.errors import InvalidInput, PalaverError
 from palaver.core.home import Home
+from palaver.core.report import Unsearched
 
 from .made_up import FOLDER, refuse_made_up
 from .output import as_json, print_json, print_page, renderer
@@ -46,7 +47,8 @@ def up(*, as_json: bool) -> None:
     with _helpers(home) as helpers:
         from palaver.archiver.intake.transcripts import DEMO, in_paths, of_this_user
 
-        found = of_this_user()
+        skipped = Unsearched()
+        found = of_this_user(skipped)
         if found:
             refuse_made_up(home)
         demo = not found and home.is_new
@@ -55,7 +57,7 @@ def up(*, as_json: bool) -> None:
             home, found = Home(home.root / FOLDER), in_paths([DEMO])
             if not as_json:
                 click.echo("No agent's history was found for this user. Here is a small made-up one:")
-        complete = _archive(home, found, helpers, as_json=as_json)
+        complete = _archive(home, found, skipped, helpers, as_json=as_json)
     if not as_json:
         click.echo()
         about = _IN_MADE_UP if demo else _newest(home)
@@ -94,13 +96,14 @@ def archive(paths: Sequence[str], *, as_json: bool) -> None:
         for path in paths:
             if not Path(path).exists():
                 raise InvalidInput(f"{path}: No such file or directory", hint="Name a transcript, or a folder of them.")
-        found = in_paths([Path(path) for path in paths]) if paths else of_this_user()
+        skipped = Unsearched()
+        found = in_paths([Path(path) for path in paths], skipped) if paths else of_this_user(skipped)
         if found and not paths:
             refuse_made_up(home)
         if not found and home.is_new:
             hint = "Name a folder of transcripts, or try a made-up history with `palaver up`."
             raise PalaverError("no agent's history was found for this user", hint=hint)
-        complete = _archive(home, found, helpers, as_json=as_json)
+        complete = _archive(home, found, skipped, helpers, as_json=as_json)
     if not complete:
         sys.exit(1)
 
@@ -113,7 +116,7 @@ def _helpers(home: Home) -> Helpers:
     return helpers
 
 
-def _archive(home: Home, found: Sequence[Transcript], helpers: Helpers, *, as_json: bool) -> bool:
+def _archive(home: Home, found: Sequence[Transcript], skipped: Unsearched, helpers: Helpers, *, as_json: bool) -> bool:
     """Run all stages and say what they did; whether every file could be read and every stage ran."""
     from palaver.observe.pipeline import Pipeline
 
@@ -125,6 +128,7 @@ def _archive(home: Home, found: Sequence[Transcript], helpers: Helpers, *, as_js
     pipeline_of = Pipeline(home, config.model, config.exclude, mask=config.mask_archive, helpers=helpers)
     with pipeline_of as pipeline, progress_bars() as reporter:
         report = pipeline.run(found, reporter, _PATIENCE, announce)
+    report.ingested.skipped = skipped
     if as_json:
         from palaver.templates.pass_shapes import report_json
 

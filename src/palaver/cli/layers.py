@@ -128,11 +128,11 @@ def search(
 
 
 def _holds_nothing() -> bool:
-    """Whether the archive is one into which nothing ever came, as after a first pass on a full disk."""
+    """Return whether nothing was ever stored, as after a first pass on a full disk; files without exchanges count."""
     from palaver.archiver.store import Store
 
     with Store.open(Home.find().database) as store:
-        return not store.changes.last()
+        return not (store.changes.last() or store.sources.totals()[0])
 
 
 def _typed(words: Sequence[str]) -> str:

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.archiver.formats.folders import archive_name, files
+from palaver.core.home import MARKERS
+from palaver.core.report import Unsearched
 
 
 def is_transcript(name: str) -> bool:
@@ -38,12 +40,48 @@ def test_a_file_given_as_root_is_the_only_one(tmp_path: Path) -> None:
     assert list(files(tmp_path / "a.txt", is_transcript)) == [tmp_path / "a.txt"]
 
 
-def test_a_loop_of_links_ends(tmp_path: Path) -> None:
-    """No folder is entered twice."""
-    make(tmp_path, "a/1.jsonl")
-    (tmp_path / "a" / "again").symlink_to(tmp_path)
+def test_directory_links_are_not_followed(tmp_path: Path) -> None:
+    """A link within the root hides nothing, a link out of it is collected, and loops are ignored."""
+    make(tmp_path, "root/a/1.jsonl", "root/b/2.jsonl", "outside/3.jsonl")
+    root = tmp_path / "root"
+    for name, target in {
+        "a/up": "..",
+        "inner": "b",
+        "one": "two",
+        "two": "one",
+        "out": "../outside",
+        "all": "/",
+    }.items():
+        (root / name).symlink_to(target)
+    skipped = Unsearched()
 
-    assert [path.name for path in files(tmp_path, is_transcript)] == ["1.jsonl"]
+    assert [path.relative_to(root).as_posix() for path in files(root, is_transcript, skipped=skipped)] == [
+        "a/1.jsonl",
+        "b/2.jsonl",
+    ]
+    assert skipped == Unsearched(links={root / "out", root / "all"})
+
+
+@pytest.mark.parametrize("marker", sorted(MARKERS))
+def test_a_home_is_never_searched(tmp_path: Path, marker: str) -> None:
+    """Any folder with a marker file is a home: neither it nor a file linked to its archive is found."""
+    make(tmp_path, "a/1.jsonl", f"a/any name/{marker}", "a/any name/archive/claude-code/p/2.jsonl")
+    (tmp_path / "a" / "copy.jsonl").symlink_to(
+        tmp_path / "a" / "any name" / "archive" / "claude-code" / "p" / "2.jsonl"
+    )
+    home = tmp_path / "a" / "any name"
+
+    for root in (tmp_path, home, home / "archive", home / "archive" / "claude-code" / "p" / "2.jsonl"):
+        skipped = Unsearched()
+        found = [path.name for path in files(root, is_transcript, skipped=skipped)]
+        assert (found, skipped) == (["1.jsonl"] if root == tmp_path else [], Unsearched(homes={home}))
+
+
+def test_a_root_below_the_folder_of_a_home_is_searched(tmp_path: Path) -> None:
+    """PALAVER_HOME may be the user's own folder: only its archive is left out there."""
+    make(tmp_path, "palaver.db", "archive/1.jsonl", ".claude/projects/p/2.jsonl")
+
+    assert [path.name for path in files(tmp_path / ".claude" / "projects", is_transcript)] == ["2.jsonl"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

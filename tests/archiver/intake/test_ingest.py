@@ -27,8 +27,10 @@ from palaver.archiver.store.change_triggers import CONTEXT
 from palaver.core.clock import show_day
 from palaver.core.conversation import Exchange
 from palaver.core.errors import StoreError, ValueRefused
+from palaver.core.home import Home
 
 from ..formats.claude import queue, replied, said, text, written
+from ..formats.test_opencode import in_database
 from ..history import FORK, ORIGINAL, History, talk
 
 few = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
@@ -902,3 +904,36 @@ def test_somebody_may_follow(history: History, monkeypatch: pytest.MonkeyPatch) 
 
     assert found == sorted(set(found))
     assert 1 < len(found) <= 3
+
+
+def test_two_exports_of_one_conversation_are_one_source(tmp_path: Path) -> None:
+    """Every name and every path is given once, also to what is read and not stored yet."""
+    turn = {"uuid": "m1", "sender": "human", "text": "How is VAT rounded?", "created_at": "2026-01-01T00:00:00Z"}
+    told = [
+        {"uuid": number, "name": number, "created_at": "2026-01-01T00:00:00Z", "chat_messages": [turn]}
+        for number in ("c0", "c1")  # the first of a run is stored at once
+    ]
+    for folder in ("one", "two"):
+        (tmp_path / "exports" / folder).mkdir(parents=True)
+        (tmp_path / "exports" / folder / "conversations.json").write_text(json.dumps(told))
+    home = Home(tmp_path / "home")
+    home.make()
+    with Store.create(home.database) as store:
+        tally = Ingest(store, RawArchive(home.archive)).run(in_paths([tmp_path / "exports"]))
+        assert tally.problems == []
+        assert [source.path.name for source in store.sources.all()] == ["c0.jsonl", "c1.jsonl"]
+
+
+def test_databases_of_one_name_have_copies_of_their_own(tmp_path: Path) -> None:
+    """Conversations whose copies would have the same name get different ones in one ingest run."""
+    folders = [tmp_path / name for name in ("one", "two", "three")]
+    for folder in folders:
+        folder.mkdir()
+        in_database(folder / "opencode.db")
+    home = Home(tmp_path / "home")
+    home.make()
+    with Store.create(home.database) as store:
+        tally = Ingest(store, RawArchive(home.archive)).run(in_paths(folders))
+        assert tally.problems == []
+        names = [source.archived for source in store.sources.all()]
+        assert len(names) == len(set(names)) == 3

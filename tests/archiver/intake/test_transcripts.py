@@ -9,6 +9,7 @@ from palaver.archiver.formats import FORMATS
 from palaver.archiver.intake.transcripts import Transcript, in_paths
 from palaver.archiver.parse.lines import HEAD_BYTES
 from palaver.core.errors import SourceUnreadable
+from palaver.core.report import Unsearched
 
 from ..formats.claude import said
 from ..formats.codex import meta
@@ -94,3 +95,20 @@ def test_a_file_that_nobody_recognises_is_refused_when_it_is_named(tmp_path: Pat
         in_paths([path])
 
     assert caught.value.hint == f"Known agents: {', '.join(known.agent for known in FORMATS)}."
+
+
+def test_nothing_in_a_home_is_a_transcript(tmp_path: Path) -> None:
+    """A home below a searched folder is skipped and collected; named itself, or a copy in it, it is refused."""
+    copy = tmp_path / "some" / "home" / "archive" / "claude-code" / "p" / "a.jsonl"
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(written([said("Go", sessionId="s", cwd="/work")]))
+    home = tmp_path / "some" / "home"
+    (home / "palaver.db").touch()
+    (tmp_path / "b.jsonl").write_bytes(copy.read_bytes())
+    skipped = Unsearched()
+
+    assert [each.path.name for each in in_paths([tmp_path], skipped)] == ["b.jsonl"]
+    assert skipped == Unsearched(homes={home})
+    for path in (home, home / "archive", copy):
+        with pytest.raises(SourceUnreadable, match="belongs to the Palaver home"):
+            in_paths([path])

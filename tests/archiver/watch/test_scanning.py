@@ -135,10 +135,10 @@ def test_many_new_folders_are_left_to_a_whole_look(projects: Path) -> None:
 
 
 def test_folders(projects: Path, tmp_path: Path) -> None:
-    """The agents' folders are listened to, and where links lead out of them; a folder made again is another."""
+    """The agents' folders are watched, and those of linked files outside; a folder made again is another."""
     session(projects)
     away = session(tmp_path / "away", 2)
-    (projects / "linked").symlink_to(away.parent)
+    (projects / "linked.jsonl").symlink_to(away)
     scan = Scan()
     scan.look()
 

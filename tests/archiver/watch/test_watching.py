@@ -249,11 +249,11 @@ def test_an_agent_that_is_installed_later(world: World, home: Path) -> None:
 
 
 def test_what_a_link_leads_to(world: World, tmp_path: Path) -> None:
-    """A folder behind a link is listened to where it lies, and a hint from there is followed."""
+    """The folder of a linked file is watched, and a hint from there is followed."""
     away = tmp_path / "away"
     away.mkdir()
-    (world.projects / "linked").symlink_to(away)
     path = away / f"{NUMBER}1.jsonl"
+    (world.projects / path.name).symlink_to(path)
     path.write_bytes(written(talk("one", session=path.stem)))
     world.settle()
     assert world.ears.followed[-1] == {world.projects, away}

@@ -21,6 +21,7 @@ from palaver.core.config import Config
 from palaver.core.forgetting import Wanted
 from palaver.core.home import Home
 from palaver.core.installation import renewing
+from palaver.core.report import Unsearched
 from palaver.observe.forget.forgetting import Forgetter
 from palaver.observe.llm.errors import ReplyInvalid
 from palaver.observe.pipeline import Pipeline
@@ -53,7 +54,7 @@ def home(pristine: Path, tmp_path: Path) -> Home:
     return Home(tmp_path / "palaver")
 
 
-def nothing() -> list[Transcript]:
+def nothing(_: Unsearched) -> list[Transcript]:
     return []
 
 
@@ -61,7 +62,7 @@ def off(_config: Config) -> str:
     return "no budget"
 
 
-def looked_at(home: Home, transcripts: Callable[[], list[Transcript]] = nothing) -> Diagnosis:
+def looked_at(home: Home, transcripts: Callable[[Unsearched], list[Transcript]] = nothing) -> Diagnosis:
     return diagnose(Patient(home, "1.2.3", transcripts, off))
 
 
@@ -339,7 +340,7 @@ def test_agents_that_are_not_archived(home: Home, pristine: Path, monkeypatch: p
     """Files that changed a while ago and are not archived count; what was written just now does not."""
     projects = shutil.copytree(pristine / "projects", home.root.parent / "projects")
 
-    def transcripts() -> list[Transcript]:
+    def transcripts(_: Unsearched) -> list[Transcript]:
         return [replace(each, format=each.recognise()) for each in in_paths([projects])]
 
     found = looked_at(home, transcripts)
@@ -394,14 +395,14 @@ def test_a_file_that_was_erased_is_no_finding(
         with Pipeline(home) as pipeline:
             pipeline.run(told)
 
-    found = looked_at(home, lambda: told)
+    found = looked_at(home, lambda _: told)
     assert found.facts["agents"] == "claude-code 1 file, 1 of which was erased"
     assert found.healthy
 
     before = path.read_bytes()
     path.write_bytes(before + b'{"type": "user", "timestamp": "2026-01-01T00:00:00Z"}\n')
     try:
-        assert [each.part for each in looked_at(home, lambda: told).findings] == ["agents"]
+        assert [each.part for each in looked_at(home, lambda _: told).findings] == ["agents"]
     finally:
         path.write_bytes(before)
 
