@@ -98,7 +98,7 @@ class ForgottenItems:
                 self._db.run("DELETE FROM forgotten_item WHERE exchange = ?", (key,))
 
     def texts(self) -> Iterator[bytes]:
-        """Everything that is kept, one exchange at a time, its text in UTF-8."""
+        """Yield the packed rows of each exchange, whose text is UTF-8."""
         for (packed,) in self._db.rows("SELECT rows FROM forgotten_item"):
             yield cast(bytes, packed)
 
