@@ -1,0 +1,108 @@
+"""Secrets and look-alikes of the folder `labelled`, with values made while the tests run.
+
+A line is `kind | text`. In the text `⏎` is a line break, `⇥` a tab, `⟦…⟧` a secret, and `‹alphabet length›` so many
+random characters; `FIELDS` names the alphabets and the fields without a length.
+"""
+
+import base64
+import random
+import re
+import string
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import UUID
+
+from msgspec import Struct
+
+from palaver.archiver.redaction import Redactor
+
+from .planted import BASE32, DIGITS, HEX, LOWER, MIXED, password, pem, some
+
+FOLDER = Path(__file__).with_name("labelled")
+
+# Words of BIP-39's English list.
+WORDS = """
+abandon ability about absorb acoustic adapt afraid album anchor apple arena artist balance bamboo basket beach bicycle
+blanket bright bronze cactus candy canyon carbon castle cherry circle coffee copper coral cradle cricket crystal daring
+diamond doctor dolphin dragon eagle echo elbow elephant energy engine fabric falcon fancy father fiber forest fossil
+galaxy garden garlic ginger glacier guitar hammer harvest honey humor island jacket jungle kidney kitten ladder lemon
+lizard magnet maple marble mountain museum napkin noodle ocean olive orange oxygen panther parrot pencil pepper planet
+quantum rabbit ribbon river rocket saddle salmon school shadow silver spider stadium sunset ticket tiger tunnel turtle
+umbrella velvet violin walnut whale window winter yellow zebra
+""".split()
+
+
+def _phrase(source: random.Random) -> str:
+    first, second, third = source.sample(WORDS, 3)
+    return f"{first}-{second}-{source.randint(1, 99)}-{third}"
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+ALPHABETS = {
+    "base32": BASE32,
+    "base64": MIXED + "+/",
+    "digits": DIGITS,
+    "hex": HEX,
+    "lower": LOWER,
+    "mixed": MIXED,
+    "upper": string.ascii_uppercase + DIGITS,
+    "word": MIXED + "_-",
+}
+FIELDS: dict[str, Callable[[random.Random], str]] = {
+    "b64pem": lambda source: _base64(pem(source) + "\n"),
+    "b64ssh": lambda source: _base64(pem(source).replace("RSA", "OPENSSH")),
+    "password": password,
+    "phrase": _phrase,
+    "uuid": lambda source: str(UUID(int=source.getrandbits(128), version=4)),
+}
+
+
+class Labelled(Struct, frozen=True):
+    """A text and the half-open character ranges of the secrets in it."""
+
+    kind: str
+    text: str
+    secrets: tuple[tuple[int, int], ...]
+
+    def is_found(self, redactor: Redactor) -> bool:
+        """Return whether no character of the secrets is left."""
+        gone = [(start, end) for start, end, _ in redactor.spans(self.text.encode())]
+        return all(any(first <= start and end <= last for first, last in gone) for start, end in self._in_bytes())
+
+    def is_exact(self, redactor: Redactor) -> bool:
+        """Return whether the secrets and nothing else is taken out."""
+        return [(start, end) for start, end, _ in redactor.spans(self.text.encode())] == self._in_bytes()
+
+    def _in_bytes(self) -> list[tuple[int, int]]:
+        return [(len(self.text[:start].encode()), len(self.text[:end].encode())) for start, end in self.secrets]
+
+
+def labelled(name: str, seed: int = 1) -> list[Labelled]:
+    """Return the entries of `labelled/NAME.txt`, with values that depend on `seed` alone."""
+    return list(_entries((FOLDER / f"{name}.txt").read_text(encoding="utf-8"), random.Random(seed)))
+
+
+def _entries(content: str, source: random.Random) -> Iterator[Labelled]:
+    for line in content.splitlines():
+        if line and not line.startswith("#"):
+            kind, template = line.split(" | ", 1)
+            yield _filled(kind, template.replace("⏎", "\n").replace("⇥", "\t"), source)
+
+
+def _filled(kind: str, template: str, source: random.Random) -> Labelled:
+    text = re.sub("‹([^›]+)›", lambda field: _made(field[1], source), template)
+    pieces = re.split("[⟦⟧]", text)
+    ends = [len("".join(pieces[: place + 1])) for place in range(len(pieces))]
+    return Labelled(kind, "".join(pieces), tuple((ends[place - 1], ends[place]) for place in range(1, len(ends), 2)))
+
+
+def _made(field: str, source: random.Random) -> str:
+    name, _, length = field.partition(" ")
+    if name == "words":
+        return " ".join(source.choices(WORDS, k=int(length)))
+    if name in FIELDS:
+        return FIELDS[name](source)
+    return some(source, ALPHABETS[name], int(length)) if int(length) > 2 else source.choice(ALPHABETS[name])
