@@ -17,7 +17,7 @@ _KEY = (
     r"|[a-z_-]*token|(?:^|[^a-z])auth)"
 )
 _UPPER = r"(?:[A-Z0-9]+_)*(?:PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|(?:[A-Z0-9]+_)KEY|KEY_BASE|SECRET|TOKEN)"
-_WORD = "(?:password|passwd|pass|pwd|passphrase|secret|token|api-?key)"
+_WORD = "(?:password|passwd|pass|pwd|passphrase|secret|token|(?:api|access|account)-?key)"
 # password = "…", "password": "…", 'password' => '…', ["password"] = "…", password: str = "…"
 _EQUALS = r"\\?[\"'`]?\]?[ \t]*(?::[ \t]*[\w.]+[ \t]*=|={1,3}|:=|=>|:)[ \t]*"
 _QUOTED = r"[a-z]{0,2}\\?[\"'`]([^\s\"'`\\\x00]{6,})\\?[\"'`]"
@@ -53,7 +53,13 @@ _NO_PASSWORD = (
 NO_KEY = (
     *_NO_PASSWORD,
     NAMED_ONLY,
-    Allowed(patterns=(r"^[a-z]+\d?(?:[.:/_-][a-z]+\d?)+$", r"^(?:[A-Z][a-z]*){2,}\d?[A-Za-z]*$")),
+    Allowed(
+        patterns=(
+            r"^[a-z]+\d?(?:[.:/_-][a-z]+\d?)+$",
+            r"^(?:[A-Z]{0,5}[a-z]{2,}){2,}\d?(?:[A-Z]*[a-z]{2,})*[A-Z]*$|^[A-Z]+\d?$|^OAuth\d$",
+            r"^[A-Z]\w+(?:Key|Token|Secret|Password|Credentials?)(?:Types?)?$",
+        )
+    ),
     Allowed(
         target="match", patterns=(r"(?i)^\W?(?:page|next|prev|start|end|cursor|continu|sync|[be]os|pad|unk|sep|cls)",)
     ),
@@ -109,7 +115,7 @@ ASSIGNMENTS: tuple[Rule, ...] = (
     ),
     Rule(
         "assignment",  # <Password …>value</Password>
-        rf"(?i)<[\w:.-]*{_WORD}(?:[ \t][^<>]*)?>([^\s<>\x00]{{6,}})</[\w:.-]*{_WORD}>",
+        rf"(?i)<[\w:.-]*{_WORD}(?:[ \t][^<>]*)?>\s*([^\s<>\x00]{{6,}})\s*</[\w:.-]*{_WORD}>",
         (f"{_WORD}>",),
         allowed=_NO_PASSWORD,
     ),

@@ -18,7 +18,11 @@ LEFT_OUT = {
     "curl-auth-user": "its exceptions speak for every password that begins with an x; credentials.py takes them",
     "hashicorp-tf-password": "means nothing outside its files; assignments.py covers what it finds",
     "jwt": "credentials.py also takes the alphabet of base64url in headers",
+    "microsoft-teams-webhook": "tokens.py takes webhooks of all services",
     "private-key": "takes all prose and code between two mentions of a key; credentials.py takes keys, cut ones too",
+    "slack-webhook-url": "tokens.py takes webhooks of all services",
+    "telegram-bot-api-token": "tokens.py takes it without the name of the service",
+    "kubernetes-secret-yaml": "takes the first value alone, and no numbered lines; blocks.py takes all",
 }
 
 _NAMES = "(?:access|auth|api|credential|creds|key|passwd|password|secret|token)"
@@ -50,6 +54,7 @@ EXCEPTED = {
             r"^(?:\w+\.)*[A-Z]\w*(?:Private|Public|Secret)Key$",
             r"=[a-z]$",
             r"^\w+=[A-Za-z_]+$",
+            r"^[a-f0-9]{8}-(?:[a-f0-9]{4}-){3}[a-f0-9]{12}$",  # behind `key`; other rules take it behind `api_key`
         ]
     },
 }

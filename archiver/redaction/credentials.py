@@ -4,9 +4,9 @@ from .rules import Allowed, Rule
 
 # What may stand between two lines of a key: blank space, also as escapes in a string; quotes, signs that join or
 # quote strings and lines; the line numbers that agents' tools print.
-_BETWEEN = r"""(?:[\s"'`+,;|>#*\\]|\\[nrt]|\d{1,6}(?:→|:|\t))"""
+BETWEEN = r"""(?:[\s"'`+,;|>#*\\]|\\[nrt]|\d{1,6}(?:→|:|\t))"""
 _HEADER = r"(?:[A-Z][A-Za-z-]{2,20}: [^\n\\]{1,100})"
-_BEGIN = rf"(?i:-----BEGIN[ A-Z0-9_-]{{0,100}}PRIVATE KEY(?: BLOCK)?-----)(?:{_BETWEEN}+{_HEADER})*"
+_BEGIN = rf"(?i:-----BEGIN[ A-Z0-9_-]{{0,100}}PRIVATE KEY(?: BLOCK)?-----)(?:{BETWEEN}+{_HEADER})*"
 _END = r"(?i:-----END[ A-Z0-9_-]{0,100}KEY(?: BLOCK)?-----)"
 _PRIVATE_END = r"(?i:-----END[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----)"
 _BASE64 = r"[A-Za-z0-9+/=]"
@@ -37,18 +37,18 @@ CREDENTIALS: tuple[Rule, ...] = (
     Rule(
         "private-key",
         # A whole key; or one that was cut, as far as its lines are long.
-        rf"{_BEGIN}(?:{_BETWEEN}+{_BASE64}{{16,}}(?:{_BETWEEN}+{_BASE64}+)*{_BETWEEN}*{_END}"
-        rf"|(?:{_BETWEEN}+{_BASE64}{{16,}})+)",
+        rf"{_BEGIN}(?:{BETWEEN}+{_BASE64}{{16,}}(?:{BETWEEN}+{_BASE64}+)*{BETWEEN}*{_END}"
+        rf"|(?:{BETWEEN}+{_BASE64}{{16,}})+)",
         ("private key",),
     ),
     Rule(
         "private-key",  # the end of a key whose beginning was cut off
-        rf"({_BASE64}{{16,}}(?:{_BETWEEN}+{_BASE64}+)*{_BETWEEN}*{_PRIVATE_END})",
+        rf"({_BASE64}{{16,}}(?:{BETWEEN}+{_BASE64}+)*{BETWEEN}*{_PRIVATE_END})",
         ("-----end",),
     ),
     Rule(
         "private-key",
-        rf"Private-Lines: \d+{_BETWEEN}+({_BASE64}{{8,}}(?:{_BETWEEN}+{_BASE64}{{8,}})*)",
+        rf"Private-Lines: \d+{BETWEEN}+({_BASE64}{{8,}}(?:{BETWEEN}+{_BASE64}{{8,}})*)",
         ("private-lines: ",),
     ),
     Rule(

@@ -6,12 +6,13 @@ from .rules import Allowed, Rule
 
 # German, Dutch, Swedish, Spanish, Portuguese, French, Polish, Russian, Chinese, Japanese and Korean as well.
 _FOREIGN = (
-    "(?:kennwort|wachtwoord|l[öo]senord|contrase[ñn]a|senha|mot de passe|has[łl]o|пароль|密码|密碼|パスワード|비밀번호)"
+    "(?:kennwort|wachtwoord|l[öo]senord|contrase[ñn]a|senha|mot de passe|has[łl]o|пароль|密码|密碼|パスワード"
+    "|비밀번호|비번|패스워드)"
 )
 _LOGIN = rf"(?:{_FOREIGN}|passw(?:or)?d|passphrase|passcode|passwort|(?:^|[^a-z])(?:pwd|pass|pw))"
 _KEY = rf"(?:{OPENING}[ _-]?key|secret|credentials?|[a-z_-]*token)"
 _CLOSED = r"[ \t\"'`*\\\]]*"
-_LINK = r"(?:=|:|：|->|=>|→|(?:is|was|ist|war|lautet|es|est|é|è|jest|är|to)[ \t:]|是|为|為|は)"
+_LINK = r"(?:=|:|：|->|=>|→|(?:is|was|ist|war|lautet|es|est|é|è|jest|är|to)[ \t:]|是|为|為|は|(?:은|는|이|가)[ \t:])"
 _OPEN = r"[ \t\"'`*\\]*"
 _WORDS = r"(?:[ \t]+[A-Za-zÀ-ɏ'@.-]+)"
 """What stands between: the password for anna on staging is …"""
@@ -35,7 +36,7 @@ _VALUE = (
 _NAMED = rf"(?:{ENDING}|credentials?|pw|passcode|{_FOREIGN})[\"'`\]\\ \t0-9_*-]*"
 _SIGN = rf"{_NAMED}{_LINK}{_OPEN}(?:{_CHARACTER}|[;,&])*{_TELLING}"
 
-_NO_SECRET = Allowed(
+NO_SECRET = Allowed(
     patterns=(
         r"^[!#%+~]?[A-Za-z_./:@?=&-]+[!?]*$|^[^A-Za-z]+$",  # a word, a number, a date
         r"^.{1,5}$",
@@ -46,15 +47,38 @@ _NO_SECRET = Allowed(
         r"[%?#].*=|^#|^[%?=]",
     )
 )
-_NO_RANDOM = Allowed(
+NO_RANDOM = Allowed(
     patterns=(
         r"^(?:[A-Z]*[a-z]{2,}\d{0,5})+[A-Z]?$|^(?:Ed|X)\d{3,5}[A-Z]",  # the name of a class
-        r"^(?:[A-Za-z]{2,}\d{0,4}|\d+)(?:[._:/+-](?:[A-Za-z]{0,20}\d{0,4}|\d+[a-z]?))+$",  # words and numbers, joined
+        r"^(?:[A-Za-z]{2,}\d{0,4}|\d+)(?:[._:/-](?:[A-Za-z]{0,20}\d{0,4}|\d+[a-z]?))+$",  # words and numbers, joined
         r"^[A-Z0-9_]{1,12}$",
         r"^.{1,7}$",
     )
 )
 """Names and models that stand behind `token` and the like, where only random characters tell a secret."""
+
+_COMMANDS = (
+    r"(?:mysql|mariadb|mycli)[a-z-]*[ \t][^\n|;&]*?[ \t]*-p",
+    r"sshpass[ \t]+-p[ \t]*",
+    r"[a-z][ \t]login[ \t][^\n|;&]*?-p[ \t=]+",
+    r"sqlcmd[ \t][^\n|;&]*?-P[ \t]*",
+    r"redis-cli[ \t][^\n|;&]*?-a[ \t]+",
+    r"ldap[a-z]+[ \t][^\n|;&]*?-w[ \t]+",
+    r"(?:plink|pscp)[ \t][^\n|;&]*?-pw[ \t]+",
+    r"-pass(?:in|out)?[ \t]+pass:",
+)
+_SEED = (
+    r"(?:(?:(?:(?:seed|recovery|backup|secret|wallet|mnemonic)[ _-]?){1,3}(?:phrase|words)|mnemonic|seed|니모닉|시드)"
+    r"(?:[^\n:=a-z][^\n:=]{0,20}?)?(?:[:=(\[]|(?:is|are)[ \t:]|은|는)"
+    r"|(?:(?:seed|recovery|secret)[ _-]phrase|mnemonic)[ \t])"
+)
+_SEED_WORD = "(?-i:[a-z]{3,8})"
+_APART = r"(?:[\"'],\s*[\"']|,\s*|\s*\d{1,2}[.):]\s*|\s+(?:\d{1,2}[.):]?\s+)?|\\n)"
+_PROSE = (
+    "the|and|for|with|are|was|has|had|not|but|from|were|which|its"
+    "|would|should|does|your|our|their|them|these|those|than|while|been|being|could|new|user|users|files|data|tests|after|using|default"
+)
+"""Words of prose that BIP-39's list does not have."""
 
 MENTIONS: tuple[Rule, ...] = (
     Rule(
@@ -62,27 +86,52 @@ MENTIONS: tuple[Rule, ...] = (
         rf"(?i){_LOGIN}{NUMBER}{_CLOSED}{_LINK}{_OPEN}{_VALUE}",
         (_SIGN,),
         entropy=2.0,
-        allowed=(*NO_KEY, NOT_BARE, _NO_SECRET),
+        allowed=(*NO_KEY, NOT_BARE, NO_SECRET),
     ),
     Rule(
         "assignment",
         rf"(?i){_KEY}{NUMBER}{_CLOSED}{_LINK}{_OPEN}{_VALUE}",
         (_SIGN,),
         entropy=3.0,
-        allowed=(*NO_KEY, NOT_BARE, _NO_SECRET, _NO_RANDOM),
+        allowed=(*NO_KEY, NOT_BARE, NO_SECRET, NO_RANDOM),
     ),
     Rule(
-        "assignment",  # the password for anna is …; log in as anna, password …
-        rf"(?i)passw(?:or)?[dt](?:{_WORDS}{{1,5}}{_CLOSED}{_LINK}|[ \t]){_OPEN}{_VALUE}",
+        "assignment",  # the password for anna is …
+        rf"(?i)passw(?:or)?[dt]{_WORDS}{{1,5}}{_CLOSED}{_LINK}{_OPEN}{_VALUE}",
         (r"passwo?r?[dt][ \t]",),
         entropy=2.5,
-        allowed=(*NO_KEY, NOT_BARE, _NO_SECRET, _NO_RANDOM),
+        allowed=(*NO_KEY, NOT_BARE, NO_SECRET),
     ),
     Rule(
-        "assignment",  # mysql -u root -p…, where a blank would end the option; sshpass -p …
-        r"(?:(?:mysql|mariadb|mycli)[a-z-]*[ \t][^\n|;&]*?[ \t]*-p|sshpass[ \t]+-p[ \t]*)"
+        "assignment",  # log in as anna, password …
+        rf"(?i)passw(?:or)?[dt][ \t]{_OPEN}{_VALUE}",
+        (r"passwo?r?[dt][ \t]",),
+        entropy=2.5,
+        allowed=(*NO_KEY, NOT_BARE, NO_SECRET, NO_RANDOM),
+    ),
+    Rule(
+        "assignment",  # commands that take a password in a short option: mysql -p…, docker login -p …, sqlcmd -P …
+        rf"(?:{'|'.join(_COMMANDS)})"
         r"[\"']?([^\s\"'`$<>{}()\[\];,|&\\\x00=-][^\s\"'`<>{}()\[\];,|&\\\x00]{3,})",
-        ("mysql", "mariadb", "mycli", "sshpass"),
-        allowed=(STAND_IN, Allowed(patterns=(r"^[a-z_]+$|^\d{1,5}$|^[\w.-]+/",))),
+        (
+            "mysql",
+            "mariadb",
+            "mycli",
+            "sshpass",
+            r"[a-z][ \t]login[ \t]",
+            "sqlcmd",
+            "redis-cli",
+            "ldap",
+            "-pw[ \t]",
+            "pass:",
+        ),
+        allowed=(STAND_IN, Allowed(patterns=(r"^[a-z_]+$|^\d{1,5}(?::\d+)*$|^[\w.-]+/",))),
+    ),
+    Rule(
+        "seed-phrase",  # 12 to 24 words of a wallet behind a name; those of BIP-39 have three to eight letters
+        rf"(?i){_SEED}[\s\"'`*(\[\\]*(?:\d{{2}}[ -]words?[\s):]*)?(?:1[.):][ \t]*)?"
+        rf"({_SEED_WORD}(?:{_APART}{_SEED_WORD}){{11}}(?:(?:{_APART}{_SEED_WORD}){{3}}){{0,4}})\b",
+        ("(?:seed|mnemonic|phrase|words|니모닉|시드)(?:[^a-z]|is|are|은|는)",),
+        allowed=(Allowed(patterns=(rf"^(?:\w+\W+(?:\d+\W+)?){{0,11}}(?:{_PROSE})\b",)),),
     ),
 )

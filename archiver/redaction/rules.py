@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-VERSION = "5"
+VERSION = "6"
 """Changes whenever any rule does, so that what was redacted by older rules can be told and redacted again."""
 
 GITLEAKS = Path(__file__).with_name("gitleaks.json")
@@ -29,6 +29,7 @@ class Rule(Struct, frozen=True):
     A text that has none of `signs` (matched in any case) cannot hold a secret of this kind. Of each match of `pattern`
     the secret is the group with number `group`; with 0, the first group that took part, or the whole match. It counts
     if its entropy is above `entropy` bits per character and no `allowed` speaks for the secret, the match or its line.
+    With `within`, `pattern` matches only inside the matches of `within`, such as each cell of a table.
     """
 
     kind: str
@@ -37,16 +38,19 @@ class Rule(Struct, frozen=True):
     group: int = 0
     entropy: float = 0.0
     allowed: tuple[Allowed, ...] = ()
+    within: str = ""
 
 
 @cache
 def rules() -> tuple[Rule, ...]:
     """Every rule; where findings overlap, the earlier rule names the kind."""
     from .assignments import ASSIGNMENTS
+    from .blocks import BLOCKS
     from .credentials import CREDENTIALS
     from .mentions import MENTIONS
+    from .tokens import TOKENS
 
-    return (*CREDENTIALS, *_gitleaks(), *ASSIGNMENTS, *MENTIONS)
+    return (*CREDENTIALS, *_gitleaks(), *TOKENS, *ASSIGNMENTS, *BLOCKS, *MENTIONS)
 
 
 def _gitleaks() -> Iterator[Rule]:

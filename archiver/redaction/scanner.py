@@ -13,6 +13,8 @@ NEAR = 200
 """At most so many bytes before and after a match count as its line."""
 MEMORY = 1 << 20
 """Bytes that one pattern may use; RE2's own default would allow 1.8 GB for all of them."""
+SIGNS_MEMORY = 32 << 20
+"""Bytes that the signs of all rules may use. With 8 MiB RE2 drops its states again and again, at twice the time."""
 
 _TAG = r"(?:<|u003c)[\\/]{0,3}private|(?:private|:[0-9a-f]{6})\]\*"
 """What begins and ends private spans, also where escapes hide it, and what was masked."""
@@ -39,8 +41,8 @@ class Pattern(Protocol):
         """The first match."""
         ...
 
-    def finditer(self, text: bytes) -> Iterator[Match]:
-        """All matches, none overlapping another."""
+    def finditer(self, text: bytes, pos: int | None = None, endpos: int | None = None) -> Iterator[Match]:
+        """Return all matches between `pos` and `endpos`, none overlapping another."""
         ...
 
 
@@ -62,6 +64,7 @@ class Signs:
         options = re2.Options()
         options.case_sensitive = False
         options.log_errors = False
+        options.max_mem = SIGNS_MEMORY
         self._set = re2.Set.SearchSet(options)
         self._rules = list[frozenset[int]]()
         showing = dict[str, set[int]]()
@@ -78,7 +81,7 @@ class Signs:
         self._set.Compile()
         # Twice as fast as the set, and never gives up. In order what begins alike stands together, and RE2 makes one
         # beginning of it: it is ready in half the time.
-        self._any = compiled("(?i)" + "|".join(f"(?:{sign})" for sign in sorted((*showing, _TAG))), MEMORY << 3)
+        self._any = compiled("(?i)" + "|".join(f"(?:{sign})" for sign in sorted((*showing, _TAG))), SIGNS_MEMORY)
 
     def shown(self, text: bytes) -> bool:
         """Whether there is any sign, tag or mask in the text."""
@@ -101,11 +104,17 @@ class Detector:
         self.rule = rule
 
     def find(self, text: bytes) -> Iterator[Span]:
-        """Where the secrets of this kind stand."""
-        for match in self._pattern.finditer(text):
-            start, end = span = self._secret(match)
-            if start < end and self._counts(text, span, match.span()):
-                yield span
+        """Yield the span of each secret of this kind."""
+        for first, last in self._places(text):
+            for match in self._pattern.finditer(text, first, last):
+                start, end = span = self._secret(match)
+                if start < end and self._counts(text, span, match.span()):
+                    yield span
+
+    def _places(self, text: bytes) -> Iterator[Span]:
+        if not self.rule.within:
+            return iter([(0, len(text))])
+        return (match.span() for match in self._within.finditer(text))
 
     def _secret(self, match: Match) -> Span:
         if self.rule.group:
@@ -125,6 +134,10 @@ class Detector:
     @cached_property
     def _pattern(self) -> Pattern:
         return compiled(self.rule.pattern)
+
+    @cached_property
+    def _within(self) -> Pattern:
+        return compiled(self.rule.within)
 
     @cached_property
     def _allowed(self) -> list[tuple[str, Pattern]]:

@@ -24,8 +24,8 @@ FOLDER = Path(__file__).with_name("labelled")
 WORDS = """
 abandon ability about absorb acoustic adapt afraid album anchor apple arena artist balance bamboo basket beach bicycle
 blanket bright bronze cactus candy canyon carbon castle cherry circle coffee copper coral cradle cricket crystal daring
-diamond doctor dolphin dragon eagle echo elbow elephant energy engine fabric falcon fancy father fiber forest fossil
-galaxy garden garlic ginger glacier guitar hammer harvest honey humor island jacket jungle kidney kitten ladder lemon
+diamond doctor dolphin dragon eagle echo elbow elephant energy engine fabric fashion fancy father fiber forest fossil
+galaxy garden garlic ginger gravity guitar hammer harvest honey humor island jacket jungle kidney kitten ladder lemon
 lizard magnet maple marble mountain museum napkin noodle ocean olive orange oxygen panther parrot pencil pepper planet
 quantum rabbit ribbon river rocket saddle salmon school shadow silver spider stadium sunset ticket tiger tunnel turtle
 umbrella velvet violin walnut whale window winter yellow zebra
@@ -54,6 +54,7 @@ ALPHABETS = {
 FIELDS: dict[str, Callable[[random.Random], str]] = {
     "b64pem": lambda source: _base64(pem(source) + "\n"),
     "b64ssh": lambda source: _base64(pem(source).replace("RSA", "OPENSSH")),
+    "discord": lambda source: f"{_base64(some(source, DIGITS, 18))}.{some(source, MIXED, 6)}.{some(source, MIXED, 38)}",
     "password": password,
     "phrase": _phrase,
     "uuid": lambda source: str(UUID(int=source.getrandbits(128), version=4)),
