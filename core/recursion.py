@@ -18,10 +18,11 @@ _COMMAND = re.compile(
     rf"(?:\S*/)?(?:(?:uvx|uv run|pipx run|python3?(?:\.\d+)? -m) )?(?:\S*/)?palaver (?:{_ASKING})\b(?!.*(?:&&|;|\n))",
     re.DOTALL,
 )
-_FENCED = re.compile(r"^[ \t]*<recalled>[ \t]*\n.*?^[ \t]*</recalled>[ \t]*$", re.MULTILINE | re.DOTALL)
-_BEGUN = re.compile(r"^[ \t]*<recalled>[ \t]*$.*", re.MULTILINE | re.DOTALL)
-_ENDED = re.compile(r"\A.*?^[ \t]*</recalled>[ \t]*$", re.MULTILINE | re.DOTALL)
-_FENCE_END = "recalled>"
+_MARK = "recalled(?:-[0-9]+)?"
+_FENCED = re.compile(rf"^[ \t]*<({_MARK})>[ \t]*\n.*?^[ \t]*</\1>[ \t]*$", re.MULTILINE | re.DOTALL)
+_BEGUN = re.compile(rf"^[ \t]*<{_MARK}>[ \t]*$.*", re.MULTILINE | re.DOTALL)
+_ENDED = re.compile(rf"\A.*?^[ \t]*</{_MARK}>[ \t]*$", re.MULTILINE | re.DOTALL)
+_FENCES = ("<recalled", "</recalled")
 
 
 class Own(StrEnum):
@@ -39,7 +40,11 @@ class Own(StrEnum):
 
 def is_suspect(text: str, tool: str) -> bool:
     """Whether what was said with a tool, or without one, may carry a sign at all. Nearly nothing does."""
-    return _NAME in text or _FENCE_END in text or _NAME in tool
+    return _NAME in text or _NAME in tool or _has_fence(text)
+
+
+def _has_fence(text: str) -> bool:
+    return any(fence in text for fence in _FENCES)
 
 
 def is_own_prompt(text: str) -> bool:
@@ -59,12 +64,12 @@ def is_own_command(command: str) -> bool:
 
 
 def without_recalled(text: str, *, shortened: bool) -> str:
-    """The text without what stands between our fences; unchanged where there are none.
+    """Return the text without what is between the two markers of a reply; unchanged where there are none.
 
-    Of a `shortened` text one fence may be lost: then it is cut from its beginning, or to its end. Nobody else's text
-    can hold a fence of ours, because we escape those that it has.
+    Of a `shortened` text one marker may be lost: then it is cut from its beginning, or to its end. Both markers of a
+    reply carry the same random number, so quoted text that has a marker ends nothing.
     """
-    if _FENCE_END not in text:
+    if not _has_fence(text):
         return text
     text = _FENCED.sub("", text)
     if shortened:

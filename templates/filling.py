@@ -120,14 +120,16 @@ def _prepared(environment: Environment) -> Environment:
     return environment
 
 
-def _excerpt(part: Excerpt) -> str:
-    text = quote.block(part.text)
+def _excerpt(part: Excerpt, *, is_code: bool = False) -> str:
+    text = quote.block(part.text, is_code=is_code)
     return f"{text}\n[{part.hidden:,} more characters: line {part.line}]" if part.hidden else text
 
 
 def _beside(part: Excerpt) -> str:
-    """After a label: beside it, or below it where there are several lines, since a fence must begin its line."""
-    text = _excerpt(part)
+    """Return a tool call or its output to follow a label: beside it, or below it if there are several lines, since a
+    fence must begin its line.
+    """
+    text = _excerpt(part, is_code=True)
     return "\n" + indent(text, "  ") if "\n" in text else f" {text}"
 
 

@@ -1,4 +1,7 @@
-"""Stored text as data: shown so that it cannot act as layout, as markup, or as words of ours."""
+"""Quote stored text as data: it cannot act as layout, markup, tool syntax or a remote image.
+
+Where it begins and ends is told by a marker with a random number, which no stored text can know (`render.py`).
+"""
 
 import re
 from collections.abc import Sequence
@@ -14,8 +17,17 @@ _UNSEEN = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e0fff]"
 )
-# Tags that would close our envelope or that agent programs take for their own voice.
-_TAG = re.compile(r"<(?=\s*/?\s*(?:recalled|system(?:-reminder)?|function_(?:calls|results))\b|\|)", re.IGNORECASE)
+# Tags of tool syntax and of roles, which a host could take for its own: escaped in code too. They are written in small
+# letters, so types of a program, such as `List<User>`, stay.
+_HOST_TAG = re.compile(
+    r"<(?=/?(?:[\w-]+:)?(?:invoke|parameters?|functions?|tools?|system|function[-_]\w+|tool[-_]\w+|system[-_]\w+|user|"
+    r"human|assistant|developer|model|thinking)\b|\||/?SYS>)|\[(?=/?INST\b)"
+)
+_TAG = re.compile(rf"{_HOST_TAG.pattern}|<(?=[/!?]?[A-Za-z])")
+_ESCAPED = {"<": "&lt;", "[": "&#91;"}
+# A target elsewhere, by address or by reference, from which a viewer would load an image.
+_TARGET = re.compile(r"\]\(\s*<?(?:[a-z][a-z0-9+.-]*:)?//|\]\[", re.IGNORECASE)
+_CODE_SPAN = re.compile(r"(?<!`)(`{1,9})(?!`)([^\n]{1,200}?)(?<!`)\1(?!`)")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
 _BOLD = re.compile(r"(?<!\w)\*\*(?=\S)|(?<=\S)\*\*(?!\w)")
 """`**` at the edge of a word; between two words it is an operator, as in `2**3`."""
@@ -28,18 +40,38 @@ _LAYOUT = re.compile(
 
 
 def clean(text: str) -> str:
-    """The text without signs that no reader sees; every kind of line break becomes a newline."""
+    """Return the text without control, direction and invisible signs; every kind of line break becomes a newline."""
     return _UNSEEN.sub("", _BREAKS.sub("\n", without_ansi(readable(text))))
 
 
+def inert(text: str) -> str:
+    """Return cleaned text in which nothing is tool syntax, a role tag or a remote image. Other markup stays."""
+    return _defused(clean(text), _HOST_TAG)
+
+
 def line(text: str) -> str:
-    """The text on one line, for headings, bullets and table rows."""
-    return _TAG.sub("&lt;", " ".join(clean(text).split()))
+    """Return the text on one line, with no tags outside code spans, for headings, bullets and table rows."""
+    return _prose(" ".join(clean(text).split()))
 
 
 def code(text: str) -> str:
-    """The text as inline code."""
-    return "`" + line(text).replace("`", "'") + "`"
+    """Return the text as inline code."""
+    return "`" + _defused(" ".join(clean(text).split()), _HOST_TAG).replace("`", "'") + "`"
+
+
+def _defused(text: str, tag: re.Pattern[str]) -> str:
+    """Return the text with tags escaped and with a blank in what would be an image: `! [` is a sign and a link."""
+    shown = tag.sub(lambda found: _ESCAPED[found[0]], text)
+    return shown.replace("![", "! [") if tag is _TAG or _TARGET.search(text) else shown
+
+
+def _prose(row: str) -> str:
+    """Return a line of prose without tags; in its code spans only those of tool syntax and roles are escaped."""
+    shown, end = "", 0
+    for span in _CODE_SPAN.finditer(row):
+        shown += _defused(row[end : span.start()], _TAG) + _defused(span[0], _HOST_TAG)
+        end = span.end()
+    return shown + _defused(row[end:], _TAG)
 
 
 def brief(text: str, tokens: int) -> str:
@@ -71,19 +103,20 @@ def _whole(word: str) -> str:
     return rf"(?<![^\W_]){re.escape(word)}(?![^\W_])" if word.isascii() else re.escape(word)
 
 
-def block(text: str) -> str:
-    """The text on as many lines as it has; code stays code, and whatever imitates our layout is escaped.
+def block(text: str, *, is_code: bool = False) -> str:
+    """Return the text on as many lines as it has; escape tags outside code, and lines that imitate our layout.
 
-    A fence that the text leaves open is closed, so that it cannot swallow what follows.
+    A fence that the text leaves open is closed. `is_code` is for tool calls and their output, which have no fences.
     """
     shown: list[str] = []
     fence = ""
-    for row in _TAG.sub("&lt;", clean(text).strip("\n")).split("\n"):
+    for row in clean(text).strip("\n").split("\n"):
         mark = _FENCE.match(row)
+        safe = _defused(row, _HOST_TAG) if fence or mark or is_code else _prose(row)
         if mark is None:
-            shown.append(row if fence or not _LAYOUT.match(row) else f"\\{row.lstrip()}")
+            shown.append(safe if fence or not _LAYOUT.match(row) else f"\\{safe.lstrip()}")
             continue
-        shown.append(row)
+        shown.append(safe)
         if not fence:
             fence = mark[1]
         elif mark[1].startswith(fence) and not mark[2].strip():

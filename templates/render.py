@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import secrets
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,8 +50,15 @@ that each may have: the hits are what was asked for.
 """
 _WHOLE = 100
 """Tokens that hardly a name or title has."""
+_MARKER = re.compile(r"^<(recalled-\w+)>$", re.MULTILINE)
+"""The line before recalled text. Nothing that was stored comes before the first one of a page."""
 _LISTED = 20
 """Lines of a list of what would be forgotten; its totals are exact."""
+
+
+def _new_nonce() -> str:
+    """Return eight random digits. Digits cost the same number of tokens, whichever they are."""
+    return f"{secrets.randbelow(10**8):08d}"
 
 
 class Renderer:
@@ -61,9 +70,16 @@ class Renderer:
     """
 
     def __init__(
-        self, user_folder: Path | None = None, *, at_shell: bool = False, roomy: bool = False, budget: int = BUDGET
+        self,
+        user_folder: Path | None = None,
+        *,
+        at_shell: bool = False,
+        roomy: bool = False,
+        budget: int = BUDGET,
+        new_nonce: Callable[[], str] = _new_nonce,
     ) -> None:
-        self._at_shell, self._roomy, self._budget = at_shell, roomy, budget
+        """`new_nonce` makes the random part of the marker around recalled text, once for each page."""
+        self._at_shell, self._roomy, self._budget, self._new_nonce = at_shell, roomy, budget, new_nonce
         self._filling = Filling(user_folder)
 
     def search(self, results: Results, *, facts: bool = False, snippets: bool = False, explain: bool = False) -> str:
@@ -325,13 +341,16 @@ class Renderer:
     def _within(self, page: Page) -> str:
         if page.tokens <= self._budget:
             return page.text
-        return rows_that_fit(page.text, self._budget, "</recalled>", "; --json has all" if self._at_shell else "")
+        marker = _MARKER.search(page.text)
+        closing = f"</{marker[1]}>" if marker else ""
+        return rows_that_fit(page.text, self._budget, closing, "; --json has all" if self._at_shell else "")
 
     def _fill(self, name: str, **values: object) -> str:
         return self._page(name, **values).text
 
     def _page(self, name: str, parts: Sequence[Page] = (), /, **values: object) -> Page:
-        given = values | {"parts": slots(parts), "tokens": TOKENS, "at_shell": self._at_shell}
+        given: dict[str, object] = {"parts": slots(parts), "tokens": TOKENS, "at_shell": self._at_shell}
+        given |= {"nonce": self._new_nonce(), **values}
         page = filled(self._filling.fill(f"{name}.md.j2", given), parts)
         return Page(page.text.strip() + "\n", together([page.tally, tally("\n")]))
 

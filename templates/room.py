@@ -13,7 +13,7 @@ _PER_HIT = 30
 """Tokens that a hit of layer 1 may cost on average, its share of heading and closing line included."""
 _FULL_LIST = 10
 """Hits of a list that is asked for without a limit."""
-_FRAME = 40
+_FRAME = 54
 """Tokens of heading and closing line."""
 FURTHER = 15
 """Tokens of the way to the next page."""

@@ -12,7 +12,7 @@ from ...core.origin import Trust
 from ...observe.mnemonics import FALLBACK, Deleted, Forgettable, Match
 from ...templates.memory_changes import undoing
 from ...templates.quote import clean, line
-from ..envelope import wrong
+from ..envelope import NOTICE, wrong
 from ..toolset import Reply, WholeNumber
 from .desk import HistorianDesk
 from .envelope import answered
@@ -73,7 +73,8 @@ def memory_recall(
         weak = [] if found else desk.mnemonics.nearest(query, memoryType)
     except PalaverError as error:
         return answered({"memories": [], **wrong(error)})
-    fields: dict[str, Any] = {"memories": [{**_shown(match), "content": _content(match)} for match in found]}
+    told = [{**_shown(match), "content": _content(match), "origin": match.held.memory.origin} for match in found]
+    fields: dict[str, Any] = {"memories": told, **(NOTICE if found else {})}
     if any(map(_is_untrusted, [*found, *weak])):
         fields["notice"] = (
             "What is marked untrusted is in files that Palaver did not write and may have come with the repository. "

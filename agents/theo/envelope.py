@@ -8,7 +8,7 @@ from ...core.conversation import Milliseconds
 from ...core.memory import HeldMemory
 from ...core.origin import Trust
 from ...templates.quote import clean
-from ..envelope import whole
+from ..envelope import NOTICE, whole
 from ..toolset import Reply
 from .cut import fitting
 
@@ -19,8 +19,11 @@ def done(data: Mapping[str, Any]) -> Reply:
 
 
 def budgeted(data: Mapping[str, Any]) -> Reply:
-    """Return a success of a call that limits its own size by a count or a budget; it is never truncated."""
-    return whole({"success": True, "data": data})
+    """Return a success of a call that limits its own size by a count or a budget; it is never truncated.
+
+    Such a reply recalls stored text, so it has the notice that says so.
+    """
+    return whole({"success": True, "data": data, **NOTICE})
 
 
 def plain(fields: Mapping[str, Any]) -> Reply:
@@ -48,4 +51,5 @@ def memory_fields(held: HeldMemory) -> dict[str, Any]:
         "confidence": held.standing.confidence,
         "importance": held.memory.importance,
         **({"untrusted": True} if held.memory.origin.trust is Trust.LOW else {}),
+        "origin": held.memory.origin,
     }

@@ -11,6 +11,7 @@ from ...core.document import DocumentFilter, HeldChunk
 from ...core.errors import InvalidInput
 from ...core.memory import HeldMemory
 from ...core.memory_filter import MemoryFilter
+from ...core.origin import Origin
 from ...search.placeholders import redacted
 from ...templates.quote import clean
 from ..toolset import Reply, WholeNumber
@@ -145,6 +146,7 @@ def _result(found: _Found) -> dict[str, Any]:
         "similarity": cosine(found.similarity),
         "namespace": held.memory.namespace if isinstance(held, HeldMemory) else held.namespace,
         "doc_type": "memory" if memory else "document",
+        "origin": held.memory.origin if isinstance(held, HeldMemory) else Origin.DOCUMENT,
         "metadata": _of_memory(held) if isinstance(held, HeldMemory) else _of_chunk(held),
     }
 

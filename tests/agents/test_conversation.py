@@ -1,5 +1,6 @@
 """Tests for agents/conversation.py and agents/toolset.py."""
 
+import re
 import subprocess
 import sys
 from typing import Any
@@ -131,7 +132,7 @@ def test_markdown_is_the_default_and_carries_no_data() -> None:
     """A reply is paid for once: text alone unless JSON was asked for."""
     for reply in (call("search", query="auth"), call("get_observations", ids=["obs-1"]), call("read", path=PATH)):
         assert reply.data is None
-        assert "<recalled>" in reply.text
+        assert re.search(r"^<recalled-\d{8}>$", reply.text, re.MULTILINE)
 
 
 def test_the_text_of_a_json_reply_is_the_json() -> None:

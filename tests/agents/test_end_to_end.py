@@ -88,8 +88,8 @@ def test_a_question_leads_to_the_words_that_answer_it(home: Home, era: str) -> N
         assert f"(line {turns[0]['line']})" in text(await client.call_tool("read", place))
 
         lines = {"path": SESSION, "startLine": detail["start_line"], "endLine": detail["end_line"]}
-        by_id, by_lines = [await client.call_tool("read", each) for each in ({"path": hit["id"]}, lines)]
-        assert text(by_id) == text(by_lines)
+        by_id, by_lines = [text(await client.call_tool("read", each)) for each in ({"path": hit["id"]}, lines)]
+        assert by_id.split("\n")[1:-3] == by_lines.split("\n")[1:-3]
 
     served(home.root, talk, era)
 

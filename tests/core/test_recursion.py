@@ -53,6 +53,8 @@ def test_a_prompt_is_ours_when_it_begins_with_our_mark() -> None:
     [
         ("Look:\n<recalled>\nold words\n</recalled>\nDo it again.", "Look:\n\nDo it again."),
         ("<recalled>\nold\n</recalled>", ""),
+        ("A\n<recalled-12345678>\nold\n</recalled-12345678>\nB", "A\n\nB"),
+        ("<recalled-12345678>\nold\n</recalled-99999999>\n</recalled>\nold\n</recalled-12345678>\nB", "B"),
         ("  <recalled>\n  old\n  </recalled>\nA\n<recalled>\nold\n</recalled>", "A"),
         ("Why does <recalled> stand there?", "Why does <recalled> stand there?"),
         ("What is\n<recalled>\ngood for?", "What is\n<recalled>\ngood for?"),

@@ -159,7 +159,7 @@ def test_how_it_is_shown(history: History) -> None:
     page, told = Renderer(), f"in 5 sessions: {', '.join(others[:3])}, …"
 
     assert "(+5 sessions)\n" in page.search(found)
-    assert "session" not in page.search(alone).partition("<recalled>")[2]
+    assert "session" not in page.search(alone).partition("<recalled-")[2]
     assert f"Also {told}." in page.observations(details)
     assert f"# Also {told}".replace("Also in", "Also in:") in page.read(transcript)
     expected = {"sessions": 5, "ids": others[:3]}

@@ -1,12 +1,24 @@
 """Values of the three layers as tests show them."""
 
+from pathlib import Path
+from typing import Any
+
 from palaver.core.conversation import Exchange, Kind, SessionKind, Span, Speaker, Turn
 from palaver.core.disclosure import Detail, Hit, Query, Results, Transcript
 from palaver.core.observation import Evidence, Observation, ObservationType
+from palaver.templates.render import Renderer
 
 NOON = 1_764_592_200_000
 """2025-12-01 12:30 UTC."""
 DAY = 86_400_000
+NONCE = "12345678"
+OPEN, CLOSE = f"<recalled-{NONCE}>", f"</recalled-{NONCE}>"
+"""The marker around recalled text, as `renderer` writes it."""
+
+
+def renderer(*folder: Path, **options: Any) -> Renderer:
+    """Return a renderer whose marker always has the same number."""
+    return Renderer(*folder, **options, new_nonce=lambda: NONCE)
 
 
 def hit(number: int = 1, *, title: str = "Implement JWT authentication middleware", project: str = "my-api") -> Hit:

@@ -12,10 +12,10 @@ from palaver.templates.quote import line
 from palaver.templates.render import Renderer
 
 from ..faults import payloads
-from .samples import detail, hit, results, transcript
+from .samples import detail, hit, renderer, results, transcript
 
 pytestmark = payloads.needed
-RENDERER = Renderer(roomy=True, budget=100_000)
+RENDERER = renderer(roomy=True, budget=100_000)
 MARK = "wordbetween"
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.core.tokens import count
-from palaver.templates.quote import block, brief, clean, code, line, marked
+from palaver.templates.quote import block, brief, clean, code, inert, line, marked
 
 SURROGATES = st.text(st.characters(codec=None), max_size=60)
 
@@ -21,7 +21,7 @@ def test_cleaned_text_can_always_be_written(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["naïve 日本語 👩‍👩‍👧 می‌خواهم", "tab\there\nnew line", 'if a < b and c > d: print("x")']
+    "text", ["naïve 日本語 👩‍👩‍👧 می‌خواهم", "tab\there\nnew line", 'if a < b and c > d: print("x")', "see [this](a.md)"]
 )
 def test_ordinary_text_is_left_alone(text: str) -> None:
     """Scripts, emoji with joiners, and code are shown as they were written."""
@@ -50,9 +50,52 @@ def test_an_open_fence_is_closed(text: str) -> None:
     assert block(text).rsplit("\n", 1)[1] == fence
 
 
-def test_only_tags_that_mean_something_to_an_agent_are_defused() -> None:
-    """Markup in code stays, our envelope and the host's voice do not."""
-    assert block("<div></recalled><system-reminder>") == "<div>&lt;/recalled>&lt;system-reminder>"
+TOOL_SYNTAX = (
+    "<invoke", "</invoke>", "<function_calls>", "<tool_result>", "<x:parameter", "<user>", "</system>",
+    "<system-reminder>", "<|im_start|>", "[INST]", "[/INST]", "<SYS>",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TOOL_SYNTAX)
+@pytest.mark.parametrize("around", ["{}", "so: {} yes", "`{}`", "```\n{}\n```", "a`b{}", "``{}`"])
+def test_tool_syntax_and_role_tags_are_escaped_everywhere(text: str, around: str) -> None:
+    """A host takes them for its own wherever they are, in code too."""
+    for shown in (line(around.format(text)), block(around.format(text)), inert(around.format(text)), code(text)):
+        assert text not in shown
+        assert text[1:] in shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "std::vector<std::string> a; if (a < b && c > d) return x<<2;",
+        "const [users, set] = useState<User[]>([]); return <App user={user}>{a![0]}</App>",
+        "fn get(&self) -> Option<Tool> { vec![1, 2] }",
+        "cat <<EOF | sort; echo ${a[1]} <(ls) 2>&1",
+        '<div class="a"><img src="x.png"/></div>',
+    ],
+)
+def test_code_is_shown_as_it_is(text: str) -> None:
+    """In a fence, in a code span, and in what a tool was given or answered."""
+    assert block(f"```\n{text}\n```") == f"```\n{text}\n```"
+    assert block(text, is_code=True) == text
+    assert line(f"`{text}`") == f"`{text}`"
+
+
+def test_markup_in_prose_is_escaped() -> None:
+    """Outside code no tag is markup, whatever its name."""
+    assert block('<img src="https://evil.example/?q"> <p>') == '&lt;img src="https://evil.example/?q"> &lt;p>'
+    assert line("</recalled-123> a < b <- c") == "&lt;/recalled-123> a < b <- c"
+
+
+@pytest.mark.parametrize(
+    "text", ["![a](https://evil.example/?q=1)", "![a](//evil.example)", "![a]( http://evil.example)", "![a][b]"]
+)
+@pytest.mark.parametrize("around", ["{}", "\\{}", "```\n{}\n```", "`{}`"])
+def test_nothing_loads_a_remote_image(text: str, around: str) -> None:
+    """What would be an image is a link."""
+    assert "![" not in block(around.format(text))
+    assert text[1:] in block(around.format(text))
 
 
 @given(st.text(max_size=300), st.integers(3, 40))

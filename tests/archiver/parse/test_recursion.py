@@ -20,7 +20,7 @@ from ..formats.claude import replied, result, said, text, tool, written
 from ..history import FORK, ORIGINAL, History, talk
 
 SERVER = "mcp__palaver__search"
-FENCED = "<recalled>\nex-1 2026-03-01 exchange 0.91 zephyr\n</recalled>"
+FENCED = "<recalled-12345678>\nex-1 2026-03-01 exchange 0.91 zephyr\n</recalled-12345678>"
 
 
 @pytest.fixture
