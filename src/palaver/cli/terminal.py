@@ -20,7 +20,7 @@ _BOLD, _DIM, _CYAN, _END = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
 
 def styled(page: str) -> str:
     """Return a page as a terminal shows it; without colours where the variable NO_COLOR is set (no-color.org)."""
-    rows = "\n".join(map(_row, _ENVELOPE.sub("", page).replace("&lt;", "<").split("\n")))
+    rows = "\n".join(map(_row, _ENVELOPE.sub("", page).replace("&lt;", "<").replace("&#91;", "[").split("\n")))
     return re.sub("\x1b\\[\\d*m", "", rows) if os.environ.get("NO_COLOR") else rows
 
 
