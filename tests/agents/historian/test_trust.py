@@ -58,7 +58,7 @@ def test_allowing_a_folder_trusts_its_files_and_disallowing_takes_that_back(hist
     allow(historian)
     historian.write("preference/y.md", "Name tests as sentences\n")
     reply = historian("memory_recall", query="name tests as sentences")
-    assert "notice" not in reply
+    assert "allow" not in reply["notice"]
     assert set(begins_with(historian)) == {"Deploy with make ship", RULE, "Name tests as sentences"}
     allow(historian, trusted=False)
 
