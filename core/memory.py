@@ -38,7 +38,7 @@ _UNFIT = re.compile(r"[^\w-]+")
 
 
 class MemoryState(StrEnum):
-    """Whether a memory is held. Only active ones are found; the others are kept and can be restored."""
+    """Whether a memory is stored. Active and superseded ones are found; archived ones can be restored."""
 
     ACTIVE = "active"
     SUPERSEDED = "superseded"
@@ -180,14 +180,17 @@ class HeldMemory(Struct, frozen=True):
         return family_of(self.standing.promoted_from or self.memory.type)
 
     def holds_at(self, at: Milliseconds) -> bool:
-        """Whether it is active and valid at an instant."""
+        """Return whether it is stored, superseded or not, and valid at an instant."""
         begun = self.memory.valid_from is None or self.memory.valid_from <= at
         ended = self.memory.valid_until is not None and self.memory.valid_until <= at
-        return self.state is MemoryState.ACTIVE and begun and not ended
+        return self.state is not MemoryState.ARCHIVED and begun and not ended
 
 
 class Edge(Struct, frozen=True):
-    """A typed arrow between two memories. `weight` is 0-1, `reason` says why it was drawn and by whom."""
+    """A typed arrow between two memories. `weight` is 0-1, `reason` says why it was drawn and by whom.
+
+    `proposed` marks a `supersedes` edge that is not applied: its target stays as it is.
+    """
 
     source: int
     target: int
@@ -195,7 +198,13 @@ class Edge(Struct, frozen=True):
     weight: float = 1.0
     reason: str = ""
     inferred: bool = False
+    proposed: bool = False
     id: int = 0
+
+    @property
+    def disagrees(self) -> bool:
+        """Whether both ends are active and cannot both be true."""
+        return self.proposed or self.relation is Relation.CONTRADICTS
 
     @property
     def source_id(self) -> str:

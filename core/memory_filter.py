@@ -9,6 +9,7 @@ from .errors import InvalidInput
 from .memory import HeldMemory, MemoryState
 
 ACTIVE = (MemoryState.ACTIVE,)
+STORED = (MemoryState.ACTIVE, MemoryState.SUPERSEDED)
 
 
 class MemoryOrder(StrEnum):
@@ -25,7 +26,7 @@ class MemoryFilter(Struct, frozen=True):
     """What a memory must satisfy. Different filters combine with AND, the values of one with OR; empty means no filter.
 
     `valid_at` leaves out what is not valid at that instant; for None the core takes the present one, unless other
-    states than active are asked for, which takes all. `scope` is the beginning of a
+    states are asked for, which takes all. `scope` is the beginning of a
     namespace (`project`, `session`). `path_under` is a folder, with or without a slash at its end.
     """
 
@@ -38,7 +39,7 @@ class MemoryFilter(Struct, frozen=True):
     sources: tuple[str, ...] = ()
     sessions: tuple[str, ...] = ()
     path_under: str = ""
-    states: tuple[MemoryState, ...] = ACTIVE
+    states: tuple[MemoryState, ...] = STORED
     min_importance: float = 0.0
     min_confidence: float = 0.0
     pinned: bool | None = None

@@ -1,4 +1,4 @@
-"""Memories as what can be found: text entries for the text index, texts for the embedder. Only active ones are."""
+"""Memories as what can be found: text entries for the text index, texts for the embedder. Archived ones are not."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _PARTS_MAX = 32
 
 
 def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
-    """The text entries of those of these items that are memories, and are held."""
+    """Yield the text entries of those of these items that are stored memories."""
     for held in store.memories.load(keys).values():
-        if held.state is MemoryState.ACTIVE:
+        if held.state is not MemoryState.ARCHIVED:
             yield from _entries(held)
 
 

@@ -50,7 +50,7 @@ class MemoryEventJson(TypedDict):
 
 
 class EdgeJson(TypedDict):
-    """An edge between two memories."""
+    """Edge between two memories. A `proposed` one supersedes nothing until `supersedes` is drawn by hand."""
 
     id: int
     source: str
@@ -58,6 +58,7 @@ class EdgeJson(TypedDict):
     relation: str
     weight: float
     reason: str
+    proposed: bool
 
 
 def memory_json(held: HeldMemory) -> MemoryJson:
@@ -113,6 +114,7 @@ def edge_json(edge: Edge) -> EdgeJson:
         relation=edge.relation,
         weight=edge.weight,
         reason=clean(edge.reason),
+        proposed=edge.proposed,
     )
 
 

@@ -1,12 +1,13 @@
 """Theo's envelope: every reply is one JSON object that says whether the call succeeded."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.clock import show_instant
 from ...core.conversation import Milliseconds
-from ...core.memory import HeldMemory
+from ...core.memory import Edge, HeldMemory
 from ...core.origin import Trust
+from ...observe.memory import MemoryCore
 from ...templates.quote import clean
 from ..envelope import NOTICE, whole
 from ..toolset import Reply
@@ -41,8 +42,15 @@ def cosine(similarity: float | None) -> float | None:
     return None if similarity is None else round(similarity, 4)
 
 
-def memory_fields(held: HeldMemory) -> dict[str, Any]:
-    """What every list of memories tells of one."""
+def memory_rows(core: MemoryCore, memories: Sequence[HeldMemory]) -> list[dict[str, Any]]:
+    """Return the fields of each memory that every list has, with the ids of what superseded it or may have."""
+    edges = core.graph.replacements([held.key for held in memories])
+    return [_fields(held, [edge for edge in edges if edge.target == held.key]) for held in memories]
+
+
+def _fields(held: HeldMemory, edges: Sequence[Edge]) -> dict[str, Any]:
+    done = [edge.source_id for edge in edges if not edge.proposed]
+    proposed = [edge.source_id for edge in edges if edge.proposed]
     return {
         "id": held.id,
         "content": clean(held.memory.content),
@@ -52,4 +60,6 @@ def memory_fields(held: HeldMemory) -> dict[str, Any]:
         "importance": held.memory.importance,
         **({"untrusted": True} if held.memory.origin.trust is Trust.LOW else {}),
         "origin": held.memory.origin,
+        **({"superseded_by": done} if done else {}),
+        **({"proposed_superseded_by": proposed} if proposed else {}),
     }

@@ -9,7 +9,7 @@ from ...observe.memory import LIST_MAX
 from ..toolset import Reply, WholeNumber
 from .arguments import wanted
 from .desk import TheoDesk
-from .envelope import budgeted, done, instant, memory_fields
+from .envelope import budgeted, done, instant, memory_rows
 
 
 def memory_count(desk: TheoDesk, namespace: str | None = None, memory_type: str | None = None) -> Reply:
@@ -34,13 +34,13 @@ def memory_list(
     total = core.memories.count(chosen)
     rows = [
         {
-            **memory_fields(held),
+            **fields,
             "created_at": instant(held.created),
             "updated_at": instant(held.updated),
             "accessed_at": instant(held.accessed),
             "metadata": held.memory.metadata,
         }
-        for held in found
+        for held, fields in zip(found, memory_rows(core, found), strict=True)
     ]
     end = offset + len(rows)
     page = {"limit": min(limit, LIST_MAX), "offset": offset, "has_more": end < total}

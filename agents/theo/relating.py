@@ -21,7 +21,7 @@ def memory_relate(
     relation: Annotated[str, Field(json_schema_extra={"enum": [*RELATIONS]})],
     weight: Annotated[float, Field(description="0.0-1.0")] = 1.0,
 ) -> Reply:
-    """Draw an edge between two memories. `supersedes` puts the target away, unless it is a golden rule."""
+    """Draw an edge between two memories, or change its weight. `supersedes` halves the target's importance."""
     edge = desk.core.graph.relate(source_id, target_id, relation_of(relation), weight, "drawn by hand")
     return done({"edge_id": edge.id})
 
@@ -35,7 +35,10 @@ def memory_edge_forget(
     relation: Annotated[str | None, Field(description="Only this relation")] = None,
     direction: Annotated[Direction, Field(description="With memory_id")] = "both",
 ) -> Reply:
-    """Remove edges: one by edge_id, those of memory_id, or those from source_id to target_id. Memories stay."""
+    """Remove edges: one by edge_id, those of memory_id, or those from source_id to target_id.
+
+    A memory that is superseded no more regains its importance.
+    """
     given = (edge_id is not None, memory_id is not None, source_id is not None, target_id is not None)
     graph, only = desk.core.graph, relation_of(relation) if relation is not None else None
     match given:
@@ -67,7 +70,7 @@ def memory_inspect_graph(
     decay_factor: Annotated[float, Field(description="Relevance left after each edge")] = 0.7,
     output_format: Annotated[str, Field(json_schema_extra={"enum": ["json", "mermaid"]})] = "json",
 ) -> Reply:
-    """Show what lies around a memory: nodes, edges, and the best path to each; or a Mermaid graph."""
+    """Show the memories around one: nodes, edges, and the path of the highest relevance to each; or a Mermaid graph."""
     if output_format not in {"json", "mermaid"}:
         raise InvalidInput(f"Invalid output format: {output_format}", hint="Use one of: json, mermaid.")
     around = desk.core.graph.inspect(
@@ -132,6 +135,7 @@ def _edge(edge: Edge) -> dict[str, Any]:
         "relation": edge.relation,
         "weight": edge.weight,
         "reason": clean(edge.reason),
+        **({"proposed": True} if edge.proposed else {}),
     }
 
 

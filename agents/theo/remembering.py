@@ -1,22 +1,24 @@
 """Theo's core tools: store, recall, forget, and what a session should know."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from ...archiver.privacy.disclosures import kinds_of
 from ...core.errors import InvalidInput, InvalidMemoryType, MemoryNotFound
-from ...core.memory import HeldMemory, Memory
+from ...core.memory import Edge, HeldMemory, Memory, Relation
 from ...core.memory_filter import MemoryFilter
 from ...core.tokens import count
-from ...observe.memory import Context, Expanded, MemoryCore, Recalled, Remembered, near_the_best
+from ...observe.memory import Context, Expanded, MemoryCore, Recalled, Remembered, near_the_best, relation_of
 from ...search.placeholders import redacted
 from ...templates.memory_changes import undoing
 from ...templates.quote import clean
 from ..toolset import Reply, WholeNumber
 from .arguments import TYPES, MemoryKind, Object, checked_count, wanted
 from .desk import TheoDesk
-from .envelope import budgeted, cosine, done, instant, memory_fields
+from .envelope import budgeted, cosine, done, instant, memory_rows
 
 
 def memory_store(
@@ -26,6 +28,8 @@ def memory_store(
     namespace: Annotated[str, Field(description="global, default or project:NAME")] = "global",
     importance: Annotated[float, Field(description="0.0-1.0")] = 0.5,
     metadata: Object | None = None,
+    relates_to: Annotated[list[Object] | None, SkipJsonSchema()] = None,
+    supersedes_query: Annotated[str | None, SkipJsonSchema()] = None,
 ) -> Reply:
     """Remember a preference, decision, pattern or fact; the same content is held once.
 
@@ -37,7 +41,9 @@ def memory_store(
     memory = Memory(
         content, memory_type, namespace=namespace, importance=importance, metadata=metadata or {}, source="theo"
     )
-    return done(_stored(desk.core.remembering.remember(memory)))
+    remembered = desk.core.remembering.remember(memory, replaces=supersedes_query)
+    edges, errors = _related(desk.core, remembered.held.id, relates_to or ())
+    return done({**_stored(remembered, edges), **({"relation_errors": errors} if relates_to else {})})
 
 
 def memory_recall(
@@ -58,11 +64,11 @@ def memory_recall(
     found = core.recalling.recall(query, chosen, limit=count)
     expanded = core.expanding.expand(found, chosen, limit=count)
     filters = {"namespace": namespace, "memory_type": memory_type}
-    weak = {} if found else {"weak": [_recalled(each) for each in core.recalling.nearest(query, chosen)]}
+    weak = {} if found else {"weak": _recalled(core, core.recalling.nearest(query, chosen))}
     return budgeted(
         {
-            "memories": [_recalled(each) for each in found],
-            "expanded": [_expanded(each) for each in expanded],
+            "memories": _recalled(core, found),
+            "expanded": _expanded(core, expanded),
             "total": len(found),
             "query": query,
             "filters": filters | {"min_importance": min_importance, "min_confidence": min_confidence},
@@ -145,13 +151,27 @@ def _context(chosen: Context, text: str) -> Reply:
     )
 
 
-def _stored(remembered: Remembered) -> dict[str, Any]:
+def _related(core: MemoryCore, source: str, wanted: Sequence[Object]) -> tuple[list[Edge], list[dict[str, str]]]:
+    """Draw the edges that a call asks for; return them, and for each that cannot be drawn its target and the error."""
+    edges: list[Edge] = []
+    errors: list[dict[str, str]] = []
+    for each in wanted:
+        target, weight = str(each.get("target", "")), each.get("weight", 1.0)
+        share = float(weight) if isinstance(weight, int | float) else -1.0
+        try:
+            relation = relation_of(str(each.get("relation", Relation.RELATES_TO)))
+            edges.append(core.graph.relate(source, target, relation, share, "asked for when stored"))
+        except (InvalidInput, MemoryNotFound) as error:
+            errors.append({"target": clean(target), "error": clean(str(error))})
+    return edges, errors
+
+
+def _stored(remembered: Remembered, related: Sequence[Edge]) -> dict[str, Any]:
     held = remembered.held
     kinds = kinds_of(held.memory)
     conflicts = [
         {"memory_id": each.held.id, "reason": clean(each.judgement.reason), "judged_by": each.judgement.judge}
         for each in remembered.conflicts
-        if each.judgement is not None
     ]
     return {
         "id": held.id,
@@ -161,7 +181,11 @@ def _stored(remembered: Remembered) -> dict[str, Any]:
         "duplicate": remembered.duplicate,
         "confidence": held.standing.confidence,
         **({"expires_at": instant(until)} if (until := held.memory.valid_until) is not None else {}),
-        "superseded_ids": [old.id for old in remembered.superseded],
+        "superseded_ids": [
+            *(old.id for old in remembered.superseded),
+            *(edge.target_id for edge in related if edge.relation is Relation.SUPERSEDES and not edge.proposed),
+        ],
+        "proposed_superseded_ids": [old.id for old in remembered.proposed],
         "contradicts": conflicts,
         "relations": [
             {
@@ -170,19 +194,28 @@ def _stored(remembered: Remembered) -> dict[str, Any]:
                 "relation": edge.relation,
                 "weight": edge.weight,
                 "reason": clean(edge.reason),
+                **({"proposed": True} if edge.proposed else {}),
             }
-            for edge in remembered.edges
+            for edge in (*remembered.edges, *related)
         ],
         **({"secrets_removed": kinds} if kinds else {}),
     }
 
 
-def _recalled(found: Recalled) -> dict[str, Any]:
-    return {**memory_fields(found.held), "score": round(found.score, 4), "similarity": cosine(found.similarity)}
+def _recalled(core: MemoryCore, found: Sequence[Recalled]) -> list[dict[str, Any]]:
+    rows = memory_rows(core, [each.held for each in found])
+    return [
+        {**row, "score": round(each.score, 4), "similarity": cosine(each.similarity)}
+        for row, each in zip(rows, found, strict=True)
+    ]
 
 
-def _expanded(found: Expanded) -> dict[str, Any]:
-    return {**memory_fields(found.held), "score": found.score, "hops": found.hops, "explanation": found.explanation}
+def _expanded(core: MemoryCore, found: Sequence[Expanded]) -> list[dict[str, Any]]:
+    rows = memory_rows(core, [each.held for each in found])
+    return [
+        {**row, "score": each.score, "hops": each.hops, "explanation": each.explanation}
+        for row, each in zip(rows, found, strict=True)
+    ]
 
 
 def _meant(core: MemoryCore, text: str, namespace: str | None, count: int, *, by_id: bool) -> list[HeldMemory]:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import cast
 
 from ...core.memory import Edge, Relation
-from .database import AMONG, Database, Row, listed
+from .database import AMONG, Database, Row, Value, listed
 
-_COLUMNS = "source, target, relation, weight, reason, inferred, id"
+_COLUMNS = "source, target, relation, weight, reason, inferred, proposed, id"
 
 
 class MemoryEdges:
@@ -24,14 +24,18 @@ class MemoryEdges:
         if known:
             return cast(int, known[0]), False
         number = self._db.run(
-            "INSERT INTO memory_edge (source, target, relation, weight, reason, inferred) VALUES (?, ?, ?, ?, ?, ?)",
-            (edge.source, edge.target, edge.relation, edge.weight, edge.reason, int(edge.inferred)),
+            """INSERT INTO memory_edge (source, target, relation, weight, reason, inferred, proposed)
+               VALUES (?, ?, ?, ?, ?, ?, ?)""",
+            (edge.source, edge.target, edge.relation, *_drawn(edge)),
         )
         return number, True
 
-    def reword(self, edge: Edge) -> None:
-        """Put another reason in place of the one that an edge was drawn for: it held a secret, or was judged anew."""
-        self._db.run("UPDATE memory_edge SET reason = ? WHERE id = ?", (edge.reason, edge.id))
+    def rewrite(self, edge: Edge) -> None:
+        """Replace everything about a stored edge but its ends and its relation."""
+        self._db.run(
+            "UPDATE memory_edge SET weight = ?, reason = ?, inferred = ?, proposed = ? WHERE id = ?",
+            (*_drawn(edge), edge.id),
+        )
 
     def delete(self, numbers: Sequence[int]) -> None:
         """Remove these edges."""
@@ -50,13 +54,13 @@ class MemoryEdges:
         """The edges that end at these memories, by id."""
         return self._at("target", memories)
 
-    def of_relation(self, relation: Relation) -> list[Edge]:
-        """Every edge of a relation whose ends are both active, by id."""
+    def disagreeing(self) -> list[Edge]:
+        """Return every edge between two active memories that cannot both be true, by id."""
         rows = self._db.rows(
-            f"""SELECT {_COLUMNS} FROM memory_edge WHERE relation = ?
+            f"""SELECT {_COLUMNS} FROM memory_edge WHERE (relation = ? OR proposed)
                 AND source IN (SELECT item FROM memory WHERE state = 'active')
                 AND target IN (SELECT item FROM memory WHERE state = 'active') ORDER BY id""",
-            (relation,),
+            (Relation.CONTRADICTS,),
         )
         return [_edge(row) for row in rows]
 
@@ -82,8 +86,12 @@ _ORPHANED = """WHERE state = 'active' AND (? IS NULL OR namespace = ?)
     AND NOT EXISTS (SELECT 1 FROM memory_edge WHERE target = item)"""
 
 
+def _drawn(edge: Edge) -> tuple[Value, ...]:
+    return edge.weight, edge.reason, int(edge.inferred), int(edge.proposed)
+
+
 def _edge(row: Row) -> Edge:
-    source, target, relation, weight, reason, inferred, number = row
+    source, target, relation, weight, reason, inferred, proposed, number = row
     return Edge(
         cast(int, source),
         cast(int, target),
@@ -91,5 +99,6 @@ def _edge(row: Row) -> Edge:
         cast(float, weight),
         str(reason),
         bool(inferred),
+        bool(proposed),
         cast(int, number),
     )

@@ -313,6 +313,15 @@ CREATE TABLE forgotten_item (
 );
 """
 
+# Superseded memories are indexed as well, so their entries are made anew. An edge that superseded no memory, such as
+# one to a golden rule, is a proposal.
+_PROPOSED: Final = """
+ALTER TABLE memory_edge ADD COLUMN proposed INTEGER NOT NULL DEFAULT 0;
+UPDATE memory_edge SET proposed = 1
+    WHERE relation = 'supersedes' AND target IN (SELECT item FROM memory WHERE state != 'superseded');
+INSERT INTO change (entity, id) SELECT 'item', item FROM memory WHERE state = 'superseded';
+"""
+
 MIGRATIONS: Final = (
     ARCHIVE_AND_OBSERVATIONS,
     JOBS_AND_LEDGER,
@@ -343,4 +352,5 @@ MIGRATIONS: Final = (
     CHANGE_TRIGGERS,
     _PROJECTS,
     _FORGOTTEN_ITEMS,
+    _PROPOSED,
 )

@@ -1,21 +1,21 @@
-"""Claims: whether a newer statement denies, changes or repeats an older one. Rules alone, and the same answer always.
+"""Compare two claims by rules: whether the newer one denies, changes or repeats the older one.
 
-Two statements are about one subject when, apart from the words in which they differ, one says nothing that the other
-does not say. Then they disagree when one is put in the negative, or the words that differ are opposites, exclude each
-other, or are numbers or names in the same place.
+Two statements share their subject when, apart from the words in which they differ, one says nothing that the other
+does not say. Then they disagree when one is denied, or when the words that differ are opposites, exclude each other,
+or are numbers of one unit or names in the same place. `replacing.py` decides whether a change is certain.
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from enum import Enum, auto
 
 from msgspec import Struct
 
-from .lexicon import EXCLUSIVE, OPPOSITES, PEOPLE, RIVALS, SINGULAR, TURNS
-from .wording import Statement, Word, clauses, normal, sentences, stem_of
+from .lexicon import CATEGORIES, EXCLUSIVE, PEOPLE, SINGULAR, TURNS
+from .replacing import is_certain, told_apart
+from .rivalry import opposite, rivals, values
+from .wording import Statement, Word, clauses, normal, sentences, whole
 
-_PREFIXES = ("un", "in", "dis", "non", "im", "ir", "a", "non-")
 _PUNCTUATION = ".,;:!?\"'`’()-_"
 
 
@@ -29,25 +29,34 @@ class Difference(Enum):
 
 
 class Comparison(Struct, frozen=True):
-    """The difference, and why in one sentence. `akin` where rules can tell no more than that both have one subject."""
+    """Difference with its reason in one sentence. `akin` where rules only find that both have one subject.
+
+    A change is `certain` when the statements differ in the value that was replaced and in nothing else.
+    """
 
     difference: Difference
     reason: str
     akin: bool = False
+    certain: bool = False
 
 
 def compare(older: str, newer: str) -> Comparison:
-    """How the newer text differs from the older: the plainest disagreement between any two of their statements."""
-    if (replaced := _replaced(older, newer)) is not None:
-        return Comparison(Difference.CHANGED, f"The newer one says that {replaced!r} was replaced")
+    """Return how the newer text differs from the older: the plainest disagreement between their statements."""
+    if (replaced := _replaced(older, newer)) is not None and not told_apart(older, newer, new_values=1):
+        reason = f"The newer one says that {replaced!r} was replaced"
+        return Comparison(Difference.CHANGED, reason, certain=is_certain(older, newer, named=True))
     disagreement = next(filter(None, (_disagree(old, new) for old, new in _pairs(older, newer))), None)
     if disagreement is not None:
-        changed = _changes(newer) and not _changes(older)
-        return Comparison(Difference.CHANGED if changed else Difference.OPPOSED, disagreement)
-    if (subject := _turned(older, newer)) is not None:
+        if not _changes(newer) or _changes(older):
+            return Comparison(Difference.OPPOSED, disagreement)
+        if not told_apart(older, newer, new_values=1):
+            return Comparison(Difference.CHANGED, disagreement, certain=is_certain(older, newer))
+    if (subject := _turned(older, newer)) is not None and not told_apart(older, newer):
         return Comparison(Difference.CHANGED, f"The newer one says that {subject!r} changed")
     if _same(older, newer):
         return Comparison(Difference.NONE, "Both say the same")
+    if _changes(newer) and not _changes(older) and whole(older).stems == whole(newer).stems:
+        return Comparison(Difference.CHANGED, "The newer one says the same words in another order")
     return Comparison(Difference.OTHER, "Both can hold", akin=_akin(older, newer))
 
 
@@ -108,16 +117,17 @@ def _clash(old: Statement, new: Statement, only_old: list[Word], only_new: list[
         (one, other)
         for one in [*only_old, *lights[0]]
         for other in [*only_new, *lights[1]]
-        if one.stem != other.stem and (_opposite(one, other) or _rivals(one, other) or _values(one, other))
+        if one.stem != other.stem and (opposite(one, other) or rivals(one, other) or values(one, other))
     ]
     if not clashing:
         return _other_holder(old, new, only_old, only_new)
-    opposed = any(_opposite(one, other) for one, other in clashing)
+    opposed = any(opposite(one, other) for one, other in clashing)
     if not opposed and (old.denied != new.denied or _of_many(old, new, clashing)):
         return None
     gone_old, gone_new = {one.stem for one, _ in clashing}, {other.stem for _, other in clashing}
-    rest_old = [word for word in only_old if word.stem not in gone_old and not word.number]
-    rest_new = [word for word in only_new if word.stem not in gone_new and not word.number]
+    kinds = CATEGORIES if any(rivals(one, other) for one, other in clashing) else frozenset[str]()
+    rest_old = [word for word in only_old if word.stem not in gone_old | kinds and not word.number]
+    rest_new = [word for word in only_new if word.stem not in gone_new | kinds and not word.number]
     if not _about_one(rest_old, rest_new):
         return None
     one, other = clashing[0]
@@ -128,7 +138,7 @@ def _of_many(old: Statement, new: Statement, clashing: list[tuple[Word, Word]]) 
     """Whether the words that differ tell things apart: a name and a number at once, two numbers, or one of the many
     things that are true of a person.
     """
-    named = {one.stem for one, other in clashing if not one.number and not _rivals(one, other)}
+    named = {one.stem for one, _ in clashing if not one.number}
     numbers = {one.stem for one, _ in clashing if one.number}
     if len(numbers) > 1 or (named and numbers):
         return True
@@ -149,26 +159,6 @@ def _about_one(rest_old: list[Word], rest_new: list[Word]) -> bool:
 def _enough(old: Statement, new: Statement, shared: frozenset[str]) -> bool:
     """Whether what is shared is more than a subject of whom many things are true."""
     return len(shared - PEOPLE) >= min(2, len(old.stems - PEOPLE), len(new.stems - PEOPLE)) > 0
-
-
-def _opposite(one: Word, other: Word) -> bool:
-    if one.stem != other.stem and _in_one_row(one, other, _OPPOSED):
-        return True
-    short, long = (one.stem, other.stem) if len(one.stem) < len(other.stem) else (other.stem, one.stem)
-    return len(short) > 3 and long.endswith(short) and long[: -len(short)] in _PREFIXES
-
-
-def _rivals(one: Word, other: Word) -> bool:
-    return _in_one_row(one, other, _RIVALRIES)
-
-
-def _in_one_row(one: Word, other: Word, rows: Mapping[str, frozenset[int]]) -> bool:
-    return not rows.get(one.stem, frozenset()).isdisjoint(rows.get(other.stem, ()))
-
-
-def _values(one: Word, other: Word) -> bool:
-    """Whether both are numbers, or both names: what stands in one place and is not the same."""
-    return one.value and other.value and (one.number, one.of) == (other.number, other.of)
 
 
 def _other_holder(old: Statement, new: Statement, only_old: list[Word], only_new: list[Word]) -> str | None:
@@ -221,18 +211,6 @@ def _turned(older: str, newer: str) -> str | None:
             if head.stem != other.stem or head.stem in PEOPLE:
                 continue
             verbs = {word.stem for word in old.words[1:]} & {word.stem for word in new.words[1:]}
-            if verbs or (new.changes & TURNS and len(old.words) <= 4):
+            if new.changes & TURNS and (verbs or len(old.words) <= 4):
                 return head.text
     return None
-
-
-def _rows_of(rows: Sequence[str]) -> dict[str, frozenset[int]]:
-    """The rows that each stem stands in."""
-    found: defaultdict[str, set[int]] = defaultdict(set)
-    for number, row in enumerate(rows):
-        for word in row.split():
-            found[stem_of(word)].add(number)
-    return {stem: frozenset(numbers) for stem, numbers in found.items()}
-
-
-_OPPOSED, _RIVALRIES = _rows_of(OPPOSITES), _rows_of(RIVALS)

@@ -6,29 +6,27 @@ from msgspec import Struct
 
 from ...core.conversation import Milliseconds
 from ...core.memory import Edge, HeldMemory, Memory, Relation
-from ...core.memory_filter import MemoryFilter
+from ...core.memory_filter import ACTIVE, MemoryFilter
 from ...search.memory_finder import MemoryFinder, MemoryVectors
 from .judging import Judge, Judgement, Pair, Verdict
 
 NEIGHBOURS = 5
 """How many of the nearest memories a new one is compared with."""
-RELATED_FROM, JUDGED_FROM = 0.6, 0.7
-"""From which cosine on memories are related, and are judged."""
+RELATED_FROM, JUDGED_FROM = 0.6, 0.35
+"""Cosine from which memories are related, and from which they are judged: other words for the same lower it."""
 
 
 class Compared(Struct, frozen=True):
-    """A held memory that another was compared with. `similarity` is a true cosine; `judgement` is None below the cosine
-    from which memories are judged.
-    """
+    """Stored memory that another was compared with. `similarity` is a true cosine."""
 
     held: HeldMemory
     similarity: float
-    judgement: Judgement | None
+    judgement: Judgement
 
     @property
     def conflict(self) -> bool:
-        """Whether both cannot hold at once."""
-        return self.judgement is not None and self.judgement.conflict
+        """Whether both cannot be true at once."""
+        return self.judgement.conflict
 
 
 class Comparing:
@@ -44,21 +42,20 @@ class Comparing:
         *,
         held: HeldMemory | None = None,
         limit: int = NEIGHBOURS,
-        at_least: float = RELATED_FROM,
-        judged_from: float = JUDGED_FROM,
+        at_least: float = JUDGED_FROM,
     ) -> list[Compared]:
-        """The nearest valid memories of the namespace, nearest first; none without a model.
+        """Return the nearest valid memories of the namespace, judged, nearest first; none without a model.
 
         `held` is the memory itself where it is held already: it is left out, and each pair is judged in the order in
         which it was said. A new one is newer than all.
         """
-        wanted = MemoryFilter(namespaces=(memory.namespace,), valid_at=self._clock())
+        wanted = MemoryFilter(namespaces=(memory.namespace,), states=ACTIVE, valid_at=self._clock())
         near = self._finder.near(memory, vectors, wanted, limit + 1, at_least)
         others = [found for found in near if held is None or found.key != held.key][:limit]
-        judged = [found for found in others if found.similarity >= judged_from]
-        pairs = [_in_order(found.held, memory, held) for found in judged]
-        verdicts = dict(zip((found.key for found in judged), self._judge.judge_all(pairs), strict=True))
-        return [Compared(found.held, found.similarity, verdicts.get(found.key)) for found in others]
+        verdicts = self._judge.judge_all([_in_order(found.held, memory, held) for found in others])
+        return [
+            Compared(found.held, found.similarity, verdict) for found, verdict in zip(others, verdicts, strict=True)
+        ]
 
     def judged(self, older: Memory, newer: Memory) -> Judgement:
         """How a newer memory stands to an older one, near or not."""
@@ -71,13 +68,17 @@ def _in_order(other: HeldMemory, memory: Memory, held: HeldMemory | None) -> Pai
     return (memory, other.memory) if newer else (other.memory, memory)
 
 
-def edge_to(key: int, compared: Compared) -> Edge:
-    """The edge from a memory to one that it was compared with."""
+def edge_to(key: int, compared: Compared) -> Edge | None:
+    """Return the edge from a memory to one that it was compared with, or None where neither near nor in conflict."""
     judgement = compared.judgement
-    if judgement is None or not judgement.conflict:
+    if not judgement.conflict:
+        if compared.similarity < RELATED_FROM:
+            return None
         return Edge(key, compared.held.key, Relation.RELATES_TO, round(compared.similarity, 4), "near", inferred=True)
-    relation = Relation.SUPERSEDES if judgement.verdict is Verdict.SUPERSEDES else Relation.CONTRADICTS
-    return Edge(key, compared.held.key, relation, 1.0, explained(judgement), inferred=True)
+    replaces = judgement.verdict is Verdict.SUPERSEDES
+    relation = Relation.SUPERSEDES if replaces else Relation.CONTRADICTS
+    proposed = replaces and not judgement.certain
+    return Edge(key, compared.held.key, relation, 1.0, explained(judgement), inferred=True, proposed=proposed)
 
 
 def explained(judgement: Judgement) -> str:

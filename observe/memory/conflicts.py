@@ -42,14 +42,19 @@ class Conflicts:
         self._comparing = Comparing(finder, judge, clock)
 
     def detect(self, memory_id: str, *, at_least: float = JUDGED_FROM, draw: bool = True) -> list[Conflict]:
-        """The nearest memories of its namespace that disagree, nearest first; with `draw` linked as contradicting.
+        """Return the nearest memories of its namespace that disagree, nearest first; with `draw` link them as well.
 
-        `at_least` is the cosine from which memories are looked at. Raises `MemoryNotFound` or `InvalidInput`.
+        `at_least` is the lowest cosine; a memory that is linked already is reported below it too. Raises
+        `MemoryNotFound` or `InvalidInput`.
         """
         if not 0 <= at_least <= 1:
             raise InvalidInput(f"Invalid similarity threshold: {at_least}", hint="Give a number from 0.0 to 1.0.")
         held = held_memory(self._store, memory_id)
-        found = [each for each in self._near(held, _LOOKED_AT, at_least) if each.conflict]
+        near = self._comparing.with_held(held.memory, held=held, limit=_LOOKED_AT, at_least=min(at_least, JUDGED_FROM))
+        known = {
+            edge.source if edge.target == held.key else edge.target for edge in self._edges(held.key) if edge.disagrees
+        }
+        found = [each for each in near if each.conflict and (each.similarity >= at_least or each.held.key in known)]
         with self._store.transaction():
             return [self._conflict(held, each, draw=draw) for each in found]
 
@@ -58,8 +63,7 @@ class Conflicts:
         more goes, and a new one is linked.
         """
         with self._store.transaction():
-            edges = self._store.memory_edges.leaving([held.key]) + self._store.memory_edges.reaching([held.key])
-            mine = [edge for edge in edges if edge.relation is Relation.CONTRADICTS and judged_by(self.judge, edge)]
+            mine = [edge for edge in self._edges(held.key) if edge.disagrees and judged_by(self.judge, edge)]
             for edge in mine:
                 self._renew(edge)
         self.detect(held.id)
@@ -69,7 +73,7 @@ class Conflicts:
         older, newer = sorted(ends.values(), key=lambda held: (held.created, held.key))
         judgement = self._comparing.judged(older.memory, newer.memory)
         if judgement.conflict:
-            self._store.memory_edges.reword(replace(edge, reason=explained(judgement)))
+            self._store.memory_edges.rewrite(replace(edge, reason=explained(judgement)))
         else:
             self._store.memory_edges.delete([edge.id])
 
@@ -80,14 +84,14 @@ class Conflicts:
 
     def overtaken_by(self, memory_id: str, *, draw: bool = True) -> Conflict | None:
         """The first memory that this one supersedes by its record: it has two successes or more, the other is older,
-        trusted less and failed more, and both disagree or say the same. With `draw` it is put away. Raises
+        trusted less and failed more, and both disagree or say the same. With `draw` it is superseded. Raises
         `MemoryNotFound`.
         """
         held = held_memory(self._store, memory_id)
         if held.standing.successes < _PROVEN or held.state is not MemoryState.ACTIVE:
             return None
-        for each in self._near(held, _OVERTAKEN_AMONG, JUDGED_FROM):
-            if each.judgement is None or each.held.golden or not _worse(each.held, held):
+        for each in self._comparing.with_held(held.memory, held=held, limit=_OVERTAKEN_AMONG):
+            if each.held.golden or not _worse(each.held, held):
                 continue
             if each.conflict or each.judgement.verdict is Verdict.SAME:
                 edge = self._overtake(held, each, each.judgement) if draw else None
@@ -101,24 +105,20 @@ class Conflicts:
         with self._store.transaction():
             return supersede(self._store, held, held_memory(self._store, each.held.id), edge, self._clock())
 
-    def _near(self, held: HeldMemory, limit: int, at_least: float) -> list[Compared]:
-        """What is near, all of it judged."""
-        return self._comparing.with_held(held.memory, held=held, limit=limit, at_least=at_least, judged_from=at_least)
+    def _edges(self, key: int) -> list[Edge]:
+        return self._store.memory_edges.leaving([key]) + self._store.memory_edges.reaching([key])
 
     def _conflict(self, held: HeldMemory, each: Compared, *, draw: bool) -> Conflict:
         judgement = each.judgement
-        assert judgement is not None
-        known = [edge for edge in self._between(held.key, each.held.key) if edge.relation is Relation.CONTRADICTS]
+        known = [
+            edge for edge in self._edges(held.key) if edge.disagrees and each.held.key in {edge.source, edge.target}
+        ]
         edge, new = (known[0] if known else None), False
         if edge is None and draw:
             edge = Edge(held.key, each.held.key, Relation.CONTRADICTS, 1.0, explained(judgement), inferred=True)
             number, new = self._store.memory_edges.add(edge)
             edge = replace(edge, id=number)
         return Conflict(each.held, each.similarity, judgement.reason, judgement.judge, edge, new)
-
-    def _between(self, one: int, other: int) -> list[Edge]:
-        edges = self._store.memory_edges.leaving([one, other])
-        return [edge for edge in edges if {edge.source, edge.target} == {one, other}]
 
 
 def _worse(other: HeldMemory, held: HeldMemory) -> bool:

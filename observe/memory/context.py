@@ -10,7 +10,7 @@ from ...archiver.store import Store
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
 from ...core.memory import HeldMemory
-from ...core.memory_filter import MemoryFilter, MemoryOrder
+from ...core.memory_filter import ACTIVE, MemoryFilter, MemoryOrder
 from ...core.memory_types import GOLDEN_RULE, Family
 from ...core.origin import Origin, Trust
 from ...core.tokens import count
@@ -131,11 +131,12 @@ class Contexts:
             yield from filter(_is_told_everywhere, self._select(wide, MemoryOrder.IMPORTANCE))
 
     def _select(self, wanted: MemoryFilter, order: MemoryOrder) -> list[HeldMemory]:
-        return self._store.memories.select(wanted, order, limit=_LOOKED_AT)
+        return self._store.memories.select(replace(wanted, states=ACTIVE), order, limit=_LOOKED_AT)
 
     def _related(self, namespace: str | None, query: str) -> dict[int, HeldMemory]:
         where = EVERYWHERE if namespace is None else (namespace, *EVERYWHERE)
-        found = self._recalling.recall(query, MemoryFilter(namespaces=where), limit=_RELATED, count_access=False)
+        wanted = MemoryFilter(namespaces=where, states=ACTIVE)
+        found = self._recalling.recall(query, wanted, limit=_RELATED, count_access=False)
         return {each.held.key: each.held for each in found}
 
 

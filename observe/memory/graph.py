@@ -9,13 +9,13 @@ from ...archiver.store import Store
 from ...core import ids
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
-from ...core.memory import Edge, HeldMemory, Relation
+from ...core.memory import Edge, HeldMemory, MemoryState, Relation
 from ...search.memory_finder import MemoryFinder
 from .comparing import Comparing, edge_to
 from .judging import OfflineJudge
 from .lookup import held_memory, live_edges
 from .secrecy import Secrecy
-from .superseding import supersede
+from .superseding import reinstate, replacements, supersede, superseding
 
 DEPTH_MAX = 10
 _PREVIEW = 150
@@ -23,7 +23,10 @@ DIRECTIONS = ("outgoing", "incoming", "both")
 
 
 class GraphNode(Struct, frozen=True):
-    """A memory in a graph. `content` is at most 150 characters; `relevance` is the best path's."""
+    """Memory in a graph. `content` has at most 150 characters, `depth` counts the fewest edges.
+
+    `relevance` is that of the best path.
+    """
 
     id: str
     type: str
@@ -33,7 +36,7 @@ class GraphNode(Struct, frozen=True):
 
 
 class GraphPath(Struct, frozen=True):
-    """The best way from the origin to a memory: ids from the origin on."""
+    """Path of the highest relevance from the origin to a memory: ids from the origin on."""
 
     ids: tuple[str, ...]
     relevance: float
@@ -55,7 +58,7 @@ class Neighbourhood(Struct, frozen=True):
     def mermaid(self) -> str:
         """The graph as a Mermaid flowchart; quotes and brackets in memories cannot break it."""
         rows = [f'    {node.id}["{_label(node.content)}"]' for node in self.nodes]
-        arrows = [f"    {edge.source_id} -->|{edge.relation}| {edge.target_id}" for edge in self.edges]
+        arrows = [f"    {edge.source_id} -->|{_named(edge)}| {edge.target_id}" for edge in self.edges]
         return "\n".join(["graph TD", *rows, *arrows])
 
 
@@ -70,14 +73,13 @@ class Backfilled(Struct, frozen=True):
 
 
 class _Walk(Struct):
-    """How far a search from the origin has come."""
+    """State of a breadth-first search: the fewest edges, the best path and its relevance for each memory reached."""
 
     direction: str
     relations: Collection[Relation]
     decay: float
-    depth: dict[int, int] = field(default_factory=dict[int, int])
-    relevance: dict[int, float] = field(default_factory=dict[int, float])
-    came_from: dict[int, int] = field(default_factory=dict[int, int])
+    depth: dict[int, int]
+    best: dict[int, tuple[float, tuple[int, ...]]]
     edges: dict[int, Edge] = field(default_factory=dict[int, Edge])
 
 
@@ -96,9 +98,9 @@ class Graph:
         self._comparing = Comparing(finder, OfflineJudge(), clock)
 
     def relate(self, source: str, target: str, relation: Relation, weight: float = 1.0, reason: str = "") -> Edge:
-        """Draw an edge; one that exists is handed back. Raises `MemoryNotFound` or `InvalidInput`.
+        """Draw an edge, or give an existing one this weight and reason. Raises `MemoryNotFound` or `InvalidInput`.
 
-        To draw `supersedes` puts the target away, unless it is a golden rule.
+        `supersedes` marks the target as superseded, unless it is a golden rule: then the edge is only proposed.
         """
         if not 0 <= weight <= 1:
             raise InvalidInput(f"Invalid weight: {weight}", hint="Give a number from 0.0 to 1.0.")
@@ -109,10 +111,17 @@ class Graph:
             edge = Edge(one.key, other.key, relation, weight, self._secrecy.text(reason))
             if relation is Relation.SUPERSEDES:
                 return supersede(self._store, one, other, edge, self._clock())
-            return replace(edge, id=self._store.memory_edges.add(edge)[0])
+            number, new = self._store.memory_edges.add(edge)
+            edge = replace(edge, id=number)
+            if not new:
+                self._store.memory_edges.rewrite(edge)
+            return edge
 
     def forget_edge(self, number: int) -> list[int]:
-        """Remove one edge; its id, or nothing where there is none."""
+        """Remove one edge; its id, or nothing where there is none.
+
+        A memory that no edge supersedes any more regains its importance, confidence and state.
+        """
         return self._forget([edge] if (edge := self._store.memory_edges.load(number)) else [])
 
     def forget_edges_of(self, memory_id: str, direction: str = "both", relation: Relation | None = None) -> list[int]:
@@ -144,11 +153,16 @@ class Graph:
         if not 0 <= decay <= 1:
             raise InvalidInput(f"Invalid decay factor: {decay}", hint="Give a number from 0.0 to 1.0.")
         origin = held_memory(self._store, memory_id)
-        walk = _Walk(_direction(direction), relations, decay, {origin.key: 0}, {origin.key: 1.0})
+        start: dict[int, tuple[float, tuple[int, ...]]] = {origin.key: (1.0, (origin.key,))}
+        walk = _Walk(_direction(direction), relations, decay, {origin.key: 0}, start)
         frontier = [origin.key]
         for level in range(1, depth + 1):
             frontier = self._step(walk, frontier, level)
         return self._neighbourhood(origin, walk)
+
+    def replacements(self, keys: Sequence[int]) -> list[Edge]:
+        """Return the edges that supersede one of these memories, or are proposed to."""
+        return replacements(self._store, *keys)
 
     def neighbours(self, keys: Sequence[int]) -> list[Edge]:
         """Every edge that touches one of these memories, by key."""
@@ -180,7 +194,10 @@ class Graph:
     def _link(self, orphans: Sequence[HeldMemory], *, dry_run: bool) -> int:
         """Draw the edges of these; how many are new."""
         found = [
-            edge_to(held.key, each) for held in orphans for each in self._comparing.with_held(held.memory, held=held)
+            edge
+            for held in orphans
+            for each in self._comparing.with_held(held.memory, held=held)
+            if (edge := edge_to(held.key, each)) is not None
         ]
         # An orphan may be the older one of a pair: what disagrees is linked, and nothing is put away by this.
         drawn = [
@@ -201,6 +218,10 @@ class Graph:
         numbers = sorted(edge.id for edge in edges)
         with self._store.transaction():
             self._store.memory_edges.delete(numbers)
+            replaced = {edge.target for edge in edges if edge.relation is Relation.SUPERSEDES}
+            for key, held in self._store.memories.load(sorted(replaced)).items():
+                if held.state is MemoryState.SUPERSEDED and not superseding(self._store, key):
+                    reinstate(self._store, held, self._clock())
         return numbers
 
     def _edges(self, keys: Sequence[int], direction: str, relations: Collection[Relation]) -> list[Edge]:
@@ -212,29 +233,34 @@ class Graph:
         return [edge for edge in found.values() if not relations or edge.relation in relations]
 
     def _step(self, walk: _Walk, frontier: Sequence[int], level: int) -> list[int]:
-        """Follow the edges of the last level's memories; those that are new, or better reached."""
-        at = set(frontier)
+        """Follow the edges of these memories; return those that are new or have a better path."""
+        at = {key: walk.best[key] for key in frontier}
         new: dict[int, None] = {}
         for edge in live_edges(self._store, self._edges(frontier, walk.direction, walk.relations)):
             walk.edges[edge.id] = edge
             for here, there in ((edge.source, edge.target), (edge.target, edge.source)):
                 allowed = walk.direction == "both" or (here == edge.source) == (walk.direction == "outgoing")
-                if here not in at or not allowed or walk.depth.get(there, level) < level:
+                if here not in at or not allowed:
                     continue
-                relevance = walk.relevance[here] * edge.weight * walk.decay
-                if there not in walk.depth or relevance > walk.relevance[there]:
-                    walk.depth[there], walk.relevance[there], walk.came_from[there] = level, relevance, here
+                relevance, path = at[here][0] * edge.weight * walk.decay, (*at[here][1], there)
+                if there not in walk.best or relevance > walk.best[there][0]:
+                    walk.depth.setdefault(there, level)
+                    walk.best[there] = relevance, path
                     new[there] = None
         return list(new)
 
     def _neighbourhood(self, origin: HeldMemory, walk: _Walk) -> Neighbourhood:
         previews = self._store.memories.previews(list(walk.depth), _PREVIEW)
         nodes = [
-            GraphNode(_id(key), *previews[key], depth, round(walk.relevance[key], 4))
+            GraphNode(_id(key), *previews[key], depth, round(walk.best[key][0], 4))
             for key, depth in walk.depth.items()
             if key in previews
         ]
-        paths = [GraphPath(_path(key, walk.came_from), round(walk.relevance[key], 4)) for key in walk.came_from]
+        paths = [
+            GraphPath(tuple(map(_id, path)), round(relevance, 4))
+            for key, (relevance, path) in walk.best.items()
+            if key != origin.key
+        ]
         edges = (edge for edge in walk.edges.values() if edge.source in walk.depth and edge.target in walk.depth)
         return Neighbourhood(
             origin.id,
@@ -258,11 +284,8 @@ def _direction(name: str) -> str:
     return name
 
 
-def _path(key: int, came_from: dict[int, int]) -> tuple[str, ...]:
-    way = [key]
-    while way[-1] in came_from:
-        way.append(came_from[way[-1]])
-    return tuple(_id(each) for each in reversed(way))
+def _named(edge: Edge) -> str:
+    return f"proposed {edge.relation}" if edge.proposed else edge.relation
 
 
 def _id(key: int) -> str:

@@ -7,8 +7,8 @@ from msgspec import Struct
 from ...archiver.store import Store
 from ...core.amount import many
 from ...core.conversation import Milliseconds
-from ...core.memory import HeldMemory, Relation
-from ...core.memory_filter import MemoryFilter
+from ...core.memory import HeldMemory
+from ...core.memory_filter import ACTIVE, MemoryFilter
 from ...search.memory_finder import MemoryFinder
 
 LOW_CONFIDENCE = 0.3
@@ -55,7 +55,7 @@ class HealthCheck:
         Contradictions are those that edges tell of; golden rules are never stale.
         """
         at = self._clock()
-        wanted = MemoryFilter(namespaces=(namespace,) if namespace else (), valid_at=at)
+        wanted = MemoryFilter(namespaces=(namespace,) if namespace else (), states=ACTIVE, valid_at=at)
         memories = self._store.memories.select(wanted, limit=limit)
         weak = sorted(
             (held for held in memories if low_confidence and held.standing.confidence < LOW_CONFIDENCE),
@@ -74,7 +74,7 @@ class HealthCheck:
         ]
 
     def _contradictions(self, wanted: MemoryFilter) -> list[Contradiction]:
-        edges = self._store.memory_edges.of_relation(Relation.CONTRADICTS)
+        edges = self._store.memory_edges.disagreeing()
         held = self._store.memories.load([key for edge in edges for key in (edge.source, edge.target)])
         admitted = {key: one for key, one in held.items() if wanted.admits(one)}
         pairs = [(edge.source, edge.target) for edge in edges if edge.source in admitted and edge.target in admitted]

@@ -9,6 +9,7 @@ from msgspec import Struct
 from ...archiver.store import Store
 from ...core.memory import Memory
 from .claims import Difference, compare
+from .replacing import told_apart
 
 
 class Verdict(StrEnum):
@@ -28,12 +29,14 @@ class Judgement(Struct, frozen=True):
     """A verdict with its reason in one sentence, and the name of the judge.
 
     `unsure` is a judge by rules that found one subject and no more, so that who understands the words may know better.
+    Where it is not `certain`, a supersession is only proposed.
     """
 
     verdict: Verdict
     reason: str
     judge: str
     unsure: bool = False
+    certain: bool = True
 
     @property
     def conflict(self) -> bool:
@@ -78,7 +81,13 @@ class OfflineJudge:
     def judge(self, older: str, newer: str) -> Judgement:
         """How one statement stands to an older one."""
         found = compare(older, newer)
-        return Judgement(_VERDICTS[found.difference], found.reason, self.name, found.akin)
+        return Judgement(_VERDICTS[found.difference], found.reason, self.name, found.akin, found.certain)
+
+
+def named(older: str, description: str) -> Judgement:
+    """Return the judgement on a memory that the caller described as replaced; uncertain where the subjects differ."""
+    certain = not told_apart(older, description)
+    return Judgement(Verdict.SUPERSEDES, "The caller named it as replaced", "caller", certain=certain)
 
 
 _VERDICTS = {

@@ -1,14 +1,25 @@
 """Words that decide whether two statements agree: what denies, what opposes what, and what excludes what."""
 
-NEGATORS = frozenset("not never no none without cannot neither nor avoid".split())
+NEGATORS = frozenset("not never no none nobody nothing without cannot neither nor avoid".split())
+
+SCOPES = frozenset(
+    """all any each every both some most only just more less except unless if when while where during until before after
+    outside inside""".split()
+)
+"""Words that limit a statement to part of its subject or to some cases."""
 
 EMPTY = frozenset(
     """a an the this that these those it its they them their we our us you your i my he she is are was were be been
     being am to of in on at by for from with as and or but so than then there here who which what when where while
     if into onto up out off over under about per via do does did done has have had having will would shall should must
-    may might can could also just only very too all any each every both such own same other some more most""".split()
+    may might can could through against via across within also just only very too all any each every both such own same
+    other some more most""".split()
 )
 """Words that carry grammar."""
+
+AUXILIARIES = frozenset(
+    """is are was were be been am do does did has have had will would shall should must may might can could""".split()
+)
 
 LIGHT = frozenset(
     """use work run need require keep get go goe make want wish like prefer put let hold store call start happen
@@ -17,10 +28,14 @@ LIGHT = frozenset(
 )
 """Stems of words that say little about what a statement is about."""
 
+GENERIC = frozenset("use work run go goe happen".split())
+"""Stems of verbs that a word for a change replaces without a change of subject: `we use A`, `we switched to B`."""
+
 CHANGES = frozenset(
     """now moved migrated switched replaced changed raised lowered increased decreased reduced upgraded downgraded
     renamed rewritten rebuilt relocated removed dropped deprecated retired since anymore formerly previously longer
-    stopped updated converted instead gone split ported swapped bumped extended shortened meanwhile became""".split()
+    stopped updated converted instead gone split ported swapped bumped extended shortened meanwhile became grown grew
+    shrunk shrank rose risen fell fallen""".split()
 )
 """Words that say that something is no longer as it was."""
 
@@ -47,20 +62,37 @@ VERSIONED = frozenset(
 )
 """After these a number is a version: it excludes another version of the same, and says nothing to other numbers."""
 
-UNITS = frozenset(
-    """second seconds minute minutes hour hours day days week weeks month months year years ms s kb mb gb tb bytes
-    percent times characters chars lines pixels px requests files items entries rows users euros
-    dollars cents""".split()
-)
+_MEASURES = {
+    "time": """ms s sec secs second seconds min mins minute minutes h hour hours day days week weeks month months year
+        years milliseconds""",
+    "size": "kb mb gb tb kib mib gib bytes kilobytes megabytes gigabytes terabytes",
+    "share": "percent",
+    "times": "times once twice",
+    "text": "characters chars",
+    "money": "euros dollars cents",
+}
+UNITS = {unit: kind for kind, units in _MEASURES.items() for unit in units.split()} | {
+    unit: unit for unit in "lines pixels px requests files items entries rows users nodes connections replicas".split()
+}
+"""What each unit measures: numbers with units of different kinds never replace each other."""
 
-NUMBERS = {
-    word: str(number)
-    for number, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
-} | {"twice": "2", "once": "1", "twenty": "20", "thirty": "30", "sixty": "60", "hundred": "100"}
+_ONES = "zero one two three four five six seven eight nine".split()
+_TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+NUMBERS = (
+    {word: str(number) for number, word in enumerate((*_ONES, *_TEENS))}
+    | {word: str(20 + 10 * place) for place, word in enumerate(_TENS)}
+    | {
+        f"{ten}-{one}": str(20 + 10 * place + digit)
+        for place, ten in enumerate(_TENS)
+        for digit, one in enumerate(_ONES[1:], 1)
+    }
+    | {"once": "1", "twice": "2", "dozen": "12", "hundred": "100", "thousand": "1000"}
+)
 
 PHRASES = (
     ("no longer", "not longer"),
-    ("not any more", "not anymore"),
+    ("any more|any longer", "anymore"),
     ("by hand", "manually"),
     ("have to", "must"),
     ("has to", "must"),
@@ -74,6 +106,11 @@ PHRASES = (
     ("switched off", "disabled"),
     ("opt in", "optional"),
     ("local time", "localtime"),
+    ("(?:is|are) (not )?(?:allowed|permitted|accepted)", r"may \1"),
+    ("(?:is|are) (?:forbidden|prohibited|disallowed)", "may not"),
+    ("(?:kept|retained|stored|held|saved) for", "retention"),
+    ("expires? after|(?:is|are) valid for", "lasts"),
+    ("up to|at most|no more than", "maximum"),
 )
 """What is read as something else, before words are taken apart."""
 
@@ -146,8 +183,6 @@ RIVALS = (
     "utc localtime gmt",
     "integer int float decimal string",
     "cent euro dollar",
-    "monday tuesday wednesday thursday friday saturday sunday",
-    "january february march april may june july august september october november december",
     "second night hour day week month minute year nightly hourly daily weekly monthly yearly",
     "snake_case camelcase pascalcase kebab-case",
     "python go rust java kotlin typescript javascript ruby php c# swift scala elixir",
@@ -170,7 +205,6 @@ RIVALS = (
     "merge rebase squash",
     "mit apache gpl bsd",
     "english german french spanish japanese chinese portuguese italian",
-    "linux windows macos",
     "bash zsh fish powershell",
     "webpack vite rollup esbuild parcel",
     "sphinx mkdocs docusaurus",
@@ -182,3 +216,15 @@ RIVALS = (
     "debug info warning error critical",
 )
 """Words of a row exclude each other where everything else a statement says is the same."""
+
+CIRCUMSTANCES = (
+    "monday tuesday wednesday thursday friday saturday sunday",
+    "january february march april may june july august september october november december",
+    "linux windows macos",
+)
+"""Rivals that also say when or where the rest of a statement is true."""
+
+CATEGORIES = frozenset(
+    "databas data store languag framework broker queue format licens system shell cloud provid editor tool".split()
+)
+"""Stems of what rivals are kinds of: beside one they say nothing new."""

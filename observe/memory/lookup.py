@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from ...archiver.store import Store
 from ...core import ids
 from ...core.errors import MemoryNotFound
-from ...core.memory import Edge, HeldMemory, MemoryState, Relation
+from ...core.memory import Edge, HeldMemory, MemoryState
 
 
 def held_memory(store: Store, memory_id: str, *, forgotten: bool = False) -> HeldMemory:
@@ -35,7 +35,7 @@ def contradicting(store: Store, memories: Iterable[int]) -> list[tuple[int, int]
     """Those of these memories, by key, that are known to contradict each other, in pairs, each once."""
     keys = set(memories)
     edges = store.memory_edges.leaving(sorted(keys))
-    drawn = (edge for edge in edges if edge.relation is Relation.CONTRADICTS and edge.target in keys)
+    drawn = (edge for edge in edges if edge.disagrees and edge.target in keys)
     return sorted({(min(edge.source, edge.target), max(edge.source, edge.target)) for edge in drawn})
 
 

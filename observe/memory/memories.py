@@ -6,7 +6,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...archiver.store import Store
-from ...core import ids
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput, MemoryProtected, NothingToUndo
 from ...core.memory import (
@@ -16,18 +15,18 @@ from ...core.memory import (
     Memory,
     MemoryEvent,
     MemoryState,
-    Relation,
     Standing,
     spoken,
 )
-from ...core.memory_filter import ACTIVE, MemoryFilter, MemoryOrder
+from ...core.memory_filter import STORED, MemoryFilter, MemoryOrder
 from ...core.memory_types import GOLDEN_RULE
 from ...core.origin import Origin
 from ...search.memory_finder import MemoryFinder
-from .changes import Revision, confidence_told, retold, told
+from .changes import Revision, retold, told
 from .conflicts import Conflicts
 from .lookup import held_memory
 from .secrecy import Secrecy
+from .superseding import check_free, reinstate, superseding
 
 LIST_MAX = 1_000
 UNDONE = "undone"
@@ -138,7 +137,8 @@ class Memories:
     def restore(self, memory_id: str) -> HeldMemory:
         """Restore a forgotten, superseded or expired memory; raises `InvalidInput` where the same is stored already.
 
-        What it lost by being superseded it has again, and the edges that say so go. An expired one has no end any more.
+        A superseded one regains its importance and confidence and loses the edges that supersede it. A forgotten one
+        that an edge still supersedes is superseded again. An expired one has no end any more.
         """
         with self._store.transaction():
             return self._restored(self.get(memory_id))
@@ -150,8 +150,13 @@ class Memories:
         reason = "expired" if held.state is MemoryState.ACTIVE else spoken(held.state)
         if expired:
             held = replace(held, memory=replace(held.memory, valid_until=None))
-        self._check_free(replace(held, state=MemoryState.ACTIVE))
-        return self._move(self._as_before(held), MemoryState.ACTIVE, f"was {reason}")
+        edges = superseding(self._store, held.key)
+        if held.state is MemoryState.SUPERSEDED:
+            self._store.memory_edges.delete([edge.id for edge in edges])
+            return reinstate(self._store, held, self._clock())
+        if not edges:
+            check_free(self._store, replace(held, state=MemoryState.ACTIVE))
+        return self._move(held, MemoryState.SUPERSEDED if edges else MemoryState.ACTIVE, f"was {reason}")
 
     def _expired(self, held: HeldMemory) -> bool:
         return held.memory.valid_until is not None and held.memory.valid_until <= self._clock()
@@ -204,7 +209,7 @@ class Memories:
 
     def _valid(self, wanted: MemoryFilter | None) -> MemoryFilter:
         wanted = wanted or MemoryFilter()
-        every = wanted.valid_at is not None or wanted.states != ACTIVE
+        every = wanted.valid_at is not None or wanted.states != STORED
         return wanted if every else replace(wanted, valid_at=self._clock())
 
     def _put(self, held: HeldMemory, memory: Memory, standing: Standing, context: str = "") -> HeldMemory:
@@ -214,7 +219,7 @@ class Memories:
         at = self._clock()
         after = replace(held, memory=memory, standing=standing, updated=at)
         if held.state is MemoryState.ACTIVE:
-            self._check_free(after)
+            check_free(self._store, after)
         self._store.memories.rewrite(after)
         self._store.memory_events.add(MemoryEvent(held.key, EventKind.EDITED, at, context, before=told(held)))
         return after
@@ -228,32 +233,9 @@ class Memories:
         at = self._clock()
         moved = replace(held, state=state, updated=at)
         self._store.memories.rewrite(moved)
-        kind = EventKind.RESTORED if state is MemoryState.ACTIVE else EventKind.ARCHIVED
+        kind = EventKind.ARCHIVED if state is MemoryState.ARCHIVED else EventKind.RESTORED
         self._store.memory_events.add(MemoryEvent(held.key, kind, at, reason, before=told(held)))
         return moved
-
-    def _as_before(self, held: HeldMemory) -> HeldMemory:
-        """A superseded memory with the importance and confidence that it had."""
-        if held.state is not MemoryState.SUPERSEDED:
-            return held
-        edges = self._store.memory_edges.reaching([held.key])
-        self._store.memory_edges.delete([edge.id for edge in edges if edge.relation is Relation.SUPERSEDES])
-        [event] = self._store.memory_events.of(held.key, [EventKind.SUPERSEDED], 1)
-        importance = retold(event.before).importance
-        confidence = max(held.standing.confidence, confidence_told(event.before))
-        return replace(
-            held,
-            memory=replace(held.memory, importance=importance),
-            standing=replace(held.standing, confidence=confidence),
-        )
-
-    def _check_free(self, held: HeldMemory) -> None:
-        other = self._store.memories.claimed(held.memory)
-        if held.memory.path:
-            other = self._store.memories.at_path(held.memory.path)
-        if other is not None and other != held.key:
-            taken = ids.show("memory", other)
-            raise InvalidInput(f"The same is already held as {taken}", hint=f"Edit {taken}, or forget it first.")
 
 
 def _before(edit: MemoryEvent, held: HeldMemory) -> Memory:

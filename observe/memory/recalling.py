@@ -11,7 +11,7 @@ from ...archiver.store import Store
 from ...core.conversation import Milliseconds
 from ...core.disclosure import Mode
 from ...core.errors import InvalidInput
-from ...core.memory import HeldMemory
+from ...core.memory import HeldMemory, MemoryState
 from ...core.memory_filter import MemoryFilter
 from ...search.memory_finder import FoundMemory, MemoryFinder
 
@@ -21,6 +21,8 @@ _WEAK = 3
 """How many of the nearest are told where nothing is clearly relevant, as in a search of everything."""
 _EARNED = 0.2
 """The share of a score that importance and confidence decide; the rest is what the engines say."""
+_SUPERSEDED = 0.5
+"""The share of its score that a superseded memory keeps, so that what replaced it is ranked first."""
 
 
 class _Ranked(Protocol):
@@ -58,7 +60,7 @@ class Recalling:
     ) -> list[Recalled]:
         """The memories that answer a query, best first; none where nothing is clearly relevant. Raises `InvalidInput`.
 
-        Only active and valid ones. Each one handed back counts as accessed, unless nothing may be written.
+        Archived and expired ones are left out. Each one handed back counts as accessed, unless nothing may be written.
         """
         ranked = self._ranked(query, wanted, limit, mode, weak=False)
         if count_access and ranked and not self._store.is_read_only:
@@ -91,4 +93,5 @@ def near_the_best(found: Sequence[Answer]) -> list[Answer]:
 
 def _scored(found: FoundMemory) -> Recalled:
     worth = (found.held.memory.importance + found.held.standing.confidence) / 2
-    return Recalled(found.held, found.relevance * (1 - _EARNED + _EARNED * worth), found.similarity)
+    share = _SUPERSEDED if found.held.state is MemoryState.SUPERSEDED else 1
+    return Recalled(found.held, share * found.relevance * (1 - _EARNED + _EARNED * worth), found.similarity)

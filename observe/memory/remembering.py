@@ -9,31 +9,29 @@ from ...archiver.redaction import VERSION as RULES
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds
 from ...core.memory import Edge, EventKind, HeldMemory, Memory, MemoryEvent, MemoryState, Relation
-from ...core.memory_types import family_of
 from ...search.memory_finder import MemoryFinder
 from .changes import told
 from .comparing import Compared, Comparing, edge_to
-from .judging import Judge, Verdict
+from .judging import Judge, Verdict, named
 from .secrecy import Secrecy
 from .superseding import supersede
 
-TWIN_FROM = 0.9
-"""From which cosine on two memories that are judged to say the same are held once. A full stop alone costs 0.05."""
+_NAMED_FROM = 0.7
+"""Cosine from which a caller's description names a memory to supersede."""
 
 
 class Remembered(Struct, frozen=True):
-    """What became of it. Where it is a duplicate, `held` is the memory that was there already, and nothing was stored.
+    """Result of storing a memory. For a duplicate, `held` is the memory that was stored before.
 
-    `superseded` are found no more; `conflicts` are still held and disagree; `spared` are golden rules that the new
-    memory would have replaced. `edges` are those that were drawn. `similarity` is the duplicate's cosine.
+    `superseded` were marked as replaced. `proposed` may have been replaced and are unchanged. `conflicts` are unchanged
+    and disagree. `edges` are the new ones.
     """
 
     held: HeldMemory
     duplicate: bool
-    similarity: float | None = None
     superseded: tuple[HeldMemory, ...] = ()
+    proposed: tuple[HeldMemory, ...] = ()
     conflicts: tuple[Compared, ...] = ()
-    spared: tuple[HeldMemory, ...] = ()
     edges: tuple[Edge, ...] = ()
 
 
@@ -51,23 +49,28 @@ class Remembering:
         self._store, self._finder, self._secrecy, self._clock = store, finder, secrecy, clock
         self._comparing = Comparing(finder, judge, clock)
 
-    def remember(self, memory: Memory) -> Remembered:
-        """Hold a memory, without the secrets in it; raises `InvalidInput` where it cannot be stored.
+    def remember(self, memory: Memory, *, replaces: str | None = None) -> Remembered:
+        """Store a memory without its secrets; raises `InvalidInput` where it cannot be stored.
 
-        The same content in one namespace and family is held once; so is the same claim in other punctuation or grammar,
-        unless it is kept in a file of its own. What says that it replaces an older memory supersedes it, what
-        disagrees with one is linked to it as contradicting, and what is near is linked as related.
+        The same content is stored once per namespace and type family, unless it has a file of its own. A memory that
+        says that an older one changed supersedes it, or is proposed to where that is not certain. One that disagrees
+        with an older one is linked as contradicting it, a near one as related.
+
+        `replaces` describes the older memories to supersede: without it the content decides, empty supersedes none.
         """
         memory = self._secrecy.memory(memory.checked()).checked().expiring(self._clock())
         if (known := self._claimed(memory)) is not None:
-            return self._again(known.key, memory, 1.0)
+            with self._store.transaction():
+                return Remembered(self._merged(known.key, memory), duplicate=True)
         vectors = self._finder.embed(memory)
         compared = self._comparing.with_held(memory, vectors)
-        if (twin := _twin(memory, compared)) is not None:
-            return self._again(twin.held.key, memory, twin.similarity)
+        if replaces is not None:
+            described = self._described(memory, replaces)
+            taken = {each.held.key for each in described}
+            compared = [*described, *(_kept(each) for each in compared if each.held.key not in taken)]
         with self._store.transaction():
             if (known := self._claimed(memory)) is not None:
-                return Remembered(self._merged(known.key, memory), duplicate=True, similarity=1.0)
+                return Remembered(self._merged(known.key, memory), duplicate=True)
             at = self._clock()
             self._retire_expired(memory, at)
             key = self._store.memories.insert(memory, at, RULES)
@@ -90,12 +93,16 @@ class Remembering:
             self._store.memories.rewrite(replace(old, state=MemoryState.ARCHIVED, updated=at))
             self._store.memory_events.add(MemoryEvent(key, EventKind.ARCHIVED, at, "expired", before=told(old)))
 
-    def _again(self, key: int, memory: Memory, similarity: float) -> Remembered:
-        with self._store.transaction():
-            return Remembered(self._merged(key, memory), duplicate=True, similarity=similarity)
+    def _described(self, memory: Memory, replaces: str) -> list[Compared]:
+        """Return the memories that a description names, judged as superseded; uncertain where it tells them apart."""
+        if not replaces.strip():
+            return []
+        asked = replace(memory, content=replaces, title="")
+        found = self._comparing.with_held(asked, at_least=_NAMED_FROM)
+        return [replace(each, judgement=named(each.held.memory.content, replaces)) for each in found]
 
     def _merged(self, key: int, memory: Memory) -> HeldMemory:
-        """A memory with what its twin knows besides, its tags and a higher importance; inside a transaction."""
+        """Add the tags and a higher importance of a duplicate to a memory, inside a transaction; return it."""
         held = self._load(key)
         tags = tuple(dict.fromkeys([*held.memory.tags, *memory.tags]))
         importance = max(held.memory.importance, memory.importance)
@@ -111,32 +118,33 @@ class Remembering:
         return merged
 
     def _linked(self, key: int, compared: Sequence[Compared], at: Milliseconds) -> Remembered:
-        """Draw the edges to what is near, inside a transaction."""
+        """Draw the edges to near memories, inside a transaction."""
         new, current = self._load(key), self._store.memories.load([each.held.key for each in compared])
         edges: list[Edge] = []
         superseded: list[HeldMemory] = []
-        spared: list[HeldMemory] = []
+        proposed: list[HeldMemory] = []
         for each in compared:
             old = current.get(each.held.key)
             if old is None or old.state is not MemoryState.ACTIVE:
                 continue
             drawn = edge_to(key, each)
+            if drawn is None:
+                continue
             if drawn.relation is not Relation.SUPERSEDES:
                 edges.append(self._draw(drawn))
-            elif old.golden or new.memory.origin.trust < old.memory.origin.trust:
-                # What is proven, or the word of somebody more trusted, is contradicted and not replaced.
-                edges.append(self._draw(replace(drawn, relation=Relation.CONTRADICTS)))
-                spared += [old] if old.golden else []
-            else:
-                edges.append(supersede(self._store, new, old, drawn, at))
-                superseded.append(self._load(old.key))
+                continue
+            # A less trusted statement never replaces a more trusted one.
+            doubtful = drawn.proposed or new.memory.origin.trust < old.memory.origin.trust
+            edge = supersede(self._store, new, old, replace(drawn, proposed=doubtful), at)
+            edges.append(edge)
+            (proposed if edge.proposed else superseded).append(self._load(old.key))
         gone = {held.key for held in superseded}
         return Remembered(
             new,
             duplicate=False,
             superseded=tuple(superseded),
+            proposed=tuple(proposed),
             conflicts=tuple(each for each in compared if each.conflict and each.held.key not in gone),
-            spared=tuple(spared),
             edges=tuple(edges),
         )
 
@@ -147,12 +155,9 @@ class Remembering:
         return self._store.memories.load([key])[key]
 
 
-def _twin(memory: Memory, compared: Sequence[Compared]) -> Compared | None:
-    """The memory that makes the same claim; a file of its own, another family or a lower origin is no twin."""
-    for each in compared:
-        same = each.judgement is not None and each.judgement.verdict is Verdict.SAME
-        alike = each.held.family is family_of(memory.type) and not (memory.path or each.held.memory.path)
-        trusted = each.held.memory.origin.trust >= memory.origin.trust
-        if same and alike and trusted and each.similarity >= TWIN_FROM:
-            return each
-    return None
+def _kept(compared: Compared) -> Compared:
+    """Return the comparison with a supersession turned into a contradiction."""
+    judgement = compared.judgement
+    if judgement is None or judgement.verdict is not Verdict.SUPERSEDES:
+        return compared
+    return replace(compared, judgement=replace(judgement, verdict=Verdict.CONTRADICTS))

@@ -69,7 +69,7 @@ def _reworded(store: Store, secrecy: Secrecy, key: int) -> bool:
             found = True
     for edge in store.memory_edges.leaving([key]):
         if (reason := secrecy.text(edge.reason)) != edge.reason:
-            store.memory_edges.reword(replace(edge, reason=reason))
+            store.memory_edges.rewrite(replace(edge, reason=reason))
             found = True
     return found
 

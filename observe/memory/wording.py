@@ -21,8 +21,10 @@ SENTENCES_MAX = 40
 
 
 class Word(Struct, frozen=True):
-    """A word that carries meaning. `value` marks what can stand in the place of another: a number, name or path; a
-    version `of` something only in that of another version.
+    """Word that carries meaning, at a position in its statement.
+
+    `value` marks what another value can replace: a number, name or path. A version `of` something is replaced only by
+    another version of it, a number only by one of the same `unit`.
     """
 
     stem: str
@@ -31,6 +33,8 @@ class Word(Struct, frozen=True):
     number: bool
     value: bool
     of: str = ""
+    unit: str = ""
+    at: int = 0
 
 
 class Statement(Struct, frozen=True):
@@ -61,11 +65,17 @@ def clauses(content: str) -> tuple[Statement, ...]:
     return tuple(statement for part in parts if (statement := _statement(part)).words)
 
 
+@lru_cache(maxsize=512)
+def whole(content: str) -> Statement:
+    """Return all words of a text as one statement."""
+    return _statement(content)
+
+
 def normal(text: str) -> str:
     """The text as its words are looked for: contractions and fixed phrases written out."""
     plain = _NOT.sub(" not", text.replace("’", "'").replace("can't", "cannot").replace("won't", "will not"))
     for phrase, meaning in PHRASES:
-        plain = re.sub(rf"\b{phrase}\b", meaning, plain, flags=re.IGNORECASE)
+        plain = re.sub(rf"\b(?:{phrase})\b", meaning, plain, flags=re.IGNORECASE)
     return plain
 
 
@@ -83,20 +93,27 @@ def _statement(text: str) -> Statement:
 
 def _words(found: list[str], plain: tuple[str, ...]) -> Iterator[Word]:
     for place, (text, word) in enumerate(zip(found, plain, strict=True)):
-        if word in NEGATORS or word in EMPTY or word in CHANGES:
+        if word in NEGATORS or word in CHANGES or (word in EMPTY and not _is_name(text, place)):
             continue
         word = NUMBERS.get(word, word)  # noqa: PLW2901
         before, after = plain[place - 1] if place else "", plain[place + 1] if place + 1 < len(plain) else ""
         if _NUMBER.fullmatch(word):
             value = _measures(before, after)
-            stem = word if value else f"{before} {word}"
-            yield Word(stem, text, light=False, number=value, value=value, of=before if before in VERSIONED else "")
+            stem = f"{word} {after.rstrip('s') if after in UNITS else ''}".strip() if value else f"{before} {word}"
+            unit = "share" if text.endswith("%") else UNITS.get(text.lower()) or UNITS.get(after, "")
+            of = before if before in VERSIONED else ""
+            yield Word(stem, text, light=False, number=value, value=value, of=of, unit=unit, at=place)
         elif word in UNITS and place and _NUMBER.fullmatch(NUMBERS.get(before, before)):
             continue
         else:
             named = bool(_CODE.fullmatch(text)) or (place > 0 and text[:1].isupper())
             stem = stem_of(word)
-            yield Word(stem, text, light=stem in LIGHT, number=False, value=named)
+            yield Word(stem, text, light=stem in LIGHT, number=False, value=named, at=place)
+
+
+def _is_name(text: str, place: int) -> bool:
+    """Return whether a word is written in capitals, as `US` and `customer A` are."""
+    return text.isupper() and text != "I" and (len(text) > 1 or place > 0)
 
 
 def _measures(before: str, after: str) -> bool:

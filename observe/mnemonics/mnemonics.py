@@ -255,7 +255,7 @@ class Mnemonics:
         if held.golden:
             raise MemoryProtected(held.id)
         moved = held.memory.path != shown.memory.path
-        if held.state is not MemoryState.ACTIVE or moved or self._digest(held) != digest:
+        if held.state is MemoryState.ARCHIVED or moved or self._digest(held) != digest:
             raise InvalidInput("It is not what was shown any more", hint="Call again to see what it is now.")
         if held.memory.path:
             place = held.memory.path.removeprefix(f"{self._folder.path}/")

@@ -68,7 +68,7 @@ memories.add_command(review)
 @click.option("--tag", "tags", multiple=True, metavar="WORD", help="Only with this tag; can be repeated.")
 @in_project
 @click.option("--order", default="created_at", show_default=True, metavar="FIELD", help="importance, confidence, ...")
-@click.option("--all", "every", is_flag=True, help="Those that were superseded, forgotten or have expired, too.")
+@click.option("--all", "every", is_flag=True, help="Include forgotten and expired ones.")
 @as_json
 def list_memories(
     *,
@@ -83,9 +83,9 @@ def list_memories(
 ) -> None:
     """List memories, the newest first."""
     from palaver.core.memory import MemoryState
-    from palaver.core.memory_filter import ACTIVE, MemoryFilter, order_of
+    from palaver.core.memory_filter import STORED, MemoryFilter, order_of
 
-    states = tuple(MemoryState) if every else ACTIVE
+    states = tuple(MemoryState) if every else STORED
     with memory_core() as core:
         where = (namespace_of(core, project),) if project else ()
         wanted = MemoryFilter(namespaces=where, types=types_of(core, types), tags=tuple(tags), states=states)

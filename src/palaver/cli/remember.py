@@ -68,6 +68,7 @@ def remember(
         from palaver.templates.memory_shapes import edge_json, memory_json
 
         told: dict[str, Any] = {"superseded": [held.id for held in done.superseded]}
+        told["proposed"] = [held.id for held in done.proposed]
         told["edges"] = [edge_json(each) for each in done.edges]
         told["conflicts"] = [each.held.id for each in done.conflicts]
         print_json({"memory": memory_json(done.held), "duplicate": done.duplicate, **told, **secrets_told(done.held)})
@@ -87,7 +88,7 @@ def _tell(done: Remembered) -> None:
     for held in done.superseded:
         click.echo(f"It replaces {held.id}: {line(held.memory.content)}")
     for each in done.conflicts:
-        reason = f" ({line(each.judgement.reason)}, judged by {each.judgement.judge})" if each.judgement else ""
+        reason = f" ({line(each.judgement.reason)}, judged by {each.judgement.judge})"
         click.echo(f"It disagrees with {each.held.id}: {line(each.held.memory.content)}{reason}")
     if done.superseded:
         click.echo(f"To hold the old one again: palaver memories undo {done.superseded[0].id}")

@@ -214,7 +214,9 @@ def test_what_disagrees_is_found_and_the_judge_named(theo: Talk) -> None:
     overtaken = theo.data("memory_check_supersedes", memory_id=other["id"])
     whole("memory_check_supersedes", overtaken)
     assert (overtaken["superseded_id"], overtaken["judged_by"]) == (first, "rules")
-    assert [each["id"] for each in theo.data("memory_list")["memories"]] == [other["id"]]
+    listed = {each["id"]: each for each in theo.data("memory_list")["memories"]}
+    assert listed[first]["superseded_by"] == [other["id"]]
+    assert "superseded_by" not in listed[other["id"]]
 
 
 def test_what_no_edge_touches_is_linked(theo: Talk) -> None:
@@ -301,3 +303,60 @@ def test_what_is_not_clearly_relevant_is_told_apart(theo: Talk) -> None:
     assert [each["content"] for each in found["weak"]] == ["I prefer blanks over spaces in Go code"]
     assert "weak" not in theo.data("memory_recall", query="blanks over spaces")
     assert theo.data("search", query="zxqv gnarl")["results"] == []
+
+
+def test_a_memory_is_stored_with_its_relations(theo: Talk) -> None:
+    """Edges that can be drawn are drawn; for each other one the reply names its target and the error."""
+    tea = theo.store("Tea is served at four")
+    told = theo.data(
+        "memory_store",
+        content="Biscuits come with tea",
+        relates_to=[
+            {"target": tea, "relation": "caused_by", "weight": 0.8},
+            {"target": "mem_99"},
+            {"target": tea, "weight": 2},
+        ],
+    )
+    [edge] = [each for each in told["relations"] if each["relation"] == "caused_by"]
+    around = theo.call("memory_inspect_graph", memory_id=told["id"])
+
+    assert (edge["target_id"], edge["weight"]) == (tea, 0.8)
+    assert edge["edge_id"] in {each["id"] for each in around["edges"]}
+    assert [each["target"] for each in told["relation_errors"]] == ["mem_99", tea]
+    assert told["relation_errors"][0]["error"] == "Memory not found: mem_99"
+
+
+def test_a_memory_supersedes_what_its_caller_names(theo: Talk) -> None:
+    """The old one stays listed and recalled at half its importance, until the edge is forgotten."""
+    old = theo.store("CI runs on Jenkins", "fact")
+    query = "CI runs on Jenkins"
+    told = theo.data("memory_store", content="Buildkite builds it", memory_type="fact", supersedes_query=query)
+    [edge] = told["relations"]
+    listed = {each["id"]: each for each in theo.data("memory_list")["memories"]}
+    recalled = {each["id"]: each for each in theo.data("memory_recall", query="Jenkins")["memories"]}
+    theo.data("memory_edge_forget", edge_id=edge["edge_id"])
+    restored = {each["id"]: each for each in theo.data("memory_list")["memories"]}
+
+    assert told["superseded_ids"] == [old]
+    assert (listed[old]["importance"], listed[old]["superseded_by"]) == (0.25, [told["id"]])
+    assert (recalled[old]["importance"], recalled[old]["superseded_by"]) == (0.25, [told["id"]])
+    assert theo.data("memory_count")["count"] == 2
+    assert (restored[old]["importance"], restored[old]["confidence"]) == (0.5, 0.3)
+    assert "superseded_by" not in restored[old]
+
+
+def test_a_proposed_supersession_is_shown(theo: Talk) -> None:
+    """In the reply, the list and the graph; the old memory is unchanged."""
+    old = theo.store("Builds must finish within 10 minutes", "fact")
+    told = theo.data(
+        "memory_store",
+        content="Builds must finish within 15 minutes, the limit of 10 was raised",
+        memory_type="fact",
+    )
+    listed = {each["id"]: each for each in theo.data("memory_list")["memories"]}
+    [edge] = theo.call("memory_inspect_graph", memory_id=old)["edges"]
+
+    assert (told["superseded_ids"], told["proposed_superseded_ids"]) == ([], [old])
+    assert listed[old]["proposed_superseded_by"] == [told["id"]]
+    assert (edge["relation"], edge["proposed"]) == ("supersedes", True)
+    assert listed[old]["importance"] == 0.5

@@ -74,10 +74,12 @@ def test_a_fact_is_never_promoted(theo: Talk) -> None:
 
 
 def test_what_one_process_stores_another_supersedes(theo: Talk) -> None:
-    """The newer decision says that something changed, so the older one is found no more."""
+    """The newer decision says that something changed, so the older one is marked and ranked behind it."""
     older = theo.store("We use Redis for the cache", "decision")
     newer = Apart(theo.home)("memory_store", content="We no longer use Redis for the cache", memory_type="decision")
 
     assert newer["superseded_ids"] == [older]
     assert newer["relations"][0]["reason"].endswith("(judged by rules)")
-    assert [each["id"] for each in theo.data("memory_recall", query="Redis cache")["memories"]] == [newer["id"]]
+    recalled = theo.data("memory_recall", query="Redis cache")["memories"]
+    assert [each["id"] for each in recalled] == [newer["id"], older]
+    assert recalled[1]["superseded_by"] == [newer["id"]]

@@ -363,14 +363,14 @@ def test_a_memory_is_superseded_by_the_words_of_the_model(bench: Bench) -> None:
     assert core.conflicts.judge == f"rules and {MODEL}"
 
 
-def test_golden_rules_are_no_model_s_to_put_away(bench: Bench) -> None:
-    """They are contradicted, and stay."""
+def test_a_model_supersedes_no_golden_rule(bench: Bench) -> None:
+    """They stay as they are, and the supersession is proposed."""
     bench.provider.usually = lambda _: saying(judged("supersedes"))
     core = bench.core()
     rule = bench.holding.succeed(core.remembering.remember(Memory(OPEN[0], "pattern")).held.id, 6)
     told = core.remembering.remember(Memory(OPEN[1], "pattern"))
 
-    assert [held.id for held in told.spared] == [rule.id]
+    assert [held.id for held in told.proposed] == [rule.id]
     assert core.memories.get(rule.id).state is MemoryState.ACTIVE
 
 

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from palaver.search.embedder import load
+
 from .holding import Holding
 
 
@@ -11,3 +13,9 @@ from .holding import Holding
 def holding(tmp_path: Path) -> Holding:
     """An empty core."""
     return Holding(tmp_path)
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Holding:
+    """An empty core whose cosines are those of the packaged model."""
+    return Holding(tmp_path, load())

@@ -27,6 +27,27 @@ def test_an_edge_is_drawn_once(holding: Holding) -> None:
         holding.core.graph.relate(one, one, Relation.RELATES_TO)
 
 
+def test_the_second_time_an_edge_is_drawn_it_has_the_new_weight(holding: Holding) -> None:
+    """The id stays, and so does the number of edges."""
+    one, two, _ = three(holding)
+    again = holding.core.graph.relate(one, two, Relation.RELATES_TO, 0.9, "it matters")
+    [edge] = [edge for edge in holding.core.graph.inspect(one).edges if edge.id == again.id]
+
+    assert (edge.id, edge.weight, edge.reason) == (1, 0.9, "it matters")
+
+
+def test_a_longer_path_of_more_relevance_is_the_best(holding: Holding) -> None:
+    """The depth is the fewest edges, the path that of the highest product of weights and decay."""
+    one, two, three_ = three(holding)
+    holding.core.graph.relate(one, two, Relation.RELATES_TO, 1.0)
+    holding.core.graph.relate(one, three_, Relation.RELATES_TO, 0.1)
+    around = holding.core.graph.inspect(one, depth=2)
+
+    assert {path.ids: path.relevance for path in around.paths} == {(one, two): 0.7, (one, two, three_): 0.392}
+    assert {node.id: node.depth for node in around.nodes} == {one: 0, two: 1, three_: 1}
+    assert holding.core.graph.inspect(one, depth=1).paths[1].relevance == 0.07
+
+
 def test_what_lies_around_has_depth_and_relevance(holding: Holding) -> None:
     """A path's relevance is its weights times the decay of each hop; direction and relation narrow it."""
     one, two, three_ = three(holding)
@@ -64,7 +85,7 @@ def test_a_picture_survives_hostile_text(holding: Holding) -> None:
     assert picture.splitlines() == ["graph TD", f'    {held.id}["say #quot;hi#quot;] --#gt; #lt;b#gt;x#lt;/b#gt;"]']
 
 
-def test_superseding_by_hand_puts_the_target_away(holding: Holding) -> None:
+def test_superseding_by_hand_marks_the_target(holding: Holding) -> None:
     """Unless it is a golden rule."""
     one, two, _ = three(holding)
     golden = holding.succeed(holding.hold("Always test").id, 6)

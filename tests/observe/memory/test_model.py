@@ -34,6 +34,7 @@ class Plain:
     strikes: int = 0
     golden_type: bool = False
     state: str = "active"
+    replaced: bool = False
     importance: float = 0.5
     steps_before: int = 30
     edits: list[str] = field(default_factory=list[str])
@@ -146,7 +147,7 @@ class MemoryMachine(RuleBasedStateMachine):
         self.holding.core.graph.relate(newer, older, Relation.SUPERSEDES)
         plain = self.model[older]
         if plain.state == "active" and not plain.protected:
-            plain.state, plain.steps_before = "superseded", plain.steps
+            plain.state, plain.steps_before, plain.replaced = "superseded", plain.steps, True
             plain.importance, plain.steps = round(plain.importance / 2, 4), min(10, plain.steps)
 
     @rule(memory=memories, force=st.booleans())
@@ -163,6 +164,10 @@ class MemoryMachine(RuleBasedStateMachine):
         plain = self.model[memory]
         if plain.state == "active":
             return
+        if plain.state == "archived" and plain.replaced:
+            self.holding.core.memories.restore(memory)
+            plain.state = "superseded"
+            return
         if self.twin(plain.claim, memory):
             with pytest.raises(InvalidInput):
                 self.holding.core.memories.restore(memory)
@@ -170,13 +175,13 @@ class MemoryMachine(RuleBasedStateMachine):
         self.holding.core.memories.restore(memory)
         if plain.state == "superseded":
             plain.importance, plain.steps = plain.importance * 2, max(plain.steps, plain.steps_before)
-        plain.state = "active"
+        plain.state, plain.replaced = "active", False
 
     @rule(content=st.sampled_from(CONTENTS))
     def recall(self, content: str) -> None:
         found = {each.held.id for each in self.holding.core.recalling.recall(content, limit=50)}
-        active = {key for key, plain in self.model.items() if plain.state == "active"}
-        assert {key for key in active if self.model[key].content == content} <= found <= active
+        stored = {key for key, plain in self.model.items() if plain.state != "archived"}
+        assert {key for key in stored if self.model[key].content == content} <= found <= stored
 
     @invariant()
     def both_hold_the_same(self) -> None:
@@ -188,8 +193,8 @@ class MemoryMachine(RuleBasedStateMachine):
             told = (one.memory.content, one.memory.type, one.state.value, one.golden)
             assert told == (plain.content, plain.type, plain.state, plain.protected)
             assert (one.standing.confidence, one.memory.importance) == (plain.steps / 100, plain.importance)
-        active = sum(plain.state == "active" for plain in self.model.values())
-        assert self.holding.core.memories.count() == active
+        stored = sum(plain.state != "archived" for plain in self.model.values())
+        assert self.holding.core.memories.count() == stored
 
 
 MemoryMachine.TestCase.settings = settings(max_examples=12, stateful_step_count=25)

@@ -10,16 +10,9 @@ from hypothesis import strategies as st
 from palaver.core.errors import InvalidInput, InvalidMemoryType, InvalidNamespace
 from palaver.core.memory import Memory, MemoryState, Relation
 from palaver.core.origin import Origin
-from palaver.search.embedder import load
 
 from ...search.fake_embedder import FakeEmbedder
 from .holding import DAY, Holding
-
-
-@pytest.fixture
-def real(tmp_path_factory: pytest.TempPathFactory) -> Holding:
-    """A core whose cosines are those of the packaged model."""
-    return Holding(tmp_path_factory.mktemp("real"), load())
 
 
 def test_the_same_content_is_held_once_for_each_namespace_and_family(holding: Holding) -> None:
@@ -52,15 +45,15 @@ def test_what_two_processes_store_at_once_is_held_once_with_all_that_was_said(
     assert (second.held.memory.tags, second.held.memory.importance) == (("first", "second"), 0.9)
 
 
-def test_the_same_claim_in_other_punctuation_is_a_duplicate(real: Holding) -> None:
-    """Near in meaning and the same word for word but for grammar."""
-    first = real.remember("User prefers dark mode in the editor")
-    again = real.remember("The user prefers dark mode in the editor.")
+@pytest.mark.parametrize("again", ["User prefers dark mode in the editor.", "The user prefers dark mode in the editor"])
+def test_a_text_that_differs_in_a_sign_or_an_article_is_no_duplicate(real: Holding, again: str) -> None:
+    """Both are stored, linked as related."""
+    real.remember("User prefers dark mode in the editor")
+    done = real.remember(again)
 
-    assert again.duplicate
-    assert again.held.id == first.held.id
-    assert again.similarity is not None
-    assert 0.9 <= again.similarity < 1
+    assert not done.duplicate
+    assert [edge.relation for edge in done.edges] == [Relation.RELATES_TO]
+    assert real.core.memories.count() == 2
 
 
 def test_entries_that_differ_in_a_number_are_all_held(holding: Holding) -> None:
@@ -71,16 +64,23 @@ def test_entries_that_differ_in_a_number_are_all_held(holding: Holding) -> None:
     assert holding.core.memories.count() == 20
 
 
-def test_what_is_replaced_is_put_away_and_can_be_had_back(real: Holding) -> None:
-    """Its importance is halved, its confidence at most 0.1, it is found no more; undo gives back all of it."""
+@pytest.mark.parametrize("way", ["undo", "forget the edge"])
+def test_a_superseded_memory_is_listed_and_recalled_at_half_its_importance(real: Holding, way: str) -> None:
+    """Its replacement is ranked first; undo, or the removal of the edge, restores it as it was."""
     old = real.hold("CI runs on Jenkins", "fact", importance=0.8)
     done = real.remember("CI now runs on GitHub Actions instead of Jenkins", "fact")
 
     assert [held.id for held in done.superseded] == [old.id]
     fallen = real.core.memories.get(old.id)
     assert (fallen.state, fallen.memory.importance, fallen.standing.confidence) == (MemoryState.SUPERSEDED, 0.4, 0.1)
-    assert real.recall("Jenkins") == ["CI now runs on GitHub Actions instead of Jenkins"]
-    back = real.core.memories.undo(old.id).held
+    assert real.recall("Jenkins") == ["CI now runs on GitHub Actions instead of Jenkins", "CI runs on Jenkins"]
+    assert old.id in {held.id for held in real.core.memories.page()}
+    assert real.core.memories.count() == 2
+    if way == "undo":
+        real.core.memories.undo(old.id)
+    else:
+        real.core.graph.forget_edge(done.edges[0].id)
+    back = real.core.memories.get(old.id)
     assert (back.state, back.memory.importance, back.standing.confidence) == (MemoryState.ACTIVE, 0.8, 0.3)
     assert real.core.graph.inspect(old.id).edges == ()
 
@@ -97,14 +97,14 @@ def test_what_disagrees_is_linked_and_both_stay(real: Holding) -> None:
 
 
 def test_a_golden_rule_is_not_replaced(real: Holding) -> None:
-    """It is spared, and the new memory is linked to it as contradicting."""
+    """It stays as it is, and the supersession is proposed."""
     old = real.succeed(real.hold("Deploys run on Jenkins", "decision").id, 6)
     done = real.remember("Deploys now run on GitHub Actions instead of Jenkins", "decision")
 
-    assert [held.id for held in done.spared] == [old.id]
+    assert [held.id for held in done.proposed] == [old.id]
     assert done.superseded == ()
     assert real.core.memories.get(old.id) == old
-    assert [edge.relation for edge in done.edges] == [Relation.CONTRADICTS]
+    assert [(edge.relation, edge.proposed) for edge in done.edges] == [(Relation.SUPERSEDES, True)]
 
 
 def test_the_less_trusted_replaces_nothing(real: Holding) -> None:
