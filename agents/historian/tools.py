@@ -21,7 +21,10 @@ _RESULTS_MAX = 50
 _SHOWN = 4_000
 """Characters of a memory that are shown; the rest stands in its file."""
 
-Limit: TypeAlias = Annotated[WholeNumber, Field(json_schema_extra={"type": "number"})]
+Limit: TypeAlias = Annotated[
+    WholeNumber, Field(json_schema_extra={"type": "number"}, description="Maximum number of results")
+]
+OnlyType: TypeAlias = Annotated[str | None, Field(description="Only this type")]
 
 
 def memory_list_types(desk: HistorianDesk) -> Reply:
@@ -41,7 +44,7 @@ def memory_remember(
     title: Annotated[str, Field(description="Names the file")],
     content: Annotated[str, Field(description="Markdown; one subject")],
     memoryType: Annotated[str, Field(description="From memory_list_types")],  # noqa: N803 - the page's name
-    tags: list[str] | None = None,
+    tags: Annotated[list[str] | None, Field(description="Keywords")] = None,
 ) -> Reply:
     """Write a new memory into a Markdown file of the project. A title that is taken gets a number."""
     written = desk.mnemonics.remember(title, content, memoryType, tuple(tags or ()))
@@ -62,7 +65,7 @@ def memory_remember(
 def memory_recall(
     desk: HistorianDesk,
     query: Annotated[str, Field(description="Natural language, with key terms")],
-    memoryType: str | None = None,  # noqa: N803
+    memoryType: OnlyType = None,  # noqa: N803
     limit: Limit = 10,
 ) -> Reply:
     """Find what is remembered about something, best first. `path` is a file, or an ID of a memory without one."""
@@ -112,8 +115,8 @@ def memory_compound(
 
 def memory_forget(
     desk: HistorianDesk,
-    query: str,
-    memoryType: str | None = None,  # noqa: N803
+    query: Annotated[str, Field(description="Finds the memories to delete")],
+    memoryType: OnlyType = None,  # noqa: N803
     confirm: Annotated[bool, Field(description="Delete what the same call without it showed")] = False,
 ) -> Reply:
     """Delete memories in two steps: the first call shows them, the same call with confirm deletes exactly those."""

@@ -14,7 +14,17 @@ RESULTS_MAX = 50
 TYPES = ("preference", "decision", "pattern", "session", "fact")
 RELATIONS = ("relates_to", "supersedes", "caused_by", "contradicts")
 
-Count: TypeAlias = Annotated[WholeNumber, Field(json_schema_extra={"minimum": 1, "maximum": RESULTS_MAX})]
+MemoryId: TypeAlias = Annotated[str, Field(description="Memory ID, such as mem_7")]
+SessionId: TypeAlias = Annotated[str | None, Field(description="Session in which it was tried")]
+SearchQuery: TypeAlias = Annotated[str, Field(description="Question or keywords")]
+Namespace: TypeAlias = Annotated[str | None, Field(description="Only this namespace")]
+MemoryType: TypeAlias = Annotated[str | None, Field(description="Only this type")]
+Limit: TypeAlias = Annotated[WholeNumber, Field(description="Maximum number of results")]
+Offset: TypeAlias = Annotated[WholeNumber, Field(description="Results to skip")]
+Count: TypeAlias = Annotated[
+    WholeNumber,
+    Field(json_schema_extra={"minimum": 1, "maximum": RESULTS_MAX}, description="Maximum number of results"),
+]
 Direction: TypeAlias = Annotated[str, Field(json_schema_extra={"enum": ["outgoing", "incoming", "both"]})]
 MemoryKind: TypeAlias = Annotated[
     str, Field(json_schema_extra={"enum": [*TYPES]}, description="What kind of thing it is")

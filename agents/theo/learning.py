@@ -8,8 +8,8 @@ from ...core.errors import InvalidInput
 from ...core.memory import VALIDATION, EventKind
 from ...observe.memory import proven
 from ...templates.quote import clean
-from ..toolset import Reply, WholeNumber
-from .arguments import checked_count
+from ..toolset import Reply
+from .arguments import Limit, MemoryId, SessionId, checked_count
 from .desk import TheoDesk
 from .envelope import budgeted, done, instant
 
@@ -18,9 +18,9 @@ _PROVEN = "Proven. It becomes a golden rule once the user approves it with `pala
 
 def memory_apply(
     desk: TheoDesk,
-    memory_id: str,
+    memory_id: MemoryId,
     context: Annotated[str, Field(description="Where and how it is applied")],
-    session_id: str | None = None,
+    session_id: SessionId = None,
 ) -> Reply:
     """Note that a memory is being tried. Next: memory_outcome."""
     return done({"memory_id": memory_id, "event_id": desk.core.learning.apply(memory_id, context, session_id or "")})
@@ -28,10 +28,10 @@ def memory_apply(
 
 def memory_outcome(
     desk: TheoDesk,
-    memory_id: str,
-    success: bool,
-    error_msg: str | None = None,
-    session_id: Annotated[str | None, Field(description="Session in which it was tried")] = None,
+    memory_id: MemoryId,
+    success: Annotated[bool, Field(description="Whether it helped")],
+    error_msg: Annotated[str | None, Field(description="What went wrong")] = None,
+    session_id: SessionId = None,
 ) -> Reply:
     """Report how a tried memory went: confidence +0.1 or -0.15. From 0.9 the user can approve it as a golden rule."""
     outcome = desk.core.learning.outcome(memory_id, success=success, error=error_msg or "", session_id=session_id or "")
@@ -50,9 +50,9 @@ def memory_outcome(
 
 def validation_history(
     desk: TheoDesk,
-    memory_id: str,
+    memory_id: MemoryId,
     event_type: Annotated[str | None, Field(description="applied, succeeded or failed")] = None,
-    limit: WholeNumber = 50,
+    limit: Limit = 50,
 ) -> Reply:
     """What was tried with a memory and how it went, newest first, with counts of all times."""
     kinds = VALIDATION if event_type is None else (_kind(event_type),)

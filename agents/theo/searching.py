@@ -15,7 +15,7 @@ from ...core.origin import Origin
 from ...search.placeholders import redacted
 from ...templates.quote import clean
 from ..toolset import Reply, WholeNumber
-from .arguments import RESULTS_MAX, Count, Object, checked_count
+from .arguments import RESULTS_MAX, Count, Limit, Object, SearchQuery, checked_count
 from .desk import TheoDesk
 from .envelope import budgeted, cosine
 
@@ -31,7 +31,8 @@ Filters = Annotated[
                 "source_file": {"type": "string"},
             },
             "additionalProperties": False,
-        }
+        },
+        description="What results must match",
     ),
 ]
 
@@ -59,13 +60,13 @@ class _Found(Struct, frozen=True):
 _ALL = _Wanted(DocumentFilter(), MemoryFilter())
 
 
-def search(desk: TheoDesk, query: str, n_results: Count = 5) -> Reply:
+def search(desk: TheoDesk, query: SearchQuery, n_results: Count = 5) -> Reply:
     """Find in indexed documents and in memories, best first."""
     query = redacted(query, desk.place.home)
     return _listed(query, _found(desk, query, _ALL, checked_count(n_results)))
 
 
-def search_with_filters(desk: TheoDesk, query: str, filters: Filters, n_results: WholeNumber = 5) -> Reply:
+def search_with_filters(desk: TheoDesk, query: SearchQuery, filters: Filters, n_results: Limit = 5) -> Reply:
     """Find only in a namespace, a source file, or among documents or memories."""
     query = redacted(query, desk.place.home)
     return _listed(query, _found(desk, query, _wanted(filters), checked_count(n_results)))
@@ -73,9 +74,9 @@ def search_with_filters(desk: TheoDesk, query: str, filters: Filters, n_results:
 
 def search_with_budget(
     desk: TheoDesk,
-    query: str,
+    query: SearchQuery,
     max_tokens: Annotated[
-        WholeNumber, Field(json_schema_extra={"default": 3000}, description="All results together cost no more")
+        WholeNumber, Field(json_schema_extra={"default": 3000}, description="Maximum tokens of all results together")
     ],
 ) -> Reply:
     """Find as much as fits into a number of tokens: the best first, and what is too long makes room for the next."""

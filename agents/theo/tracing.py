@@ -8,7 +8,7 @@ from pydantic import Field
 from ...core.amount import many
 from ...observe.traces import Attributed, Certainty, CommitShare
 from ..toolset import Reply, WholeNumber
-from .arguments import checked_count
+from .arguments import Limit, checked_count
 from .desk import TheoDesk
 from .envelope import budgeted, done, instant
 
@@ -48,7 +48,7 @@ def trace_query(
 def trace_list(
     desk: TheoDesk,
     conversation_url: Annotated[str | None, Field(description="session:ID")] = None,
-    limit: WholeNumber = 20,
+    limit: Limit = 20,
 ) -> Reply:
     """What agents wrote lately: one record for each commit, or conversation where no commit is known; newest first."""
     traces, total = desk.traces.latest(conversation_url, checked_count(limit, 1_000))
