@@ -2,6 +2,7 @@
 
 from functools import cached_property
 
+from ...archiver.store.projects import plain_namespace
 from ...core.document import DocumentStats, IndexedDirectory
 from ...observe.background.rounds import Rounds
 from ...observe.memory import MemoryCore
@@ -21,6 +22,16 @@ class TheoDesk:
     def core(self) -> MemoryCore:
         """What is held to be true."""
         return opened(lambda: MemoryCore.open(self.place.home, self.place.model, self.place.judging))
+
+    def namespace(self, named: str, *, claim: bool = False) -> str:
+        """Return the namespace that an agent means: the name of the folder it works in means the project there.
+
+        Another project can be called the same; its memories are its own.
+        """
+        projects, folder = self.core.projects, self.place.project
+        if named != plain_namespace(folder):
+            return named
+        return projects.claim(folder) if claim else projects.namespace(folder)
 
     @cached_property
     def documents(self) -> Documents:

@@ -1,4 +1,4 @@
-"""Projects: under which name the memories of each project are kept, and whose memory files are trusted."""
+"""Projects: the namespace of each project, so that two of one name share no memories."""
 
 from itertools import count
 from pathlib import Path, PurePath
@@ -16,6 +16,11 @@ SELECT folder FROM (
 ) WHERE folder LIKE '/%' GROUP BY folder ORDER BY min(at), folder
 """
 """The folders that the user worked in, or stored a memory of, the first one first."""
+
+
+def plain_namespace(folder: Path) -> str:
+    """Return the namespace of a folder's project if no other project has its name; `global` for none."""
+    return project_namespace(str(home_of(root_of(folder))))
 
 
 class Projects:
@@ -36,12 +41,13 @@ class Projects:
         """Return the same, and keep it for that project from now on."""
         root = root_of(folder)
         identity = identity_of(root)
+        if known := self._claimed(identity):
+            return known
         with self._db.transaction():
             namespace = self.namespace(root)
             if namespace != "global":
-                plain = project_namespace(str(home_of(root)))
                 self._db.run("DELETE FROM project WHERE namespace = ?", (namespace,))
-                self._db.run("INSERT INTO project VALUES (?, ?, ?)", (identity, namespace, plain))
+                self._db.run("INSERT INTO project VALUES (?, ?, ?)", (identity, namespace, plain_namespace(root)))
         return namespace
 
     def of_session(self, session: Session) -> str:
@@ -56,15 +62,15 @@ class Projects:
 
     def _known(self, root: Path) -> str:
         """Return the namespace that was claimed; a project that had no remote before keeps the one of its path."""
-        for identity in (identity_of(root), str(home_of(root))):
-            row = self._db.one("SELECT namespace FROM project WHERE identity = ?", (identity,))
-            if row is not None:
-                return str(row[0])
-        return ""
+        return self._claimed(identity_of(root)) or self._claimed(str(home_of(root)))
+
+    def _claimed(self, identity: str) -> str:
+        row = self._db.one("SELECT namespace FROM project WHERE identity = ?", (identity,))
+        return str(row[0]) if row else ""
 
     def _free(self, root: Path) -> str:
         """Return the namespace that a project would get: the plain one if it is free and the project the first."""
-        plain = project_namespace(str(home_of(root)))
+        plain = plain_namespace(root)
         rows = self._db.rows("SELECT namespace, 1 FROM project UNION ALL SELECT DISTINCT namespace, 0 FROM memory")
         taken = {str(namespace) for namespace, _ in rows}
         claimed = (plain, 1) in rows
@@ -77,6 +83,6 @@ class Projects:
         for (folder,) in self._db.rows(_FOLDERS):
             if any(project_namespace(part) == plain for part in PurePath(str(folder)).parts):
                 root = root_of(Path(str(folder)))
-                if project_namespace(str(home_of(root))) == plain:
+                if plain_namespace(root) == plain:
                     return identity_of(root)
         return ""

@@ -23,9 +23,13 @@ from palaver.templates.render import Renderer
 
 @dataclass
 class Talk:
-    """Calls tools, each over a connection of its own; the desk stays open between them."""
+    """Calls tools, each over a connection of its own; the desk stays open between them.
+
+    `project` is the folder in which the agent works.
+    """
 
     home: Path
+    project: Path = Path()
 
     @cached_property
     def surface(self) -> Surface:
@@ -40,7 +44,7 @@ class Talk:
     @property
     def place(self) -> Place:
         """Where the server looks."""
-        return Place(Home(self.home), None, Renderer(), (self.home.parent,))
+        return Place(Home(self.home), None, Renderer(), (self.home.parent,), self.project)
 
     def call(self, name: str, **arguments: object) -> dict[str, Any]:
         """One call on a connection of its own; its envelope."""
