@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.store import Store
+from palaver.archiver.store import Store, database
+from palaver.archiver.store.migrations import MIGRATIONS
 from palaver.core.conversation import Session
 from palaver.core.memory import Memory
 from palaver.core.origin import Origin
@@ -82,3 +83,24 @@ def test_what_the_user_stored_counts_as_work(store: Store, ours: Path, theirs: P
 def test_a_folder_without_a_name_has_no_project(store: Store) -> None:
     """Its memories hold everywhere."""
     assert store.projects.claim(Path("/")) == "global"
+
+
+def test_what_files_said_before_is_external_until_the_user_allows_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An upgrade cannot tell who wrote them; what agents stored stays theirs, and every index learns of the change."""
+    step = next(number for number, sql in enumerate(MIGRATIONS) if "CREATE TABLE allowed_folder" in sql)
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "MIGRATIONS", MIGRATIONS[:step])
+        with Store.create(path) as before, before.transaction():
+            file = before.memories.insert(Memory("x", path="/a/.mnemonics/issue/x.md", origin=Origin.DOCUMENT), 1)
+            stored = before.memories.insert(Memory("y", path="/a/.mnemonics/issue/y.md"), 1)
+            last = before.changes.last()
+    with Store.open(path) as after:
+        assert after.changes.last() > last
+        assert after.memories.load([file])[file].memory.origin is Origin.EXTERNAL
+        with after.transaction():
+            after.mnemonics.allow("/a/.mnemonics")
+        origins = [held.memory.origin for held in after.memories.load([file, stored]).values()]
+
+    assert sorted(origins) == [Origin.ASSISTANT, Origin.DOCUMENT]
