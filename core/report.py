@@ -69,13 +69,16 @@ class Original(Struct, frozen=True):
 class Exported(Struct):
     """What was given back below a folder; `present` of the files were there already, with the same bytes.
 
-    In `masked` ones secrets are masked, because they are in the archive.
+    In `masked` ones secrets are masked, because they are in the archive. The checksums of `uncompared` ones were made
+    of the copies alone. `warnings` are about copies that were exported, `problems` about those that were not.
     """
 
     folder: Path
     files: list[Original] = field(default_factory=list[Original])
     present: int = 0
     masked: int = 0
+    uncompared: int = 0
+    warnings: list[SourceUnreadable] = field(default_factory=list[SourceUnreadable])
     problems: list[SourceUnreadable] = field(default_factory=list[SourceUnreadable])
 
 

@@ -102,5 +102,8 @@ def exported_json(exported: Exported) -> ExportedJson:
         ],
         present=exported.present,
         masked=exported.masked,
-        problems=[ProblemJson(path=clean(str(problem.path)), reason=problem.reason) for problem in exported.problems],
+        problems=[
+            ProblemJson(path=clean(str(problem.path)), reason=problem.reason)
+            for problem in (*exported.warnings, *exported.problems)
+        ],
     )

@@ -902,7 +902,7 @@ def test_export_gives_the_agents_files_back(archived: Home, tmp_path: Path) -> N
 
     assert palaver("export", PATH).stdout_bytes == palaver("export", PATH, "-").stdout_bytes == data
     said = palaver("export", "--all", str(tmp_path / "out")).stdout
-    assert "read back and compared" in said
+    assert "read back and verified by checksum" in said
     assert (tmp_path / "out" / PATH).read_bytes() == data
     found = json.loads(palaver("export", PATH, str(tmp_path / "out"), "--json").stdout)
     assert (found["present"], len(found["files"]), found["problems"]) == (1, 1, [])

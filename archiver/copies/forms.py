@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from ...core.durability import sync, sync_path
 from ...core.errors import CopyDamaged
+from . import checksums
 from .compression import BUFFER
 from .seekable import Seekable, pack
 
@@ -75,6 +76,11 @@ class Copy(Struct, frozen=True):
         except FileNotFoundError:
             return 0
 
+    def sums(self) -> bytes:
+        """Compute the packed checksums of its content; raises like `open`."""
+        with self.open() as file:
+            return checksums.of(file)
+
     def seal(self) -> tuple[int, int]:
         """Turn the plain form into the sealed one; how many bytes it had and has.
 
@@ -110,18 +116,20 @@ class Copy(Struct, frozen=True):
         self.sealed.unlink()
 
     def recover(self) -> None:
-        """Make a sealed form plain of which no more than the table was lost.
+        """Make a sealed form plain of which the table was lost, or behind whose end something stands.
 
         Raises `OSError`, and `CopyDamaged` where some of the content was lost: that form stays as it is.
         """
         if self.plain.exists():
             return
         with self._made() as beside, Seekable(self.sealed) as source:
-            if source.table.digest:
+            if not source.form_damage():
                 return
             with beside.open("wb") as target:
                 shutil.copyfileobj(source, target, _PIECE)
                 sync(target)
+            if source.table.digest and _digest(source) != source.table.digest:
+                raise CopyDamaged(self.sealed, "its content is not what was sealed")
             self._become(beside, self.plain)
         self.sealed.unlink()
 
@@ -172,4 +180,5 @@ class Copy(Struct, frozen=True):
 
 
 def _digest(file: io.BufferedReader) -> bytes:
+    file.seek(0)
     return hashlib.file_digest(file, "sha256").digest()

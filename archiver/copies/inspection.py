@@ -1,6 +1,5 @@
-"""Inspection: whether the copies are what was archived, by every byte, and what lies beside them."""
+"""Verification of raw copies by their checksums, and repair of damaged ones."""
 
-import hashlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -19,11 +18,13 @@ from ..parse.parsing import REPEATED
 from ..privacy.masker import Masker
 from ..redaction import VERSION, Redactor
 from ..store import Source, Store
+from .checksums import verify
 from .forms import ASIDE, SEALED, UNFINISHED, Copy
 from .raw import RawArchive, Stat, matches
 from .seekable import Seekable
 
 _PIECE: Final = 1 << 20
+_DIFFERS: Final = "it is not what the agent's file says"
 
 
 class Fault(Struct, frozen=True):
@@ -34,7 +35,7 @@ class Fault(Struct, frozen=True):
 
 
 class Inspection:
-    """Compares copies with their rows and with the agents' files. Runs under the archiver's lease."""
+    """Verifies copies by their checksums and repairs damaged ones. Runs under the archiver's lease."""
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
@@ -44,50 +45,69 @@ class Inspection:
     def faults(self, progress: Progress = silent) -> Iterator[Fault]:
         """Every copy that is not whole. Reads all of them."""
         sources = self._store.sources.all()
-        current = {source.id for source in self._store.sources.by_path().values()}
         for done, source in enumerate(sources):
             progress(done, len(sources))
-            reason = self._fault(source, self._raw, compared=source.id in current)
-            if source.id is not None:
-                self.note(source.id, reason)
-            if reason:
-                yield Fault(source, reason)
+            if found := self._noted(source):
+                yield found
         progress(len(sources), len(sources))
 
     def fault(self, number: int) -> Fault | None:
         """What is wrong with one copy at this moment; None for nothing, and where there is no such source any more."""
         try:
-            source = self._store.sources.load(number)
+            return self._noted(self._store.sources.load(number))
         except KeyError:
             return None
-        current = self._store.sources.at(source.path)
-        reason = self._fault(source, self._raw, compared=current is not None and current.id == source.id)
-        return Fault(source, reason) if reason else None
+
+    def is_whole(self, number: int) -> bool | None:
+        """Return whether a copy has its recorded checksums; None where it has none. Needs no lease."""
+        try:
+            source = self._store.sources.load(number)
+            return self._damage(source, self._raw) == "" if source.sums else None
+        except KeyError:
+            return True
+
+    def reason(self, source: Source) -> str:
+        """Return what is wrong with a copy; empty for nothing. A whole one without checksums gets them."""
+        return self._damage(source, self._raw) if source.sums else self._adopt(source)
 
     def note(self, number: int, reason: str) -> None:
         """Write down how a source's copy was found."""
         with self._store.transaction():
             self._store.sources.inspected(number, now(), reason)
 
-    def recopy(self, source: Source) -> bool:
-        """Copy the agent's file again, when it still is what was archived; the damaged copy is kept beside.
+    def repair(self, source: Source) -> bool:
+        """Make a damaged copy again what was archived, from its own content or the agent's file, where one still is.
 
-        The damaged one stays in its place until the new one is whole. Raises `SourceUnreadable` and `OSError`.
+        The damaged one stays in its place until the new one is whole, and is kept beside. Raises `SourceUnreadable` and
+        `OSError`.
         """
-        if self._may_lack(source) or not self._is_still_there(source):
-            return False
-        self._raw.remade(source.archived, partial(self._copy, source))
+        if not (source.sums and self._recovered(source)):
+            if not self._is_still_there(source):
+                return False
+            self._raw.remade(source.archived, partial(self._copy, source))
         if source.id is not None:
             self.note(source.id, "")
         return True
 
+    def _recovered(self, source: Source) -> bool:
+        try:
+            self._raw.verify(source)
+        except (CopyDamaged, OSError):
+            return False
+        Copy(self._raw.root, source.archived).recover()
+        return True
+
     def _copy(self, source: Source, archive: RawArchive) -> None:
         if source.masked:
-            archive.copy_masked(source.path, source.archived, self._masker, anew=True)
+            copied = archive.copy_masked(source.path, source.archived, self._masker, anew=True)
         else:
-            archive.copy(source.path, source.archived)
-        if reason := self._fault(source, archive, compared=True):
+            copied = archive.copy(source.path, source.archived)
+        reason = self._damage(source, archive) if source.sums else self._difference(source, archive)
+        if reason:
             raise SourceUnreadable(source.path, f"it cannot be copied anew: {reason}")
+        if source.id is not None and not source.sums:
+            with self._store.transaction():
+                self._store.sources.keep_sums(source.id, copied.sums, compared=True)
 
     def strays(self) -> list[str]:
         """Copies that belong to no source, by their archive paths."""
@@ -101,33 +121,59 @@ class Inspection:
         """Remove what was left unfinished; nothing was ever kept there."""
         shutil.rmtree(self._raw.root / UNFINISHED, ignore_errors=True)
 
-    def _fault(self, source: Source, raw: RawArchive, *, compared: bool) -> str:
-        """What is wrong with a copy in this archive; empty when nothing is."""
+    def _noted(self, source: Source) -> Fault | None:
+        reason = self.reason(source)
+        if source.id is not None:
+            self.note(source.id, reason)
+        return Fault(source, reason) if reason else None
+
+    def _damage(self, source: Source, raw: RawArchive) -> str:
+        """Return how a copy differs from its recorded checksums; empty when it does not."""
         try:
-            size = Copy(raw.root, source.archived).size()
+            raw.verify(source)
             with raw.original(source.archived) as file:
-                damaged = list(file.damage()) if isinstance(file, Seekable) else []
-                if damaged:
-                    return damaged[0].reason
-                if isinstance(file, Seekable) and not file.table.digest:
-                    return "its table is gone; all lines can still be read"
-                if isinstance(file, Seekable) and _digest(file) != file.table.digest:
-                    return "its content is not what was sealed"
-            if size < source.size:
-                return f"{source.size - size} of {source.size} bytes are missing"
-            may_lack = self._may_lack(source)
-            if not may_lack and not raw.is_intact(source):
-                return "it does not begin or end as it did"
-            if _lines(source, raw) != source.lines:
-                return f"it does not have {source.lines} lines any more"
-            if compared and not may_lack and not _equals(source, raw):
-                return "it is not what the agent's file says"
+                return file.form_damage() if isinstance(file, Seekable) else ""
         except CopyDamaged as damage:
             return damage.reason
         except FileNotFoundError:
             return "it is gone"
         except OSError as error:
             return error.strerror or str(error)
+
+    def _adopt(self, source: Source) -> str:
+        """Give a copy without checksums its own, unless it is known to be damaged; return what is wrong with it."""
+        compared = self._is_current(source)
+        if not compared and source.id is not None and self._store.sources.fault(source.id) == _DIFFERS:
+            return _DIFFERS  # the agent's file that told so is gone
+        try:
+            reason = self._difference(source, self._raw)
+            sums = Copy(self._raw.root, source.archived).sums()
+        except CopyDamaged as damage:
+            return damage.reason
+        except FileNotFoundError:
+            return "it is gone"
+        except OSError as error:
+            return error.strerror or str(error)
+        if not reason and source.id is not None:
+            with self._store.transaction():
+                self._store.sources.keep_sums(source.id, sums, compared=compared)
+        return reason
+
+    def _difference(self, source: Source, raw: RawArchive) -> str:
+        """Return what a row and the agent's file tell against a copy without checksums; raises like `raw.open`."""
+        size = Copy(raw.root, source.archived).size()
+        with raw.original(source.archived) as file:
+            for damage in file.damage() if isinstance(file, Seekable) else ():
+                return damage.reason
+        if size < source.size:
+            return f"{source.size - size} of {source.size} bytes are missing"
+        if not self._may_lack(source) and not raw.is_intact(source):
+            return "it does not begin or end as it did"
+        if _lines(source, raw) != source.lines:
+            return f"it does not have {source.lines} lines any more"
+        if self._is_current(source):
+            with source.path.open("rb") as theirs, raw.original(source.archived) as ours:
+                return "" if _begins_with(theirs, ours, source.size) else _DIFFERS
         return ""
 
     def _may_lack(self, source: Source) -> bool:
@@ -136,13 +182,25 @@ class Inspection:
         told = not source.coverage.keys().isdisjoint({FORGOTTEN, REPEATED})
         return self._erased and (told or source.rules != VERSION)
 
-    def _is_still_there(self, source: Source) -> bool:
-        """Whether the agent's file begins with all that was archived of it, as far as the row can tell."""
+    def _is_current(self, source: Source) -> bool:
+        """Return whether the agent's file is as it was when it was copied, so that the copy can be compared with it."""
         try:
-            with source.path.open("rb") as file:
-                return bool(source.head) and matches(source, file)
+            stat = Stat.of(source.path)
         except OSError:
             return False
+        same = (stat.inode, stat.mtime, stat.size) == (source.inode, source.mtime, source.size)
+        return same and bool(source.head) and not source.masked and not self._may_lack(source)
+
+    def _is_still_there(self, source: Source) -> bool:
+        """Return whether the agent's file begins with all that was archived of it."""
+        try:
+            with source.path.open("rb") as file:
+                if not source.sums or source.masked:
+                    return bool(source.head) and not self._may_lack(source) and matches(source, file)
+                verify(file, source.sums, source.path)
+        except (CopyDamaged, OSError):
+            return False
+        return True
 
 
 def names(root: Path) -> Iterator[str]:
@@ -174,20 +232,6 @@ def _lines(source: Source, raw: RawArchive) -> int:
     return lines + (last != b"\n")
 
 
-def _equals(source: Source, raw: RawArchive) -> bool:
-    """Whether the agent's file, where it is as it was when it was copied, begins with the copy."""
-    try:
-        stat = Stat.of(source.path)
-    except OSError:
-        return True
-    if not source.head or (stat.inode, stat.mtime, stat.size) != (source.inode, source.mtime, source.size):
-        return True
-    if source.masked:
-        return True
-    with source.path.open("rb") as theirs, raw.original(source.archived) as ours:
-        return _begins_with(theirs, ours, source.size)
-
-
 def _begins_with(theirs: BinaryIO, ours: BinaryIO, size: int) -> bool:
     while size:
         block = ours.read(min(_PIECE, size))
@@ -195,8 +239,3 @@ def _begins_with(theirs: BinaryIO, ours: BinaryIO, size: int) -> bool:
             return False
         size -= len(block)
     return True
-
-
-def _digest(file: Seekable) -> bytes:
-    file.seek(0)
-    return hashlib.file_digest(file, "sha256").digest()

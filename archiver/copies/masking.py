@@ -21,10 +21,11 @@ from ..parse.lines import split
 from ..privacy.masker import Masker
 from ..redaction import VERSION
 from ..store import Source, Store
+from . import checksums
 from .compression import DOCUMENT, SUFFIX, shown
 from .forms import ASIDE, SEALED, UNFINISHED, Copy
 from .packed import repack
-from .renewal import rewritten
+from .renewal import rewriting, rewritten
 from .seekable import Seekable, pack
 
 BUDGET: Final = 20.0
@@ -51,7 +52,8 @@ class Masking:
         if source is not None and source.masked != VERSION and self._oblivion:
             with shown(copy.open(), copy.plain) as file, self._store.transaction():
                 self._oblivion.carry_over(source.path, split(file))
-        mask(copy, self._masker)
+        with rewriting(self._store, copy, source):
+            mask(copy, self._masker)
 
     def run(self, tally: Pass, progress: Progress = silent, budget: float = BUDGET) -> None:
         """Mask the oldest first for `budget` seconds. A copy that cannot be masked stays as it is and is reported."""
@@ -124,20 +126,24 @@ def told(path: Path, masker: Masker | None) -> BinaryIO:
         return io.BytesIO(b"".join(_pieces(file, path, masker)))
 
 
-def append(source: BinaryIO, copy: Copy, masker: Masker) -> int:
-    """Bring a plain copy up to date, durably: its size. Its last line is written anew, which may have been unfinished.
+def append(source: BinaryIO, copy: Copy, masker: Masker, known: Source | None) -> tuple[int, bytes, bool]:
+    """Bring a plain copy up to date, durably: its size, and its checksums as `Source` has them.
 
-    Raises `OSError`.
+    Its last line is written anew, which may have been unfinished. Raises `OSError` and `CopyDamaged`.
     """
     descriptor = os.open(copy.plain, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "r+b") as target:
         start = _last_line(target)
+        sums = checksums.continued(known, copy.plain, target.seek(0, os.SEEK_END))
+        sums.cut(target, copy.plain, start)
         source.seek(start)
         target.seek(start)
-        target.writelines(masker.lines(source))
+        for piece in masker.lines(source):
+            target.write(piece)
+            sums.add(piece)
         size = target.tell()
         sync(target)
-    return size
+    return size, *sums.recorded()
 
 
 def _last_line(file: BinaryIO) -> int:

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
@@ -13,6 +13,7 @@ from ...core.progress import Progress, silent
 from ...core.report import Exported, Original
 from ..forget.oblivion import FORGOTTEN
 from ..store import Source, Store
+from .checksums import Checksums
 from .raw import RawArchive
 from .seekable import Seekable
 
@@ -54,15 +55,26 @@ class Originals:
         digest = hashlib.sha256()
         size = 0
         with self._opened(source) as file:
-            while piece := file.read(_PIECE):
+            for piece in self._pieces(source, file):
                 target.write(piece)
                 digest.update(piece)
                 size += len(piece)
-            if isinstance(file, Seekable) and digest.digest() != file.table.digest:
-                raise CopyDamaged(self._raw.root / source.archived, "its content is not what was sealed")
+        return Original(source.archived, Path(), size, digest.hexdigest())
+
+    def _pieces(self, source: Source, file: BinaryIO) -> Iterator[bytes]:
+        """Yield the verified bytes of a copy, or of one without checksums those that its ends speak for."""
+        if source.sums:
+            yield from Checksums(source.sums).verified(file, self._raw.root / source.archived)
+            return
+        while piece := file.read(_PIECE):
+            yield piece
         if not self._raw.is_intact(source):
             raise CopyDamaged(self._raw.root / source.archived, "its content is not what was archived")
-        return Original(source.archived, Path(), size, digest.hexdigest())
+
+    def warning(self, source: Source) -> str:
+        """Return what is wrong with a copy's file although all of its content can be read; empty for nothing."""
+        with self._opened(source) as file:
+            return file.form_damage() if isinstance(file, Seekable) else ""
 
     def _opened(self, source: Source) -> BinaryIO:
         try:
@@ -109,7 +121,11 @@ class Originals:
             else:
                 os.utime(beside, ns=(source.mtime, source.mtime))
                 beside.replace(target)
+            if warning := self.warning(source):
+                place = self._raw.root / source.archived
+                result.warnings.append(SourceUnreadable(place, warning, hint="Run `palaver fsck --repair`."))
             result.masked += bool(source.masked)
+            result.uncompared += not source.compared
             result.files.append(Original(given.archived, target, given.size, given.sha256))
         finally:
             beside.unlink(missing_ok=True)

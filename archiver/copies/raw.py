@@ -4,7 +4,6 @@ import errno
 import hashlib
 import logging
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -18,6 +17,7 @@ from ...core.durability import sync, sync_path
 from ...core.errors import CopyDamaged, PathOutsideArchive, SourceUnreadable
 from ..privacy.masker import Masker, is_masked_from
 from ..store import Source
+from . import checksums
 from .compression import DOCUMENT, SUFFIX, opened, shown
 from .forms import SEALED, UNFINISHED, Copy
 from .masking import append, write
@@ -46,13 +46,15 @@ class Stat(Struct, frozen=True):
 
 
 class Copied(Struct, frozen=True):
-    """A copy that is safely on disk: the file's state, with the bytes really copied as its size, and the digests of
-    the copy's first and last 4 KiB.
+    """A copy that is safely on disk: the file's state, with the bytes really copied as its size, the digests of the
+    copy's first and last 4 KiB, and its checksums as `Source` has them.
     """
 
     stat: Stat
     head: bytes
     tail: bytes
+    sums: bytes = b""
+    compared: bool = False
 
     def source(self, agent: str, path: Path, archived: str) -> Source:
         """A source that is of this agent, was found here, and has this copy."""
@@ -67,6 +69,8 @@ class Copied(Struct, frozen=True):
             size=stat.size,
             head=self.head,
             tail=self.tail,
+            sums=self.sums,
+            compared=self.compared,
         )
 
 
@@ -124,20 +128,25 @@ class RawArchive:
             probe = min(size, _PROBE)
             return _digest(file, 0, probe), _digest(file, size - probe, probe)
 
-    def copy(self, path: Path, archived: str) -> Copied:
+    def copy(self, path: Path, archived: str, known: Source | None = None) -> Copied:
         """Append to a copy what the file holds beyond it, durably; the file must begin with what is already there.
 
-        A sealed copy that goes on is plain again. Raises `SourceUnreadable` when the file vanished, may not be read, or
-        there is no room for it.
+        The checksums of `known` are continued; without it, they are computed for all of the copy. A sealed copy that
+        goes on is plain again. Raises `SourceUnreadable` when the file vanished, may not be read, or there is no room
+        for it.
         """
-        return self._made(path, archived, lambda source, copy: self._sealed(source, copy) or self._grown(source, copy))
+        return self._made(
+            path, archived, lambda source, copy: self._sealed(source, copy, known) or self._grown(source, copy, known)
+        )
 
-    def copy_masked(self, path: Path, archived: str, masker: Masker, *, anew: bool) -> Copied:
+    def copy_masked(
+        self, path: Path, archived: str, masker: Masker, known: Source | None = None, *, anew: bool
+    ) -> Copied:
         """`copy`, with secrets masked before they are written; with `anew` the whole copy, whatever is there.
 
         What a document or a compressed file says stands nowhere in particular: its copy is always written as a whole.
         """
-        return self._made(path, archived, lambda source, copy: self._masked(source, copy, masker, anew=anew))
+        return self._made(path, archived, lambda source, copy: self._masked(source, copy, masker, known, anew=anew))
 
     def replaced(self, archived: str, make: Callable[[Copy], Made]) -> Made:
         """What comes of bringing a copy up to date. One that is damaged is made anew first, and is kept beside then."""
@@ -170,7 +179,7 @@ class RawArchive:
         except OSError as error:
             raise unreadable(path, error) from None
 
-    def _sealed(self, source: BinaryIO, copy: Copy) -> Copied | None:
+    def _sealed(self, source: BinaryIO, copy: Copy, known: Source | None) -> Copied | None:
         """What a copy is that stays sealed, because the file holds no more; None when it has to be plain.
 
         Raises `CopyDamaged`.
@@ -180,24 +189,26 @@ class RawArchive:
         state = os.fstat(source.fileno())
         with Seekable(copy.sealed) as file:
             if file.table.digest and state.st_size <= file.table.size:
-                return _copied(state, file, file.table.size)
+                sums = (known.sums, known.compared) if known else (checksums.of(file), True)
+                return _copied(state, file, file.table.size, *sums)
         copy.unseal()
         return None
 
-    def _grown(self, source: BinaryIO, copy: Copy) -> Copied:
-        copied = _append(source, copy.plain)
+    def _grown(self, source: BinaryIO, copy: Copy, known: Source | None) -> Copied:
+        copied = _append(source, copy.plain, known)
         self._sync_folders(copy.plain)
         return copied
 
-    def _masked(self, source: BinaryIO, copy: Copy, masker: Masker, *, anew: bool) -> Copied:
+    def _masked(self, source: BinaryIO, copy: Copy, masker: Masker, known: Source | None, *, anew: bool) -> Copied:
         state = os.fstat(source.fileno())
         if anew or copy.plain.suffix in {DOCUMENT, SUFFIX}:
-            size = write(source, copy, masker)
+            size, sums, compared = write(source, copy, masker), copy.sums(), True
+        elif kept := self._sealed(source, copy, known):
+            size, sums, compared = kept.stat.size, kept.sums, kept.compared
         else:
-            kept = self._sealed(source, copy)
-            size = kept.stat.size if kept else append(source, copy, masker)
+            size, sums, compared = append(source, copy, masker, known)
         self._sync_folders(copy.plain)
-        return _copied(state, source, size)
+        return _copied(state, source, size, sums, compared)
 
     def _sync_folders(self, copy: Path) -> None:
         """Make the name of a copy as durable as its bytes."""
@@ -211,7 +222,7 @@ class RawArchive:
         copy = Copy(self.root, archived)
         with self.original(archived) as file:
             state = (copy.plain if copy.plain.exists() else copy.sealed).stat()
-            return _copied(state, file, copy.size())
+            return _copied(state, file, copy.size(), checksums.of(file))
 
     def open(self, archived: str) -> BinaryIO:
         """The content of a copy, by its archive path, as lines; what the agent kept compressed is decompressed.
@@ -234,6 +245,11 @@ class RawArchive:
         """The byte at which a line of a copy's content begins; `near` as for `lines`."""
         with self.open(archived) as file:
             return _start_of(file, line, near)
+
+    def verify(self, source: Source) -> None:
+        """Raise `CopyDamaged` unless a copy holds the bytes whose checksums were recorded; raises like `original`."""
+        with self.original(source.archived) as file:
+            checksums.verify(file, source.sums, self.root / source.archived)
 
     def damage(self, archived: str) -> list[CopyDamaged]:
         """What of a sealed copy cannot be read; reads all of it."""
@@ -329,15 +345,20 @@ def unreadable(path: Path, error: OSError) -> SourceUnreadable:
     return SourceUnreadable(path, error.strerror or str(error))
 
 
-def _append(source: BinaryIO, target: Path) -> Copied:
+def _append(source: BinaryIO, target: Path, known: Source | None) -> Copied:
     state = os.fstat(source.fileno())
     descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "r+b") as copy:
-        source.seek(copy.seek(0, os.SEEK_END))
-        shutil.copyfileobj(source, copy, 1 << 20)
+        end = copy.seek(0, os.SEEK_END)
+        sums = checksums.continued(known, target, end)
+        sums.extend(copy, end)
+        copy.seek(source.seek(end))
+        while piece := source.read(1 << 20):
+            copy.write(piece)
+            sums.add(piece)
         size = copy.tell()
         sync(copy)
-        return _copied(state, copy, size)
+        return _copied(state, copy, size, *sums.recorded())
 
 
 def _erased_from(ours: bytes, theirs: bytes) -> bool:
@@ -348,10 +369,10 @@ def _erased_from(ours: bytes, theirs: bytes) -> bool:
     return len(mine) == len(other) and all(a == b or not a.strip(b" \t") for a, b in zip(mine, other, strict=True))
 
 
-def _copied(state: os.stat_result, copy: BinaryIO, size: int) -> Copied:
+def _copied(state: os.stat_result, copy: BinaryIO, size: int, sums: bytes, compared: bool = False) -> Copied:
     head = _digest(copy, 0, min(size, _PROBE))
     tail = _digest(copy, max(0, size - _PROBE), min(size, _PROBE))
-    return Copied(Stat(state.st_dev, state.st_ino, state.st_mtime_ns, size), head, tail)
+    return Copied(Stat(state.st_dev, state.st_ino, state.st_mtime_ns, size), head, tail, sums, compared)
 
 
 def _digest(file: BinaryIO, start: int, length: int) -> bytes:

@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -12,6 +12,8 @@ from ...core.conversation import Session, Turn
 from ...core.durability import sync, sync_path
 from ..formats import Format
 from ..parse.lines import split
+from ..store import Source, Store
+from . import checksums
 from .forms import UNFINISHED, Copy
 
 
@@ -25,6 +27,37 @@ def renew(copy: Copy, path: Path) -> None:
     """Make a copy what a file is now, durably; raises `OSError`."""
     with path.open("rb") as source, rewritten(copy) as target:
         shutil.copyfileobj(source, target, 1 << 20)
+
+
+def before_rewrite(store: Store, sources: Iterable[Source | None]) -> None:
+    """Drop the stored checksums of copies that are about to change before their rows do.
+
+    A process killed in between leaves a copy without checksums, not one with wrong ones.
+    """
+    numbers = [source.id for source in sources if source is not None and source.id is not None]
+    if numbers:
+        with store.transaction():
+            for number in numbers:
+                store.sources.keep_sums(number)
+
+
+@contextmanager
+def rewriting(store: Store, copy: Copy, source: Source | None) -> Generator[None]:
+    """Bring a source's checksums up to date after its copy is rewritten from its own bytes.
+
+    Raises `CopyDamaged` before anything is rewritten where the copy is damaged: the damage would count as content.
+    """
+    if source is None or not source.sums:
+        yield
+        return
+    with copy.open() as file:
+        checksums.verify(file, source.sums, copy.plain)
+    before_rewrite(store, (source,))
+    yield
+    source.sums = copy.sums()
+    if source.id is not None:
+        with store.transaction():
+            store.sources.keep_sums(source.id, source.sums, compared=source.compared)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.errors import CopyDamaged
 from .packed import zstd
@@ -47,6 +48,7 @@ class Table(Struct, frozen=True):
 
     `lines` counts the line ends before each frame. It is empty, and so is the `digest` of the whole content, where the
     table was lost and the frames were found one by one. `whole` is False when the end of the file is missing too.
+    `extra` counts the bytes behind the table, which are none of ours.
     """
 
     at: tuple[int, ...]
@@ -54,6 +56,7 @@ class Table(Struct, frozen=True):
     lines: tuple[int, ...] = ()
     digest: bytes = b""
     whole: bool = True
+    extra: int = 0
 
     @property
     def size(self) -> int:
@@ -110,6 +113,12 @@ class Seekable(io.BufferedReader):
             lost = lost and b"\n" not in content
         return bytes(held)
 
+    def form_damage(self) -> str:
+        """Return what is wrong with the file beside its frames; empty when nothing is."""
+        if self.table.extra:
+            return f"{self.table.extra} bytes after its end are not part of it; all of it can be read"
+        return "" if self.table.digest else self._frames.cut().reason
+
     def damage(self) -> Iterator[CopyDamaged]:
         """What of the content cannot be read, frame by frame, and whether the rest is what was packed."""
         digest, broken = hashlib.sha256(), False
@@ -119,9 +128,9 @@ class Seekable(io.BufferedReader):
             except CopyDamaged as found:
                 broken = True
                 yield found
-        if not self.table.digest:
-            yield self._frames.cut()
-        elif not broken and digest.digest() != self.table.digest:
+        if reason := self.form_damage():
+            yield CopyDamaged(self._frames.path, reason)
+        if self.table.digest and not broken and digest.digest() != self.table.digest:
             yield CopyDamaged(self._frames.path, "its content is not what was sealed")
 
 
@@ -208,6 +217,10 @@ def _trailer(frames: list[tuple[int, int]], lines: list[int], digest: bytes) -> 
     return _SKIPPED.pack(_OURS, len(ours)) + ours + _SKIPPED.pack(_TABLE, len(table)) + table
 
 
+def _trailer_size(count: int) -> int:
+    return 2 * _SKIPPED.size + _DIGEST + _CHECK + 12 * count + _FOOTER.size
+
+
 def _check(digest: bytes, counts: bytes, sizes: bytes) -> bytes:
     return hashlib.blake2b(digest + counts + sizes, digest_size=_CHECK).digest()
 
@@ -219,17 +232,21 @@ def _load(descriptor: int) -> Table | None:
     if len(footer) < _FOOTER.size:
         return None
     count, _, magic = _FOOTER.unpack(footer)
-    length = 2 * _SKIPPED.size + _DIGEST + _CHECK + 12 * count + _FOOTER.size
+    length = _trailer_size(count)
     if magic != _SEEKABLE or length > size:
         return None
-    trailer = os.pread(descriptor, length, size - length)
+    return _read_trailer(os.pread(descriptor, length, size - length), count, size - length)
+
+
+def _read_trailer(trailer: bytes, count: int, end: int) -> Table | None:
+    """Return the table of `count` frames that end at byte `end`; None where it is not what was written."""
     digest = trailer[_SKIPPED.size :][:_DIGEST]
     counts = trailer[_SKIPPED.size + _DIGEST + _CHECK :][: 4 * count]
     sizes = trailer[-_FOOTER.size - 8 * count : -_FOOTER.size]
     flat = struct.unpack(f"<{2 * count}I", sizes)
     frames = list(zip(flat[::2], flat[1::2], strict=True))
     lines = list(struct.unpack(f"<{count}I", counts))
-    if trailer != _trailer(frames, lines, digest) or sum(flat[::2]) != size - length:
+    if trailer != _trailer(frames, lines, digest) or sum(flat[::2]) != end:
         return None
     return _table(frames, lines, digest)
 
@@ -240,6 +257,10 @@ def _recover(data: bytes) -> Table:
     while found := _frame_at(data, at):
         frames.append(found)
         at += found[0]
+    count = len(frames)
+    length = _trailer_size(count)
+    if len(data) > at + length and (table := _read_trailer(data[at : at + length], count, at)):
+        return replace(table, extra=len(data) - at - length)
     sizes = [(packed, FRAME) for packed, _ in frames[:-1]] + frames[-1:]
     return _table(sizes, [], b"", whole=data[at : at + 4] == _AFTER)
 

@@ -39,25 +39,22 @@ class Sweeper:
 
     def _sweep(self, number: int, result: Swept) -> None:
         inspection = Inspection(self._store, self._raw)
-        found = inspection.fault(number)
         result.compared += 1
-        if found is None:
+        if inspection.is_whole(number):
             inspection.note(number, "")
             return
         try:
             with self._store.leases.hold(ARCHIVER, _PATIENCE):
                 found = inspection.fault(number)
-                if found is not None and self._mend(inspection, found):
-                    result.repaired += 1
-                    found = None
+                repaired = found is not None and self._mend(inspection, found)
         except LeaseHeld:
             return
-        result.damaged += found is not None
-        inspection.note(number, found.reason if found else "")
+        result.repaired += repaired
+        result.damaged += found is not None and not repaired
 
     def _mend(self, inspection: Inspection, found: Fault) -> bool:
         """Whether it could be copied anew, because the agent still has its file."""
         try:
-            return inspection.recopy(found.source)
+            return inspection.repair(found.source)
         except (SourceUnreadable, OSError):
             return False

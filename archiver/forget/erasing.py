@@ -12,9 +12,11 @@ from ...core.errors import CopyDamaged, SourceUnreadable
 from ...core.home import Home
 from ...core.progress import Progress, silent
 from ..copies.blanking import blank, remove, remove_leftovers
+from ..copies.checksums import verify
 from ..copies.compression import DOCUMENT, SUFFIX, opened, shown
 from ..copies.forms import Copy
 from ..copies.raw import Copied, RawArchive, unreadable
+from ..copies.renewal import rewriting
 from ..formats import FORMATS
 from ..parse.lines import split
 from ..parse.parsing import Parsed
@@ -51,12 +53,13 @@ class Erasing:
         return problems
 
     def _finish(self, copy: Copy, *, whole: bool) -> None:
+        source = self._store.sources.by_archived(copy.archived)
         if whole:
             remove(copy)
-        else:
-            self._clean(copy)
+        elif copy.exists():
+            with rewriting(self._store, copy, source):
+                self._clean(copy, source)
         remove_leftovers(copy)
-        source = self._store.sources.by_archived(copy.archived)
         with self._store.transaction():
             self._store.tombstones.cleaned([copy.archived])
             if source is not None and source.id is not None and copy.plain.suffix in {DOCUMENT, SUFFIX}:
@@ -108,17 +111,24 @@ class Erasing:
                 if masked:
                     with opened(path) as file:
                         gone |= known.lines(path, split(file))
+            sums = copied.sums
             if gone:
+                if sums:
+                    with copy.open() as file:
+                        verify(file, sums, copy.plain)
                 blank(copy, gone, _openings(self._parse(archived, agent)))
+                sums = copy.sums() if sums else sums
             head, tail = self._raw.ends(path, copied.stat.size)
         except OSError as error:
             raise unreadable(path, error) from None
-        return replace(copied, head=head, tail=tail)
+        return replace(copied, head=head, tail=tail, sums=sums)
 
     def take_out(self, source: Source, records: Mapping[str, int]) -> None:
         """Blank the lines of these records in a copy, as far as they were erased."""
         if records and self.known and (gone := self.known.records(records)):
-            blank(Copy(self._raw.root, source.archived), gone, _openings(self._parse(source.archived, source.agent)))
+            copy = Copy(self._raw.root, source.archived)
+            with rewriting(self._store, copy, source):
+                blank(copy, gone, _openings(self._parse(source.archived, source.agent)))
 
     def leave(self, source: Source) -> bool:
         """Whether a new file that says nothing but what was forgotten is left alone: another copy of what is gone.
@@ -138,10 +148,7 @@ class Erasing:
             self._store.tombstones.keep_emptied(self.known.file(source.path), source.mtime, source.size)
         return True
 
-    def _clean(self, copy: Copy) -> None:
-        if not copy.exists():
-            return
-        source = self._store.sources.by_archived(copy.archived)
+    def _clean(self, copy: Copy, source: Source | None) -> None:
         agent, path = (source.agent, source.path) if source else (copy.archived.partition("/")[0], copy.plain)
         copy.recover()
         found = self._parse(copy.archived, agent)

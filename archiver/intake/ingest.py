@@ -19,7 +19,7 @@ from ..copies.compression import DOCUMENT, opened, shown
 from ..copies.forms import Copy
 from ..copies.masking import Masking, told
 from ..copies.raw import Copied, RawArchive, Stat, unreadable
-from ..copies.renewal import loses_nothing, renew
+from ..copies.renewal import before_rewrite, loses_nothing, renew
 from ..forget.erasing import Erasing
 from ..forget.oblivion import Oblivion
 from ..formats import Format, by_agent
@@ -187,8 +187,10 @@ class Ingest:
             if source is None or not self._raw.is_unchanged(source, stat):
                 changed.append((stat, transcript))
         changed.sort(key=lambda pair: (pair[0].mtime, pair[1].path))
-        jobs = (self._job(each, stat.size, known.get(each.path), tally) for stat, each in changed)
-        return [job for job in jobs if job is not None]
+        found = [self._job(each, stat.size, known.get(each.path), tally) for stat, each in changed]
+        jobs = list(filter(None, found))
+        before_rewrite(self._store, (job.continued for job in jobs if job.renewed or job.masker))
+        return jobs
 
     def _job(self, transcript: Transcript, size: int, known: Source | None, tally: Pass) -> _Job | None:
         path = transcript.path
@@ -241,15 +243,14 @@ class Ingest:
                 renew(Copy(self._raw.root, job.archived), job.path)
             except OSError as error:
                 raise unreadable(job.path, error) from None
+        known = None if job.renewed else job.continued
         if job.masker is None:
-            copied = self._raw.copy(job.path, job.archived)
+            copied = self._raw.copy(job.path, job.archived, known)
         else:
-            anew = job.continued is None or job.renewed
-            copied = self._raw.copy_masked(job.path, job.archived, job.masker, anew=anew)
+            copied = self._raw.copy_masked(job.path, job.archived, job.masker, known, anew=known is None)
         if not self._may_hold_erased:
             return copied
-        masked = job.masker is not None
-        return self._erasing.cleaned(job.path, job.archived, job.format.agent, copied, masked=masked)
+        return self._erasing.cleaned(job.path, job.archived, job.format.agent, copied, masked=job.masker is not None)
 
     def _take_up_containers(self, found: Iterable[Transcript], done: int, progress: Progress, tally: Pass) -> None:
         """Take up what containers hold, each conversation as a transcript of its own."""
@@ -339,6 +340,7 @@ class Ingest:
         if not waiting:
             return
         with self._store.transaction():
+            self._store.tombstones.accept(self._key)
             for taken in waiting:
                 self._erasing.arrived(taken.job.archived)
                 try:

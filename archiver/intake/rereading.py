@@ -74,6 +74,7 @@ class Rereading:
             self._store.sources.inspected(source.id, now(), damage.reason)
 
     def _read(self, source: Source) -> tuple[Session, Reading]:
+        self._raw.verify(source)  # what a damaged copy says now takes no place of what it said
         session = self._session(source)
         source.resume, source.rules = Resume(), VERSION
         with self._raw.open(source.archived) as file:

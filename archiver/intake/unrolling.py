@@ -10,7 +10,7 @@ import io
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
@@ -21,12 +21,13 @@ from msgspec.structs import replace
 from ...core.clock import now
 from ...core.conversation import Session
 from ...core.durability import sync, sync_path
-from ...core.errors import SourceUnreadable
+from ...core.errors import CopyDamaged, SourceUnreadable
 from ..copies.blanking import remove
+from ..copies.checksums import continued, verify
 from ..copies.forms import Copy
 from ..copies.masking import Masking
 from ..copies.raw import Copied, RawArchive, Stat
-from ..copies.renewal import loses_nothing, rewritten
+from ..copies.renewal import before_rewrite, loses_nothing, rewritten
 from ..forget.oblivion import Oblivion
 from ..formats import Container, Format
 from ..formats.container import Conversation
@@ -127,11 +128,13 @@ class Unroller:
             self._masking.complete(archived, source)
             said, masked = conversation.rows, masker.masked
             conversation = replace(conversation, rows=lambda: map(masked, said()))
-        size, grown = unroll(conversation, known, copy)
+        size, grown, sums, compared = unroll(conversation, known, copy, source, partial(before_rewrite, self._store))
         if source is None and not size:
             remove(copy)  # all of it was erased
             return None
-        copied = Copied(Stat(0, conversation.mark, (conversation.at or now()) * 1_000_000, size), b"", b"")
+        copied = Copied(
+            Stat(0, conversation.mark, (conversation.at or now()) * 1_000_000, size), b"", b"", sums, compared
+        )
         return Unrolled(conversation.path, known, copied, archived, source, grown, masker)
 
     def _free_name(self, wanted: str) -> str:
@@ -143,15 +146,32 @@ class Unroller:
         return name
 
 
-def unroll(conversation: Conversation, known: Format, copy: Copy) -> tuple[int, bool]:
-    """Bring a copy up to date, durably: its size, and whether what it held stands where it stood.
+_Made = tuple[int, bool, bytes, bool]
+"""The size of a copy, whether what it held stands where it stood, and its checksums as `Source` has them."""
+
+
+def unroll(
+    conversation: Conversation,
+    known: Format,
+    copy: Copy,
+    source: Source | None = None,
+    drop_sums: Callable[[Sequence[Source | None]], None] = lambda _: None,
+) -> _Made:
+    """Bring a copy up to date, durably. Call `drop_sums` before anything it holds changes.
 
     Raises `SourceUnreadable`, or `OSError` where there is no room.
     """
-    return RawArchive(copy.root).replaced(copy.archived, partial(_unroll, conversation, known))
+    make = partial(_unroll, conversation, known, source, drop_sums)
+    return RawArchive(copy.root).replaced(copy.archived, make)
 
 
-def _unroll(conversation: Conversation, known: Format, copy: Copy) -> tuple[int, bool]:
+def _unroll(
+    conversation: Conversation,
+    known: Format,
+    source: Source | None,
+    drop_sums: Callable[[Sequence[Source | None]], None],
+    copy: Copy,
+) -> _Made:
     held = _held(copy)
     said, fresh = set[bytes](), list[bytes]()
     for line in conversation.rows():
@@ -162,11 +182,27 @@ def _unroll(conversation: Conversation, known: Format, copy: Copy) -> tuple[int,
     # Two messages may have one id; what is still said is not what another message was before.
     left = {name: place for name, (place, digest) in held.places.items() if digest not in said}
     changed = {left[name]: line for line in fresh if (name := _name(line)) in left}
-    replaced = _replaced(copy, known, changed) if changed else {}
+    # A damaged copy is only added to: the damage would count as content once it is rewritten.
+    replaced = _replaced(copy, known, changed) if changed and _is_whole(copy, source) else {}
     taken = set(replaced.values())
     added = [line for line in fresh if line not in taken]
-    size = _rewrite(copy, held, replaced, added) if replaced else _append(copy, held, added)
-    return size, not replaced
+    if not replaced:
+        size, sums, compared = _append(copy, held, added, source)
+        return size, True, sums, compared
+    drop_sums((source,))
+    size = _rewrite(copy, held, replaced, added)
+    sums, compared = (copy.sums(), source is None or source.compared) if source is None or source.sums else (b"", False)
+    return size, False, sums, compared
+
+
+def _is_whole(copy: Copy, source: Source | None) -> bool:
+    try:
+        if source is not None and source.sums:
+            with copy.open() as file:
+                verify(file, source.sums, copy.plain)
+    except CopyDamaged:
+        return False
+    return True
 
 
 def _held(copy: Copy) -> _Held:
@@ -196,21 +232,25 @@ def _replaced(copy: Copy, known: Format, changed: Mapping[_Place, bytes]) -> dic
     return found
 
 
-def _append(copy: Copy, held: _Held, added: Iterable[bytes]) -> int:
+def _append(copy: Copy, held: _Held, added: Iterable[bytes], source: Source | None) -> tuple[int, bytes, bool]:
     copy.plain.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     copy.unseal()
     descriptor = os.open(copy.plain, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "r+b") as file:
+        sums = continued(source, copy.plain, held.end)
+        sums.extend(file, held.end)
         file.truncate(held.end)
         file.seek(held.end)
-        file.writelines(added)
+        for line in added:
+            file.write(line)
+            sums.add(line)
         size = file.tell()
         sync(file)
     for folder in copy.plain.parents:
         sync_path(folder)
         if folder == copy.root:
             break
-    return size
+    return size, *sums.recorded()
 
 
 def _rewrite(copy: Copy, held: _Held, replaced: Mapping[_Place, bytes], added: Iterable[bytes]) -> int:

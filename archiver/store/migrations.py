@@ -322,6 +322,14 @@ UPDATE memory_edge SET proposed = 1
 INSERT INTO change (entity, id) SELECT 'item', item FROM memory WHERE state = 'superseded';
 """
 
+# Copies made before get their checksums from `palaver fsck` or the background archiver. `key_check` identifies the key
+# of redaction.key without revealing it.
+_CHECKSUMS: Final = """
+ALTER TABLE source ADD COLUMN sums BLOB NOT NULL DEFAULT x'';
+ALTER TABLE source ADD COLUMN compared INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE key_check (sign BLOB NOT NULL);
+"""
+
 MIGRATIONS: Final = (
     ARCHIVE_AND_OBSERVATIONS,
     JOBS_AND_LEDGER,
@@ -353,4 +361,5 @@ MIGRATIONS: Final = (
     _PROJECTS,
     _FORGOTTEN_ITEMS,
     _PROPOSED,
+    _CHECKSUMS,
 )

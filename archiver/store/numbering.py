@@ -6,6 +6,7 @@ as it is now cannot be told from it. So of a database that is put back with less
 given again, and all of them where this file was lost or put back too.
 """
 
+import zlib
 from contextlib import suppress
 from typing import Final
 
@@ -13,6 +14,7 @@ from ...core.durability import replacing
 from ...core.home import Home
 from .database import Database
 
+_TITLE: Final = b"palaver-given-2 "
 _AHEAD: Final = 1_000
 _LAST: Final = "SELECT seq FROM sqlite_sequence WHERE name = 'item'"
 
@@ -48,14 +50,29 @@ class Numbering:
     def _is_behind(self, reserved: int) -> bool:
         return reserved > self._db.number(_LAST) + _AHEAD
 
+    @property
+    def is_damaged(self) -> bool:
+        """Whether the file is there and is not what was written."""
+        return self._path.exists() and not self._read()
+
+    def renew(self) -> None:
+        """Write the file anew; raises `OSError`."""
+        self._write(self._db.number(_LAST) + _AHEAD)
+
     def _read(self) -> int:
         try:
-            said = self._path.read_bytes().strip()
+            said = self._path.read_bytes()
         except OSError:
             return 0
-        return int(said) if said.isdigit() and len(said) < 16 else 0
+        if said.startswith(_TITLE):
+            said, _, sum_ = said.rstrip(b"\n").rpartition(b" ")
+            if sum_ != b"%08x" % zlib.crc32(said):
+                return 0
+        number = said.removeprefix(_TITLE).strip()
+        return int(number) if number.isdigit() and len(number) < 16 else 0
 
     def _write(self, reserved: int) -> None:
         with replacing(self._path) as file:
-            file.write(b"%d\n" % reserved)
+            said = b"%s%d" % (_TITLE, reserved)
+            file.write(b"%s %08x\n" % (said, zlib.crc32(said)))
         self._reserved = reserved

@@ -19,7 +19,9 @@ from ...core.conversation import Milliseconds
 from ...core.durability import replacing
 from ...core.errors import StoreError
 
-_TITLE: Final = b"palaver-forgotten-1"
+_TITLE: Final = b"palaver-forgotten-2"
+_UNCHECKED: Final = b"palaver-forgotten-1"
+"""The title of first lines without a checksum."""
 _STATES: Final = ("kept", "erasing", "erased")
 
 
@@ -69,9 +71,22 @@ class KeyLost(StoreError):
         )
 
 
+class KeyChanged(KeyLost):
+    """The key is not the one with which the placeholders of secrets were made; nothing was forgotten under it."""
+
+    def __init__(self, key: Path) -> None:
+        self.path = key
+        StoreError.__init__(
+            self,
+            f"{key} was changed or damaged: placeholders of secrets would no longer match those in the archive",
+            hint=f"Restore {key} from a backup. Without one, run `palaver fsck --repair`: it accepts the present key, "
+            "and the next `palaver archive` redacts all copies anew.",
+        )
+
+
 def sign(key: bytes) -> bytes:
     """What tells a key from another, and nothing of either."""
-    return hashlib.blake2b(key=key, person=b"register", digest_size=8).hexdigest().encode()
+    return hashlib.blake2b(key=key[:64], person=b"register", digest_size=8).hexdigest().encode()
 
 
 class Register:
@@ -110,7 +125,8 @@ class Register:
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with replacing(self._path) as file:
-                file.write(b"%s %d %d %s\n" % (_TITLE, head.seq, head.count, head.sign))
+                first = b"%s %d %d %s" % (_TITLE, head.seq, head.count, head.sign)
+                file.write(b"%s %08x\n" % (first, zlib.crc32(first)))
                 file.writelines(map(_row, entries))
         except OSError as error:
             reason = f"{self._path} cannot be written: {error.strerror or error}"
@@ -153,7 +169,12 @@ def _unpacked(told: bytes) -> tuple[int, ...]:
 
 
 def _head(row: bytes) -> Head | None:
-    title, *fields = row.strip().split(b" ")
-    if title != _TITLE or len(fields) != 3 or not (fields[0].isdigit() and fields[1].isdigit()):
+    row = row.rstrip(b"\n")
+    if row.startswith(_TITLE):
+        row, _, sum_ = row.rpartition(b" ")
+        if sum_ != b"%08x" % zlib.crc32(row):
+            return None
+    title, *fields = row.split(b" ")
+    if title not in {_TITLE, _UNCHECKED} or len(fields) != 3 or not (fields[0].isdigit() and fields[1].isdigit()):
         return None
     return Head(int(fields[0]), int(fields[1]), fields[2])

@@ -28,6 +28,8 @@ class Source(Struct):
     `rules` is the version of the rules by which secrets were taken out of what it says.
     `masked` is the version of those by which secrets were masked in the copy; empty when it is as the agent wrote it.
     `head` and `tail` are digests of the first and the last 4 KiB archived, by which an append is told from a rewrite.
+    `sums` are the packed checksums of the copy, empty where none were computed yet; `compared` says whether they were
+    computed while the copy was written or compared with the agent's file, and not from the copy alone.
     """
 
     agent: str
@@ -47,12 +49,14 @@ class Source(Struct):
     resume: Resume = field(default_factory=Resume)
     rules: str = VERSION
     masked: str = ""
+    sums: bytes = b""
+    compared: bool = False
     id: int | None = None
 
 
 _COLUMNS = (
     "id, agent, path, archived, device, inode, mtime, size, head, tail, session, parsed, pending, lines, coverage, "
-    "resume, rules, masked"
+    "resume, rules, masked, sums, compared"
 )
 
 
@@ -164,6 +168,22 @@ class Sources:
             (before, faulty),
         )
         return [cast(int, number) for (number,) in rows]
+
+    def keep_sums(self, source: int, sums: bytes = b"", *, compared: bool = False) -> None:
+        """Store the checksums of a copy; by default none, before the copy is rewritten.
+
+        A process killed between the rewrite and the next call leaves a copy without checksums, not one with wrong ones.
+        """
+        self._db.run("UPDATE source SET sums = ?, compared = ? WHERE id = ?", (sums, int(compared), source))
+
+    def uncompared(self) -> int:
+        """Count the copies whose checksums are missing or were computed from the copy alone."""
+        return self._db.number("SELECT count(*) FROM source WHERE NOT compared")
+
+    def fault(self, source: int) -> str:
+        """Return what was wrong with a copy when it was last verified; empty for nothing."""
+        row = self._db.one("SELECT fault FROM inspection WHERE source = ?", (source,))
+        return str(row[0]) if row else ""
 
     def faulty(self) -> list[tuple[str, str]]:
         """The copies that were damaged when they were last compared, and how."""
@@ -277,12 +297,14 @@ def _values(source: Source) -> tuple[str | bytes | int | None, ...]:
         json.dumps([resume.line, resume.byte, resume.ordinal, resume.coverage, resume.entitles]),
         source.rules,
         source.masked,
+        source.sums,
+        int(source.compared),
     )
 
 
 def _source(row: Row) -> Source:
     number, agent, path, archived, device, inode, mtime, size, head, tail, session, *read = row
-    parsed, pending, lines, coverage, resume, rules, masked = read
+    parsed, pending, lines, coverage, resume, rules, masked, sums, compared = read
     return Source(
         id=cast(int, number),
         agent=str(agent),
@@ -302,4 +324,6 @@ def _source(row: Row) -> Source:
         resume=Resume(*json.loads(str(resume))),
         rules=str(rules),
         masked=str(masked),
+        sums=cast(bytes, sums),
+        compared=bool(compared),
     )

@@ -19,7 +19,7 @@ from ...core.errors import StoreError
 from ...core.forgetting import UNTOLD, About
 from ...core.home import Home
 from .database import AMONG, Database, Value, listed
-from .register import NEVER, Entry, Head, KeyLost, Register, Registered, sign
+from .register import NEVER, Entry, Head, KeyChanged, KeyLost, Register, Registered, sign
 from .renunciations import Renunciations
 from .stages import Stages
 
@@ -97,12 +97,22 @@ class Tombstones:
         return head is not None and head.seq <= self._seq()
 
     def check(self, key: bytes) -> None:
-        """Raises `KeyLost` where what was forgotten cannot be known by this key."""
+        """Raises `KeyLost` where what was forgotten, or `KeyChanged` where placeholders cannot be known by this key."""
         if not self.exist():
+            known = self._db.one("SELECT sign FROM key_check")
+            if known is not None and known[0] != sign(key):
+                raise KeyChanged(self._home.key_file)
             return
         head = self._register.head()
         if head is not None and head.sign and head.sign != sign(key):
             raise KeyLost(self._home.key_file, self._path)
+
+    def accept(self, key: bytes) -> None:
+        """Record the key that `check` is to expect."""
+        known = self._db.one("SELECT sign FROM key_check")
+        if known is None or known[0] != sign(key):
+            self._db.run("DELETE FROM key_check")
+            self._db.run("INSERT INTO key_check VALUES (?)", (sign(key),))
 
     @property
     def loss(self) -> str:
@@ -166,7 +176,8 @@ class Tombstones:
                 self.intend(number, dict.fromkeys(places, False))
                 self._db.run("DELETE FROM forgotten_item")  # any of them may hold what was erased
         if places and found.entries:
-            self._db.run("UPDATE source SET rules = ''")
+            # The copies may have lost lines since these checksums were stored.
+            self._db.run("UPDATE source SET rules = '', sums = x'', compared = 0")
             self._db.run("UPDATE session SET title = '', title_rank = -1, branch = '', cwd = ''")
 
     def begin(self, at: Milliseconds, state: State, marks: Collection[int], about: About = UNTOLD) -> int:

@@ -17,7 +17,7 @@ from ...archiver.parse.reading import Boundaries
 from ...archiver.privacy.exclusion import Exclusion
 from ...archiver.redaction import Redactor
 from ...archiver.store import ARCHIVER, Source, Store
-from ...archiver.store.register import KeyLost
+from ...archiver.store.register import KeyChanged, KeyLost
 from ...core.amount import many
 from ...core.checkup import Checkup, Finding
 from ...core.errors import SourceUnreadable, StoreCorrupt, StoreMissing
@@ -113,6 +113,8 @@ class _Fsck:
         tombstones = self._store.tombstones
         try:
             tombstones.check(self._home.key())
+        except KeyChanged as changed:
+            yield self._repaired_key(changed)
         except KeyLost as lost:
             self._comparable = False
             yield Finding("forgotten", str(lost), lost.hint)
@@ -122,11 +124,21 @@ class _Fsck:
             problem = "the list of what was forgotten, beside the copies, is damaged"
             yield self._mended("forgotten", problem, tombstones.register_anew)
 
+    def _repaired_key(self, changed: KeyChanged) -> Finding:
+        if self._repair:
+            with self._store.transaction():
+                self._store.tombstones.accept(self._home.key())
+                self._store.sources.outdate()
+        return Finding("key", str(changed), _NEXT if self._repair else changed.hint, repaired=self._repair)
+
     def _references(self) -> Iterator[Finding]:
         integrity = self._store.integrity
         for table, count in integrity.dangling().items():
             problem = f"{many(count, 'row')} of {table} {'refers' if count == 1 else 'refer'} to what does not exist"
             yield Finding("database", problem, "Please report this; search and read still work.")
+        if self._store.numbering.is_damaged:
+            problem = f"{self._home.numbers}, which says what ids were given, is damaged"
+            yield self._mended("database", problem, self._store.numbering.renew)
         bodiless = integrity.bodiless()
         if bodiless:
             yield self._mended(
@@ -183,14 +195,16 @@ class _Fsck:
         self._checkup.compared["copies"] = len(self._store.sources.all())
         for fault in inspection.faults(partial(self._report, "Copies")):
             place, copy = self._raw.root / fault.source.archived, Copy(self._raw.root, fault.source.archived)
-            kept = "The damaged copy was kept beside it." if copy.exists() else ""
             repaired = self._repair and _recopied(inspection, fault.source)
             remedy = f"`palaver read` shows what is left of it. Restore {place} from a backup, if there is one."
             if not self._repair:
                 remedy = f"{REPAIR} It copies anew what the agent still has."
             elif repaired:
-                remedy = kept
+                remedy = "The damaged copy was kept beside it." if copy.set_asides() else ""
             yield Finding("copies", f"{place}: {fault.reason}", remedy, repaired=repaired)
+        if later := self._store.sources.uncompared():
+            told = "computed after archiving, and never compared with the agents' files"
+            self._checkup.notes[f"checksum of {many(later, 'copy', 'copies')}"] = told
         strays, unfinished = inspection.strays(), inspection.unfinished()
         if strays:
             problem = f"{many(len(strays), 'copy is', 'copies are')} not in the database, such as {strays[0]}"
@@ -231,6 +245,6 @@ class _Fsck:
 
 def _recopied(inspection: Inspection, source: Source) -> bool:
     try:
-        return inspection.recopy(source)
+        return inspection.repair(source)
     except (SourceUnreadable, OSError):
         return False

@@ -152,13 +152,15 @@ def _is_erased(patient: Patient, path: Path, state: Stat) -> bool:
 
 def forgotten(patient: Patient) -> Answer:
     """Whether what was forgotten is known again, and what is to be erased and is not yet."""
-    past = patient.store.tombstones.all() if patient.store else []
-    if not past or not patient.store:
+    if not patient.store:
         return
+    past = patient.store.tombstones.all()
     try:
         patient.store.tombstones.check(patient.key)
     except KeyLost as lost:
-        yield Finding("forgotten", str(lost), lost.hint)
+        yield Finding("forgotten" if past else "key", str(lost), lost.hint)
+    if not past:
+        return
     undoable = sum(each.state is State.KEPT for each in past)
     yield Fact("forgotten", many(len(past), "time") + (f"; {undoable:,} can be undone" if undoable else ""))
     unfinished = sum(each.state is State.ERASING for each in past)

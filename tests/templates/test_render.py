@@ -564,12 +564,12 @@ def test_sealing_is_told_where_it_matters() -> None:
 
 
 def test_an_export_says_what_was_given_back_and_what_was_not() -> None:
-    """The files that were compared are counted, and each that could not be given back is named with its lines."""
+    """The files that were verified are counted, and each that could not be given back is named with its lines."""
     one = Original("pi/a.jsonl", Path("/out/pi/a.jsonl"), 2_000_000, "ab")
     damage = CopyDamaged(Path("/archive/pi/b.jsonl"), "lines 3-9 are damaged")
     said = RENDERER.exported(Exported(Path("/out"), [one], present=1, problems=[damage]))
 
-    assert said.startswith("1 file, 2.0 MB, below /out: read back and compared")
+    assert said.startswith("1 file, 2.0 MB, below /out: read back and verified by checksum")
     assert "1 of them was there already." in said
     assert "Not exported: /archive/pi/b.jsonl: lines 3-9 are damaged. All other lines can be read" in said
 

@@ -60,7 +60,7 @@ def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
         print_json(exported_json(exported))
     else:
         print_page(renderer().exported(exported))
-    if exported.problems:
+    if exported.problems or exported.warnings:
         sys.exit(1)
 
 
@@ -69,5 +69,7 @@ def _print(sources: Sequence[Source], originals: Originals) -> None:
         names = ", ".join(source.archived for source in sources[:3])
         raise InvalidInput(f"It is {len(sources):,} files: {names}", hint="Give a FOLDER, or one of their paths.")
     originals.write(sources[0], sys.stdout.buffer)
+    if warning := originals.warning(sources[0]):
+        complain(f"{sources[0].archived}: {warning}. Run `palaver fsck --repair`.")
     if sources[0].masked:
         complain(MASKED)

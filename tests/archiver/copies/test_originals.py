@@ -107,7 +107,7 @@ def test_a_plain_copy_is_compared_with_what_is_known_of_it(history: History, ori
     copy = history.home.archive / history.source().archived
     copy.write_bytes(copy.read_bytes()[:-1] if damage == "cut" else b"?" + copy.read_bytes()[1:])
 
-    with pytest.raises(CopyDamaged, match="not what was archived"):
+    with pytest.raises(CopyDamaged, match=r"not what was archived|1 of"):
         originals.write(history.source(), io.BytesIO())
 
 

@@ -240,7 +240,7 @@ def test_a_damaged_copy_stays_where_there_is_no_room_for_another(
     with file.open("ab") as grown:
         grown.write(b"two\n")
 
-    def full(source: BinaryIO, target: Path) -> Copied:
+    def full(source: BinaryIO, target: Path, _: object) -> Copied:
         target.write_bytes(source.read(1))
         raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.copies import sweeping
+from palaver.archiver.copies import raw, sweeping
 from palaver.archiver.copies.blanking import remove_leftovers
 from palaver.archiver.copies.forms import Copy
 from palaver.archiver.copies.sealing import Sealer
@@ -86,7 +86,7 @@ def test_a_full_disk_costs_no_byte(history: History, monkeypatch: pytest.MonkeyP
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(shutil, "copyfileobj", full)
+    monkeypatch.setattr(raw, "sync", full)
 
     assert swept(history) == Swept(compared=3, damaged=1)
     assert place.exists()

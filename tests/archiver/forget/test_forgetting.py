@@ -234,8 +234,10 @@ def test_an_erasure_hides_no_damage_of_other_copies(history: History) -> None:
     [fault] = inspection.faults()
 
     assert fault.source.archived == history.source(OTHER).archived
-    assert inspection.recopy(fault.source)
-    assert not inspection.recopy(history.source(FORK))
+    assert inspection.repair(fault.source)
+    lacking = Copy(history.raw.root, history.source(FORK).archived).plain
+    lacking.write_bytes(lacking.read_bytes().replace(b"apart?", b"apert?"))
+    assert not inspection.repair(history.source(FORK))
     assert b"one?" not in said(history)
 
 

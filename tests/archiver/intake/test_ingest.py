@@ -22,7 +22,7 @@ from palaver.archiver.intake import transcripts as places_of
 from palaver.archiver.intake.ingest import Ingest
 from palaver.archiver.intake.transcripts import Transcript, in_paths
 from palaver.archiver.parse.parsing import PARSED, REPEATED
-from palaver.archiver.store import Store, database
+from palaver.archiver.store import Source, Store, database
 from palaver.archiver.store.change_triggers import CONTEXT
 from palaver.core.clock import show_day
 from palaver.core.conversation import Exchange
@@ -345,9 +345,9 @@ class Interfering(RawArchive):
         super().__init__(root)
         self._act = act
 
-    def copy(self, path: Path, archived: str) -> Copied:
+    def copy(self, path: Path, archived: str, known: Source | None = None) -> Copied:
         self._act(path)
-        return super().copy(path, archived)
+        return super().copy(path, archived, known)
 
 
 def test_a_file_deleted_before_it_is_copied_stops_nothing(history: History) -> None:
@@ -366,8 +366,8 @@ def test_a_file_deleted_while_it_is_read_is_read_to_the_end(history: History) ->
     path = history.write(talk("one"))
 
     class Deleting(RawArchive):
-        def copy(self, path: Path, archived: str) -> Copied:
-            copied = super().copy(path, archived)
+        def copy(self, path: Path, archived: str, known: Source | None = None) -> Copied:
+            copied = super().copy(path, archived, known)
             path.unlink()
             return copied
 

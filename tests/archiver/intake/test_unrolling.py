@@ -25,7 +25,7 @@ def message(number: str, text: str) -> bytes:
 
 def follow(copy: Copy, state: State) -> bool:
     rows = [message(*told) for told in state]
-    _, grown = unroll(Conversation(Path("x"), "x", 1, 0, lambda: rows), KNOWN, copy)
+    _, grown, *_ = unroll(Conversation(Path("x"), "x", 1, 0, lambda: rows), KNOWN, copy)
     return grown
 
 

@@ -35,7 +35,7 @@ def test_a_database_that_is_put_back_gives_other_ids(home: Home, path: Path) -> 
     give(path, "yesterday", 5)
     shutil.copy2(path, path.with_name("backup"))
     lost = give(path, "today", 1_500)
-    ceiling = int(home.numbers.read_bytes())
+    ceiling = int(home.numbers.read_bytes().split()[1])
     path.with_name("backup").replace(path)
 
     again = give(path, "today", 3)
@@ -49,4 +49,4 @@ def test_ids_have_no_gaps_for_nothing(home: Home, path: Path) -> None:
     given = [min(give(path, f"s{number}", 1)) for number in range(3)]
 
     assert given == [1, 2, 3]
-    assert int(home.numbers.read_bytes()) == 1_001
+    assert int(home.numbers.read_bytes().split()[1]) == 1_001

@@ -180,7 +180,7 @@ DAMAGES = [truncated, flipped, without_an_end, Path.unlink]
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: str(damage.__name__))
 def test_copies_are_copied_anew(home: Home, damage: Callable[[Path], None], sealed: bool) -> None:
     """A damaged copy is copied once more from the agent's file, what is left of it is kept beside, and it counts as
-    damaged no longer.
+    damaged no longer. A compressed one that lost its table alone is made again from its own content.
     """
     path = a_copy(home)
     content = path.read_bytes()
@@ -192,15 +192,16 @@ def test_copies_are_copied_anew(home: Home, damage: Callable[[Path], None], seal
     assert [finding.part for finding in fsck(home).findings] == ["copies"]
     found = fsck(home, repair=True)
     assert [finding.repaired for finding in found.findings] == [True]
-    assert [bool(finding.remedy) for finding in found.findings] == [damage is not Path.unlink]
+    kept = damage is not Path.unlink and not (sealed and damage is without_an_end)
+    assert [bool(finding.remedy) for finding in found.findings] == [kept]
     assert path.read_bytes() == content
     with Store.look(home.database) as store:
         assert store.sources.faulty() == []
-    assert len(list(home.archive.rglob("*.damaged"))) == (damage is not Path.unlink)
+    assert len(list(home.archive.rglob("*.damaged"))) == kept
     assert fsck(home).findings == []
 
 
-@pytest.mark.parametrize("damage", DAMAGES[:3], ids=lambda damage: str(damage.__name__))
+@pytest.mark.parametrize("damage", DAMAGES[:2], ids=lambda damage: str(damage.__name__))
 def test_a_last_copy_is_never_touched(home: Home, tmp_path: Path, damage: Callable[[Path], None]) -> None:
     """Where the agent's file is gone the damaged copy stays as it is, and is named with what can be done."""
     execute(home, f"UPDATE source SET path = CAST('{tmp_path}/gone/' || id AS BLOB)")

@@ -166,7 +166,7 @@ def test_ids_are_reserved_ahead_and_a_damaged_file_stops_nobody(home: Home) -> N
     reserved = home.numbers.read_bytes()
     with Store.open(home.database) as store:
         last = max(store.items.all_keys())
-        assert last < int(reserved) <= last + 1_000
+        assert last < int(reserved.split()[1]) <= last + 1_000
         with store.transaction():
             store.stages.note("publish")
     assert home.numbers.read_bytes() == reserved
@@ -176,7 +176,7 @@ def test_ids_are_reserved_ahead_and_a_damaged_file_stops_nobody(home: Home) -> N
     rebuild_from_archive(home, ())
     with Store.open(home.database) as store:
         assert min(store.items.all_keys()) == 1
-    assert int(home.numbers.read_bytes()) > 1_000
+    assert int(home.numbers.read_bytes().split()[1]) > 1_000
 
 
 def test_what_cannot_be_read_is_named(home: Home) -> None:

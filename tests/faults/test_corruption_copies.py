@@ -1,0 +1,280 @@
+"""Damage to raw copies, `redaction.key` and the small files of the archive folder is detected or harmless."""
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from palaver.archiver.copies.originals import Originals
+from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.copies.sealing import Sealer
+from palaver.archiver.copies.sweeping import Sweeper
+from palaver.archiver.intake.ingest import Ingest
+from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.store import Store
+from palaver.archiver.store.register import KeyLost
+from palaver.cli import main
+from palaver.core.forgetting import Wanted
+from palaver.core.home import Home
+from palaver.observe.forget.forgetting import Forgetter
+from palaver.observe.upkeep.fsck import fsck
+
+from ..archiver.formats.claude import written
+from ..archiver.history import FORK, ORIGINAL, History, talk
+
+SEEDS = range(4)
+LONG = 30
+"""Exchanges of the long session, whose copy has several blocks."""
+OTHER = "33333333-0000-4000-8000-000000000003"
+
+
+class Place:
+    """A home that is damaged over and over, and the agents' folder beside it."""
+
+    def __init__(self, root: Path, whole: Path) -> None:
+        self.root, self._whole = root, whole
+        self.home, self.agents = Home(root / "home"), root / "projects"
+        self.out = root / "out"
+
+    def restore(self, *, agents: bool = True) -> None:
+        """Undo every damage; without `agents`, their files are deleted."""
+        shutil.rmtree(self.root)
+        shutil.copytree(self._whole, self.root)
+        if not agents:
+            shutil.rmtree(self.agents)
+
+    @property
+    def said(self) -> dict[str, bytes]:
+        """What the agents wrote, by the names of the files."""
+        return {path.name: path.read_bytes() for path in (self._whole / "projects").rglob("*.jsonl")}
+
+    def is_sound(self, *, repair: bool = False) -> bool:
+        """Whether `fsck` finds nothing to do, but for the index that was never built."""
+        findings = fsck(self.home, repair=repair).findings
+        return all(each.repaired or each.part == "index" for each in findings)
+
+    def exported(self) -> tuple[dict[str, bytes], int]:
+        """Export everything; return the files by name and the number of problems."""
+        shutil.rmtree(self.out, ignore_errors=True)
+        with Store.open(self.home.database) as store:
+            done = Originals(store, RawArchive(self.home.archive)).export(store.sources.all(), self.out)
+        return {path.name: path.read_bytes() for path in self.out.rglob("*.jsonl")}, len(done.problems)
+
+    def seal(self) -> None:
+        """Compress every copy, as all of them are old."""
+        with Store.open(self.home.database) as store:
+            Sealer(store, RawArchive(self.home.archive)).run()
+
+    def archive(self) -> None:
+        """Run one pass."""
+        with Store.open(self.home.database) as store:
+            Ingest(store, RawArchive(self.home.archive)).run(in_paths([self.agents]))
+
+    def sweep(self) -> int:
+        """Verify in the background; return how many copies were found damaged."""
+        with Store.open(self.home.database) as store:
+            return Sweeper(store, RawArchive(self.home.archive)).run().damaged
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """A home with an uncompressed copy of several blocks and a compressed one."""
+    root = tmp_path_factory.mktemp("made") / "root"
+    with History(root) as history:
+        history.write(talk("sealed", "quiet", session=FORK), FORK)
+        history.ingest()
+        Sealer(history.store, history.raw).run()
+        history.write(talk(*(f"long{number}" * 400 for number in range(LONG))), at=5)
+        history.ingest()
+        assert history.source().size > 3 * 65536
+    shutil.copytree(root, root.with_name("whole"))
+    return Place(root, root.with_name("whole"))
+
+
+def flip(path: Path, chance: random.Random) -> None:
+    """Change one bit."""
+    data = bytearray(path.read_bytes())
+    data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+    path.write_bytes(data)
+
+
+def cut(path: Path, chance: random.Random) -> None:
+    """Cut a file short."""
+    path.write_bytes(path.read_bytes()[: chance.randrange(path.stat().st_size)])
+
+
+Damage = Callable[[Path, random.Random], None]
+DAMAGES = pytest.mark.parametrize("damage", [flip, cut])
+BLOBS = {
+    "uncompressed": f"claude-code/shop/{ORIGINAL}.jsonl",
+    "compressed": f"claude-code/shop/{FORK}.jsonl.sealed.zst",
+}
+
+
+@DAMAGES
+@pytest.mark.parametrize("kind", BLOBS)
+def test_damage_to_a_copy_is_never_certified(place: Place, kind: str, damage: Damage) -> None:
+    """With the agent's file gone, `fsck` finds it before and after compression, and export gives no wrong byte."""
+    for seed in SEEDS:
+        place.restore(agents=False)
+        damage(place.home.archive / BLOBS[kind], random.Random(seed))
+
+        for act in (lambda: None, place.seal, place.sweep):
+            act()
+            assert not place.is_sound(), seed
+            files, problems = place.exported()
+            assert all(place.said[name] == data for name, data in files.items()), seed
+            assert len(files) + problems == len(place.said), seed
+        with Store.open(place.home.database) as store:
+            assert store.sources.faulty(), seed
+
+
+@DAMAGES
+@pytest.mark.parametrize("kind", BLOBS)
+def test_damage_is_repaired_from_the_agents_file(place: Place, kind: str, damage: Damage) -> None:
+    """`fsck` finds it and `--repair` makes the copy byte for byte what the agent wrote."""
+    for seed in SEEDS:
+        place.restore()
+        damage(place.home.archive / BLOBS[kind], random.Random(seed))
+
+        assert not place.is_sound(), seed
+        assert place.is_sound(repair=True), seed
+        shutil.rmtree(place.agents)
+        assert place.is_sound(), seed
+        assert place.exported() == (place.said, 0), seed
+
+
+def test_a_damaged_copy_that_grows_stays_known(place: Place) -> None:
+    """An append does not cover damage before it."""
+    place.restore()
+    copy = place.home.archive / BLOBS["uncompressed"]
+    data = bytearray(copy.read_bytes())
+    data[70_000] ^= 4
+    copy.write_bytes(data)
+    with next(place.agents.rglob(f"{ORIGINAL}.jsonl")).open("ab") as file:
+        file.write(written(talk("more")))
+    place.archive()
+    shutil.rmtree(place.agents)
+
+    place.seal()
+    assert place.sweep() == 1
+    assert "bytes 65536-131071" in str(fsck(place.home).findings)
+
+
+def test_damage_known_by_comparison_outlives_the_agents_file(place: Place) -> None:
+    """A copy without checksums that once differed from the agent's file gets none from itself."""
+    place.restore()
+    drop_checksums(place)
+    copy = place.home.archive / BLOBS["uncompressed"]
+    data = bytearray(copy.read_bytes())
+    data[70_000] ^= 4
+    copy.write_bytes(data)
+    assert not place.is_sound()
+    shutil.rmtree(place.agents)
+
+    assert not place.is_sound()
+    place.seal()
+    assert not place.is_sound()
+
+
+def test_copies_of_older_homes_get_checksums_once(place: Place) -> None:
+    """They count as compared only where the agent's file is there to compare with."""
+    place.restore()
+    drop_checksums(place)
+    next(place.agents.rglob(f"{FORK}.jsonl")).unlink()
+
+    assert "checksum of 1 copy" in fsck(place.home).notes
+    with Store.open(place.home.database) as store:
+        assert [source.compared for source in store.sources.all()] == [False, True]
+    shutil.rmtree(place.agents)
+    flip(place.home.archive / BLOBS["uncompressed"], random.Random(1))
+    assert not place.is_sound()
+
+
+def test_bytes_behind_a_compressed_copy_cost_nothing(place: Place) -> None:
+    """They are named, its content is exported, and `--repair` removes them."""
+    place.restore(agents=False)
+    sealed = place.home.archive / BLOBS["compressed"]
+    sealed.write_bytes(sealed.read_bytes() + b"garbage")
+
+    assert "7 bytes after its end" in str(fsck(place.home).findings)
+    assert place.exported() == (place.said, 0)
+    told = CliRunner().invoke(
+        main, ["export", "--all", str(place.out / "again")], env={"PALAVER_HOME": str(place.home.root)}
+    )
+    assert told.exit_code == 1
+    assert "Exported, but damaged" in told.output
+    assert "7 bytes after its end" in told.output
+
+    assert place.is_sound(repair=True)
+    assert place.is_sound()
+    assert place.exported() == (place.said, 0)
+
+
+def test_a_lost_table_of_a_compressed_copy_is_made_again(place: Place) -> None:
+    """The content still has its checksums, so nothing but the file's form is damaged."""
+    place.restore(agents=False)
+    sealed = place.home.archive / BLOBS["compressed"]
+    sealed.write_bytes(sealed.read_bytes()[:-3])
+
+    assert place.exported() == (place.said, 0)
+    assert place.is_sound(repair=True)
+    assert place.exported() == (place.said, 0)
+
+
+@pytest.mark.parametrize("forgotten", [False, True])
+@DAMAGES
+def test_a_damaged_key_stops_the_next_run(place: Place, forgotten: bool, damage: Damage) -> None:
+    """`fsck` and the next run say what to do about it; nothing is archived under another key."""
+    for seed in SEEDS:
+        place.restore()
+        if forgotten:
+            forget(place)
+        damage(place.home.key_file, random.Random(seed))
+        next(place.agents.rglob(f"{ORIGINAL}.jsonl")).touch()
+
+        with pytest.raises(KeyLost, match=r"redaction\.key") as raised:
+            place.archive()
+        assert "Restore" in raised.value.hint
+        told = CliRunner().invoke(main, ["fsck"], env={"PALAVER_HOME": str(place.home.root)})
+        assert told.exit_code == 1, told.output
+        assert "redaction.key" in told.output
+        if not forgotten:
+            assert place.is_sound(repair=True)
+            place.archive()
+
+
+@DAMAGES
+@pytest.mark.parametrize("name", [".given", ".forgotten"])
+def test_small_files_of_the_archive_are_checked(place: Place, name: str, damage: Damage) -> None:
+    """Damage is repaired when the database is opened, or found and then repaired; what was forgotten stays so."""
+    for seed in SEEDS:
+        place.restore(agents=False)
+        forget(place)
+        path = place.home.archive / name
+        damage(path, random.Random(seed))
+
+        if not place.is_sound():
+            assert place.is_sound(repair=True), seed
+            assert place.is_sound(), seed
+        with Store.open(place.home.database) as store:
+            assert not store.tombstones.unregistered(), seed
+            assert not store.numbering.is_damaged, seed
+        assert place.exported()[1] == 1, seed
+
+
+def forget(place: Place) -> None:
+    with Forgetter(place.home) as forgetter:
+        wanted = Wanted(mentions="quiet")
+        forgetter.forget(wanted, forgetter.preview(wanted).token)
+
+
+def drop_checksums(place: Place) -> None:
+    """Make the rows what an older version left."""
+    with Store.open(place.home.database) as store, store.transaction():
+        for source in store.sources.all():
+            source.sums, source.compared, source.inode = b"", False, source.path.stat().st_ino
+            store.sources.save(source)
