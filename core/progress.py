@@ -1,6 +1,7 @@
 """How far work is: what a stage tells, and what listens to all stages."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Protocol
 
 Progress = Callable[[int, int], None]
@@ -15,6 +16,14 @@ class Reporter(Protocol):
 
 def silent(*_told: object) -> None:
     """A `Progress` and a `Reporter` that nobody watches."""
+
+
+@contextmanager
+def stage(report: Reporter, name: str) -> Generator[None]:
+    """Report a stage of unknown length as one step, when it begins and when it ends."""
+    report(name, 0, 1)
+    yield
+    report(name, 1, 1)
 
 
 def never() -> bool:

@@ -700,6 +700,11 @@ def test_an_archive_that_holds_nothing_says_so(home: Path, monkeypatch: pytest.M
     told = palaver("search", "sqlite")
 
     assert (told.exit_code, told.stdout) == (0, "Nothing is archived yet: run `palaver up`, then search again.\n")
+
+    (home / "none").mkdir()
+    (home / "none" / "agent-a1.jsonl").write_bytes(b'{"type": "us')
+    assert "1 of 1 transcript" in palaver("archive", str(home / "none")).stdout
+    assert "Nothing is archived yet" not in palaver("search", "sqlite").stdout
     assert answer("search", "sqlite")["total"] == 0
     assert found.startswith("No observations found. ")
 

@@ -22,7 +22,7 @@ from ...core.errors import InvalidInput, SourceUnreadable
 from ...core.forgetting import Proof
 from ...core.home import Home
 from ...core.memory import EventKind, MemoryState
-from ...core.progress import Reporter, silent
+from ...core.progress import Reporter, silent, stage
 from ...search.embedder import DEFAULT_MODEL, load
 from ...search.generation import Generations
 from ...search.indexer import LEASE as INDEX
@@ -93,7 +93,8 @@ def finish(
     Ingest(store, raw, exclusion).run((), partial(report, "Reading"), budget=float("inf"))
     told = {each.path: each for each in (*problems, *Forgetting(store, raw).drop_empty())}
     left = store.tombstones.unfinished()
-    renew_index(home, store, model)
+    with stage(report, "Indexing"):
+        renew_index(home, store, model)
     for log in home.root.glob(f"{home.log.name}*"):
         _empty(log)
     done = compact(store, whole=False)

@@ -35,7 +35,7 @@ from ...core.forgetting import (
 )
 from ...core.home import Home
 from ...core.memory import EventKind, HeldMemory, MemoryEvent, MemoryState
-from ...core.progress import Reporter, silent
+from ...core.progress import Reporter, silent, stage
 from .. import rules
 from ..candidates import OBSERVATION
 from ..learned import summarise
@@ -92,7 +92,8 @@ class Forgetter(Closing):
                 self._reread(report)
                 self._retell(planned.told)
                 return Outcome(preview, number, now() + KEPT)
-            texts = samples(self._store, self._raw, planned.plan, preview.memories)
+            with stage(report, "Sampling"):
+                texts = samples(self._store, self._raw, planned.plan, preview.memories)
             number = self._carry_out(planned, wanted)
             return self._erased(planned, number, texts, report)
 
@@ -153,7 +154,7 @@ class Forgetter(Closing):
             origins = [str(origin) for origin in wanted.origins]
             learned = self._store.observations.keys_of_exchanges(list(selected.exchanges), origins)
         going = Selected() if wanted.only_learned else selected
-        plan = self._forgetting.plan(selector, going, partial(report, "Looking"))
+        plan = self._forgetting.plan(selector, going, partial(report, "Comparing"))
         memories = self._memories(wanted, selector, selected)
         protected = [held for held in memories if (held.golden or held.memory.pinned) and not wanted.force]
         unprotected = [held for held in memories if held not in protected]
@@ -292,7 +293,8 @@ class Forgetter(Closing):
         done = finished.done
         self._retell(planned.told)
         gone = _ids(planned)
-        proof = erasure.prove(self._home, self._model, texts, gone)
+        with stage(report, "Verifying"):
+            proof = erasure.prove(self._home, self._model, texts, gone)
         if done and any(name.startswith(self._home.database.name) for name in proof.found):
             done = erasure.compact(self._store, whole=True)
             proof = erasure.prove(self._home, self._model, texts, gone)

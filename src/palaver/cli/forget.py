@@ -123,13 +123,15 @@ def forget(
 
 def _forget(wanted: Wanted, token: str | None, *, as_json: bool) -> None:
     """Show what would go, or do what was shown."""
-    with _forgetter() as forgetter, progress_bars() as reporter:
-        preview = None if token else forgetter.preview(wanted, reporter)
-        if preview is not None:
+    with _forgetter() as forgetter:
+        if not token:
+            with progress_bars() as reporter:
+                preview = forgetter.preview(wanted, reporter)
             token = _ask(preview, as_json=as_json)
             if token is None:
                 return
-        outcome = forgetter.forget(wanted, token or "", reporter)
+        with progress_bars() as reporter:
+            outcome = forgetter.forget(wanted, token, reporter)
     if outcome.number is None:
         _refuse(outcome.preview, as_json=as_json)
     elif as_json:

@@ -157,3 +157,16 @@ def test_no_payload_leads_out(root: Path) -> None:
             except PalaverError:
                 continue
     assert tried > 1_000
+
+
+def test_nothing_in_a_home_is_a_document(root: Path) -> None:
+    """Homes are known by their marker files: they are passed over below a folder, and refused when they are named."""
+    home = root / "deep" / "home"
+    home.mkdir()
+    (home / "notes.md").write_text("# Notes")
+    before = {path.name for path in Walk(root).files(recursive=True)}
+    (home / "redaction.key").touch()
+
+    assert {path.name for path in Walk(root).files(recursive=True)} == before - {"notes.md"}
+    with pytest.raises(DocumentOutsideRoots):
+        Roots([root]).find(home / "notes.md")

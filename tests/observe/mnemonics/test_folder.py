@@ -80,3 +80,12 @@ def test_no_path_leads_out(tmp_path: Path) -> None:
     for path in ("../a.md", "issue/../../a.md", "/etc/passwd"):
         with pytest.raises(AssertionError):
             Folder(tmp_path).read(path)
+
+
+def test_a_home_holds_no_memory_files(tmp_path: Path) -> None:
+    """A project folder that is a Palaver home has none, whatever is in it."""
+    folder = Folder(tmp_path)
+    assert folder.create("issue/a.md", b"# A")
+    assert folder.look().files
+    (tmp_path / "palaver.db").touch()
+    assert not folder.look().files
