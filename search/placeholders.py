@@ -2,12 +2,19 @@
 
 import os
 import re
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from ..core.disclosure import Query
 from ..core.home import Home
 
+if TYPE_CHECKING:
+    from ..archiver.redaction import Redacted
+
+_NAMES = ("projects", "files", "sessions", "branches")
+"""Filters whose values are names that the archive redacts."""
+_JOINTS = re.compile(r"[/\\.]")
 _LONG = 16
 """Characters from which on a word may show by itself that it is a secret: no rule asks for fewer."""
 _SHORT = 6
@@ -17,25 +24,34 @@ _PLAIN = re.compile(r"[0-9a-f-]+|[^\W\d_]+")
 
 
 def without_secrets(query: Query, home: Home) -> Query:
-    """The query with the archive's placeholders for its secrets, as phrases, so that nothing but them is found."""
-    if not any(map(_may_hold, query.concepts)):
-        return query
-    return replace(query, concepts=tuple(redacted(concept, home) for concept in query.concepts))
+    """Return the query with the archive's placeholders for its secrets: phrases in concepts, plain in filters."""
+    concepts = tuple(redacted(concept, home) for concept in query.concepts)
+    filters = replace(query.filters, **{name: _clean(getattr(query.filters, name), home) for name in _NAMES})
+    return replace(query, concepts=concepts, filters=filters)
 
 
 def redacted(text: str, home: Home) -> str:
-    """The same for words alone. The rules take 30 ms to load, so most texts are told by a quick look."""
+    """Return a text with phrases of placeholders. Loading the rules takes 30 ms, so a quick look goes first."""
     if not _may_hold(text):
         return text
-    from ..archiver.redaction import Redactor
-
-    # A search makes no key: where it is gone, no placeholder can be found again.
-    done = Redactor(home.key() if home.key_file.is_file() else os.urandom(32)).redact(text)
+    done = _redacted(text, home)
     made = done.text
     if '"' not in made:
         for placeholder in {str(finding) for finding in done.findings}:
             made = made.replace(placeholder, f'"{placeholder}"')
     return made
+
+
+def _clean(names: tuple[str, ...], home: Home) -> tuple[str, ...]:
+    """Return names of projects, files and sessions as the archive keeps them."""
+    return tuple(_redacted(name, home).text if _may_hold(_JOINTS.sub(" ", name)) else name for name in names)
+
+
+def _redacted(text: str, home: Home) -> "Redacted":
+    from ..archiver.redaction import Redactor
+
+    # A search makes no key: where it is gone, no placeholder can be found again.
+    return Redactor(home.key() if home.key_file.is_file() else os.urandom(32)).redact(text)
 
 
 def _may_hold(text: str) -> bool:

@@ -211,7 +211,8 @@ class Ingest:
             return _Job(path, found, continued.archived, size, continued=continued, masker=masker)
         if known is not None and self._says_all(known, found, path, masker):
             return _Job(path, found, known.archived, size, continued=known, renewed=True, masker=masker)
-        archived = self._raw.free_name(transcript.archived(found), self._names, path, masked=masked)
+        wanted = self._boundaries.redactor.redact_name(transcript.archived(found))
+        archived = self._raw.free_name(wanted, self._names, path, masked=masked)
         self._names.add(archived)
         return _Job(path, found, archived, size, replaced=known, masker=masker)
 

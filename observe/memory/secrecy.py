@@ -6,12 +6,13 @@ from typing import Any, TypeAlias
 from msgspec.structs import replace
 
 from ...archiver.redaction import Redactor
+from ...core.errors import InvalidNamespace
 from ...core.memory import Memory
 from ...core.text import readable
 from .changes import Revision
 
 _TEXTS = ("content", "title", "project", "level", "source", "session_id")
-"""What people and agents word themselves. A namespace is a key that is looked up, and a path is a file's."""
+"""What people and agents word themselves. A namespace with a secret is refused, and a path is a file's."""
 
 _Json: TypeAlias = str | Mapping[Any, Any] | tuple[Any, ...] | list[Any] | float | None
 
@@ -23,7 +24,7 @@ class Secrecy:
         self._redactor = redactor
 
     def memory(self, memory: Memory) -> Memory:
-        """The memory as it may be stored."""
+        """Return the memory as it may be stored; raises `InvalidNamespace` where its namespace holds a secret."""
         return replace(memory, **self._told(memory))
 
     def revision(self, revision: Revision) -> Revision:
@@ -35,6 +36,8 @@ class Secrecy:
         return self._redactor.redact(readable(text)).text
 
     def _told(self, said: Memory | Revision) -> dict[str, Any]:
+        if said.namespace and (clean := self.text(said.namespace)) != said.namespace:
+            raise InvalidNamespace(clean)
         given = {name: getattr(said, name, None) for name in (*_TEXTS, "tags", "metadata")}
         return {name: self._value(value) for name, value in given.items() if value is not None}
 

@@ -89,7 +89,8 @@ def _read_all(
         store.sources.outdate()
     Rereading(store, raw, boundaries).run(again, partial(report, "Reading"), float("inf"))
     known = store.sources.by_path()
-    copied = [each for each in transcripts if each.path in known or _may_be_copied(each, home.archive)]
+    redactor = boundaries.redactor
+    copied = [each for each in transcripts if each.path in known or _may_be_copied(each, home.archive, redactor)]
     taken = ingest.run(copied, partial(report, "Archiving"))
     recovered = Recovery(store, raw, boundaries).run(partial(report, "Recovering"))
     # A fork that an agent still has may have come before what it was forked from.
@@ -102,7 +103,7 @@ def _read_all(
     return again.reread, recovered.changed, problems
 
 
-def _may_be_copied(transcript: Transcript, archive: Path) -> bool:
+def _may_be_copied(transcript: Transcript, archive: Path, redactor: Redactor) -> bool:
     """Whether a copy stands where that of a file would; of what a container holds no more is known than whose it is.
     What cannot be read is to be told of.
     """
@@ -112,7 +113,7 @@ def _may_be_copied(transcript: Transcript, archive: Path) -> bool:
         known = transcript.recognise()
     except OSError:
         return True
-    return known is not None and Copy(archive, transcript.archived(known)).exists()
+    return known is not None and Copy(archive, redactor.redact_name(transcript.archived(known))).exists()
 
 
 def _index(home: Home, store: Store, model: str | None, report: Reporter) -> Rebuilt:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.redaction import Redactor
-from palaver.core.disclosure import Query
+from palaver.core.disclosure import Filters, Query
 from palaver.core.home import Home
 from palaver.search.placeholders import redacted, without_secrets
 
@@ -50,6 +50,29 @@ def test_each_concept_is_looked_at(place: Home) -> None:
 
     assert asked[0] == "slow remote"
     assert secret not in asked[1]
+
+
+def test_a_filter_names_what_the_archive_has(place: Home) -> None:
+    """A secret in the name of a project, a file, a session or a branch becomes its placeholder, without quotes."""
+    secret = TOKENS["github-pat"](random.Random(1))
+    placeholder = Redactor(place.key()).redact(secret).text
+    given = without_secrets(
+        Query.parse(
+            "timeout",
+            projects=[f"shop-{secret}"],
+            files=[f"/srv/{secret}/a.py"],
+            sessions=[secret],
+            branches=[secret],
+        ),
+        place,
+    )
+
+    assert given.filters == Filters.parse(
+        projects=[f"shop-{placeholder}"],
+        files=[f"/srv/{placeholder}/a.py"],
+        sessions=[placeholder],
+        branches=[placeholder],
+    )
 
 
 def test_quotes_stay_as_they_were_typed(place: Home) -> None:

@@ -32,6 +32,7 @@ from palaver.core.home import Home
 from ..formats.claude import queue, replied, said, text, written
 from ..formats.test_opencode import in_database
 from ..history import FORK, ORIGINAL, History, talk
+from ..redaction.planted import TOKENS
 
 few = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 
@@ -61,6 +62,18 @@ def test_what_was_said_is_found_again(history: History) -> None:
     assert [exchange.answer for exchange in history.exchanges(ORIGINAL)] == ["one!", "two!"]
     session = history.session()
     assert (session.project, session.cwd, session.branch, session.title) == ("shop", "/home/demo/shop", "main", "one?")
+
+
+def test_the_name_of_a_copy_holds_no_secret(history: History) -> None:
+    """A secret in the name of a project's folder is redacted in the copy's name, and the next pass knows the copy."""
+    secret = TOKENS["github-pat"](random.Random(1))
+    history.write(talk("one"), project=f"-home-demo-shop-{secret}")
+    history.ingest()
+    [source] = history.store.sources.by_path().values()
+
+    assert secret not in source.archived
+    assert "[secret:github-pat:" in source.archived
+    assert history.ingest().changed == 0
 
 
 def test_nothing_new_writes_nothing(history: History) -> None:

@@ -201,11 +201,15 @@ HOSTILE = {
     "users": "http://aaaa:",
     "keys": "-----" + "BEGIN PRIVATE KEY-----\n" + "A" * 20 + "\n" + "A " * 100,
     "heads": "ey" + "J" * 11 + ".",
-    "commands": "curl -H x -u ",
+    "curls": "curl -H x -u ",
     "elements": "<password ",
     "passwords": f'password="{PASSWORD}" ',
     "lines": f"api_key = {key(random.Random(1))}\n",
     "manifests": "kind: secret\ndata:\n  a: YWJjZGVmZ2hp\n",
+    "tables": "| user | password |\n| anna | Kq7vRr29x |\n",
+    "cookies": "cookie: a=b; session=Kq7vRr29xKq7vRr29x ",
+    "wallets": "seed phrase: ocean lemon " + "maple " * 30,
+    "commands": "docker login -u anna -p ",
     "placeholders": 'password="[secret:jwt:0a1b2c]" ',
 }
 

@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from palaver.archiver.privacy.disclosures import kinds_of, secrets_in
 from palaver.archiver.redaction import VERSION, Redactor
 from palaver.archiver.store import Store
+from palaver.core.errors import InvalidNamespace
 from palaver.core.home import Home
 from palaver.core.memory import Edge, EventKind, HeldMemory, Memory, MemoryEvent, MemoryState, Relation
 from palaver.observe.memory import Revision
@@ -44,6 +47,15 @@ def test_every_part_of_a_memory_is_without_secrets(holding: Holding) -> None:
     assert TOKEN not in str(memory)
     assert nowhere(holding)
     assert kinds_of(memory)[0] == "github-pat"
+
+
+def test_a_namespace_with_a_secret_is_refused(holding: Holding) -> None:
+    """The refusal names the namespace without its secret, and nothing is stored."""
+    with pytest.raises(InvalidNamespace) as refused:
+        holding.hold("The timeout is 30 seconds.", namespace=f"project:{TOKEN}")
+
+    assert TOKEN not in str(refused.value)
+    assert nowhere(holding)
 
 
 def test_an_edit_is_without_secrets(holding: Holding) -> None:
