@@ -330,6 +330,14 @@ ALTER TABLE source ADD COLUMN compared INTEGER NOT NULL DEFAULT 0;
 CREATE TABLE key_check (sign BLOB NOT NULL);
 """
 
+# Agents made golden rules without the user's approval, and memories of sessions had no end.
+_REVIEWED: Final = """
+UPDATE memory SET type = promoted_from, promoted_from = '', strikes = 0
+    WHERE type = 'golden_rule' AND promoted_from != '' AND origin != 'human';
+UPDATE memory SET valid_until = created + 172800000
+    WHERE valid_until IS NULL AND pinned = 0 AND (family = 'session' OR namespace LIKE 'session:%');
+"""
+
 MIGRATIONS: Final = (
     ARCHIVE_AND_OBSERVATIONS,
     JOBS_AND_LEDGER,
@@ -362,4 +370,5 @@ MIGRATIONS: Final = (
     _FORGOTTEN_ITEMS,
     _PROPOSED,
     _CHECKSUMS,
+    _REVIEWED,
 )

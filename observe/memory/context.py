@@ -110,11 +110,14 @@ class Contexts:
         )
         weightiest = [*rules, *others]
         pairs, room = contradicting(self._store, (held.key for held in weightiest)), budget
-        chosen = _fitted(weightiest, pairs, room)
-        while cost is not None and (tokens := cost(chosen)) > budget and chosen.sections:
-            room -= tokens - budget
+        while True:
             chosen = _fitted(weightiest, pairs, room)
-        return chosen if cost is None or not chosen.sections else replace(chosen, tokens=tokens)
+            if cost is None:
+                return chosen
+            tokens = cost(chosen)
+            if tokens <= budget or not chosen.sections:
+                return replace(chosen, tokens=tokens if chosen.sections else 0)
+            room -= tokens - budget
 
     def _unasked(self, namespace: str | None) -> Iterator[HeldMemory]:
         """Yield what a session gets without a query; some of it more than once."""

@@ -9,6 +9,7 @@ from ...archiver.redaction import VERSION as RULES
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds
 from ...core.memory import Edge, EventKind, HeldMemory, Memory, MemoryEvent, MemoryState, Relation
+from ...core.origin import Origin
 from ...search.memory_finder import MemoryFinder
 from .changes import told
 from .comparing import Compared, Comparing, edge_to
@@ -108,7 +109,9 @@ class Remembering:
         importance = max(held.memory.importance, memory.importance)
         ends = held.memory.valid_until, memory.valid_until
         until = None if None in ends else max(filter(None, ends))
-        said = replace(held.memory, tags=tags, importance=importance, valid_until=until)
+        # The user who says the same makes it their own word; nobody else raises its origin.
+        origin = Origin.HUMAN if memory.origin is Origin.HUMAN else held.memory.origin
+        said = replace(held.memory, tags=tags, importance=importance, valid_until=until, origin=origin)
         if said == held.memory:
             return held
         at = self._clock()

@@ -12,6 +12,7 @@ from palaver.archiver.store import Store
 from palaver.archiver.store.migrations import MIGRATIONS
 from palaver.archiver.store.observations import RENOUNCED
 from palaver.core.conversation import Kind
+from palaver.core.memory import SESSION_LIFETIME
 
 ROWS = """
 INSERT INTO session VALUES (1, 'test', 'one', 'main', '', 'shop', '/shop', 'main', 'A title', 1, '1', '[]', '{}', 1, 2);
@@ -115,3 +116,29 @@ def test_what_was_renounced_before_is_held_by_what_may_have_renounced_it(
             with store.transaction():
                 assert [Renouncing(store).take_back(number) for number in (1, 2)] == [1, 0]
             assert store.exchanges.count_unobserved("rules") == 1
+
+
+def test_golden_rules_of_agents_wait_for_approval_after_an_upgrade(tmp_path: Path) -> None:
+    """They are what they were, with their confidence; the user's own stay, and sessions' memories get an end."""
+    before = next(step for step, statement in enumerate(MIGRATIONS) if "origin != 'human'" in statement)
+    path = database(tmp_path, before)
+    connection = apsw.Connection(str(path))
+    rows = ((10, "golden_rule", "assistant", "preference"), (11, "golden_rule", "human", "preference"))
+    for key, kind, origin, promoted_from in (*rows, (12, "session", "assistant", "")):
+        family = "preference" if promoted_from else kind
+        connection.execute("INSERT INTO item (key, kind, at) VALUES (?, 'memory', 5)", (key,))
+        connection.execute(
+            f"""INSERT INTO memory (item, content, type, title, namespace, project, level, importance, tags, metadata,
+                source, origin, session_id, path, pinned, family, hash, confidence, successes, failures, strikes,
+                promoted_from, state, created, updated) VALUES (?, ?, ?, '', 'global', '', '', 0.5, '[]', '{{}}',
+                '', ?, '', '', 0, '{family}', ?, 0.9, 6, 0, 0, ?, 'active', 5, 5)""",
+            (key, str(key), kind, origin, str(key), promoted_from),
+        )
+    connection.close()
+
+    with Store.open(path) as store:
+        held = store.memories.load([10, 11, 12])
+        assert [held[key].memory.type for key in held] == ["preference", "golden_rule", "session"]
+        assert (held[10].standing.confidence, held[10].standing.promoted_from) == (0.9, "")
+        assert [held[key].memory.valid_until for key in held] == [None, None, 5 + SESSION_LIFETIME]
+        assert 10 in store.changes.since(0)

@@ -69,6 +69,16 @@ def test_only_the_users_own_words_are_marked_as_such(holding: Holding) -> None:
     assert marked == ["- Use tabs [confidence: 0.30] (user)"]
 
 
+def test_what_the_user_says_again_becomes_theirs(holding: Holding) -> None:
+    """Not the other way round: an agent that repeats the user's words changes nothing about whose they are."""
+    held = holding.hold("Answer in German", importance=0.8)
+    assert holding.core.contexts.choose("project:shop").memories == 0
+    assert holding.hold("Answer in German", origin=Origin.HUMAN).id == held.id
+    assert holding.hold("Answer in German").memory.origin is Origin.HUMAN
+
+    assert titles(holding.core.contexts.choose("project:shop")) == {"Preferences": ["Answer in German"]}
+
+
 def test_what_is_pinned_is_told_unasked(holding: Holding) -> None:
     """Whatever its type and importance, from the project and from everywhere, and counted where it does not fit."""
     holding.hold("The port is 8080", "fact", namespace="project:shop", pinned=True, importance=0.1)
