@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from . import ids
 from .conversation import Milliseconds
 from .errors import InvalidInput
+from .memory import PROJECT, named_namespace
 
 DEFAULT_NAMESPACE = "default"
 _NAMESPACE_MAX = 200
@@ -147,7 +148,13 @@ class DocumentStats(Struct, frozen=True):
 
 
 def checked_namespace(namespace: str) -> str:
-    """The namespace itself when documents can be kept under it; raises `InvalidInput`. Any short line will do."""
+    """Return a namespace for documents: any short line, such as `docs`; that of a project as memories have it.
+
+    Raises:
+        InvalidInput: for any other.
+    """
+    if namespace.startswith(PROJECT):
+        return named_namespace(namespace)
     if not namespace.strip() or len(namespace) > _NAMESPACE_MAX or not namespace.isprintable():
         raise InvalidInput(
             f"Invalid namespace: {namespace[:_NAMESPACE_MAX]!r}", hint="Use a short name, such as docs or project:NAME."

@@ -135,8 +135,7 @@ class Memory(Struct, frozen=True):
             raise InvalidInput(f"Content is over {CONTENT_MAX:,} bytes", hint="Store it in parts, one claim each.")
         if not 0 <= self.importance <= 1:
             raise InvalidInput(f"Importance out of range: {self.importance}", hint="Give a number from 0.0 to 1.0.")
-        if not _NAMESPACE.fullmatch(self.namespace):
-            raise InvalidNamespace(self.namespace)
+        named_namespace(self.namespace)
         storable(self.type)
         return self
 
@@ -227,6 +226,13 @@ class MemoryEvent(Struct, frozen=True):
     session_id: str = ""
     before: str = ""
     id: int = 0
+
+
+def named_namespace(namespace: str) -> str:
+    """Return a namespace that memories can have; raises `InvalidNamespace` for any other."""
+    if not _NAMESPACE.fullmatch(namespace):
+        raise InvalidNamespace(namespace)
+    return namespace
 
 
 def project_namespace(project: str) -> str:

@@ -34,7 +34,7 @@ def identity_of(root: Path) -> str:
     return _remote(git) or str(git.parent if git.name == ".git" else git)
 
 
-def home_of(root: Path) -> Path:
+def main_worktree(root: Path) -> Path:
     """Return the folder that names a project: of a worktree, the one of its repository."""
     git = _git_folder(root)
     return git.parent if git is not None and git.name == ".git" else root

@@ -1,12 +1,12 @@
 """Projects: the namespace of each project, so that two of one name share no memories."""
 
 from itertools import count
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Final
 
 from ...core.conversation import Session
 from ...core.memory import project_namespace
-from ...core.project import home_of, identity_of, root_of
+from ...core.project import identity_of, main_worktree, root_of
 from .database import Database
 
 _FOLDERS: Final = """
@@ -20,7 +20,7 @@ SELECT folder FROM (
 
 def plain_namespace(folder: Path) -> str:
     """Return the namespace of a folder's project if no other project has its name; `global` for none."""
-    return project_namespace(str(home_of(root_of(folder))))
+    return project_namespace(str(main_worktree(root_of(folder))))
 
 
 class Projects:
@@ -62,7 +62,7 @@ class Projects:
 
     def _known(self, root: Path) -> str:
         """Return the namespace that was claimed; a project that had no remote before keeps the one of its path."""
-        return self._claimed(identity_of(root)) or self._claimed(str(home_of(root)))
+        return self._claimed(identity_of(root)) or self._claimed(str(main_worktree(root)))
 
     def _claimed(self, identity: str) -> str:
         row = self._db.one("SELECT namespace FROM project WHERE identity = ?", (identity,))
@@ -80,9 +80,12 @@ class Projects:
 
     def _first(self, plain: str) -> str:
         """Return the identity of the first project of this name that the user worked in; empty where there is none."""
-        for (folder,) in self._db.rows(_FOLDERS):
-            if any(project_namespace(part) == plain for part in PurePath(str(folder)).parts):
-                root = root_of(Path(str(folder)))
+        folders = [str(folder) for (folder,) in self._db.rows(_FOLDERS)]
+        parts = {part for folder in folders for part in folder.split("/")}
+        alike = {part for part in parts if project_namespace(part) == plain}
+        for folder in folders:
+            if not alike.isdisjoint(folder.split("/")):
+                root = root_of(Path(folder))
                 if plain_namespace(root) == plain:
                     return identity_of(root)
         return ""

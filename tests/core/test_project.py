@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.core.project import home_of, identity_of, root_of
+from palaver.core.project import identity_of, main_worktree, root_of
 
 
 def git(folder: Path, *arguments: str) -> None:
@@ -58,7 +58,7 @@ def test_worktrees_and_clones_are_their_repository(tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", str(main), "elsewhere")
 
     assert {identity_of(tmp_path / name) for name in ("repo", "feature", "elsewhere")} == {str(main)}
-    assert home_of(tmp_path / "feature") == main
+    assert main_worktree(tmp_path / "feature") == main
     assert root_of(main / ".claude" / "worktrees" / "gone" / "src") == main
 
 

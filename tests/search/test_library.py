@@ -226,9 +226,9 @@ def test_what_one_process_indexed_another_finds(folder: Path, tmp_path: Path) ->
         assert documents.search("stir glaze", mode=Mode.TEXT) == []
 
 
-@pytest.mark.parametrize("namespace", ["", " ", "a\nb", "x" * 201])
+@pytest.mark.parametrize("namespace", ["", " ", "a\nb", "x" * 201, "project:a b", "project:"])
 def test_namespaces_are_short_lines(documents: Documents, folder: Path, namespace: str) -> None:
-    """Any other name will do."""
+    """Any other name will do, but a project is named as in memories."""
     with pytest.raises(InvalidInput, match="Invalid namespace"):
         documents.index_file(folder / "guide.md", namespace)
 
