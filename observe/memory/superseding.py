@@ -7,6 +7,8 @@ from ...core import ids
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
 from ...core.memory import Edge, EventKind, HeldMemory, MemoryEvent, MemoryState, Relation
+from ...core.memory_types import GOLDEN_RULE
+from ...core.origin import Origin
 from .changes import confidence_told, retold, told
 
 _CONFIDENCE_AT_MOST = 0.1
@@ -16,9 +18,12 @@ def supersede(store: Store, newer: HeldMemory, older: HeldMemory, edge: Edge, at
     """Draw the edge inside a transaction and mark the older memory as superseded; return the edge with its id.
 
     The importance is halved and the confidence is at most 0.1. Where the older memory is a golden rule or archived, the
-    edge is only proposed; a proposed edge changes no memory.
+    edge is only proposed; so it is where the older one is proven, except to the user's own words. A proposed edge
+    changes no memory.
     """
-    spared = edge.proposed or older.golden or older.state is MemoryState.ARCHIVED
+    proof = older.golden and newer.memory.origin is not Origin.HUMAN
+    protected = proof or older.memory.type == GOLDEN_RULE
+    spared = edge.proposed or protected or older.state is MemoryState.ARCHIVED
     edge = replace(edge, proposed=spared and older.state is not MemoryState.SUPERSEDED)
     number, new = store.memory_edges.add(edge)
     edge = replace(edge, id=number)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from palaver.core.conversation import Session
 from palaver.core.errors import InvalidInput
-from palaver.core.memory import HeldMemory, Memory, MemoryState, Standing
+from palaver.core.memory import HeldMemory, Memory, MemoryState, Relation, Standing
 from palaver.core.memory_types import GOLDEN_RULE
 from palaver.core.origin import Origin
 from palaver.observe.memory.confidence import after_failure, after_success, decayed
@@ -124,6 +124,17 @@ def test_proof_and_demotion_across_processes(tmp_path: Path) -> None:
     assert [report("yes") for _ in range(6)][-2:] == ["preference 0.8", "preference 0.9"]
     holding.core.learning.approve(held.id)
     assert [report("no") for _ in range(3)] == ["golden_rule 0.75", "golden_rule 0.6", "preference 0.7"]
+
+
+def test_proof_protects_from_agents_and_not_from_the_user(holding: Holding) -> None:
+    """An agent's newer statement only proposes to supersede a proven memory; the user's own words supersede it."""
+    proven = holding.succeed(holding.hold("Always upload the keys").id, 8)
+    agents = holding.hold("Chose to encrypt", "decision")
+    users = holding.hold("Never leave a key behind", origin=Origin.HUMAN)
+
+    assert holding.core.graph.relate(agents.id, proven.id, Relation.SUPERSEDES).proposed
+    assert not holding.core.graph.relate(users.id, proven.id, Relation.SUPERSEDES).proposed
+    assert holding.core.memories.get(proven.id).state is MemoryState.SUPERSEDED
 
 
 def test_every_outcome_counts_whatever_its_session(holding: Holding) -> None:
