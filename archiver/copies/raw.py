@@ -251,14 +251,6 @@ class RawArchive:
         with self.original(source.archived) as file:
             checksums.verify(file, source.sums, self.root / source.archived)
 
-    def damage(self, archived: str) -> list[CopyDamaged]:
-        """What of a sealed copy cannot be read; reads all of it."""
-        try:
-            with self.original(archived) as file:
-                return list(file.damage()) if isinstance(file, Seekable) else []
-        except CopyDamaged as found:
-            return [found]
-
     def free_name(self, wanted: str, taken: set[str], source: Path, *, masked: bool = False) -> str:
         """`wanted`, or the same with a number when that name belongs to another source.
 

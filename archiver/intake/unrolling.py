@@ -10,7 +10,7 @@ import io
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
@@ -128,7 +128,8 @@ class Unroller:
             self._masking.complete(archived, source)
             said, masked = conversation.rows, masker.masked
             conversation = replace(conversation, rows=lambda: map(masked, said()))
-        size, grown, sums, compared = unroll(conversation, known, copy, source, partial(before_rewrite, self._store))
+        before_rewrite(self._store, (source,))
+        size, grown, sums, compared = unroll(conversation, known, copy, source)
         if source is None and not size:
             remove(copy)  # all of it was erased
             return None
@@ -150,28 +151,15 @@ _Made = tuple[int, bool, bytes, bool]
 """The size of a copy, whether what it held stands where it stood, and its checksums as `Source` has them."""
 
 
-def unroll(
-    conversation: Conversation,
-    known: Format,
-    copy: Copy,
-    source: Source | None = None,
-    drop_sums: Callable[[Sequence[Source | None]], None] = lambda _: None,
-) -> _Made:
-    """Bring a copy up to date, durably. Call `drop_sums` before anything it holds changes.
+def unroll(conversation: Conversation, known: Format, copy: Copy, source: Source | None = None) -> _Made:
+    """Bring the copy of `source`, or a new one, up to date, durably.
 
     Raises `SourceUnreadable`, or `OSError` where there is no room.
     """
-    make = partial(_unroll, conversation, known, source, drop_sums)
-    return RawArchive(copy.root).replaced(copy.archived, make)
+    return RawArchive(copy.root).replaced(copy.archived, partial(_unroll, conversation, known, source))
 
 
-def _unroll(
-    conversation: Conversation,
-    known: Format,
-    source: Source | None,
-    drop_sums: Callable[[Sequence[Source | None]], None],
-    copy: Copy,
-) -> _Made:
+def _unroll(conversation: Conversation, known: Format, source: Source | None, copy: Copy) -> _Made:
     held = _held(copy)
     said, fresh = set[bytes](), list[bytes]()
     for line in conversation.rows():
@@ -189,7 +177,6 @@ def _unroll(
     if not replaced:
         size, sums, compared = _append(copy, held, added, source)
         return size, True, sums, compared
-    drop_sums((source,))
     size = _rewrite(copy, held, replaced, added)
     sums, compared = (copy.sums(), source is None or source.compared) if source is None or source.sums else (b"", False)
     return size, False, sums, compared

@@ -1,0 +1,98 @@
+"""Checksums cover every byte of a copy from the moment it is written, and an append costs only its own bytes."""
+
+import io
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.archiver.copies import checksums
+from palaver.archiver.copies.checksums import BLOCK, Checksums
+from palaver.archiver.copies.raw import RawArchive
+from palaver.core.errors import CopyDamaged
+
+from ..history import ORIGINAL, History, talk
+
+COPY = Path("copy")
+SIZES = st.lists(st.integers(0, 2 * BLOCK), max_size=4)
+
+
+def content(size: int) -> bytes:
+    return bytes(number % 251 for number in range(size))
+
+
+@given(SIZES)
+def test_pieces_of_any_size_give_the_checksums_of_the_whole(sizes: list[int]) -> None:
+    """However a file grew, its checksums are those of all its bytes."""
+    data = content(sum(sizes))
+    file, packed = io.BytesIO(data), b""
+    for size in sizes:
+        sums = Checksums(packed)
+        sums.add(file.read(size))
+        packed = sums.pack()
+
+    assert (packed or Checksums().pack()) == checksums.of(io.BytesIO(data))
+
+
+@given(st.integers(1, 3 * BLOCK), st.data())
+def test_a_changed_byte_and_a_lost_end_are_damage(size: int, data: st.DataObject) -> None:
+    """Whichever byte it is; bytes behind the covered ones are none."""
+    whole = content(size)
+    packed, at = checksums.of(io.BytesIO(whole)), data.draw(st.integers(0, size - 1))
+    changed = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
+
+    checksums.verify(io.BytesIO(whole + b"more"), packed, COPY)
+    for damaged in (changed, whole[:at]):
+        with pytest.raises(CopyDamaged, match=r"are not what was archived|are missing"):
+            checksums.verify(io.BytesIO(damaged), packed, COPY)
+
+
+@given(st.integers(1, 3 * BLOCK), st.data())
+def test_a_cut_verifies_the_block_that_changes(size: int, data: st.DataObject) -> None:
+    """What remains has the checksums of the bytes before the cut; a damaged block is not covered again."""
+    whole, end = content(size), data.draw(st.integers(0, size - 1))
+    packed = checksums.of(io.BytesIO(whole))
+    sums = Checksums(packed)
+    sums.cut(io.BytesIO(whole), COPY, end)
+    assert sums.pack() == checksums.of(io.BytesIO(whole[:end]))
+
+    damaged = whole[:end] + bytes([whole[end] ^ 1]) + whole[end + 1 :]
+    with pytest.raises(CopyDamaged):
+        Checksums(packed).cut(io.BytesIO(damaged), COPY, end)
+
+
+def test_an_append_reads_no_earlier_byte_of_the_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the new bytes pass through the checksum of a file that grows."""
+    covered = list[int]()
+
+    def counted(piece: bytes, value: int = 0) -> int:
+        covered.append(len(piece))
+        return crc32(piece, value)
+
+    with History(tmp_path) as history:
+        history.write(talk(*(f"word{number}" * 300 for number in range(40))))
+        history.ingest()
+        before = history.source()
+        history.append(talk("last"))
+        monkeypatch.setattr(checksums, "crc32", counted)
+        history.ingest()
+        after = history.source()
+
+        assert sum(covered) == after.size - before.size
+        assert after.sums == checksums.of(io.BytesIO(history.path().read_bytes()))
+
+
+def test_a_copy_without_a_row_is_covered_whole(tmp_path: Path) -> None:
+    """What a killed pass left is compared with the agent's file and gets the checksums of all of it."""
+    with History(tmp_path) as history:
+        path = history.write(talk("one", "two"))
+        copy = history.home.archive / f"claude-code/shop/{ORIGINAL}.jsonl"
+        copy.parent.mkdir(parents=True)
+        copy.write_bytes(path.read_bytes()[:100])
+        history.ingest()
+
+        assert history.source().sums == checksums.of(io.BytesIO(path.read_bytes()))
+        assert history.source().compared
+        RawArchive(history.home.archive).verify(history.source())
