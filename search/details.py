@@ -120,11 +120,12 @@ _TYPES = {
 
 def of_memory(held: HeldMemory) -> Observation:
     """A memory told as an observation, with what it has earned among the facts."""
-    from ..core.memory import spoken
+    from ..core.memory import MemoryState, spoken
 
     memory, standing = held.memory, held.standing
     outcomes = f"{many(standing.successes, 'success', 'successes')}, {many(standing.failures, 'failure')}"
     mark = "(untrusted) " if memory.origin.trust is Trust.LOW else ""
+    mark += "(superseded) " if held.state is MemoryState.SUPERSEDED else ""
     earned = f"confidence {standing.confidence:.2f}: {outcomes}"
     return Observation(
         type=_TYPES.get(held.family, ObservationType.GENERAL),

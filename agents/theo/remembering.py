@@ -28,8 +28,8 @@ def memory_store(
     namespace: Annotated[str, Field(description="global, default or project:NAME")] = "global",
     importance: Annotated[float, Field(description="0.0-1.0")] = 0.5,
     metadata: Object | None = None,
-    relates_to: Annotated[list[Object] | None, SkipJsonSchema()] = None,
-    supersedes_query: Annotated[str | None, SkipJsonSchema()] = None,
+    relates_to: SkipJsonSchema[list[Object] | None] = None,
+    supersedes_query: SkipJsonSchema[str | None] = None,
 ) -> Reply:
     """Remember a preference, decision, pattern or fact; the same content is held once.
 

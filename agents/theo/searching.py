@@ -9,7 +9,7 @@ from pydantic import Field
 from ...core import tokens
 from ...core.document import DocumentFilter, HeldChunk
 from ...core.errors import InvalidInput
-from ...core.memory import HeldMemory
+from ...core.memory import HeldMemory, MemoryState
 from ...core.memory_filter import MemoryFilter
 from ...core.origin import Origin
 from ...search.placeholders import redacted
@@ -157,6 +157,7 @@ def _of_memory(held: HeldMemory) -> dict[str, Any]:
         "memory_type": held.memory.type,
         "confidence": held.standing.confidence,
         "importance": held.memory.importance,
+        **({"superseded": True} if held.state is MemoryState.SUPERSEDED else {}),
         **({"source_file": clean(held.memory.path)} if held.memory.path else {}),
     }
 

@@ -40,6 +40,7 @@ from .. import rules
 from ..candidates import OBSERVATION
 from ..learned import summarise
 from ..memory.changes import told
+from ..memory.superseding import superseding
 from . import erasure
 from .files import delete, files_of
 from .samples import samples
@@ -110,7 +111,8 @@ class Forgetter(Closing):
                 if self._is_taken(held):
                     left.append(held)
                 else:
-                    self._move(held.key, MemoryState.ACTIVE, erasure.context(number))
+                    state = MemoryState.SUPERSEDED if superseding(self._store, held.key) else MemoryState.ACTIVE
+                    self._move(held.key, state, erasure.context(number))
             sessions.extend(self._store.summaries.due())
             if any(each.id > number for each in self._store.tombstones.all()):
                 summarise(self._store, sessions)  # a restored summary may quote what was forgotten later
@@ -268,7 +270,7 @@ class Forgetter(Closing):
         held = self._store.memories.load([key]).get(key)
         if held is None or held.state is state:
             return
-        kind = EventKind.RESTORED if state is MemoryState.ACTIVE else EventKind.ARCHIVED
+        kind = EventKind.ARCHIVED if state is MemoryState.ARCHIVED else EventKind.RESTORED
         at = now()
         self._store.memories.rewrite(replace(held, state=state, updated=at))
         self._store.memory_events.add(MemoryEvent(key, kind, at, context, before=told(held)))

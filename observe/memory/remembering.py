@@ -160,7 +160,6 @@ class Remembering:
 
 def _kept(compared: Compared) -> Compared:
     """Return the comparison with a supersession turned into a contradiction."""
-    judgement = compared.judgement
-    if judgement is None or judgement.verdict is not Verdict.SUPERSEDES:
+    if compared.judgement.verdict is not Verdict.SUPERSEDES:
         return compared
-    return replace(compared, judgement=replace(judgement, verdict=Verdict.CONTRADICTS))
+    return replace(compared, judgement=replace(compared.judgement, verdict=Verdict.CONTRADICTS))

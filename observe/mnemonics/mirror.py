@@ -212,7 +212,7 @@ class Mirror:
 
     def _of_lost(self, row: Mirrored, held: Mapping[int, HeldMemory]) -> Iterator[Callable[[], None]]:
         memory = held.get(row.memory) if row.memory is not None else None
-        if memory is None or memory.state is not MemoryState.ACTIVE:
+        if memory is None or memory.state is MemoryState.ARCHIVED:
             return
         if not row.gone:
             yield partial(self._lose, row, memory)

@@ -9,7 +9,7 @@ import pytest
 
 from palaver.agents.theo import THEO
 from palaver.archiver.store import Store
-from palaver.core.memory import Memory
+from palaver.core.memory import Memory, MemoryState, Relation
 from palaver.observe.memory import Revision
 
 from .talking import Talk
@@ -336,3 +336,19 @@ def test_a_secret_stands_in_the_persons_file_alone(historian: Talk) -> None:
     assert token in by_hand.read_text()
     database = historian.folder / "palaver" / "palaver.db"
     assert not any(token.encode() in each.read_bytes() for each in database.parent.glob("palaver.db*"))
+
+
+def test_a_superseded_file_is_recalled_until_it_is_deleted(historian: Talk) -> None:
+    """As any other; then its memory is forgotten."""
+    file = historian.write("learning/ci.md", "CI runs on Jenkins\n")
+    historian.recall("jenkins")
+    core = historian.core
+    [old] = core.memories.page()
+    newer = core.remembering.remember(Memory("Builds are made elsewhere", namespace=old.memory.namespace)).held
+    core.graph.relate(newer.id, old.id, Relation.SUPERSEDES)
+    recalled = historian.recall("jenkins")
+    file.unlink()
+
+    assert recalled == {"ci.md": "CI runs on Jenkins"}
+    assert historian.recall("jenkins") == {}
+    assert core.memories.get(old.id).state is MemoryState.ARCHIVED

@@ -21,7 +21,7 @@ from palaver.core.clock import now
 from palaver.core.disclosure import Query
 from palaver.core.forgetting import Outcome, Wanted
 from palaver.core.home import Home
-from palaver.core.memory import Memory, MemoryState
+from palaver.core.memory import Memory, MemoryState, Relation
 from palaver.core.observation import Observation, ObservationType
 from palaver.core.origin import Origin
 from palaver.observe.candidates import candidates, keep
@@ -218,6 +218,25 @@ def test_a_forgotten_session_can_be_had_back_with_its_memories(root: Path) -> No
         assert [held.state for held in store.memories.all()] == [MemoryState.ACTIVE] * 2
     with Layers(home) as layers:
         assert [hit for hit in layers.search(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
+
+
+def test_a_superseded_memory_is_restored_as_superseded(root: Path) -> None:
+    """At half its importance and marked, as before it was forgotten; without the edge it is active."""
+    home = Home(root / "home")
+    with MemoryCore.open(home) as core:
+        [gone] = [held for held in core.memories.page() if held.memory.session_id == GONE]
+        newer = core.remembering.remember(Memory("The canary was given away")).held
+        edge = core.graph.relate(newer.id, gone.id, Relation.SUPERSEDES)
+    outcome = forgot(home, Wanted((GONE,)))
+    with Forgetter(home) as forgetter:
+        forgetter.undo(outcome.number or 0)
+
+    with MemoryCore.open(home) as core:
+        restored = core.memories.get(gone.id)
+        core.graph.forget_edge(edge.id)
+        assert (restored.state, restored.memory.importance) == (MemoryState.SUPERSEDED, gone.memory.importance / 2)
+        assert core.memories.get(gone.id).state is MemoryState.ACTIVE
+        assert core.memories.get(gone.id).memory.importance == gone.memory.importance
 
 
 def test_what_is_said_by_another_memory_by_now_stays_put_away(root: Path) -> None:
