@@ -210,8 +210,8 @@ class Forgetting:
         for each, lines in selected.lines.items():
             records = self._store.sources.records_of(each)
             self._store.tombstones.erase_records([record for record, line in records.items() if line in lines])
-        for source in plan.sources:
-            self._store.forgotten_items.erase(source.id or 0, partial(plan.goes, source))
+        for each in {*selected.sources, *selected.lines, *plan.shared}:
+            self._store.forgotten_items.erase(each, partial(plan.goes, sources[each]))
         self._store.tombstones.erase_rows(selected.sessions, selected.sources, list(selected.exchanges))
 
 

@@ -33,33 +33,45 @@ class ForgottenItems:
     def keep(self, forgetting: int, exchanges: Sequence[int], observations: Collection[int] | None = None) -> None:
         """Copy what is about to be deleted: exchanges with all that depends on them, or these `observations` alone.
 
-        The summary of a session is copied as well: it goes with whatever it quotes.
+        The summary of a session goes with whatever it quotes, so it is copied as well.
         """
-        summaries: set[int] = set()
+        self._keep_summaries(forgetting, exchanges)
         for key in exchanges:
             place = self._db.one("SELECT source, start_line, end_line, observed FROM exchange WHERE item = ?", (key,))
             if place is None:
                 continue
             *lines, observed = place
-            learned = [row["item"] for row in self._select("observation", "exchange", [key])]
+            learned = [
+                row["item"] for row in self._select("observation", "exchange", [key]) if row["scope"] == "exchange"
+            ]
             if observations is not None:
                 learned = [item for item in learned if item in observations]
-            summary = self._db.number(
-                "SELECT s.item FROM summary s JOIN item i ON i.session = s.session WHERE i.key = ?", (key,)
-            )
-            learned = [item for item in learned if item != summary]
-            if summary and summary not in summaries:
-                summaries.add(summary)
-                learned.append(summary)
             items = learned if observations is not None else [key, *learned]
-            rows: _Rows = {table: self._select(table, column, items) for table, column in _OF_ITEMS}
+            rows = self._of_items(items)
             if observations is None:
                 rows |= {table: self._select(table, column, [key]) for table, column in _OF_EXCHANGE}
-            rows["confirmed"] = self._select("confirmation", "observation", learned)
-            self._db.run(
-                "INSERT OR REPLACE INTO forgotten_item VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (key, forgetting, *lines, observed, msgspec.msgpack.encode(rows)),
-            )
+            self._put(key, forgetting, *lines, observed, rows)
+
+    def _keep_summaries(self, forgetting: int, exchanges: Sequence[int]) -> None:
+        """Copy the summaries of the sessions of these exchanges, as of line 0: they quote any line."""
+        summaries = self._db.rows(
+            f"""SELECT DISTINCT s.item, e.source FROM item i JOIN summary s ON s.session = i.session
+               JOIN observation o ON o.item = s.item JOIN exchange e ON e.item = o.exchange WHERE i.key {AMONG}""",
+            (listed(exchanges),),
+        )
+        for item, source in summaries:
+            self._put(item, forgetting, source, 0, 0, None, self._of_items([cast(int, item)]))
+
+    def _of_items(self, items: Sequence[int]) -> _Rows:
+        rows: _Rows = {table: self._select(table, column, items) for table, column in _OF_ITEMS}
+        return rows | {"confirmed": self._select("confirmation", "observation", items)}
+
+    def _put(self, *values: Any) -> None:
+        *columns, rows = values
+        self._db.run(
+            "INSERT OR REPLACE INTO forgotten_item VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (*columns, msgspec.msgpack.encode(rows)),
+        )
 
     def restore(self, forgetting: int) -> None:
         """Insert what was kept for a deletion, as far as its place is still free, and drop the kept rows.
@@ -74,7 +86,9 @@ class ForgottenItems:
         sources: set[int] = set()
         for exchange, source, line, observed, packed in rows:
             kept: _Rows = msgspec.msgpack.decode(cast(bytes, packed))
-            if "exchange" in kept:
+            if not line:
+                found.append(kept)
+            elif "exchange" in kept:
                 taken = self._db.number(
                     "SELECT EXISTS (SELECT 1 FROM exchange WHERE source = ? AND start_line = ?)", (source, line)
                 )

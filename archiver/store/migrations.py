@@ -300,7 +300,7 @@ CREATE TABLE allowed_folder (path TEXT PRIMARY KEY) WITHOUT ROWID;
 UPDATE memory SET origin = 'external' WHERE origin = 'document' AND path != '';
 """
 
-# Rows of forgotten exchanges, packed, while the deletion can be undone.
+# Rows of forgotten exchanges, packed, while the deletion can be undone; summaries of sessions are of line 0.
 _FORGOTTEN_ITEMS: Final = """
 CREATE TABLE forgotten_item (
     exchange INTEGER PRIMARY KEY,

@@ -184,9 +184,15 @@ class Tombstones:
         """Forget what has these marks; the number of the forgetting."""
         self._changed = True
         told = json.dumps(asdict(about))
+        if state is not State.KEPT:
+            self._drop_kept()
         number = self._db.run("INSERT INTO forgetting (at, state, told) VALUES (?, ?, ?)", (at, state, told))
         self._db.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?)", [(mark, number) for mark in marks])
         return number
+
+    def _drop_kept(self, forgetting: int = 0) -> None:
+        """Drop what could be restored of a deletion, and all kept summaries: any may quote what is being erased."""
+        self._db.run("DELETE FROM forgotten_item WHERE forgetting = ? OR start_line = 0", (forgetting,))
 
     def exist(self, *, erased: bool = False) -> bool:
         """Whether anything was forgotten, or erased."""
@@ -246,7 +252,7 @@ class Tombstones:
         self._changed = True
         self._db.run("UPDATE forgetting SET state = ? WHERE id = ?", (state, number))
         if state is not State.KEPT:
-            self._db.run("DELETE FROM forgotten_item WHERE forgetting = ?", (number,))
+            self._drop_kept(number)
             shown = "json_remove(told, '$.projects', '$.first', '$.last')"
             self._db.run(f"UPDATE forgetting SET told = {shown} WHERE id = ?", (number,))
 

@@ -8,11 +8,12 @@ from palaver.archiver.store import Store
 from palaver.core.disclosure import Query
 from palaver.core.forgetting import Wanted
 from palaver.core.home import Home
+from palaver.core.observation import Observation, ObservationType
 from palaver.observe.forget.forgetting import Forgetter
 from palaver.observe.forget.scouring import scour
 from palaver.search.layers import Layers
 
-from .test_forgetting import GONE, forgot, grown, root
+from .test_forgetting import GONE, KEPT, forgot, grown, root
 
 __all__ = ["grown", "root"]  # fixtures
 
@@ -75,3 +76,27 @@ def test_erasing_leaves_nothing_of_what_could_be_restored(root: Path, wanted: Wa
     assert outcome.proof is not None
     assert outcome.proof.found == []
     assert scour(home.root, ["LearnedCanary", "PromptCanary"]).found == ()
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_kept_summary_does_not_outlive_what_it_quotes(root: Path, *, later: bool) -> None:
+    """A summary that one deletion can restore quotes other exchanges: it goes when one of them is erased."""
+    home = Home(root / "home")
+    with Store.open(home.database) as store, store.transaction():
+        outlines = store.exchanges.outlines()
+        [session] = {each.session for each in outlines if store.sessions.load(each.session).native_id == KEPT}
+        anchor = next(each.key for each in outlines if each.session == session)
+        told = Observation(ObservationType.GENERAL, "Session: orders", "", "It began with order 0", (), (), (), ())
+        store.summaries.put(session, anchor, told)
+    first = forgot(home, Wanted(mentions="order 1")).number or 0
+    if later:
+        second = forgot(home, Wanted(mentions="order 0")).number or 0
+        with Forgetter(home) as forgetter:
+            assert forgetter.for_good(second).done
+    else:
+        forgot(home, Wanted(mentions="order 0", erase=True))
+    assert scour(home.root, ["order 0"]).found == ()
+    with Forgetter(home) as forgetter:
+        forgetter.undo(first)
+    assert scour(home.root, ["order 0"]).found == ()
+    assert "order 1" in str(rows(home)["exchange"])
