@@ -69,7 +69,7 @@ _COMMANDS = (
 )
 _SEED = (
     r"(?:(?:(?:(?:seed|recovery|backup|secret|wallet|mnemonic)[ _-]?){1,3}(?:phrase|words)|mnemonic|seed|니모닉|시드)"
-    r"(?:[^\n:=a-z][^\n:=]{0,20}?)?(?:[:=(\[]|(?:is|are)[ \t:]|은|는)"
+    r"[\"'`*)\]\\ \t]*(?:[:=(\[]|(?:is|are)[ \t:]|은|는)"
     r"|(?:(?:seed|recovery|secret)[ _-]phrase|mnemonic)[ \t])"
 )
 _SEED_WORD = "(?-i:[a-z]{3,8})"
@@ -131,7 +131,10 @@ MENTIONS: tuple[Rule, ...] = (
         "seed-phrase",  # 12 to 24 words of a wallet behind a name; those of BIP-39 have three to eight letters
         rf"(?i){_SEED}[\s\"'`*(\[\\]*(?:\d{{2}}[ -]words?[\s):]*)?(?:1[.):][ \t]*)?"
         rf"({_SEED_WORD}(?:{_APART}{_SEED_WORD}){{11}}(?:(?:{_APART}{_SEED_WORD}){{3}}){{0,4}})\b",
-        ("(?:seed|mnemonic|phrase|words|니모닉|시드)(?:[^a-z]|is|are|은|는)",),
+        (
+            r"(?:seed|mnemonic|phrase|words|니모닉|시드)[\"'`*)\]\\ \t]*(?:[:=(\[]|(?:is|are)[ \t:]|은|는)",
+            r"(?:phrase|mnemonic)[ \t]",
+        ),
         allowed=(Allowed(patterns=(rf"^(?:\w+\W+(?:\d+\W+)?){{0,11}}(?:{_PROSE})\b",)),),
     ),
 )

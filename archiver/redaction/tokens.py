@@ -68,8 +68,9 @@ TOKENS: tuple[Rule, ...] = (
     ),
     Rule(
         "webhook",  # whoever knows the URL may post
-        rf"(?i)https?://(?:[\w.-]*hooks?\.[\w.-]+/|[\w.-]+/(?:[\w.-]+/)*[\w.-]*hooks?(?:b2)?/)({_PATH}{{20,}})",
-        (r"hooks?(?:b2)?[./]",),
+        rf"(?i)https?://(?:hooks?\.[\w.-]+/|[\w.-]*webhook\.[\w.-]+/|[\w.-]+/(?:[\w.-]+/)*[\w.-]*webhooks?(?:b2)?/)"
+        rf"({_PATH}{{20,}})",
+        (r"//hooks?\.", r"webhook\.", r"webhooks?(?:b2)?/"),
         entropy=3.3,
         allowed=(_SHOWN, NAMED_ONLY, _PAGE),
     ),
