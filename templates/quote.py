@@ -13,7 +13,7 @@ from .budget import PER_TOKEN, most_that_fit
 _BREAKS = re.compile(r"\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 # Controls, soft and zero-width signs (the two joiners that scripts and emoji need stay), direction overrides, tags and
 # variation selectors that can carry a hidden message, private noncharacters.
-_UNSEEN = re.compile(
+UNSEEN = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e0fff]"
 )
@@ -41,7 +41,7 @@ _LAYOUT = re.compile(
 
 def clean(text: str) -> str:
     """Return the text without control, direction and invisible signs; every kind of line break becomes a newline."""
-    return _UNSEEN.sub("", _BREAKS.sub("\n", without_ansi(readable(text))))
+    return UNSEEN.sub("", _BREAKS.sub("\n", without_ansi(readable(text))))
 
 
 def inert(text: str) -> str:

@@ -12,7 +12,7 @@ import click
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
 
-from .output import MASKED, as_json, complain, print_json, print_page, renderer
+from .output import MASKED, as_json, complain, print_json, print_page, raw_output, renderer
 from .progress import progress_bars
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
     """Get the agents' own files back, byte for byte, whether the agents still have them or not.
 
     WHAT is a path that `show` printed, the path that the agent had, or the id of a session (the first 6 characters will
-    do), which stands for all its files. Without FOLDER a single file goes to standard output. In FOLDER each file lies
+    do), which stands for all its files. Without FOLDER a single file goes to standard output, to a
+    terminal without control characters. In FOLDER each file lies
     as it lay below its agent's own folder. Every file is read back and compared; none that is there already is
     replaced.
     """
@@ -68,7 +69,7 @@ def _print(sources: Sequence[Source], originals: Originals) -> None:
     if len(sources) > 1:
         names = ", ".join(source.archived for source in sources[:3])
         raise InvalidInput(f"It is {len(sources):,} files: {names}", hint="Give a FOLDER, or one of their paths.")
-    originals.write(sources[0], sys.stdout.buffer)
+    originals.write(sources[0], raw_output())
     if warning := originals.warning(sources[0]):
         complain(f"{sources[0].archived}: {warning}. Run `palaver fsck --repair`.")
     if sources[0].masked:

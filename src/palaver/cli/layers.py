@@ -16,7 +16,7 @@ from palaver.core.home import Home
 from .dates import dated
 from .held import archived_as
 from .made_up import refuse_only_made_up
-from .output import MASKED, as_json, complain, print_json, print_page, renderer
+from .output import MASKED, as_json, complain, print_json, print_page, raw_output, renderer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -200,7 +200,9 @@ def show(ids: Sequence[str], *, budget: int, as_json: bool) -> None:
 @click.command()
 @click.argument("path")
 @click.argument("lines", default="", metavar="[LINES]")
-@click.option("--raw", is_flag=True, help="Print the archived lines byte for byte, as the agent wrote them.")
+@click.option(
+    "--raw", is_flag=True, help="Print the archived lines byte for byte; at a terminal without control characters."
+)
 @_budget
 @as_json
 def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> None:
@@ -217,8 +219,9 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
         path, first = layers.place(path)
         start = start if lines else first
         if raw:
+            output = raw_output()
             for line in layers.read_raw(path, start, end):
-                sys.stdout.buffer.write(line)
+                output.write(line)
             if layers.is_masked(path):
                 complain(MASKED)
             return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
 import sys
 from typing import TYPE_CHECKING
@@ -10,6 +12,9 @@ import click
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import BinaryIO
+
+    from _typeshed import ReadableBuffer
 
     from palaver.templates.render import Renderer
 
@@ -36,8 +41,30 @@ def renderer(budget: int = 10_000) -> Renderer:
 
 
 def print_json(value: Mapping[str, object]) -> None:
-    """Without spaces between its parts, which would cost tokens."""
-    click.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    """Print JSON without spaces between its parts; escape controls and direction signs, which steer a terminal."""
+    from palaver.templates.quote import UNSEEN
+
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    click.echo(UNSEEN.sub(lambda sign: json.dumps(sign[0])[1:-1], text))
+
+
+def raw_output() -> BinaryIO:
+    """Return standard output for bytes as they were archived; a terminal gets their text without control characters."""
+    return _TerminalOutput() if sys.stdout.isatty() else sys.stdout.buffer
+
+
+class _TerminalOutput(io.BytesIO):
+    """Write bytes to the terminal as UTF-8 text without control characters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        from palaver.templates.quote import clean
+
+        sys.stdout.write(clean(self._decoder.decode(bytes(data))))
+        return memoryview(data).nbytes
 
 
 def print_page(page: str) -> None:

@@ -1,0 +1,40 @@
+"""Tests for src/palaver/cli/output.py: what can steer a terminal does not reach it."""
+
+import json
+import sys
+
+import pytest
+
+from palaver.cli.output import print_json, raw_output
+
+STEERING = "\x1b[2J\x9b31m \u202egnp.exe\u2066 \x85\u061c\u200f \U000e0041 \x7f\x07 end"
+
+
+def test_json_escapes_controls_and_direction_signs(capsys: pytest.CaptureFixture[str]) -> None:
+    """The output is the same value, and no sign of it steers a terminal."""
+    print_json({"title": STEERING, "plain": "naïve 日本語 👩"})
+    shown = capsys.readouterr().out
+
+    assert json.loads(shown) == {"title": STEERING, "plain": "naïve 日本語 👩"}
+    assert "naïve 日本語 👩" in shown
+    assert shown.rstrip("\n").isprintable()
+
+
+def test_raw_bytes_at_a_terminal_have_no_control_characters(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Signs that come in two pieces are whole, and line ends stay."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    output, data = raw_output(), f"é {STEERING}\n日本\n".encode()
+    for place in range(len(data)):
+        assert output.write(data[place : place + 1]) == 1
+    shown = capsys.readouterr().out
+
+    assert shown.startswith("é ")
+    assert shown.endswith(" end\n日本\n")
+    assert shown.replace("\n", "").isprintable()
+
+
+def test_raw_bytes_in_a_pipe_are_those_that_were_archived() -> None:
+    """Only a terminal is protected; a program gets every byte."""
+    assert raw_output() is sys.stdout.buffer
