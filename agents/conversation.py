@@ -1,11 +1,11 @@
 """The default surface: search -> get_observations -> read, each layer paid for only when needed."""
 
-from typing import Annotated, Literal, TypeAlias, cast
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
 import orjson
 from pydantic import Field, SkipValidation
 
-from ..core.disclosure import IDS_MAX, LIMIT_MAX, Query
+from ..core.disclosure import BUDGET, IDS_MAX, LIMIT_MAX, Query
 from ..core.errors import (
     ConceptCount,
     InvalidInput,
@@ -18,6 +18,7 @@ from ..core.errors import (
     UnknownIds,
 )
 from ..core.ids import plain
+from ..core.tokens import count
 from ..templates.called import was_said
 from ..templates.quote import brief
 from ..templates.shapes import details_json, results_json
@@ -29,6 +30,9 @@ from .toolset import Reply, Tool, Toolset, WholeNumber
 Format: TypeAlias = Literal["markdown", "json"]
 LineNumber: TypeAlias = Annotated[WholeNumber, Field(json_schema_extra={"minimum": 1})]
 Concept: TypeAlias = Annotated[str, Field(min_length=2)]
+_NOTICE = count(orjson.dumps(NOTICE).decode())
+_JSON = BUDGET - _NOTICE
+"""Tokens that the fields of the page may have in a JSON reply."""
 _NAME, _PATH, _SAID = 40, 200, 1_500
 """Tokens of an id, a path and an error, which may hold whatever was sent."""
 # Not validated here: `Query.parse` takes whatever was sent and knows the words for each way it can be wrong.
@@ -76,7 +80,8 @@ def search(
     )
     if response_format == "markdown":
         return Reply(desk.renderer.search(results, facts=detail == "facts"))
-    return whole({**results_json(results), **NOTICE})
+    # No parameter of this tool takes the cursor of the next page.
+    return _json({**results_json(results, budget=_JSON), "next": None})
 
 
 def get_observations(
@@ -88,10 +93,10 @@ def get_observations(
 
     Usually enough to answer. Next, only if exact words matter: read with a path and lines given here.
     """
-    details = desk.layers.get_observations(ids)
+    details = desk.renderer.with_read_costs(desk.layers.get_observations(ids), desk.layers.read)
     if response_format == "markdown":
         return Reply(desk.renderer.observations(details))
-    return whole({**details_json(details), **NOTICE})
+    return _json({**details_json(details, budget=_JSON)})
 
 
 def read(
@@ -105,7 +110,12 @@ def read(
     transcript = desk.layers.read(*_place(desk, path, start_line, end_line))
     if response_format == "markdown":
         return Reply(desk.renderer.read(transcript))
-    return whole({**transcript_json(transcript), **NOTICE})
+    return _json({**transcript_json(transcript, budget=_JSON)})
+
+
+def _json(fields: dict[str, Any]) -> Reply:
+    """Return a JSON reply with the notice, and with what all of it costs as `tokens`."""
+    return whole({**fields, **NOTICE, "tokens": fields["tokens"] + _NOTICE})
 
 
 def _place(desk: Desk, path: str, start: int | None, end: int | None) -> tuple[str, int, int | None]:

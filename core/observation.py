@@ -9,6 +9,8 @@ from .conversation import Milliseconds
 from .errors import UnknownType
 from .tokens import count
 
+SUMMARY = "Session: "
+"""Beginning of the title of a session's summary."""
 PORTION = 500
 """Tokens that layer 2 shows of one item at most, with all that frames it."""
 _FRAME = 160
@@ -122,6 +124,11 @@ class Observation(Struct, frozen=True, dict=True):
     def quoted(self) -> tuple[Evidence, ...]:
         """The first few pieces of evidence that have a quote."""
         return tuple(proof for proof in self.evidence if proof.quote)[:_QUOTES]
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether it is the summary of a session."""
+        return self.type is ObservationType.GENERAL and self.title.startswith(SUMMARY)
 
     @cached_property
     def price(self) -> int:

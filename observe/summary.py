@@ -11,7 +11,7 @@ from itertools import islice
 
 from ..core.clock import show_day
 from ..core.conversation import Exchange, Session
-from ..core.observation import Evidence, Observation, ObservationType
+from ..core.observation import SUMMARY, Evidence, Observation, ObservationType
 from ..core.origin import Origin, least
 from .rules.budget import affordable
 from .rules.open_items import open_items
@@ -51,7 +51,7 @@ def sum_up(parts: Sequence[Observation], session: Session, last: Exchange) -> Ob
     return affordable(
         Observation(
             type=ObservationType.GENERAL,
-            title=f"Session: {headline(title)}",
+            title=f"{SUMMARY}{headline(title)}",
             subtitle=f"Summary of {len(proven)} observations{_when(proven)}",
             facts=tuple(fact for fact, _ in facts),
             concepts=_frequent(concepts, 6),

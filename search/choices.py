@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _RAW_SAYS_MORE = 2.0
 """An exchange is shown instead of its observations where its words match this many times better than theirs."""
+_SUMMARY = 0.5
+"""Weight of how well a session's summary matches: it has a part of what every observation says, and answers less."""
 _AS_GOOD = 0.5
 """From which share of its best score on a session has more that matches."""
 _FURTHER = 4
@@ -67,13 +69,13 @@ class Choices:
             yield from self._part(part)
 
     def by_session(self, choices: Iterable[Choice]) -> list[Choice]:
-        """The first choice of each session; what was said in none stands for itself."""
-        every = list(choices)
+        """Return the first choice of each session. A memory or a document belongs to none and is left out."""
+        every = [choice for choice in choices if choice.held is None]
         items = self._store.items.load([choice.event.key for choice in every])
-        groups: dict[tuple[int, int], list[Choice]] = {}
+        groups: dict[int, list[Choice]] = {}
         for choice in every:
-            session = items[choice.event.key].session if choice.event.key in items else 0
-            groups.setdefault((session, 0 if session else choice.event.key), []).append(choice)
+            if choice.event.key in items:
+                groups.setdefault(items[choice.event.key].session, []).append(choice)
         return [replace(first, more=_as_good(first, rest)) for first, *rest in groups.values()]
 
     def _satisfying(self, events: Iterable[Event], filters: Filters, at_a_time: int) -> Iterator[_Candidate]:
@@ -121,16 +123,20 @@ def _as_good(first: Choice, rest: Sequence[Choice]) -> int:
 
 
 def _best(event: Event, observations: Sequence[StoredObservation], *, itself: bool) -> StoredObservation | None:
-    """The observation whose evidence covers the words found, else the one that matches best by itself; none when
-    there are none, or when the words were found in the exchange, where no observation looked.
+    """Return the observation whose evidence covers the words found, else the one that matches best by itself; None when
+    there are none, or when the words were found in the exchange, outside what the observations cover.
     """
-    best = max(observations, key=lambda stored: event.own(stored.key), default=None)
+
+    def own(stored: StoredObservation) -> float:
+        return event.own(stored.key) * (_SUMMARY if stored.observation.is_summary else 1)
+
+    best = max(observations, key=own, default=None)
     match = event.best_match
     if best is None or not itself or match is None or match.key != event.key:
         return best
     covering = [stored for stored in observations if _covers(stored.observation, match)]
     if covering:
-        return max(covering, key=lambda stored: event.own(stored.key))
+        return max(covering, key=own)
     return None if match.fraction > _RAW_SAYS_MORE * event.words_of(best.key) else best
 
 

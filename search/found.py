@@ -13,6 +13,12 @@ said once, make a fraction of 0.45 in a window of average length and 0.25 in one
 """
 
 
+_LISTED = 0.6
+"""Share of the relevance threshold that an event needs to be listed behind relevant ones. On 400 questions of the
+training set this keeps 314 of the 315 answers among the first ten.
+"""
+
+
 class Rest(Struct, frozen=True):
     """How well what the engines left out can match at most, a fraction of words and a cosine; None where an engine left
     nothing out.
@@ -41,6 +47,13 @@ class Found(Struct, frozen=True):
     def is_clear(self, event: Event) -> bool:
         """Whether an event is clearly about the query."""
         return event.plain >= self.floor or event.words >= self.worded
+
+    @property
+    def listed(self) -> list[Event]:
+        """Events to show, best first: all where none is clearly about the query, else those that may be."""
+        if not self.relevant:
+            return self.events
+        return [event for event in self.events if self.is_clear(event) or event.plain >= _LISTED * self.floor]
 
     @property
     def relevant(self) -> bool:

@@ -56,7 +56,8 @@ class Hits:
 
     def _answer(self, query: Query, found: Found, *, snippets: bool) -> tuple[Results, tuple[Hit, ...]]:
         """The page, and the nearest that are shown where there are no hits, without saying why."""
-        page, further = self._page(query, found.events if query.concepts else self._newest(query.filters))
+        events = found.events if query.weak else found.listed
+        page, further = self._page(query, events if query.concepts else self._newest(query.filters))
         hits = self._shown(page, found.wording, query, snippets=snippets)
         relevant = found.relevant or query.weak
         answer = Results(
@@ -135,6 +136,8 @@ class Hits:
         if query.cursor and not sessions:
             _go_on(query, (event.key for event in left))
         choices = self._choices.of(left, query.filters, query.limit + 1)
+        if len(query.concepts) > 1:  # several concepts are looked for in conversations
+            choices = (choice for choice in choices if choice.held is None)
         if sessions:
             choices = iter(self._choices.by_session(choices))
             if query.cursor:

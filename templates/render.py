@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from ..core.amount import many
 from ..core.conversation import SessionKind
 from ..core.disclosure import BUDGET, Absence, Detail, Filters, Grouping, Hit, Mode, Results, Timeline, Transcript
-from ..core.tokens import tally, together
+from ..core.errors import PalaverError
+from ..core.tokens import count, tally, together
 from .budget import (
     CutLine,
     cut_line,
@@ -178,6 +179,22 @@ class Renderer:
 
         every = tuple(portion(detail, lambda one: shown((one,)).tokens) for detail in details)
         return self._within(first(fitting_details(every, lambda some: first(some).tokens, self._budget)))
+
+    def with_read_costs(
+        self, details: Sequence[Detail], load: Callable[[str, int, int], Transcript]
+    ) -> tuple[Detail, ...]:
+        """Return the details with the tokens that `read` costs for their lines, counted as it renders them.
+
+        A detail whose lines cannot be loaded keeps its estimate.
+        """
+        return tuple(self._with_read_cost(one, load) if was_said(one) else one for one in details)
+
+    def _with_read_cost(self, one: Detail, load: Callable[[str, int, int], Transcript]) -> Detail:
+        try:
+            lines = load(one.path, one.start_line, one.end_line)
+        except PalaverError:
+            return one
+        return replace(one, tokens=count(self.read(lines)))
 
     def read(self, transcript: Transcript) -> str:
         """Layer 3: the conversation. Results of tools share a limited room unless a single line was asked for."""

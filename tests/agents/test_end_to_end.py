@@ -90,6 +90,8 @@ def test_a_question_leads_to_the_words_that_answer_it(home: Home, era: str) -> N
         lines = {"path": SESSION, "startLine": detail["start_line"], "endLine": detail["end_line"]}
         by_id, by_lines = [text(await client.call_tool("read", each)) for each in ({"path": hit["id"]}, lines)]
         assert by_id.split("\n")[1:-3] == by_lines.split("\n")[1:-3]
+        assert detail["tokens"] == pytest.approx(count(by_id), rel=0.1)
+        assert found["next"] is None
 
     served(home.root, talk, era)
 

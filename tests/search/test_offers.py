@@ -12,6 +12,8 @@ from msgspec.structs import replace
 
 from palaver.core.disclosure import Filters, Grouping, Mode, Query, Unknown
 from palaver.core.errors import InvalidInput, UnknownIds
+from palaver.core.memory import Memory
+from palaver.core.observation import SUMMARY, ObservationType
 from palaver.search import engine, spelling
 from palaver.search.engine import DEPTH
 from palaver.search.hits import Hits
@@ -440,3 +442,46 @@ def test_hits_are_the_same_without_snippets(told: History) -> None:
     assert [replace(hit, snippet="", matched=()) for hit in shown.hits] == [
         replace(hit, snippet="") for hit in bare.hits
     ]
+
+
+def test_sessions_are_all_that_is_listed_by_session(told: History) -> None:
+    """A memory belongs to no session, and several concepts are looked for in conversations."""
+    with told.store.transaction():
+        memory = told.store.memories.insert(Memory("The brass kettle whistles", namespace="global"), MAY_1)
+    told.embed()
+    told.publish()
+    by_session = Hits(told.store, told.engine()).search(Query(("kettle",), by=Grouping.SESSION))
+
+    assert f"mem_{memory}" in {hit.id for hit in told.search("kettle").hits}
+    for found in (by_session, told.search("brass", "kettle")):
+        assert found.hits
+        assert {hit.kind for hit in found.hits} <= {"exchange", "observation"}
+        assert all(hit.path for hit in found.hits)
+
+
+def test_a_summary_does_not_stand_before_what_it_sums_up(history: History) -> None:
+    """An event is shown as the observation that answers, not as the summary of its session, which names all."""
+    [asked, _] = history.say("tea", Said("which login do we take"), Said("and the colour of the page"))
+    history.learn(
+        asked,
+        learned("Chose tokens for authentication", ObservationType.DECISION),
+        learned(f"{SUMMARY}authentication"),
+    )
+    history.embed()
+    history.publish()
+
+    assert history.search("authentication").hits[0].title == "Chose tokens for authentication"
+
+
+def test_noise_is_not_listed_behind_good_hits(history: History) -> None:
+    """What is far below the relevance threshold is listed only where it is asked for."""
+    for number in range(30):
+        history.say(f"s{number}", Said(f"an unrelated matter of kitchens, number {number}"))
+    history.say("auth", Said("authentication with tokens"))
+    history.embed()
+    history.publish()
+    shown = history.search("authentication")
+    weak = Hits(history.store, history.engine()).search(Query(("authentication",), weak=True, limit=50))
+
+    assert [hit.title for hit in shown.hits] == ["authentication with tokens"]
+    assert len(weak.hits) > 1
