@@ -73,7 +73,7 @@ class Hits:
             occasions=found.wording.occasions,
             vacant=found.wording.vacant,
             newest=self._last() if found.wording.vacant else None,
-            beyond=bool(page and relevant and not further and found.rest != Rest()),
+            beyond=bool(page and relevant and not further and found.rest != Rest() and events == found.events),
         )
         unworded = {_public(choice) for choice in page if not choice.event.words}
         near = (hit for hit in hits if hit.id not in unworded or not _is_command(hit))
