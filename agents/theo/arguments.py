@@ -16,6 +16,8 @@ RELATIONS = ("relates_to", "supersedes", "caused_by", "contradicts")
 
 MemoryId: TypeAlias = Annotated[str, Field(description="Memory ID, such as mem_7")]
 SessionId: TypeAlias = Annotated[str | None, Field(description="Session in which it was tried")]
+MinImportance: TypeAlias = Annotated[float | None, Field(description="Least importance, 0.0-1.0")]
+MinConfidence: TypeAlias = Annotated[float | None, Field(description="Least confidence, 0.0-1.0")]
 SearchQuery: TypeAlias = Annotated[str, Field(description="Question or keywords")]
 Namespace: TypeAlias = Annotated[str | None, Field(description="Only this namespace")]
 MemoryType: TypeAlias = Annotated[str | None, Field(description="Only this type")]
@@ -25,7 +27,9 @@ Count: TypeAlias = Annotated[
     WholeNumber,
     Field(json_schema_extra={"minimum": 1, "maximum": RESULTS_MAX}, description="Maximum number of results"),
 ]
-Direction: TypeAlias = Annotated[str, Field(json_schema_extra={"enum": ["outgoing", "incoming", "both"]})]
+Direction: TypeAlias = Annotated[
+    str, Field(json_schema_extra={"enum": ["outgoing", "incoming", "both"]}, description="Which edges to follow")
+]
 MemoryKind: TypeAlias = Annotated[
     str, Field(json_schema_extra={"enum": [*TYPES]}, description="What kind of thing it is")
 ]

@@ -7,12 +7,12 @@ from pydantic import Field
 from ...core.memory_filter import MemoryOrder, order_of
 from ...observe.memory import LIST_MAX
 from ..toolset import Reply, WholeNumber
-from .arguments import wanted
+from .arguments import MemoryType, Namespace, Offset, wanted
 from .desk import TheoDesk
 from .envelope import budgeted, done, instant, memory_rows
 
 
-def memory_count(desk: TheoDesk, namespace: str | None = None, memory_type: str | None = None) -> Reply:
+def memory_count(desk: TheoDesk, namespace: Namespace = None, memory_type: MemoryType = None) -> Reply:
     """Count memories."""
     count = desk.core.memories.count(wanted(desk.core, namespace, memory_type))
     return done({"count": count, "filters": {"namespace": namespace, "memory_type": memory_type}})
@@ -20,12 +20,12 @@ def memory_count(desk: TheoDesk, namespace: str | None = None, memory_type: str 
 
 def memory_list(
     desk: TheoDesk,
-    namespace: str | None = None,
-    memory_type: str | None = None,
-    limit: Annotated[WholeNumber, Field(description="Up to 1000")] = 100,
-    offset: WholeNumber = 0,
+    namespace: Namespace = None,
+    memory_type: MemoryType = None,
+    limit: Annotated[WholeNumber, Field(description="Maximum number of results, 1-1000")] = 100,
+    offset: Offset = 0,
     order_by: Annotated[str, Field(description=", ".join(MemoryOrder))] = "created_at",
-    descending: bool = True,
+    descending: Annotated[bool, Field(description="Largest or newest first")] = True,
 ) -> Reply:
     """List memories, the newest first, a page at a time; `next_offset` is the offset of the next page."""
     core, chosen = desk.core, wanted(desk.core, namespace, memory_type)

@@ -7,15 +7,16 @@ from pydantic import Field
 from ...core.errors import InvalidInput
 from ...templates.quote import clean
 from ..toolset import Reply, WholeNumber
+from .arguments import MemoryId, Namespace
 from .desk import TheoDesk
 from .envelope import cosine, done, instant
 
 
 def memory_detect_contradictions(
     desk: TheoDesk,
-    memory_id: str,
-    similarity_threshold: Annotated[float, Field(description="Cosine from which memories are looked at")] = 0.7,
-    create_edges: bool = True,
+    memory_id: MemoryId,
+    similarity_threshold: Annotated[float, Field(description="Least cosine of memories to compare")] = 0.7,
+    create_edges: Annotated[bool, Field(description="Store the contradictions as edges")] = True,
 ) -> Reply:
     """Find memories of the same namespace that contradict this one. `judged_by` says who judged."""
     conflicts = desk.core.conflicts
@@ -34,7 +35,11 @@ def memory_detect_contradictions(
     return done({"contradictions": rows, "edges_created": created, "judged_by": conflicts.judge})
 
 
-def memory_check_supersedes(desk: TheoDesk, memory_id: str, create_edge: bool = True) -> Reply:
+def memory_check_supersedes(
+    desk: TheoDesk,
+    memory_id: MemoryId,
+    create_edge: Annotated[bool, Field(description="Store the result as an edge")] = True,
+) -> Reply:
     """Whether this memory, proven by two successes, overtakes an older one that failed; with create_edge it does."""
     conflicts = desk.core.conflicts
     found = conflicts.overtaken_by(memory_id, draw=create_edge)
@@ -50,11 +55,11 @@ def memory_check_supersedes(desk: TheoDesk, memory_id: str, create_edge: bool = 
 
 def memory_analyze_health(
     desk: TheoDesk,
-    namespace: str | None = None,
-    include_contradictions: bool = True,
-    include_low_confidence: bool = True,
-    include_stale: bool = True,
-    stale_days: Annotated[WholeNumber, Field(description="Days neither used nor validated")] = 30,
+    namespace: Namespace = None,
+    include_contradictions: Annotated[bool, Field(description="List contradictions")] = True,
+    include_low_confidence: Annotated[bool, Field(description="List memories of low confidence")] = True,
+    include_stale: Annotated[bool, Field(description="List unused memories")] = True,
+    stale_days: Annotated[WholeNumber, Field(description="Days without use that make a memory stale")] = 30,
 ) -> Reply:
     """What should be looked at: contradictions, memories that failed, memories that nobody used."""
     if stale_days < 0:

@@ -9,16 +9,16 @@ from ...core.memory import Edge
 from ...observe.memory import Neighbourhood, relation_of
 from ...templates.quote import clean
 from ..toolset import Reply, WholeNumber
-from .arguments import RELATIONS, Direction
+from .arguments import RELATIONS, Direction, MemoryId, Namespace
 from .desk import TheoDesk
 from .envelope import done, plain
 
 
 def memory_relate(
     desk: TheoDesk,
-    source_id: str,
-    target_id: str,
-    relation: Annotated[str, Field(json_schema_extra={"enum": [*RELATIONS]})],
+    source_id: Annotated[str, Field(description="Memory that the edge starts at")],
+    target_id: Annotated[str, Field(description="Memory that the edge leads to")],
+    relation: Annotated[str, Field(json_schema_extra={"enum": [*RELATIONS]}, description="Kind of edge")],
     weight: Annotated[float, Field(description="0.0-1.0")] = 1.0,
 ) -> Reply:
     """Draw an edge between two memories, or change its weight. `supersedes` halves the target's importance."""
@@ -28,10 +28,10 @@ def memory_relate(
 
 def memory_edge_forget(
     desk: TheoDesk,
-    edge_id: WholeNumber | None = None,
+    edge_id: Annotated[WholeNumber | None, Field(description="Only this edge")] = None,
     memory_id: Annotated[str | None, Field(description="Every edge of this memory")] = None,
     source_id: Annotated[str | None, Field(description="With target_id: the edges from one to the other")] = None,
-    target_id: str | None = None,
+    target_id: Annotated[str | None, Field(description="Memory that the edges lead to")] = None,
     relation: Annotated[str | None, Field(description="Only this relation")] = None,
     direction: Annotated[Direction, Field(description="With memory_id")] = "both",
 ) -> Reply:
@@ -62,13 +62,15 @@ def memory_edge_forget(
 
 def memory_inspect_graph(
     desk: TheoDesk,
-    memory_id: str,
-    max_depth: Annotated[WholeNumber, Field(description="Edges away, up to 10")] = 2,
+    memory_id: MemoryId,
+    max_depth: Annotated[WholeNumber, Field(description="Maximum edges away, 1-10")] = 2,
     direction: Direction = "both",
     edge_types: Annotated[list[str] | None, Field(description="Only these relations")] = None,
-    include_scores: bool = True,
+    include_scores: Annotated[bool, Field(description="Compute the relevance of paths")] = True,
     decay_factor: Annotated[float, Field(description="Relevance left after each edge")] = 0.7,
-    output_format: Annotated[str, Field(json_schema_extra={"enum": ["json", "mermaid"]})] = "json",
+    output_format: Annotated[
+        str, Field(json_schema_extra={"enum": ["json", "mermaid"]}, description="Format of the graph")
+    ] = "json",
 ) -> Reply:
     """Show the memories around one: nodes, edges, and the path of the highest relevance to each; or a Mermaid graph."""
     if output_format not in {"json", "mermaid"}:
@@ -87,10 +89,10 @@ def memory_inspect_graph(
 
 def memory_backfill_edges(
     desk: TheoDesk,
-    namespace: Annotated[str | None, Field(description="Only there")] = None,
-    batch_size: WholeNumber = 50,
-    max_memories: Annotated[WholeNumber, Field(description="At most so many in this call")] = 500,
-    dry_run: Annotated[bool, Field(description="Count, but draw nothing")] = False,
+    namespace: Namespace = None,
+    batch_size: Annotated[WholeNumber, Field(description="Memories in one transaction")] = 50,
+    max_memories: Annotated[WholeNumber, Field(description="Maximum memories in this call")] = 500,
+    dry_run: Annotated[bool, Field(description="Count only; create no edge")] = False,
 ) -> Reply:
     """Link memories that no edge touches to what is near in meaning. Each call goes on where the last one ended."""
     if batch_size < 1 or max_memories < 1:

@@ -16,7 +16,19 @@ from ...search.placeholders import redacted
 from ...templates.memory_changes import undoing
 from ...templates.quote import clean
 from ..toolset import Reply, WholeNumber
-from .arguments import TYPES, MemoryKind, Object, checked_count, wanted
+from .arguments import (
+    TYPES,
+    Limit,
+    MemoryKind,
+    MemoryType,
+    MinConfidence,
+    MinImportance,
+    Namespace,
+    Object,
+    SearchQuery,
+    checked_count,
+    wanted,
+)
 from .desk import TheoDesk
 from .envelope import budgeted, cosine, done, instant, memory_rows
 
@@ -27,7 +39,7 @@ def memory_store(
     memory_type: MemoryKind = "session",
     namespace: Annotated[str, Field(description="global, default or project:NAME")] = "global",
     importance: Annotated[float, Field(description="0.0-1.0")] = 0.5,
-    metadata: Object | None = None,
+    metadata: Annotated[Object | None, Field(description="Any JSON object to keep with it")] = None,
     relates_to: SkipJsonSchema[list[Object] | None] = None,
     supersedes_query: SkipJsonSchema[str | None] = None,
 ) -> Reply:
@@ -48,12 +60,12 @@ def memory_store(
 
 def memory_recall(
     desk: TheoDesk,
-    query: str,
-    n_results: WholeNumber = 5,
-    namespace: str | None = None,
-    memory_type: str | None = None,
-    min_importance: float | None = None,
-    min_confidence: float | None = None,
+    query: SearchQuery,
+    n_results: Limit = 5,
+    namespace: Namespace = None,
+    memory_type: MemoryType = None,
+    min_importance: MinImportance = None,
+    min_confidence: MinConfidence = None,
 ) -> Reply:
     """Find what is held about something, best first. `expanded` are memories that edges lead to from those found.
 
@@ -79,11 +91,11 @@ def memory_recall(
 
 def memory_forget(
     desk: TheoDesk,
-    memory_id: str | None = None,
-    query: Annotated[str | None, Field(description="Forgets what answers it best")] = None,
+    memory_id: Annotated[str | None, Field(description="Memory to forget")] = None,
+    query: Annotated[str | None, Field(description="Forget what answers it best")] = None,
     input_value: Annotated[str | None, Field(description="An ID or a query")] = None,
     namespace: Annotated[str | None, Field(description="Forget only there")] = None,
-    n_results: Annotated[WholeNumber, Field(description="At most so many in query mode")] = 5,
+    n_results: Annotated[WholeNumber, Field(description="Maximum number to forget in query mode")] = 5,
     force: Annotated[bool, Field(description="Golden rules and pinned ones too")] = False,
 ) -> Reply:
     """Forget memories, by one of memory_id, query or input_value. Only deleted_ids are gone; they can be restored."""
@@ -123,7 +135,7 @@ def memory_context(
     desk: TheoDesk,
     query: Annotated[str | None, Field(description="What the session is about")] = None,
     namespace: Annotated[str | None, Field(description="project:NAME")] = None,
-    token_budget: WholeNumber = 4000,
+    token_budget: Annotated[WholeNumber, Field(description="Maximum tokens of the reply")] = 4000,
 ) -> Reply:
     """What a session should know, as markdown within a hard budget: golden rules, preferences, decisions, patterns."""
     text = ""

@@ -44,6 +44,18 @@ def test_the_filters_of_a_search_are_those_of_the_page() -> None:
     assert filters["additionalProperties"] is False
 
 
+def test_every_parameter_is_described() -> None:
+    """A client shows what each parameter of each tool is for."""
+    silent = [
+        f"{tool.name}.{name}"
+        for tool in THEO.tools
+        for name, shown in tool.schema.get("properties", {}).items()
+        if not shown.get("description")
+    ]
+
+    assert silent == []
+
+
 def test_the_surface_costs_no_more_than_it_must() -> None:
     """What every session pays that has the 28 tools at hand."""
     assert 2_000 < THEO.tokens <= 3_700
