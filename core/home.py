@@ -92,6 +92,16 @@ class Home(Struct, frozen=True):
         return self.archive / ".given"
 
     @property
+    def changes(self) -> Path:
+        """The number of the last committed change; beside the copies, too."""
+        return self.archive / ".changes"
+
+    @property
+    def backups(self) -> Path:
+        """Daily copies of the database, and damaged files that were replaced."""
+        return self.root / "backups"
+
+    @property
     def index(self) -> Path:
         """Derived; may be deleted at any time."""
         return self.root / "index"

@@ -43,7 +43,7 @@ class Details:
         confirmed = self._store.confirmations.of_observations(list(observations))
         found: list[Detail] = []
         for key in keys:
-            if key in observations:
+            if key in observations and observations[key].exchange in exchanges:
                 stored = observations[key]
                 detail = self._of_observation(stored, exchanges[stored.exchange])
                 times = [each.at for each in confirmed.get(key, [])]

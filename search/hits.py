@@ -59,6 +59,8 @@ class Hits:
         events = found.events if query.weak else found.listed
         page, further = self._page(query, events if query.concepts else self._newest(query.filters))
         hits = self._shown(page, found.wording, query, snippets=snippets)
+        if not hits:
+            self._store.refuse_unreadable()  # "nothing matches" would not be true
         relevant = found.relevant or query.weak
         answer = Results(
             query,

@@ -126,6 +126,8 @@ class Layers(Closing):
         found = Details(self._store).load([key for key in dict.fromkeys(keys.values()) if key is not None])
         known = {detail.id for detail in found}
         unknown = [public for public in keys if ids.plain(public) not in known]
+        if unknown:
+            self._store.refuse_unreadable([key for key in keys.values() if key is not None])
         asked = set(map(ids.plain, keys))
         shown = tuple(detail for detail in found if detail.id in asked)
         return shown, self._unknown(unknown) if unknown else None

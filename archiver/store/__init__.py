@@ -11,12 +11,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 from ...core.closing import Closing
-from ...core.errors import StoreError
+from ...core.errors import StoreCorrupt, StoreError
 from ...core.home import Home
-from .database import Database, is_wal_safe, sqlite_version
+from .database import MEND, Database, is_wal_safe, sqlite_version
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Collection, Generator
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from .summaries import Summaries
     from .tombstones import Forgotten, State, Tombstones
     from .vectors import Embedded, StoredVector, Vectors
+    from .watermark import Watermark
 
 __all__ = [
     "ARCHIVER",
@@ -130,6 +131,7 @@ _TABLES = {
     "jobs": ("Jobs",),
     "ledger": ("LedgerRows",),
     "numbering": ("Numbering",),
+    "watermark": ("Watermark", "changes"),
 }
 """Each table's module, the class in it, and the tables that it writes to as well."""
 
@@ -172,6 +174,7 @@ class Store(Closing):
     jobs: Jobs
     ledger: LedgerRows
     numbering: Numbering
+    watermark: Watermark
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -197,6 +200,9 @@ class Store(Closing):
 
         What was forgotten before a database was lost stays forgotten.
         """
+        home = Home(path.parent)
+        if not home.has_database:
+            home.changes.unlink(missing_ok=True)
         store = cls(Database.create(path))
         store.bring_together()
         return store
@@ -222,6 +228,15 @@ class Store(Closing):
         store = cls(Database.open(path))
         store.bring_together()
         return store
+
+    def refuse_unreadable(self, keys: Collection[int] = ()) -> None:
+        """Raise `StoreCorrupt` where a read left out rows on damaged pages; with `keys`, where one of them was."""
+        damaged = self._database.unreadable.intersection(keys) if keys else self._database.unreadable
+        if damaged:
+            named = ", ".join(map(str, sorted(damaged)[:3]))
+            raise StoreCorrupt(
+                f"{self._database.path}: items on damaged pages cannot be read, such as {named}", hint=MEND
+            )
 
     @property
     def home(self) -> Home:
@@ -261,11 +276,34 @@ class Store(Closing):
     def transaction(self) -> Generator[None]:
         """All writes inside happen together or not at all. Keep it short; do not nest."""
         self.numbering.go_on()
+        self.watermark.check()
         with self._database.transaction():
             yield
             if "tombstones" in self.__dict__:
                 self.tombstones.write_down()
             self.numbering.write_down()
+        self.watermark.advance()
+
+    def back_up(self) -> None:
+        """Make today's backup if there is none. Its problems are those of the stage `backup`.
+
+        A database from before page checksums gets them first.
+        """
+        from .backups import Backups
+
+        backups = Backups(self.home)
+        if self.is_read_only or not backups.is_due:
+            return
+        try:
+            if not self._database.has_checksums:
+                self._database.run("VACUUM")
+            backups.make(self._database)
+        except StoreError as problem:
+            self.stages.note("backup", [problem])
+        except OSError as error:
+            self.stages.note("backup", [StoreError(f"{self.home.backups}: {error.strerror or error}")])
+        else:
+            self.stages.note("backup")
 
     def step(self) -> AbstractContextManager[None]:
         """A part of a transaction that can fail without the rest of it."""

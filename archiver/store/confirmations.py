@@ -59,10 +59,10 @@ class Confirmations:
 
     def said_again(self, exchanges: Sequence[int]) -> dict[int, list[StoredObservation]]:
         """The observations that these exchanges confirm, by exchange; those that confirm none are left out."""
-        rows = self._db.rows(
+        rows = self._db.rows_among(
             f"""SELECT {COLUMNS}, c.exchange {FROM} JOIN confirmation c ON c.observation = o.item
                 WHERE c.exchange {AMONG} ORDER BY i.key""",
-            (listed(exchanges),),
+            exchanges,
         )
         found: dict[int, list[StoredObservation]] = {}
         for *row, exchange in rows:
@@ -71,11 +71,11 @@ class Confirmations:
 
     def of_observations(self, keys: Sequence[int]) -> dict[int, list[Confirmation]]:
         """Where these observations were said again, by observation; those that were not are left out."""
-        rows = self._db.rows(
+        rows = self._db.rows_among(
             f"""SELECT c.observation, c.exchange, i.at, r.archived, c.evidence FROM confirmation c
                JOIN item i ON i.key = c.exchange JOIN exchange e ON e.item = c.exchange JOIN source r ON r.id = e.source
                WHERE c.observation {AMONG} ORDER BY c.observation, c.exchange""",
-            (listed(keys),),
+            keys,
         )
         found: dict[int, list[Confirmation]] = {}
         for key, exchange, at, archived, proofs in rows:

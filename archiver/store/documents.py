@@ -12,6 +12,8 @@ from ...core.document import Chunk, ChunkKind, DocumentFilter, FailedFile, HeldC
 from .database import AMONG, Database, Row, Value, listed
 
 _CHUNK = "text, kind, start_line, end_line, page, header_path, unit, name, signature"
+_HELD = f"""SELECT item, path, namespace, language, ordinal, at, {_CHUNK}
+    FROM chunk c JOIN document d ON d.id = c.document"""
 
 
 class Document(Struct, frozen=True):
@@ -68,8 +70,8 @@ class Documents:
 
     def load(self, keys: Sequence[int]) -> dict[int, HeldChunk]:
         """The chunks with these keys; unknown keys are left out."""
-        held = self._select(f"c.item {AMONG}", (listed(keys),))
-        return {one.key: one for one in held}
+        rows = self._db.rows_among(f"{_HELD} WHERE c.item {AMONG} ORDER BY path, namespace, ordinal", keys)
+        return {one.key: one for one in map(_held, rows)}
 
     def select(self, wanted: DocumentFilter, limit: int = -1, offset: int = 0) -> list[HeldChunk]:
         """The chunks that satisfy a filter, by file and place."""
@@ -206,9 +208,7 @@ class Documents:
 
     def _select(self, where: str, values: tuple[Value, ...], limit: int = -1, offset: int = 0) -> list[HeldChunk]:
         rows = self._db.rows(
-            f"""SELECT item, path, namespace, language, ordinal, at, {_CHUNK}
-                FROM chunk c JOIN document d ON d.id = c.document WHERE {where}
-                ORDER BY path, namespace, ordinal LIMIT ? OFFSET ?""",
+            f"{_HELD} WHERE {where} ORDER BY path, namespace, ordinal LIMIT ? OFFSET ?",
             (*values, limit, offset),
         )
         return [_held(row) for row in rows]

@@ -148,7 +148,7 @@ class Exchanges:
 
     def load(self, keys: Sequence[int]) -> dict[int, StoredExchange]:
         """The exchanges with these keys; unknown keys are left out."""
-        rows = self._db.rows(f"SELECT {_COLUMNS} {_FROM} WHERE i.key {AMONG}", (listed(keys),))
+        rows = self._db.rows_among(f"SELECT {_COLUMNS} {_FROM} WHERE i.key {AMONG}", keys)
         return {stored.key: stored for stored in map(_stored, rows)}
 
     def long_turns(self, keys: Sequence[int], length: int) -> Iterator[tuple[int, Turn]]:
@@ -166,17 +166,17 @@ class Exchanges:
 
     def heads(self, keys: Sequence[int]) -> dict[int, Head]:
         """Where the exchanges with these keys stand; unknown keys are left out."""
-        rows = self._db.rows(
+        rows = self._db.rows_among(
             f"""SELECT e.item, e.start_line, e.end_line, s.project, s.native_id, r.archived {_FROM}
                 JOIN session s ON s.id = i.session JOIN source r ON r.id = e.source WHERE e.item {AMONG}""",
-            (listed(keys),),
+            keys,
         )
         return {cast(int, key): Head(*cast("tuple[int, int, str, str, str]", tuple(row))) for key, *row in rows}
 
     def texts_on(self, key: int, start: int, end: int) -> list[str]:
         """What was said on these lines of an exchange; nothing where it no longer exists."""
-        row = self._db.one("SELECT turns FROM exchange WHERE item = ?", (key,))
-        turns: list[list[Any]] = orjson.loads(cast(bytes, row[0])) if row else []
+        rows = self._db.rows_among(f"SELECT turns FROM exchange WHERE item {AMONG}", [key])
+        turns: list[list[Any]] = orjson.loads(cast(bytes, rows[0][0])) if rows else []
         return [text for line, _, _, text, *_ in turns if start <= line <= end]
 
     def at(self, source: int, ordinal: int) -> StoredExchange | None:
@@ -256,7 +256,7 @@ class Exchanges:
         return self._db.number("SELECT count(*) FROM exchange")
 
     def _sessions_of(self, keys: Sequence[int]) -> list[int]:
-        rows = self._db.rows(f"SELECT DISTINCT session FROM item WHERE key {AMONG}", (listed(keys),))
+        rows = self._db.rows_among(f"SELECT DISTINCT session FROM item WHERE key {AMONG}", keys)
         return [cast(int, row[0]) for row in rows]
 
     def _known(self, source: int, first: int) -> "dict[int, _Known]":

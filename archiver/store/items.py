@@ -29,16 +29,16 @@ class Items:
 
     def load(self, keys: Sequence[int]) -> dict[int, StoredItem]:
         """The items with these keys; unknown keys are left out."""
-        rows = self._db.rows(
+        rows = self._db.rows_among(
             f"""SELECT i.key, i.kind, coalesce(i.session, 0), i.at, coalesce(o.exchange, i.key)
                 FROM item i LEFT JOIN observation o ON o.item = i.key WHERE i.key {AMONG}""",
-            (listed(keys),),
+            keys,
         )
         return {cast(int, row[0]): StoredItem(*cast("tuple[int, str, int, int | None, int]", row)) for row in rows}
 
     def kinds(self, keys: Sequence[int]) -> dict[int, str]:
         """The kind of each of these items; unknown keys are left out."""
-        rows = self._db.rows(f"SELECT key, kind FROM item WHERE key {AMONG}", (listed(keys),))
+        rows = self._db.rows_among(f"SELECT key, kind FROM item WHERE key {AMONG}", keys)
         return {cast(int, key): str(kind) for key, kind in rows}
 
     def given(self, keys: Sequence[int]) -> set[int]:

@@ -70,7 +70,7 @@ class Memories:
 
     def load(self, keys: Sequence[int]) -> dict[int, HeldMemory]:
         """The memories with these keys, whatever their state; unknown keys are left out."""
-        rows = self._db.rows(f"SELECT {_COLUMNS} FROM memory WHERE item {AMONG}", (listed(keys),))
+        rows = self._db.rows_among(f"SELECT {_COLUMNS} FROM memory WHERE item {AMONG}", keys)
         return {held.key: held for held in map(_held, rows)}
 
     def all(self) -> list[HeldMemory]:

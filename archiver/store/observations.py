@@ -10,7 +10,7 @@ from msgspec.structs import astuple, replace
 
 from ...core.observation import Evidence, Observation, ObservationType
 from .changes import Changes, Entity
-from .database import AMONG, Database, Row, Value, listed
+from .database import AMONG, Database, Row, Value
 
 
 class StoredObservation(Struct, frozen=True):
@@ -83,7 +83,7 @@ class Observations:
 
     def of_exchanges(self, exchanges: Sequence[int]) -> dict[int, list[StoredObservation]]:
         """The observations of several exchanges, by exchange; those without any are left out."""
-        rows = self._db.rows(f"SELECT {COLUMNS} {FROM} WHERE o.exchange {AMONG} ORDER BY i.key", (listed(exchanges),))
+        rows = self._db.rows_among(f"SELECT {COLUMNS} {FROM} WHERE o.exchange {AMONG} ORDER BY i.key", exchanges)
         found: dict[int, list[StoredObservation]] = {}
         for stored in map(stored_of, rows):
             found.setdefault(stored.exchange, []).append(stored)
@@ -91,7 +91,7 @@ class Observations:
 
     def load(self, keys: Sequence[int]) -> dict[int, StoredObservation]:
         """The observations with these keys; unknown keys are left out."""
-        rows = self._db.rows(f"SELECT {COLUMNS} {FROM} WHERE i.key {AMONG}", (listed(keys),))
+        rows = self._db.rows_among(f"SELECT {COLUMNS} {FROM} WHERE i.key {AMONG}", keys)
         return {stored.key: stored for stored in map(stored_of, rows)}
 
     def keys_of_exchanges(self, exchanges: Sequence[int], origins: Sequence[str] = ()) -> dict[int, list[int]]:
@@ -99,9 +99,10 @@ class Observations:
         these origins where some are named.
         """
         chosen = f"AND origin IN ({','.join('?' * len(origins))})" if origins else ""
-        rows = self._db.rows(
+        rows = self._db.rows_among(
             f"SELECT exchange, item FROM observation WHERE exchange {AMONG} {chosen} ORDER BY item",
-            (listed(exchanges), *origins),
+            exchanges,
+            tuple(origins),
         )
         found: dict[int, list[int]] = {}
         for exchange, item in rows:

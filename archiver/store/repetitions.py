@@ -46,13 +46,13 @@ class Repetitions:
 
     def of_exchanges(self, keys: Sequence[int]) -> dict[int, tuple[str, ...]]:
         """The ids of the other sessions that repeat these exchanges; those that none repeats are left out."""
-        rows = self._db.rows(
+        rows = self._db.rows_among(
             f"""SELECT DISTINCT e.item, t.session, s.native_id FROM exchange e JOIN item i ON i.key = e.item
                    JOIN repetition r ON (r.source, r.ordinal) = (e.source, e.ordinal)
                    JOIN source t ON t.id = r.elsewhere JOIN session s ON s.id = t.session
                WHERE e.item {AMONG} AND t.session <> i.session
                ORDER BY e.item, t.session""",
-            (listed(keys),),
+            keys,
         )
         found: dict[int, tuple[str, ...]] = {}
         for key, _, session in rows:

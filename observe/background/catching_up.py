@@ -119,6 +119,7 @@ def sweep(home: Home, store: Store, indexer: Indexer) -> Swept:
             swept.repaired += 1
         damage = store.integrity.damage()
         store.stages.note("verify", [StoreCorrupt(each, hint="Run `palaver doctor`.") for each in damage[:1]])
+        store.back_up()
     return swept
 
 

@@ -16,6 +16,7 @@ from ...archiver.forget.forgetting import Forgetting
 from ...archiver.intake.ingest import Ingest
 from ...archiver.privacy.exclusion import Exclusion
 from ...archiver.store import State, Store
+from ...archiver.store.backups import Backups
 from ...core.clock import now
 from ...core.disclosure import Mode, Query
 from ...core.errors import InvalidInput, SourceUnreadable
@@ -116,7 +117,8 @@ def renew_index(home: Home, store: Store, model: str | None) -> None:
 
 
 def compact(store: Store, *, whole: bool) -> bool:
-    """Empty the free pages and the log of the database; False while another process goes on reading."""
+    """Empty the database's free pages and log, and remove its backups; False while another process goes on reading."""
+    Backups(store.home).remove()
     end = time.monotonic() + _READERS
     while not store.tombstones.compact(whole=whole):
         whole = False

@@ -18,6 +18,7 @@ from ...archiver.privacy.exclusion import Exclusion
 from ...archiver.redaction import Redactor
 from ...archiver.store import ARCHIVER, Source, Store
 from ...archiver.store.register import KeyChanged, KeyLost
+from ...archiver.store.salvage import salvage
 from ...core.amount import many
 from ...core.checkup import Checkup, Finding
 from ...core.errors import SourceUnreadable, StoreCorrupt, StoreMissing
@@ -33,8 +34,12 @@ from .status import OUTDATED
 REPAIR: Final = "Run `palaver fsck --repair`."
 FROM_COPIES: Final = "what was said comes back, memories do not, and what was forgotten stays so."
 RECOVER: Final = (
-    "End every Palaver, move palaver.db, palaver.db-wal and palaver.db-shm out of the way (keep them), then run "
-    f"`palaver rebuild --from-archive`: {FROM_COPIES}"
+    "End every Palaver and agent, then run `palaver fsck --repair`: it saves every row that can still be read "
+    "and keeps the damaged file."
+)
+RESTORE: Final = (
+    "Memories or observations that were stored last may be gone, as after palaver.db-wal was deleted. Compare with a "
+    "file in backups/, run `palaver archive`, then `palaver fsck --repair` to take the database as it is."
 )
 TAKE_UP: Final = "Run `palaver rebuild --from-archive` to take them up."
 _NEXT: Final = "The next `palaver archive` makes them anew."
@@ -65,12 +70,50 @@ def fsck(
         remedy = f"{missing.hint.removesuffix('.')}; {FROM_COPIES}"
         checkup.findings.append(Finding("database", f"{home.database} is gone, and the copies are there", remedy))
         return checkup
-    if damage:
+    if damage and not repair:
         checkup.findings.append(Finding("database", "; ".join(damage[:3]), RECOVER))
         return checkup
+    if damage:
+        try:
+            checkup.findings.extend(_salvaged(home, damage[0]))
+        except StoreCorrupt as problem:
+            checkup.findings.append(Finding("database", str(problem), problem.hint))
+            return checkup
     with Store.open(home.database) as store, store.leases.hold(ARCHIVER, _PATIENCE):
-        _Fsck(home, store, checkup, report, model or DEFAULT_MODEL, exclusion, repair=repair).run()
+        checker = _Fsck(home, store, checkup, report, model or DEFAULT_MODEL, exclusion, repair=repair)
+        if damage:
+            checker.reread()
+        checker.run()
     return checkup
+
+
+def _salvaged(home: Home, damage: str) -> Iterator[Finding]:
+    """Replace a damaged database by one of all rows that can be read, and report what became of the others."""
+    done = salvage(home)
+    yield Finding(
+        "database", damage, f"{many(done.rows, 'row')} were saved; the damaged file is {done.kept}.", repaired=True
+    )
+    if done.restored:
+        counts = ", ".join(f"{count:,} of {table}" for table, count in done.restored.items())
+        yield Finding("database", f"rows on damaged pages came from a backup: {counts}", "", repaired=True)
+    if done.unverified:
+        told = f"{_named(done.unverified)} were on a damaged page; their content is whole, other fields may not be"
+        yield Finding("memories", told, "Check them with `palaver show`.", repaired=True)
+    if done.unnamed:
+        problem = "memories stored after the newest backup may be lost: neither their table nor its index can be read"
+        yield Finding("memories", problem, f"Look for them in {done.kept}.")
+    if done.lost:
+        remedy = "Restore them from a backup of your own, if there is one."
+        yield Finding("memories", f"{_named(done.lost)} could not be read, and no backup has them", remedy)
+
+
+def missing_changes(count: int) -> str:
+    """Say how many acknowledged changes the database lacks."""
+    return f"{many(count, 'acknowledged change')} {'is' if count == 1 else 'are'} missing from the database"
+
+
+def _named(memories: Sequence[int]) -> str:
+    return ", ".join(f"mem_{key}" for key in memories)
 
 
 def damage_of(home: Home) -> list[str]:
@@ -132,7 +175,9 @@ class _Fsck:
         return Finding("key", str(changed), _NEXT if self._repair else changed.hint, repaired=self._repair)
 
     def _references(self) -> Iterator[Finding]:
-        integrity = self._store.integrity
+        integrity, watermark = self._store.integrity, self._store.watermark
+        if watermark.missing:
+            yield self._mended("database", missing_changes(watermark.missing), watermark.accept, RESTORE)
         for table, count in integrity.dangling().items():
             problem = f"{many(count, 'row')} of {table} {'refers' if count == 1 else 'refer'} to what does not exist"
             yield Finding("database", problem, "Please report this; search and read still work.")
@@ -158,13 +203,14 @@ class _Fsck:
             return
         with self._store.transaction():
             self._store.integrity.reread(wrong)
-        tally = self._reread()
+        tally = self.reread()
         left = self._store.integrity.unparsed() | self._store.integrity.misplaced()
         for unread in tally.problems:
             yield Finding("copies", str(unread), unread.hint or "Restore this copy from a backup.")
         yield Finding("database", problem, "" if not left else "Please report this.", repaired=not left)
 
-    def _reread(self) -> Pass:
+    def reread(self) -> Pass:
+        """Read the copies again whose rows are outdated."""
         key = self._home.key()
         oblivion = Oblivion(self._store, key)
         boundaries = Boundaries(self._home.root, Redactor(key), self._exclusion, oblivion)

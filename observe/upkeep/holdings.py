@@ -11,6 +11,7 @@ from ...archiver.forget.forgetting import KEPT
 from ...archiver.forget.oblivion import Oblivion
 from ...archiver.privacy.exclusion import Exclusion
 from ...archiver.store import ARCHIVER, State, Store
+from ...archiver.store.backups import Backups
 from ...archiver.store.register import KeyLost
 from ...core.amount import many, size
 from ...core.checkup import Finding
@@ -18,7 +19,7 @@ from ...core.clock import now, show_minute
 from ...core.errors import StoreCorrupt, StoreMissing
 from ...core.installation import renewing
 from ...core.report import Unsearched
-from .fsck import FROM_COPIES, RECOVER, TAKE_UP
+from .fsck import FROM_COPIES, RECOVER, RESTORE, TAKE_UP, missing_changes
 from .patient import ARCHIVE, Answer, Fact, Patient
 
 _SETTLED: Final = 60.0
@@ -40,6 +41,9 @@ def database(patient: Patient) -> Answer:
                 yield Fact("database", f"schema {seen} of {known}, brought up to date by the next `palaver archive`")
             else:
                 yield Fact("database", f"{size(patient.home.database.stat().st_size)}, schema {seen}")
+                yield from _backups(patient)
+                if store.watermark.missing:
+                    yield Finding("database", missing_changes(store.watermark.missing), RESTORE)
     except StoreMissing as missing:
         if missing.copies:
             remedy = f"{missing.hint.removesuffix('.')}; {FROM_COPIES}"
@@ -48,6 +52,12 @@ def database(patient: Patient) -> Answer:
             yield Finding("database", "nothing is archived yet", "Run `palaver up`.")
     except StoreCorrupt as damage:
         yield Finding("database", str(damage), RECOVER)
+
+
+def _backups(patient: Patient) -> Answer:
+    backups = Backups(patient.home).all()
+    newest = f"{len(backups)}, newest {backups[0].stem.removeprefix('palaver-')}" if backups else "none yet"
+    yield Fact("backups", f"{newest} (of the database, one a day)")
 
 
 def lines(patient: Patient) -> Answer:

@@ -89,7 +89,7 @@ def test_one_pass_does_it_all(place: Home, transcript: Path) -> None:
     assert ends.pop("Sealing") == (0, 0)  # nothing went quiet yet
     assert all(done == total > 0 for done, total in ends.values())
     assert [(each.name, each.fails) for each in state.stages] == [
-        (name, False) for name in ("archive", "embed", "observe", "publish", "seal")
+        (name, False) for name in ("archive", "backup", "embed", "observe", "publish", "seal")
     ]
 
 

@@ -254,17 +254,19 @@ def test_a_lost_database_is_told(home: Home) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 5_000])
-def test_a_damaged_database_is_left_alone(home: Home, place: int) -> None:
-    """A database that SQLite cannot read is told with the way back; not a byte of it changes."""
+def test_a_damaged_database_is_salvaged_only_when_asked(home: Home, place: int) -> None:
+    """Looking changes not a byte of a damaged database; a repair replaces it and keeps the damaged file."""
     with home.database.open("r+b") as file:
         file.seek(place)
         file.write(b"\xde\xad\xbe\xef" * 5_000)
     before = home.database.read_bytes()
 
-    found = fsck(home, repair=True)
-
-    assert [finding.remedy for finding in found.findings] == [module.RECOVER]
+    assert [finding.remedy for finding in fsck(home).findings] == [module.RECOVER]
     assert home.database.read_bytes() == before
+    fsck(home, repair=True)
+    [kept] = home.backups.glob("damaged-*.db")
+    assert kept.read_bytes() == before
+    assert [each for each in fsck(home).findings if each.part == "database"] == []
 
 
 def test_it_waits_for_nobody_for_ever(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -204,7 +204,7 @@ def test_a_damaged_database_is_not_replaced(home: Home) -> None:
     with pytest.raises(StoreCorrupt) as raised:
         rebuild_from_archive(home, [])
 
-    assert "out of the way" in raised.value.hint
+    assert "fsck --repair" in raised.value.hint
     assert home.database.read_bytes() == before
 
 

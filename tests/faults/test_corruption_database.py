@@ -1,0 +1,210 @@
+"""Bit flips, zeroed pages and truncations of the database and the index: detected or harmless, and nothing is lost."""
+
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.store import Store, database
+from palaver.archiver.store.backups import KEPT, Backups
+from palaver.core.disclosure import Query
+from palaver.core.errors import StoreCorrupt
+from palaver.core.home import Home
+from palaver.core.memory import Memory
+from palaver.observe.pipeline import Pipeline
+from palaver.observe.upkeep.fsck import fsck
+from palaver.search.generation import Generations
+from palaver.search.layers import Layers
+
+from .. import demo
+
+MEMORIES = 60
+PAGE = 4_096
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The demo, archived, with memories; one of them is newer than the backup."""
+    root = tmp_path_factory.mktemp("corruption")
+    home = demo.archived(root)
+    with Store.open(home.database) as store, store.transaction():
+        for number in range(MEMORIES):
+            store.memories.insert(Memory(f"Service {number} listens on port {8_000 + number}. " * 9), 1)
+    Backups(home).remove()
+    archive(home, root)
+    with Store.open(home.database) as store:
+        with store.transaction():
+            store.memories.insert(Memory("Stored after the backup."), 2)
+        store._database.run("PRAGMA wal_checkpoint(TRUNCATE)")  # pyright: ignore[reportPrivateUsage]
+    yield root
+    shutil.rmtree(root)
+
+
+@pytest.fixture
+def home(pristine: Path, tmp_path: Path) -> Home:
+    shutil.copytree(pristine / "palaver", tmp_path / "palaver")
+    return Home(tmp_path / "palaver")
+
+
+def archive(home: Home, root: Path) -> None:
+    with Pipeline(home) as pipeline:
+        pipeline.run(in_paths([root / "projects"]))
+
+
+def memories(home: Home) -> set[str]:
+    with Store.open(home.database) as store:
+        return {held.memory.content for held in store.memories.all()}
+
+
+def pages(home: Home, table: str) -> list[int]:
+    connection = apsw.Connection(str(home.database))
+    found = [page for (page,) in connection.execute("SELECT pageno FROM dbstat WHERE name = ?", (table,))]
+    connection.close()
+    return found
+
+
+def flip(path: Path, at: int, bit: int = 0) -> None:
+    with path.open("r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ 1 << bit]))
+
+
+def zero(path: Path, at: int, _bit: int = 0) -> None:
+    with path.open("r+b") as file:
+        file.seek(at // PAGE * PAGE)
+        file.write(bytes(PAGE))
+
+
+def cut(path: Path, at: int, _bit: int = 0) -> None:
+    with path.open("r+b") as file:
+        file.truncate(max(1, at))
+
+
+def search(home: Home) -> int:
+    """Return how many hits there are; damage may be reported instead, in no other way."""
+    try:
+        with Layers(home) as layers:
+            return len(layers.search(Query(("service port",))).hits)
+    except StoreCorrupt:
+        return -1
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_damage_of_the_database_is_detected_and_repaired(home: Home, seed: int) -> None:
+    """Any damage is seen by fsck, its repair loses no memory of the file or its backup, and fsck is content then."""
+    draw = random.Random(seed)
+    held, size = memories(home), home.database.stat().st_size
+    how: Callable[[Path, int, int], None] = draw.choice([flip, flip, zero, cut])
+    how(home.database, draw.randrange(size), draw.randrange(8))
+
+    search(home)
+    assert not fsck(home).sound
+    lost = {each.problem for each in fsck(home, repair=True).findings if not each.repaired and each.part == "memories"}
+    assert len(held - memories(home)) <= len(lost) <= 1
+    fsck(home, repair=True)
+    assert fsck(home).sound
+    assert search(home) > 0
+
+
+@pytest.mark.parametrize("how", [flip, zero])
+@pytest.mark.parametrize("table", ["memory", "item", "sqlite_schema"])
+def test_memories_survive_damage_of_their_own_pages(home: Home, table: str, how: Callable[[Path, int], None]) -> None:
+    """Each page that memories depend on can be lost: rows come from other pages, the backup, or the page itself."""
+    held = memories(home)
+    for page in pages(home, table)[:3]:
+        how(home.database, (page - 1) * PAGE + 1_000)
+    fsck(home, repair=True)
+
+    assert len(held - memories(home)) <= 1
+    if how is flip:
+        assert memories(home) == held
+
+
+def test_without_a_backup_all_other_pages_are_saved(home: Home) -> None:
+    """One zeroed page of memories costs those on it, which are named; the others are saved."""
+    Backups(home).remove()
+    held = memories(home)
+    leaf = pages(home, "memory")[-1]
+    zero(home.database, (leaf - 1) * PAGE)
+    [named] = [each.problem for each in fsck(home, repair=True).findings if each.part == "memories"]
+
+    gone = held - memories(home)
+    assert 0 < len(gone) == named.count("mem_") < MEMORIES / 2
+
+
+def test_one_damaged_row_fails_no_search(home: Home) -> None:
+    """A search leaves out the memories on a damaged page and finds the others."""
+    before = search(home)
+    flip(home.database, (pages(home, "memory")[-1] - 1) * PAGE + 2_000)
+
+    assert search(home) > 0
+    assert before > 0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_damage_of_the_index_is_harmless(home: Home, seed: int) -> None:
+    """A damaged index is seen by fsck and made anew; searches are answered from the store meanwhile."""
+    draw = random.Random(seed)
+    generation = Generations(home.index).current()
+    assert generation is not None
+    files = sorted(name for name, (size, _) in generation.manifest.files.items() if size)
+    path = generation.folder / draw.choice(files)
+    how: Callable[[Path, int, int], None] = draw.choice([flip, cut])
+    how(path, draw.randrange(path.stat().st_size), draw.randrange(8))
+
+    assert search(home) > 0
+    assert not fsck(home).sound
+    assert fsck(home, repair=True).sound
+    assert fsck(home).sound
+
+
+def test_a_damaged_database_is_not_backed_up(home: Home) -> None:
+    """The backup of before stays, and the failed attempt is on record."""
+    [before] = Backups(home).all()
+    older = before.rename(before.with_name("palaver-2020-01-01.db"))
+    flip(home.database, (pages(home, "memory")[-1] - 1) * PAGE + 2_000)
+    with Store.open(home.database) as store:
+        store.back_up()
+        problems = {stage.name: stage.problem for stage in store.stages.all()}
+
+    assert Backups(home).all() == [older]
+    assert "checksum" in problems["backup"]
+
+
+def test_seven_backups_are_kept(home: Home) -> None:
+    """Older ones go when the next is made, and one of today is not made twice."""
+    backups = Backups(home)
+    [today] = backups.all()
+    for day in range(1, 12):
+        shutil.copy(today, today.with_name(f"palaver-2020-01-{day:02}.db"))
+    today.unlink()
+    with Store.open(home.database) as store:
+        store.back_up()
+
+    assert len(backups.all()) == KEPT
+    assert backups.all()[0] == today
+    assert not backups.is_due
+    assert database.Database.problems(today) == []
+
+
+def test_a_deleted_log_is_reported(home: Home) -> None:
+    """Writes that went with a deleted write-ahead log are missed by fsck until they are accepted."""
+    with Store.open(home.database) as store, store.transaction():
+        store.memories.insert(Memory("Written to the log only."), 3)
+        held = (home.database.read_bytes(), home.changes)
+    with Store.open(home.database) as store, store.transaction():
+        store.memories.insert(Memory("Acknowledged, then lost with the log."), 4)
+    home.database.write_bytes(held[0])
+
+    assert any("missing from the database" in each.problem for each in fsck(home).findings)
+    with Store.open(home.database) as store, store.transaction():
+        store.memories.insert(Memory("Another one, stored later."), 5)
+    assert any("missing from the database" in each.problem for each in fsck(home).findings)
+    fsck(home, repair=True)
+    assert not any("missing from the database" in each.problem for each in fsck(home).findings)
