@@ -35,6 +35,7 @@ class Watermark:
         if last == self._written or not self._path.parent.is_dir():
             return
         with suppress(OSError):
+            self._path.touch(0o600)
             self._path.write_bytes(b"%020d\n" % last)
         self._written = last
 
@@ -44,6 +45,7 @@ class Watermark:
             self._written = 0
             if missing := max(0, self._read() - self._changes.last()):
                 with suppress(OSError):
+                    self._lost_path.touch(0o600)
                     self._lost_path.write_bytes(b"%d\n" % missing)
 
     def accept(self) -> None:
