@@ -186,8 +186,8 @@ class Home(Struct, frozen=True):
 
 
 def is_home(folder: Path) -> bool:
-    """Return whether a folder is a home, of this user or of anybody."""
-    return any((folder / name).exists() for name in MARKERS)
+    """Return whether a folder is a home, of this user or of anybody; False for one that may not be read."""
+    return any(os.access(folder / name, os.F_OK) for name in MARKERS)
 
 
 def home_of(path: Path) -> Path | None:

@@ -35,7 +35,9 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.create(tmp_path / "palaver.db") as store:
+    home = Home(tmp_path / "home")
+    home.make()
+    with Store.create(home.database) as store:
         yield store
 
 

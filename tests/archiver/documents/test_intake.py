@@ -9,6 +9,7 @@ from palaver.archiver.documents import Intake, Roots
 from palaver.archiver.store import Store
 from palaver.core.document import DocumentFilter
 from palaver.core.errors import DocumentNotFound, DocumentUnreadable, UnsupportedDocument
+from palaver.core.home import Home
 from palaver.core.progress import never
 
 from ...unprivileged import start
@@ -18,7 +19,9 @@ TOKEN = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.create(tmp_path / "palaver.db") as store:
+    home = Home(tmp_path / "home")
+    home.make()
+    with Store.create(home.database) as store:
         yield store
 
 
@@ -219,7 +222,7 @@ from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
 from palaver.core.errors import DocumentUnreadable
 folder = Path(sys.argv[1])
-with Store.create(folder.parent / "palaver.db") as store:
+with Store.create(folder.parent.parent / "home.db") as store:
     intake = Intake(store, Redactor(b"k" * 32))
     try:
         intake.index_directory(folder, "docs", Roots([folder.parent]))

@@ -45,7 +45,7 @@ def counted(database: Path) -> tuple[int, set[int]]:
 
 def test_processes_do_not_disturb_each_other(tmp_path: Path) -> None:
     """Two take up the same folder after a third was killed in the middle of it."""
-    folder, database = tmp_path / "docs", tmp_path / "palaver.db"
+    folder, database = tmp_path / "docs", tmp_path / "home.db"
     folder.mkdir()
     for number in range(FILES):
         sections = (f"# Section {place}\nSays {number} and {place}.\n" for place in range(SECTIONS))
