@@ -111,13 +111,13 @@ class Ingest:
         transcripts: Iterable[Transcript],
         progress: Progress = silent,
         *,
-        budget: float = BUDGET,
+        budget: float | None = BUDGET,
         stored: Callable[[], None] = lambda: None,
     ) -> Pass:
         """Take up everything new in these transcripts; files that cannot be read are reported, the others go on.
 
-        What is known already is not looked into again to tell whose it is. `budget` seconds are spent on reading
-        again what is outdated. `stored` is called from time to time, when there is more in the store than before.
+        What is known already is not looked into again to tell whose it is. Outdated copies are read again for
+        `budget` seconds (`Rereading.run`). `stored` is called from time to time, when the store has more than before.
         """
         tally = Pass(still_archived=self._excluded_sessions())
         tally.problems += self._erasing.finish()

@@ -32,13 +32,16 @@ class Rereading:
         self._store, self._raw, self._boundaries = store, raw, boundaries
         self._discretion = Discretion(boundaries.redactor)
 
-    def run(self, tally: Pass, progress: Progress = silent, budget: float = BUDGET) -> None:
-        """Read what is outdated for `budget` seconds. A copy that cannot be read stays outdated, and counts as damaged
-        where it is.
+    def run(self, tally: Pass, progress: Progress = silent, budget: float | None = BUDGET) -> None:
+        """Read outdated copies again for `budget` seconds; without a budget all that are marked for it, and no others.
+
+        A copy that cannot be read stays outdated, and counts as damaged where it is.
         """
-        end, unread, again = time.monotonic() + budget, set[str](), True
+        marked, end = budget is None, time.monotonic() + (float("inf") if budget is None else budget)
+        unread, again = set[str](), True
         while again:
-            again, waiting = False, [each for each in self._store.sources.outdated() if each.archived not in unread]
+            again, outdated = False, self._store.sources.outdated(marked=marked)
+            waiting = [each for each in outdated if each.archived not in unread]
             for done, source in enumerate(waiting):
                 if time.monotonic() > end:
                     tally.outdated = len(waiting) - done

@@ -118,12 +118,14 @@ class Sources:
         """Keep a source's copy and rows, but let its path belong to a new source."""
         self._db.run("UPDATE source SET superseded = 1 WHERE id = ?", (source.id,))
 
-    def outdated(self) -> list[Source]:
-        """Sources that older rules read, or that tell of a session which is to be in the copies alone: what sessions
-        were forked from before them, then the oldest first.
+    def outdated(self, *, marked: bool = False) -> list[Source]:
+        """Return sources to read again, each after those that its session was forked from, then the oldest first.
+
+        These are the `marked` ones (`outdate`, `Tombstones.reread`); unless only they are wanted, also those that other
+        rules for secrets read, and those of sessions that are archived but not indexed.
         """
         rows = self._db.rows(
-            f"""SELECT {_COLUMNS} FROM source WHERE rules <> ? OR (
+            f"""SELECT {_COLUMNS} FROM source WHERE rules = '' OR NOT ? AND (rules <> ? OR
                     session IN (
                         SELECT s.id FROM session s LEFT JOIN session p
                         ON p.agent = s.agent AND p.native_id = s.parent_id AND s.parent_id <> ''
@@ -136,7 +138,7 @@ class Sources:
                             JOIN session s ON (s.agent, s.native_id) = (source.agent, name)
                     ) SELECT count(*) FROM before
                 ), id""",
-            (VERSION,),
+            (marked, VERSION),
         )
         return [_source(row) for row in rows]
 

@@ -91,7 +91,7 @@ def finish(
     raw = RawArchive(home.archive)
     problems = Erasing(store, raw).finish(partial(report, "Erasing"))
     # What else a pass tells of is told by the next one: it says nothing of what was erased.
-    Ingest(store, raw, exclusion).run((), partial(report, "Reading"), budget=float("inf"))
+    Ingest(store, raw, exclusion).run((), partial(report, "Reading"), budget=None)
     told = {each.path: each for each in (*problems, *Forgetting(store, raw).drop_empty())}
     left = store.tombstones.unfinished()
     with stage(report, "Indexing"):

@@ -276,8 +276,9 @@ class Forgetter(Closing):
         self._store.memory_events.add(MemoryEvent(key, kind, at, context, before=told(held)))
 
     def _reread(self, report: Reporter) -> None:
+        """Read again the copies that lost or regained lines; what only newer rules outdate waits for the next pass."""
         ingest = Ingest(self._store, self._raw, self._exclusion)
-        ingest.run((), partial(report, "Reading"), budget=float("inf"))
+        ingest.run((), partial(report, "Reading"), budget=None)
 
     def _told(self, learned: dict[int, list[int]]) -> set[int]:
         """The sessions that lose something that was learned, but not what sums them up."""

@@ -220,6 +220,23 @@ def test_a_forgotten_session_can_be_had_back_with_its_memories(root: Path) -> No
         assert [hit for hit in layers.search(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
 
 
+@pytest.mark.parametrize("erase", [False, True])
+def test_forgetting_reads_again_no_copy_that_it_did_not_change(root: Path, erase: bool) -> None:
+    """Copies that only newer rules for secrets outdate wait for the next pass, also when it is undone."""
+    home = Home(root / "home")
+    with Store.open(home.database) as store, store.transaction():
+        store._database.run("UPDATE source SET rules = 'older'")
+
+    outcome = forgot(home, Wanted((GONE,), erase=erase))
+    if not erase:
+        with Forgetter(home) as forgetter:
+            forgetter.undo(outcome.number or 0)
+
+    with Store.open(home.database) as store:
+        outdated = [Path(source.archived).stem for source in store.sources.outdated()]
+    assert outdated == [KEPT]
+
+
 def test_a_superseded_memory_is_restored_as_superseded(root: Path) -> None:
     """At half its importance and marked, as before it was forgotten; without the edge it is active."""
     home = Home(root / "home")
