@@ -22,7 +22,7 @@ _MARK = "recalled(?:-[0-9]+)?"
 _FENCED = re.compile(rf"^[ \t]*<({_MARK})>[ \t]*\n.*?^[ \t]*</\1>[ \t]*$", re.MULTILINE | re.DOTALL)
 _BEGUN = re.compile(rf"^[ \t]*<{_MARK}>[ \t]*$.*", re.MULTILINE | re.DOTALL)
 _ENDED = re.compile(rf"\A.*?^[ \t]*</{_MARK}>[ \t]*$", re.MULTILINE | re.DOTALL)
-_FENCES = ("<recalled", "</recalled")
+_FENCE = "recalled"
 
 
 class Own(StrEnum):
@@ -40,11 +40,7 @@ class Own(StrEnum):
 
 def is_suspect(text: str, tool: str) -> bool:
     """Whether what was said with a tool, or without one, may carry a sign at all. Nearly nothing does."""
-    return _NAME in text or _NAME in tool or _has_fence(text)
-
-
-def _has_fence(text: str) -> bool:
-    return any(fence in text for fence in _FENCES)
+    return _NAME in text or _FENCE in text or _NAME in tool
 
 
 def is_own_prompt(text: str) -> bool:
@@ -69,7 +65,7 @@ def without_recalled(text: str, *, shortened: bool) -> str:
     Of a `shortened` text one marker may be lost: then it is cut from its beginning, or to its end. Both markers of a
     reply carry the same random number, so quoted text that has a marker ends nothing.
     """
-    if not _has_fence(text):
+    if _FENCE not in text:
         return text
     text = _FENCED.sub("", text)
     if shortened:
