@@ -1,4 +1,4 @@
-"""Does a process end as it should, though it is not taken apart?"""
+"""Tests for __main__.py: how a process ends."""
 
 import subprocess
 import sys
@@ -14,17 +14,6 @@ def ended(program: str, *arguments: str) -> tuple[int, list[str], str]:
         [sys.executable, "-c", START + program, *arguments], capture_output=True, text=True, check=False
     )
     return done.returncode, done.stdout.splitlines(), done.stderr
-
-
-def test_what_was_to_be_done_at_the_end_is_done() -> None:
-    """Whoever asked to be called at the end is, and what they print is there; nothing is taken apart after that."""
-    status, rows, complaint = ended(
-        "import atexit\nclass Kept:\n    def __del__(self): print('taken apart')\nkept = Kept()\n"
-        "atexit.register(print, 'at the end')\nstart()",
-        "--version",
-    )
-
-    assert (status, rows[1:], complaint) == (0, ["at the end"], "")
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGALRM"])
@@ -64,11 +53,3 @@ def test_a_profiler_has_the_last_word() -> None:
     done = subprocess.run(profiled, capture_output=True, text=True, check=False)
 
     assert (done.returncode, "function calls" in done.stdout) == (0, True)
-
-
-def test_garbage_is_collected_once_a_command_is_loaded() -> None:
-    """Nothing is collected while modules load, and everything as ever in a command that may run for long."""
-    program = "import gc, atexit\natexit.register(lambda: print(gc.isenabled(), gc.get_freeze_count() > 0))\nstart()"
-
-    assert ended(program, "status", "--help")[1][-1] == "True True"
-    assert ended(program, "--version")[1][-1] == "False False"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from difflib import get_close_matches
@@ -93,9 +92,6 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f".{COMMANDS[cmd_name]}", __package__)
-        if not gc.isenabled():
-            gc.freeze()  # what was loaded stays to the end
-            gc.enable()
         return cast(click.Command, getattr(module, cmd_name))
 
     def resolve_command(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -107,9 +106,7 @@ def search(
     whole there, too. What --budget has no room for is left out: of `found` results --json then gives `total`, and
     `next` is the cursor of the others.
     """
-    # The process ends before there is garbage worth collecting, and looking for it is slow. So is starting a thread for
-    # each processor, as NumPy does for large matrices, of which there are none.
-    gc.disable()
+    # Starting a thread for each processor is slow; NumPy does so for large matrices, of which there are none.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if all_of and not 2 <= len(query) <= 5:
         raise click.UsageError("--all-of takes 2 to 5 concepts, each an argument of its own.")

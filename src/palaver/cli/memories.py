@@ -203,15 +203,12 @@ def history(memory_id: str, *, as_json: bool) -> None:
         print_page(renderer().memory_history(held, events))
 
 
-@memories.command("graph", short_help="Draw what lies around a memory.")
+@memories.command("graph", short_help="Draw the graph of related memories.")
 @click.argument("memory_id", metavar="ID")
 @click.option("--depth", type=int, default=2, show_default=True, metavar="N", help="How many edges away.")
-@click.option("--svg", is_flag=True, help="A picture for a browser: palaver memories graph ID --svg > graph.svg")
 @as_json
-def graph(memory_id: str, *, depth: int, svg: bool, as_json: bool) -> None:
-    """Draw what lies around a memory as a Mermaid graph, which Markdown viewers show as a picture, or as an SVG."""
-    if svg and as_json:
-        raise click.UsageError("--svg does not go with --json.")
+def graph(memory_id: str, *, depth: int, as_json: bool) -> None:
+    """Draw the graph of related memories in Mermaid, which Markdown viewers show as a picture."""
     with memory_core() as core:
         around = core.graph.inspect(memory_id, depth=depth)
     if as_json:
@@ -222,10 +219,6 @@ def graph(memory_id: str, *, depth: int, svg: bool, as_json: bool) -> None:
         nodes, paths = [to_builtins(node) for node in around.nodes], [to_builtins(path) for path in around.paths]
         edges = [edge_json(edge) for edge in around.edges]
         print_json({"origin": around.origin, "nodes": nodes, "edges": edges, "paths": paths})
-    elif svg:
-        from palaver.templates.memory_picture import picture
-
-        click.echo(picture(around.nodes, around.edges), nl=False)
     else:
         click.echo(f"```mermaid\n{around.mermaid()}\n```")
 
