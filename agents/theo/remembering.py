@@ -8,7 +8,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from ...archiver.privacy.disclosures import kinds_of
 from ...core.errors import InvalidInput, InvalidMemoryType, MemoryNotFound
-from ...core.memory import Edge, HeldMemory, Memory, Relation
+from ...core.memory import Edge, HeldMemory, Memory, MemoryState, Relation
 from ...core.memory_filter import MemoryFilter
 from ...core.tokens import count
 from ...observe.memory import Context, Expanded, MemoryCore, Recalled, Remembered, near_the_best, relation_of
@@ -191,6 +191,7 @@ def _stored(remembered: Remembered, related: Sequence[Edge]) -> dict[str, Any]:
         "namespace": held.memory.namespace,
         "memory_type": held.memory.type,
         "duplicate": remembered.duplicate,
+        **({"superseded": True} if held.state is MemoryState.SUPERSEDED else {}),
         "confidence": held.standing.confidence,
         **({"expires_at": instant(until)} if (until := held.memory.valid_until) is not None else {}),
         "superseded_ids": [

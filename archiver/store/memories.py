@@ -98,14 +98,17 @@ class Memories:
         )
         return {cast(int, key): (str(name), str(text)) for key, name, text in rows}
 
-    def claimed(self, memory: Memory, promoted_from: str = "") -> int | None:
-        """The active memory that says the same, in the same namespace and family; None for one kept in a file."""
+    def claimed(self, memory: Memory, promoted_from: str = "", *, superseded: bool = False) -> int | None:
+        """Return the active memory that says the same, in the same namespace and family; None for one kept in a file.
+
+        Where none does, and `superseded` ones are wanted, return such a one.
+        """
         if memory.path:
             return None
         row = self._db.one(
-            """SELECT item FROM memory
-               WHERE namespace = ? AND family = ? AND hash = ? AND state = 'active' AND path = ''""",
-            (memory.namespace, *_claim(memory, promoted_from)),
+            """SELECT item FROM memory WHERE namespace = ? AND family = ? AND hash = ? AND path = ''
+               AND (state = 'active' OR ? AND state = 'superseded') ORDER BY state, item DESC LIMIT 1""",
+            (memory.namespace, *_claim(memory, promoted_from), superseded),
         )
         return cast(int, row[0]) if row else None
 

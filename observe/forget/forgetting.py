@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ...archiver.copies.raw import RawArchive
 from ...archiver.forget.forgetting import KEPT, Forgetting
@@ -34,13 +33,12 @@ from ...core.forgetting import (
     Wanted,
 )
 from ...core.home import Home
-from ...core.memory import EventKind, HeldMemory, MemoryEvent, MemoryState
+from ...core.memory import HeldMemory, MemoryState
 from ...core.progress import Reporter, silent, stage
 from .. import rules
 from ..candidates import OBSERVATION
 from ..learned import summarise
-from ..memory.changes import told
-from ..memory.superseding import superseding
+from ..memory.superseding import archive, release, restore, superseded_by
 from . import erasure
 from .files import delete, files_of
 from .samples import samples
@@ -108,11 +106,11 @@ class Forgetter(Closing):
 
         def also() -> None:
             for held in self._store.memories.load(erasure.put_away(self._store, number)).values():
-                if self._is_taken(held):
-                    left.append(held)
-                else:
-                    state = MemoryState.SUPERSEDED if superseding(self._store, held.key) else MemoryState.ACTIVE
-                    self._move(held.key, state, erasure.context(number))
+                if held.state is MemoryState.ARCHIVED:
+                    try:
+                        restore(self._store, held, erasure.context(number), now())
+                    except InvalidInput:  # an active memory says the same
+                        left.append(held)
             sessions.extend(self._store.summaries.due())
             if any(each.id > number for each in self._store.tombstones.all()):
                 summarise(self._store, sessions)  # a restored summary may quote what was forgotten later
@@ -252,28 +250,15 @@ class Forgetter(Closing):
             for exchange, observations in planned.learned.items():
                 renouncing.renounce([exchange], observations, number, wanted.origins)
             if wanted.erase:
+                edges = [edge for key in memories for edge in superseded_by(self._store, key)]
                 self._store.memories.erase(memories)
+                release(self._store, edges, now())
             else:
-                for key in memories:
-                    self._move(key, MemoryState.ARCHIVED, erasure.context(number))
+                for held in self._store.memories.load(memories).values():
+                    archive(self._store, held, erasure.context(number), now())
 
         besides = About(observations=planned.preview.observations, memories=len(memories))
         return self._forgetting.forget(planned.plan, also, besides)
-
-    def _is_taken(self, held: HeldMemory) -> bool:
-        """Whether an active memory claims what one that was put away says, or is kept in its file."""
-        memories = self._store.memories
-        other = memories.at_path(held.memory.path) or memories.claimed(held.memory, held.standing.promoted_from)
-        return other not in {None, held.key}
-
-    def _move(self, key: int, state: MemoryState, context: str) -> None:
-        held = self._store.memories.load([key]).get(key)
-        if held is None or held.state is state:
-            return
-        kind = EventKind.ARCHIVED if state is MemoryState.ARCHIVED else EventKind.RESTORED
-        at = now()
-        self._store.memories.rewrite(replace(held, state=state, updated=at))
-        self._store.memory_events.add(MemoryEvent(key, kind, at, context, before=told(held)))
 
     def _reread(self, report: Reporter) -> None:
         """Read again the copies that lost or regained lines; what only newer rules outdate waits for the next pass."""

@@ -9,13 +9,13 @@ from ...archiver.store import Store
 from ...core import ids
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
-from ...core.memory import Edge, HeldMemory, MemoryState, Relation
+from ...core.memory import Edge, HeldMemory, Relation
 from ...search.memory_finder import MemoryFinder
 from .comparing import Comparing, edge_to
 from .judging import OfflineJudge
 from .lookup import held_memory, live_edges
 from .secrecy import Secrecy
-from .superseding import reinstate, replacements, supersede, superseding
+from .superseding import release, replacements, supersede
 
 DEPTH_MAX = 10
 _PREVIEW = 150
@@ -218,10 +218,7 @@ class Graph:
         numbers = sorted(edge.id for edge in edges)
         with self._store.transaction():
             self._store.memory_edges.delete(numbers)
-            replaced = {edge.target for edge in edges if edge.relation is Relation.SUPERSEDES}
-            for key, held in self._store.memories.load(sorted(replaced)).items():
-                if held.state is MemoryState.SUPERSEDED and not superseding(self._store, key):
-                    reinstate(self._store, held, self._clock())
+            release(self._store, edges, self._clock())
         return numbers
 
     def _edges(self, keys: Sequence[int], direction: str, relations: Collection[Relation]) -> list[Edge]:

@@ -26,7 +26,7 @@ from .changes import Revision, retold, told
 from .conflicts import Conflicts
 from .lookup import held_memory
 from .secrecy import Secrecy
-from .superseding import check_free, reinstate, superseding
+from .superseding import archive, check_free, reinstate, restore, superseding
 
 LIST_MAX = 1_000
 UNDONE = "undone"
@@ -131,7 +131,8 @@ class Memories:
             found = {held.key: held for held in map(self.get, memory_ids)}.values()
             active = [held for held in found if held.state is not MemoryState.ARCHIVED]
             protected = [held for held in active if held.golden and not force]
-            gone = [self._move(held, MemoryState.ARCHIVED, reason) for held in active if held not in protected]
+            unprotected = [held for held in active if held not in protected]
+            gone = [archive(self._store, held, reason, self._clock()) for held in unprotected]
         return Forgotten(tuple(gone), tuple(protected))
 
     def restore(self, memory_id: str) -> HeldMemory:
@@ -150,13 +151,11 @@ class Memories:
         reason = "expired" if held.state is MemoryState.ACTIVE else spoken(held.state)
         if expired:
             held = replace(held, memory=replace(held.memory, valid_until=None))
-        edges = superseding(self._store, held.key)
         if held.state is MemoryState.SUPERSEDED:
+            edges = superseding(self._store, held.key)
             self._store.memory_edges.delete([edge.id for edge in edges])
             return reinstate(self._store, held, self._clock())
-        if not edges:
-            check_free(self._store, replace(held, state=MemoryState.ACTIVE))
-        return self._move(held, MemoryState.SUPERSEDED if edges else MemoryState.ACTIVE, f"was {reason}")
+        return restore(self._store, held, f"was {reason}", self._clock())
 
     def _expired(self, held: HeldMemory) -> bool:
         return held.memory.valid_until is not None and held.memory.valid_until <= self._clock()
@@ -228,14 +227,6 @@ class Memories:
         """After an edit of what it says, what it disagrees with."""
         if after.memory.content != before.memory.content and after.state is MemoryState.ACTIVE:
             self._conflicts.renew(after)
-
-    def _move(self, held: HeldMemory, state: MemoryState, reason: str) -> HeldMemory:
-        at = self._clock()
-        moved = replace(held, state=state, updated=at)
-        self._store.memories.rewrite(moved)
-        kind = EventKind.ARCHIVED if state is MemoryState.ARCHIVED else EventKind.RESTORED
-        self._store.memory_events.add(MemoryEvent(held.key, kind, at, reason, before=told(held)))
-        return moved
 
 
 def _before(edit: MemoryEvent, held: HeldMemory) -> Memory:

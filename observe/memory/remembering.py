@@ -81,8 +81,8 @@ class Remembering:
             return self._linked(key, compared, at)
 
     def _claimed(self, memory: Memory) -> HeldMemory | None:
-        """The memory that says exactly this already, and is valid."""
-        key = self._store.memories.claimed(memory)
+        """Return the valid memory that says exactly this already, also a superseded one."""
+        key = self._store.memories.claimed(memory, superseded=True)
         held = self._store.memories.load([key]).get(key) if key is not None else None
         return held if held is not None and held.holds_at(self._clock()) else None
 
@@ -106,7 +106,9 @@ class Remembering:
         """Add the tags and a higher importance of a duplicate to a memory, inside a transaction; return it."""
         held = self._load(key)
         tags = tuple(dict.fromkeys([*held.memory.tags, *memory.tags]))
-        importance = max(held.memory.importance, memory.importance)
+        importance = held.memory.importance
+        if held.state is MemoryState.ACTIVE:  # a superseded one stays at half its importance
+            importance = max(importance, memory.importance)
         ends = held.memory.valid_until, memory.valid_until
         until = None if None in ends else max(filter(None, ends))
         # The user who says the same makes it their own word; nobody else raises its origin.

@@ -44,6 +44,11 @@ class User:
         reply = self.call("theo", name, **arguments)
         return reply["data"] if reply["success"] else reply
 
+    def listed(self) -> dict[str, tuple[float, list[str]]]:
+        """Return the importance of each memory that theo lists and the ids of those that superseded it."""
+        rows = self.theo("memory_list", namespace="project:tide-clock")["memories"]
+        return {row["id"]: (row["importance"], row.get("superseded_by", [])) for row in rows}
+
     def run(self, *arguments: str, **environment: str) -> str:
         """Run a command; what it prints."""
         return subprocess.run(
@@ -98,17 +103,17 @@ def test_a_memory_goes_through_every_surface(user: User, tmp_path: Path) -> None
 
     newer = user.theo("memory_store", content=POSTGRES, memory_type="decision", namespace="project:tide-clock")
     assert newer["superseded_ids"] == [memory]
-    listed = {each["id"]: each for each in user.theo("memory_list", namespace="project:tide-clock")["memories"]}
-    assert listed.keys() == {memory, newer["id"]}
-    assert listed[memory]["importance"] == pytest.approx(0.25)
+    assert user.listed() == {memory: (0.25, [newer["id"]]), newer["id"]: (0.5, [])}
     assert POSTGRES in user.found("where are readings cached")
 
     assert user.theo("memory_forget", memory_id=newer["id"])["deleted_ids"] == [newer["id"]]
+    assert user.listed() == {memory: (0.5, [])}
     assert POSTGRES not in user.found("where are readings cached")
     assert not any(POSTGRES in text for text in user.recalled("where are readings cached"))
     refused = user.theo("memory_apply", memory_id=newer["id"], context="a test")
     assert refused["error"] == f"Memory not found: {newer['id']}"
 
     user.run("memories", "undo", newer["id"])
+    assert user.listed() == {memory: (0.25, [newer["id"]]), newer["id"]: (0.5, [])}
     assert POSTGRES in user.found("where are readings cached")
     assert any(POSTGRES in text for text in user.recalled("where are readings cached"))

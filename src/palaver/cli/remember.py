@@ -78,10 +78,13 @@ def remember(
 
 def _tell(done: Remembered) -> None:
     """What became of it, and what to do about what disagrees."""
+    from palaver.core.memory import MemoryState
     from palaver.templates.quote import line
 
     if done.duplicate:
         click.echo(f"Held already as {done.held.id}: {line(done.held.memory.content)}")
+        if done.held.state is MemoryState.SUPERSEDED:
+            click.echo(f"A newer memory superseded it. To restore it: palaver memories undo {done.held.id}")
         return
     click.echo(f"Remembered as {done.held.id} in {done.held.memory.namespace}.")
     tell_secrets(done.held)

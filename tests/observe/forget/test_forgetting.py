@@ -256,6 +256,29 @@ def test_a_superseded_memory_is_restored_as_superseded(root: Path) -> None:
         assert core.memories.get(gone.id).memory.importance == gone.memory.importance
 
 
+@pytest.mark.parametrize("erase", [False, True])
+def test_a_memory_that_a_forgotten_one_superseded_is_reinstated(root: Path, erase: bool) -> None:
+    """Undoing it supersedes the older memory again."""
+    home = Home(root / "home")
+    with MemoryCore.open(home) as core:
+        [gone] = [held for held in core.memories.page() if held.memory.session_id == GONE]
+        older = core.remembering.remember(Memory("The canary is on the first shelf")).held
+        core.graph.relate(gone.id, older.id, Relation.SUPERSEDES)
+        assert core.memories.get(older.id).state is MemoryState.SUPERSEDED
+    outcome = forgot(home, Wanted((GONE,), erase=erase))
+
+    with MemoryCore.open(home) as core:
+        assert core.memories.get(older.id).memory.importance == older.memory.importance
+        assert core.memories.get(older.id).state is MemoryState.ACTIVE
+    if erase:
+        return
+    with Forgetter(home) as forgetter:
+        forgetter.undo(outcome.number or 0)
+    with MemoryCore.open(home) as core:
+        assert core.memories.get(older.id).memory.importance == older.memory.importance / 2
+        assert core.memories.get(older.id).state is MemoryState.SUPERSEDED
+
+
 def test_what_is_said_by_another_memory_by_now_stays_put_away(root: Path) -> None:
     """Undoing is all or nothing, and holds no claim twice: it names the memories that it leaves put away."""
     home = Home(root / "home")

@@ -143,3 +143,54 @@ def test_a_context_leaves_superseded_memories_out(real: Holding) -> None:
 
     assert old.id not in told
     assert len(told) == 1
+
+
+def state(holding: Holding, memory: str) -> tuple[MemoryState, float, float]:
+    """Return the state, importance and confidence of a memory."""
+    held = holding.core.memories.get(memory)
+    return held.state, held.memory.importance, held.standing.confidence
+
+
+WHOLE, HALVED = (MemoryState.ACTIVE, 0.8, 0.3), (MemoryState.SUPERSEDED, 0.4, 0.1)
+
+
+@pytest.mark.parametrize("order", [["newer"], ["older", "newer"], ["newer", "older"]])
+@pytest.mark.parametrize("back", [["newer", "older"], ["older", "newer"]])
+def test_forgetting_the_newer_memory_reinstates_the_older(real: Holding, order: list[str], back: list[str]) -> None:
+    """Restoring it supersedes the older one again, in whatever order both were forgotten and restored."""
+    old = real.hold("CI runs on Jenkins", "fact", importance=0.8).id
+    new = real.hold("CI now runs on Buildkite instead of Jenkins", "fact").id
+    named = {"older": old, "newer": new}
+    for name in order:
+        real.core.memories.forget([named[name]])
+
+    assert state(real, old) == (WHOLE if order == ["newer"] else (MemoryState.ARCHIVED, 0.8, 0.3))
+    for name in back:
+        if name in order:
+            real.core.memories.undo(named[name])
+    assert (state(real, old), state(real, new)[0]) == (HALVED, MemoryState.ACTIVE)
+
+
+def test_a_memory_that_another_still_supersedes_stays_superseded(real: Holding) -> None:
+    """Forgetting one of two newer ones changes nothing."""
+    old, one, two = (real.hold(text, "fact").id for text in ("zebra", "quartz", "violin"))
+    for newer in (one, two):
+        real.core.graph.relate(newer, old, Relation.SUPERSEDES)
+    states: list[str] = []
+    for newer in (one, two):
+        real.core.memories.forget([newer])
+        states.append(real.core.memories.get(old).state)
+
+    assert states == ["superseded", "active"]
+
+
+def test_a_superseded_text_that_is_said_again_is_a_duplicate(real: Holding) -> None:
+    """It stays superseded, at half its importance; removing the edge restores it."""
+    old = real.hold("CI runs on Jenkins", "fact", importance=0.8)
+    [edge] = real.remember("CI now runs on Buildkite instead of Jenkins", "fact").edges
+    again = real.remember("CI runs on Jenkins", "fact", importance=0.8, tags=("ci",))
+
+    assert (again.held.id, again.duplicate, again.held.memory.tags) == (old.id, True, ("ci",))
+    assert (state(real, old.id), real.core.memories.count()) == (HALVED, 2)
+    assert real.core.graph.forget_edge(edge.id) == [edge.id]
+    assert state(real, old.id) == WHOLE
