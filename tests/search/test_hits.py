@@ -122,15 +122,14 @@ def test_several_concepts_order_by_what_they_show(history: History) -> None:
         assert sum(part.points for part in hit.parts) == hit.score
 
 
-def test_several_concepts_find_what_was_said_in_no_conversation(history: History) -> None:
-    """A memory that has them all is found; two memories with one each are not."""
+def test_several_concepts_list_conversations_only(history: History) -> None:
+    """A memory that has all concepts belongs to no conversation and is not listed."""
+    [said, _] = history.say("one", Said("Which kettle has a valve?"), Said("And the colour?"))
     with history.store.transaction():
-        keys = [
-            history.store.memories.insert(Memory(text), 1)
-            for text in ("The kettle has a valve.", "A kettle.", "A valve.")
-        ]
+        memory = history.store.memories.insert(Memory("The kettle has a valve."), 1)
 
-    assert history.ids("kettle", "valve", mode=Mode.TEXT) == [ids.show("memory", keys[0])]
+    assert history.ids("kettle", "valve", mode=Mode.TEXT) == [ids.show("exchange", said)]
+    assert ids.show("memory", memory) in history.ids("kettle valve", mode=Mode.TEXT)
 
 
 def test_a_memory_that_nothing_supports_is_not_listed(history: History) -> None:
