@@ -6,6 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, BinaryIO
+from zlib import crc32
 
 
 def sync(file: IO[bytes] | io.TextIOWrapper) -> None:
@@ -21,6 +22,17 @@ def sync_path(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def with_checksum(line: bytes) -> bytes:
+    """Return a line with its CRC-32 and a line end, as small files hold it."""
+    return b"%s %08x\n" % (line, crc32(line))
+
+
+def without_checksum(line: bytes) -> bytes | None:
+    """Return what `with_checksum` was given; None where the line is damaged."""
+    content = line.rstrip(b"\n").rpartition(b" ")[0]
+    return content if line.rstrip(b"\n") + b"\n" == with_checksum(content) else None
 
 
 @contextmanager

@@ -6,11 +6,10 @@ as it is now cannot be told from it. So of a database that is put back with less
 given again, and all of them where this file was lost or put back too.
 """
 
-import zlib
 from contextlib import suppress
 from typing import Final
 
-from ...core.durability import replacing
+from ...core.durability import replacing, with_checksum, without_checksum
 from ...core.home import Home
 from .database import Database
 
@@ -52,11 +51,11 @@ class Numbering:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether the file is there and is not what was written."""
+        """True if the file exists and its checksum does not match."""
         return self._path.exists() and not self._read()
 
     def renew(self) -> None:
-        """Write the file anew; raises `OSError`."""
+        """Rewrite the file. Raises `OSError`."""
         self._write(self._db.number(_LAST) + _AHEAD)
 
     def _read(self) -> int:
@@ -65,14 +64,11 @@ class Numbering:
         except OSError:
             return 0
         if said.startswith(_TITLE):
-            said, _, sum_ = said.rstrip(b"\n").rpartition(b" ")
-            if sum_ != b"%08x" % zlib.crc32(said):
-                return 0
+            said = without_checksum(said) or b""
         number = said.removeprefix(_TITLE).strip()
         return int(number) if number.isdigit() and len(number) < 16 else 0
 
     def _write(self, reserved: int) -> None:
         with replacing(self._path) as file:
-            said = b"%s%d" % (_TITLE, reserved)
-            file.write(b"%s %08x\n" % (said, zlib.crc32(said)))
+            file.write(with_checksum(b"%s%d" % (_TITLE, reserved)))
         self._reserved = reserved

@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import Struct
 
 from ...core.conversation import Milliseconds
-from ...core.durability import replacing
+from ...core.durability import replacing, with_checksum, without_checksum
 from ...core.errors import StoreError
 
 _TITLE: Final = b"palaver-forgotten-2"
@@ -125,8 +125,7 @@ class Register:
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with replacing(self._path) as file:
-                first = b"%s %d %d %s" % (_TITLE, head.seq, head.count, head.sign)
-                file.write(b"%s %08x\n" % (first, zlib.crc32(first)))
+                file.write(with_checksum(b"%s %d %d %s" % (_TITLE, head.seq, head.count, head.sign)))
                 file.writelines(map(_row, entries))
         except OSError as error:
             reason = f"{self._path} cannot be written: {error.strerror or error}"
@@ -169,12 +168,9 @@ def _unpacked(told: bytes) -> tuple[int, ...]:
 
 
 def _head(row: bytes) -> Head | None:
-    row = row.rstrip(b"\n")
     if row.startswith(_TITLE):
-        row, _, sum_ = row.rpartition(b" ")
-        if sum_ != b"%08x" % zlib.crc32(row):
-            return None
-    title, *fields = row.split(b" ")
+        row = without_checksum(row) or b""
+    title, *fields = row.rstrip(b"\n").split(b" ")
     if title not in {_TITLE, _UNCHECKED} or len(fields) != 3 or not (fields[0].isdigit() and fields[1].isdigit()):
         return None
     return Head(int(fields[0]), int(fields[1]), fields[2])

@@ -5,8 +5,10 @@ written after each commit and not synced: after a power cut it may be behind the
 """
 
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
+from ...core.durability import with_checksum, without_checksum
 from ...core.home import Home
 from .changes import Changes
 from .database import Database
@@ -15,7 +17,7 @@ _LOST: Final = ".lost"
 
 
 class Watermark:
-    """The last change of one store, and whether changes are missing."""
+    """Number of the last change of one store, and the count of changes that it lacks."""
 
     def __init__(self, database: Database, changes: Changes) -> None:
         self._path, self._changes = Home(database.path.parent).changes, changes
@@ -24,40 +26,47 @@ class Watermark:
 
     @property
     def missing(self) -> int:
-        """How many acknowledged changes the database lacks, 0 for none."""
-        with suppress(OSError):
-            return max(1, int(self._lost_path.read_bytes() or 1))
-        return max(0, self._read() - self._changes.last())
+        """Number of acknowledged changes that the database lacks, 0 for none."""
+        if self._lost_path.exists():
+            return _read(self._lost_path) or 1
+        return self._behind()
 
     def advance(self) -> None:
-        """After a commit: write the number of the last change. A loss seen on the way is kept in a file of its own."""
+        """After a commit: write the number of the last change. A known loss has a file of its own."""
         last = self._changes.last()
         if last == self._written or not self._path.parent.is_dir():
             return
-        with suppress(OSError):
-            self._path.touch(0o600)
-            self._path.write_bytes(b"%020d\n" % last)
+        _write(self._path, last)
         self._written = last
 
     def check(self) -> None:
-        """Before the first write of a process: keep it on record if changes are missing."""
+        """Before the first write of a process: record how many changes are missing."""
         if self._written < 0:
             self._written = 0
-            if missing := max(0, self._read() - self._changes.last()):
-                with suppress(OSError):
-                    self._lost_path.touch(0o600)
-                    self._lost_path.write_bytes(b"%d\n" % missing)
+            if missing := self._behind():
+                _write(self._lost_path, missing)
 
     def accept(self) -> None:
-        """Take the database as it is: what is missing was reported, and cannot be had back."""
+        """Accept the database as it is, after the loss was reported."""
         for path in (self._lost_path, self._path):
             with suppress(OSError):
                 path.unlink(missing_ok=True)
         self._written = 0
         self.advance()
 
-    def _read(self) -> int:
-        try:
-            return int(self._path.read_bytes())
-        except (OSError, ValueError):
-            return 0
+    def _behind(self) -> int:
+        return max(0, _read(self._path) - self._changes.last())
+
+
+def _read(path: Path) -> int:
+    """Return the number in a file; 0 where there is none, and where it is damaged."""
+    try:
+        return int(without_checksum(path.read_bytes()) or 0)
+    except (OSError, ValueError):
+        return 0
+
+
+def _write(path: Path, number: int) -> None:
+    with suppress(OSError):
+        path.touch(0o600)
+        path.write_bytes(with_checksum(b"%020d" % number))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.core.durability import replacing, sync, sync_path
+from palaver.core.durability import replacing, sync, sync_path, with_checksum, without_checksum
 
 
 def test_buffered_bytes_are_synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -68,3 +68,14 @@ def test_a_file_that_cannot_be_written_replaces_nothing(monkeypatch: pytest.Monk
 
     assert path.read_bytes() == b"before"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_line_with_a_checksum_is_read_whole_or_not_at_all() -> None:
+    """No flipped bit and no lost byte gives another line."""
+    line = with_checksum(b"palaver 12")
+    assert without_checksum(line) == b"palaver 12"
+    for bit in range(8 * len(line)):
+        damaged = bytearray(line)
+        damaged[bit // 8] ^= 1 << bit % 8
+        assert without_checksum(bytes(damaged)) in {None, b"palaver 12"}
+    assert {without_checksum(line[:end]) for end in range(len(line) - 1)} == {None}

@@ -1,0 +1,61 @@
+"""Changes that a database lacks are counted by the small file beside the copies."""
+
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.store import Store
+from palaver.core.home import Home
+from palaver.core.memory import Memory
+
+
+def stored(path: Path, content: str) -> int:
+    """Store a memory; return how many changes are missing."""
+    with Store.open(path) as store:
+        with store.transaction():
+            store.memories.insert(Memory(content), 1)
+        return store.watermark.missing
+
+
+@pytest.fixture
+def home(path: Path) -> Home:
+    """A home with two memories, of which the second one was lost."""
+    made = Home(path.parent)
+    made.archive.mkdir()
+    Store.create(path).close()
+    assert stored(path, "Heat the kiln.") == 0
+    before = path.read_bytes()
+    assert stored(path, "Let it cool.") == 0
+    path.write_bytes(before)
+    return made
+
+
+def test_a_loss_is_counted_until_it_is_accepted(home: Home) -> None:
+    """Also after later writes, which advance the file."""
+    with Store.open(home.database) as store:
+        missing = store.watermark.missing
+    assert missing > 0
+    assert stored(home.database, "Open it.") == missing
+    with Store.open(home.database) as store:
+        store.watermark.accept()
+        assert store.watermark.missing == 0
+
+
+def test_a_damaged_file_reports_no_invented_loss(home: Home) -> None:
+    """Whichever bit of it flipped: less may be reported, never more, and nothing fails."""
+    whole = home.changes.read_bytes()
+    with Store.open(home.database) as store:
+        counted = store.watermark.missing
+        for bit in range(8 * len(whole)):
+            damaged = bytearray(whole)
+            damaged[bit // 8] ^= 1 << bit % 8
+            home.changes.write_bytes(damaged)
+            assert store.watermark.missing in {0, counted}, bit
+
+
+def test_a_damaged_record_of_a_loss_is_still_a_loss(home: Home) -> None:
+    """A record that cannot be read counts as one change, so doctor and fsck go on."""
+    assert stored(home.database, "Open it.") > 0
+    home.changes.with_name(f"{home.changes.name}.lost").write_bytes(b"\xff\x00")
+    with Store.open(home.database) as store:
+        assert store.watermark.missing == 1
