@@ -128,8 +128,8 @@ class Unroller:
             self._masking.complete(archived, source)
             said, masked = conversation.rows, masker.masked
             conversation = replace(conversation, rows=lambda: map(masked, said()))
-        before_rewrite(self._store, (source,))
-        size, grown, sums, compared = unroll(conversation, known, copy, source)
+        before = partial(before_rewrite, self._store, (source,))
+        size, grown, sums, compared = unroll(conversation, known, copy, source, before)
         if source is None and not size:
             remove(copy)  # all of it was erased
             return None
@@ -151,15 +151,24 @@ _Made = tuple[int, bool, bytes, bool]
 """The size of a copy, whether what it held stands where it stood, and its checksums as `Source` has them."""
 
 
-def unroll(conversation: Conversation, known: Format, copy: Copy, source: Source | None = None) -> _Made:
+def unroll(
+    conversation: Conversation,
+    known: Format,
+    copy: Copy,
+    source: Source | None = None,
+    before: Callable[[], None] = lambda: None,
+) -> _Made:
     """Bring the copy of `source`, or a new one, up to date, durably.
 
-    Raises `SourceUnreadable`, or `OSError` where there is no room.
+    `before` is called after everything was read, before anything is written. Raises `SourceUnreadable`, or `OSError`
+    where there is no room.
     """
-    return RawArchive(copy.root).replaced(copy.archived, partial(_unroll, conversation, known, source))
+    return RawArchive(copy.root).replaced(copy.archived, partial(_unroll, conversation, known, source, before))
 
 
-def _unroll(conversation: Conversation, known: Format, source: Source | None, copy: Copy) -> _Made:
+def _unroll(
+    conversation: Conversation, known: Format, source: Source | None, before: Callable[[], None], copy: Copy
+) -> _Made:
     held = _held(copy)
     said, fresh = set[bytes](), list[bytes]()
     for line in conversation.rows():
@@ -167,6 +176,8 @@ def _unroll(conversation: Conversation, known: Format, source: Source | None, co
         if digest not in said and digest not in held.lines:
             fresh.append(line)
         said.add(digest)
+    if fresh:
+        before()
     # Two messages may have one id; what is still said is not what another message was before.
     left = {name: place for name, (place, digest) in held.places.items() if digest not in said}
     changed = {left[name]: line for line in fresh if (name := _name(line)) in left}

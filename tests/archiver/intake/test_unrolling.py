@@ -1,7 +1,7 @@
 """Conversations of containers, in copies that follow them."""
 
 import errno
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import orjson
@@ -13,6 +13,7 @@ from palaver.archiver.copies.forms import Copy
 from palaver.archiver.formats.claude_ai import ClaudeAi
 from palaver.archiver.formats.container import Conversation, exact, file_name, mark_of, row
 from palaver.archiver.intake.unrolling import unroll
+from palaver.core.errors import SourceUnreadable
 
 KNOWN = ClaudeAi()
 State = Sequence[tuple[str, str]]
@@ -105,6 +106,28 @@ def test_a_damaged_copy_stays_until_there_is_another(copy: Copy) -> None:
     assert follow(copy, [("a", "Hi"), ("b", "Hello")])
     assert held(copy) == [("a", "Hi"), ("b", "Hello")]
     assert [path.read_bytes() for path in copy.set_asides()] == [broken]
+
+
+def test_the_stored_checksums_are_dropped_only_before_a_write(copy: Copy) -> None:
+    """A container that cannot be read, or says nothing new, leaves them as they are."""
+    dropped = list[str]()
+
+    def take(rows: Callable[[], Iterator[bytes]]) -> None:
+        conversation = Conversation(Path("x"), "x", 1, 0, rows)
+        unroll(conversation, KNOWN, copy, before=lambda: dropped.append("sums"))
+
+    def broken() -> Iterator[bytes]:
+        yield message("b", "Hello")
+        raise SourceUnreadable(Path("x"), "it changed meanwhile")
+
+    follow(copy, [("a", "Hi")])
+    take(lambda: iter([message("a", "Hi")]))
+    with pytest.raises(SourceUnreadable):
+        take(broken)
+    assert dropped == []
+
+    take(lambda: iter([message("b", "Hello")]))
+    assert dropped == ["sums"]
 
 
 @pytest.mark.parametrize("later", [[("a", "Hi"), ("b", "!")], [("a", "Hi there")]], ids=["appended", "grown"])
