@@ -89,7 +89,7 @@ class Pipeline(Closing):
         with suppress(LeaseHeld), self._store.leases.hold(ARCHIVER, patience):
             result.sealing = self._sealer.run(partial(report, "Sealing"))
             self._store.stages.note("seal", result.sealing.problems)
-            self._store.back_up()
+        self._store.back_up()
         result.complete = time.monotonic() - start
         return result
 

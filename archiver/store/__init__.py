@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 from ...core.closing import Closing
-from ...core.errors import StoreCorrupt, StoreError
+from ...core.errors import LeaseHeld, StoreCorrupt, StoreError
 from ...core.home import Home
 from .database import MEND, Database, is_wal_safe, sqlite_version
 
@@ -285,19 +285,23 @@ class Store(Closing):
         self.watermark.advance()
 
     def back_up(self) -> None:
-        """Make today's backup if there is none. Its problems are those of the stage `backup`.
+        """Make today's backup if there is none and no other process makes it. Its problems go to the stage `backup`.
 
-        A database from before page checksums gets them first.
+        A database without page checksums gets them first.
         """
         from .backups import Backups
+        from .leases import BACKUP
 
         backups = Backups(self.home)
         if self.is_read_only or not backups.is_due:
             return
         try:
-            if not self._database.has_checksums:
-                self._database.run("VACUUM")
-            backups.make(self._database)
+            with self.leases.hold(BACKUP):
+                if not self._database.has_checksums:
+                    self._database.run("VACUUM")
+                backups.make(self._database)
+        except LeaseHeld:
+            return
         except StoreError as problem:
             self.stages.note("backup", [problem])
         except OSError as error:

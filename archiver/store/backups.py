@@ -1,6 +1,5 @@
 """Backups: one verified copy of the database a day, the newest seven."""
 
-import os
 import shutil
 from pathlib import Path
 from typing import Final
@@ -26,19 +25,21 @@ class Backups:
 
     @property
     def is_due(self) -> bool:
-        """Whether there is none of today (UTC)."""
+        """True if today (UTC) has none."""
         return not self._today.exists()
 
     def make(self, database: Database) -> None:
         """Copy the database, verify the copy, then give it today's name and remove all but the newest seven.
 
-        Raises `StoreError` where there is no room, and `StoreCorrupt` where the database or the copy is damaged.
+        The caller holds the lease `BACKUP`, so an unfinished copy is that of a killed process. Raises `StoreError`
+        where there is no room, and `StoreCorrupt` where the database or the copy is damaged.
         """
         self._folder.mkdir(mode=0o700, exist_ok=True)
         if shutil.disk_usage(self._folder).free < 2 * database.path.stat().st_size:
             raise StoreError("not enough free space for a backup of the database", hint="Free some space.")
-        beside = self._folder / f"unfinished-{os.getpid()}"
+        beside = self._folder / "unfinished"
         try:
+            beside.unlink(missing_ok=True)
             beside.touch(mode=0o600)
             database.copy_to(beside)
             if problems := Database.problems(beside):

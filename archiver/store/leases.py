@@ -22,6 +22,8 @@ LEARNER: Final = "learner"
 """The lease under which what was taken up is observed and embedded."""
 WATCHER: Final = "watch"
 """The lease that the background archiver has for as long as it runs."""
+BACKUP: Final = "backup"
+"""The lease under which the database is copied."""
 _AGAIN: Final = 0.05
 """Seconds between two attempts to get a lease that another process has."""
 
