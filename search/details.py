@@ -12,7 +12,7 @@ from ..core import ids, tokens
 from ..core.amount import many
 from ..core.conversation import Kind
 from ..core.disclosure import Detail
-from ..core.memory import MemoryState
+from ..core.memory import MemoryState, spoken
 from ..core.memory_types import Family
 from ..core.observation import Evidence, Observation, ObservationType
 from ..core.origin import Origin, Trust
@@ -120,8 +120,6 @@ _TYPES = {
 
 def of_memory(held: HeldMemory) -> Observation:
     """A memory told as an observation, with what it has earned among the facts."""
-    from ..core.memory import MemoryState, spoken
-
     memory, standing = held.memory, held.standing
     outcomes = f"{many(standing.successes, 'success', 'successes')}, {many(standing.failures, 'failure')}"
     mark = "(untrusted) " if memory.origin.trust is Trust.LOW else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -62,8 +63,6 @@ class Layers(Closing):
         folders = [name for name in query.filters.projects if name.startswith("/")]
         if not folders:
             return query
-        from pathlib import Path
-
         from ..core.memory_filter import MemoryFilter
 
         spaces = [self._store.projects.namespace(Path(folder)) for folder in folders]

@@ -14,6 +14,7 @@ from .database import AMONG, Database, Row, Value, listed
 _CHUNK = "text, kind, start_line, end_line, page, header_path, unit, name, signature"
 _HELD = f"""SELECT item, path, namespace, language, ordinal, at, {_CHUNK}
     FROM chunk c JOIN document d ON d.id = c.document"""
+_UNEMBEDDED = "FROM chunk JOIN item ON item.key = chunk.item WHERE item.embedded IS NOT ?"
 
 
 class Document(Struct, frozen=True):
@@ -98,14 +99,11 @@ class Documents:
 
     def unembedded(self, model: str) -> list[int]:
         """Return the keys of the chunks that have no vectors of this model yet."""
-        rows = self._db.rows(
-            "SELECT item.key FROM chunk JOIN item ON item.key = chunk.item WHERE item.embedded IS NOT ?", (model,)
-        )
-        return [cast(int, row[0]) for row in rows]
+        return [cast(int, key) for (key,) in self._db.rows(f"SELECT item.key {_UNEMBEDDED}", (model,))]
 
     def count_unembedded(self, model: str) -> int:
         """Count the chunks that have no vectors of this model yet."""
-        return len(self.unembedded(model))
+        return self._db.number(f"SELECT count(*) {_UNEMBEDDED}", (model,))
 
     def files(self, wanted: DocumentFilter | None = None) -> list[HeldFile]:
         """Every file in each namespace that it is held in, in order."""

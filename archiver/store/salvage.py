@@ -110,8 +110,8 @@ def _fill(fresh: Path, home: Home, done: Salvaged) -> None:
     backups = Backups(home).all()
     damaged = _with_schema(home.database, backups)
     sources = [_opened(path) for path in (damaged, *backups)]
-    with closing(connect(str(fresh), apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)) as target:
-        fresh.chmod(0o600)
+    fresh.touch(mode=0o600)
+    with closing(connect(str(fresh), apsw.SQLITE_OPEN_READWRITE)) as target:
         version = next((found for each in sources if (found := _version(each))), len(MIGRATIONS))
         Database.prepare_new(target, version)
         target.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
