@@ -118,8 +118,8 @@ class Database:
 
     @property
     def has_checksums(self) -> bool:
-        """Whether every page carries a checksum, which each read compares."""
-        return self.number("PRAGMA checksum_verification") == 1
+        """True if every page has a checksum, which each read verifies."""
+        return self.one("PRAGMA checksum_verification") == ("1",)
 
     @property
     def is_read_only(self) -> bool:

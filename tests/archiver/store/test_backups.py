@@ -1,10 +1,15 @@
 """One process at a time backs the database up, and a killed one leaves nothing behind."""
 
+from contextlib import closing
 from pathlib import Path
+
+import apsw
 
 from palaver.archiver.store import Store
 from palaver.archiver.store.backups import Backups
+from palaver.archiver.store.database import Database
 from palaver.archiver.store.leases import BACKUP
+from palaver.archiver.store.migrations import MIGRATIONS
 from palaver.core.home import Home
 
 
@@ -28,3 +33,24 @@ def test_a_backup_that_another_process_makes_is_left_to_it(path: Path) -> None:
             other.back_up()
         assert Backups(store.home).all() == []
         assert [stage.name for stage in store.stages.all()] == []
+
+
+def has_checksums(path: Path) -> bool:
+    with closing(Database.look(path)) as looked:
+        return looked.has_checksums
+
+
+def test_only_a_database_without_page_checksums_is_rewritten(path: Path) -> None:
+    """The first backup after an upgrade adds them; a new database has them from its first page on."""
+    plain = apsw.Connection(str(path), vfs="unix")
+    for step in MIGRATIONS:
+        plain.execute(step)
+    plain.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
+    plain.close()
+    assert not has_checksums(path)
+    with Store.open(path) as store:
+        store.back_up()
+    assert has_checksums(path)
+
+    Store.create(path.with_name("new.db")).close()
+    assert has_checksums(path.with_name("new.db"))
