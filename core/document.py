@@ -124,7 +124,7 @@ class IndexedDirectory(Struct):
 
 
 class DocumentStats(Struct, frozen=True):
-    """What is indexed. `queued` files wait to be read; `failed` ones could not be read from the queue.
+    """Statistics of indexed files. `queued` files wait to be read; `failed` ones could not be read from the queue.
 
     `unembedded` chunks wait for the embedder. `namespaces` and `kinds` count chunks, the most first.
     """

@@ -162,7 +162,7 @@ class Outcome(Struct, frozen=True):
 
 
 class Undone(Struct, frozen=True):
-    """What undoing a deletion did not restore.
+    """Items that undoing a deletion did not restore.
 
     `left` memories stay archived, because another memory says the same by now. Nothing is extracted from `renounced`
     exchanges, because another deletion forbids it. The next ingest run extracts observations from `unobserved` ones.

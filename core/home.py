@@ -93,7 +93,7 @@ class Home(Struct, frozen=True):
 
     @property
     def changes(self) -> Path:
-        """The number of the last committed change; beside the copies, too."""
+        """The number of the last committed change, beside the copies."""
         return self.archive / ".changes"
 
     @property

@@ -38,7 +38,7 @@ _UNFIT = re.compile(r"[^\w-]+")
 
 
 class MemoryState(StrEnum):
-    """Whether a memory is stored. Active and superseded ones are found; archived ones can be restored."""
+    """State of a memory. Active and superseded ones are found; archived ones can be restored."""
 
     ACTIVE = "active"
     SUPERSEDED = "superseded"
@@ -202,7 +202,7 @@ class Edge(Struct, frozen=True):
 
     @property
     def disagrees(self) -> bool:
-        """Whether both ends are active and cannot both be true."""
+        """True if its two memories cannot both be true, and both are active."""
         return self.proposed or self.relation is Relation.CONTRADICTS
 
     @property

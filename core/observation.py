@@ -127,7 +127,7 @@ class Observation(Struct, frozen=True, dict=True):
 
     @property
     def is_summary(self) -> bool:
-        """Whether it is the summary of a session."""
+        """True for the summary of a session."""
         return self.type is ObservationType.GENERAL and self.title.startswith(SUMMARY)
 
     @cached_property

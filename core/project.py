@@ -1,4 +1,4 @@
-"""Projects: which project a folder belongs to, and what tells it from every other of the same name."""
+"""Projects: the root folder of a project, and its identity among others of the same name."""
 
 import re
 from pathlib import Path
@@ -22,7 +22,7 @@ def root_of(folder: Path) -> Path:
 
 
 def identity_of(root: Path) -> str:
-    """Return what tells a project from every other: its git remote as `host/path`, else the path of its repository.
+    """Return the identity of a project: its git remote as `host/path`, else the path of its repository.
 
     All worktrees and all clones of one remote are one project. The remote is read from the git configuration of the
     folder. `git clone` writes that file on this machine, and no commit can change it, so a repository cannot choose

@@ -9,7 +9,7 @@ from .errors import ModelUnavailable, SourceUnreadable
 
 
 class Unsearched(Struct):
-    """What was not searched for transcripts: Palaver homes, and directory links that leave their root."""
+    """Folders not searched for transcripts: Palaver homes, and directory links that leave their root."""
 
     homes: set[Path] = field(default_factory=set[Path])
     links: set[Path] = field(default_factory=set[Path])
@@ -69,8 +69,8 @@ class Original(Struct, frozen=True):
 class Exported(Struct):
     """What was given back below a folder; `present` of the files were there already, with the same bytes.
 
-    In `masked` ones secrets are masked, because they are in the archive. The checksums of `uncompared` ones were made
-    of the copies alone. `warnings` are about copies that were exported, `problems` about those that were not.
+    In `masked` ones secrets are masked, because they are in the archive. The checksums of `uncompared` ones were
+    computed from the copies alone. `warnings` are about exported copies, `problems` about those that were not exported.
     """
 
     folder: Path

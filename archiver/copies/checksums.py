@@ -115,7 +115,7 @@ def of(file: BinaryIO) -> bytes:
 
 
 def verify(file: BinaryIO, packed: bytes, path: Path) -> None:
-    """Raise `CopyDamaged` unless a file, read from where it stands, begins with the bytes that were recorded."""
+    """Raise `CopyDamaged` unless the checksums match a file, read from its current position."""
     for _ in Checksums(packed).verified(file, path):
         pass
 

@@ -116,7 +116,7 @@ class Copy(Struct, frozen=True):
         self.sealed.unlink()
 
     def recover(self) -> None:
-        """Make a sealed form plain of which the table was lost, or behind whose end something stands.
+        """Decompress a copy whose table was lost, or that has foreign bytes after its end.
 
         Raises `OSError`, and `CopyDamaged` where some of the content was lost: that form stays as it is.
         """

@@ -76,10 +76,10 @@ class Inspection:
             self._store.sources.inspected(number, now(), reason)
 
     def repair(self, source: Source) -> bool:
-        """Make a damaged copy again what was archived, from its own content or the agent's file, where one still is.
+        """Restore a damaged copy from its own content or the agent's file; return False where neither is whole.
 
-        The damaged one stays in its place until the new one is whole, and is kept beside. Raises `SourceUnreadable` and
-        `OSError`.
+        The damaged one stays in its place until the new one is whole, and is then kept under another name. Raises
+        `SourceUnreadable` and `OSError`.
         """
         if not (source.sums and self._recovered(source)):
             if not self._is_still_there(source):
@@ -141,10 +141,10 @@ class Inspection:
             return error.strerror or str(error)
 
     def _adopt(self, source: Source) -> str:
-        """Give a copy without checksums its own, unless it is known to be damaged; return what is wrong with it."""
+        """Compute the first checksums of a copy, unless it is known to be damaged; return what is wrong with it."""
         compared = self._is_current(source)
         if not compared and source.id is not None and self._store.sources.fault(source.id) == _DIFFERS:
-            return _DIFFERS  # the agent's file that told so is gone
+            return _DIFFERS  # the agent's file that showed it is gone
         try:
             reason = self._difference(source, self._raw)
             sums = Copy(self._raw.root, source.archived).sums()
@@ -160,7 +160,7 @@ class Inspection:
         return reason
 
     def _difference(self, source: Source, raw: RawArchive) -> str:
-        """Return what a row and the agent's file tell against a copy without checksums; raises like `raw.open`."""
+        """Return how a copy without checksums differs from its row or the agent's file; raises like `raw.open`."""
         size = Copy(raw.root, source.archived).size()
         with raw.original(source.archived) as file:
             for damage in file.damage() if isinstance(file, Seekable) else ():
@@ -183,7 +183,7 @@ class Inspection:
         return self._erased and (told or source.rules != VERSION)
 
     def _is_current(self, source: Source) -> bool:
-        """Return whether the agent's file is as it was when it was copied, so that the copy can be compared with it."""
+        """Return whether the agent's file is unchanged since it was copied, so that both can be compared."""
         try:
             stat = Stat.of(source.path)
         except OSError:

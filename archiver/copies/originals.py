@@ -62,7 +62,7 @@ class Originals:
         return Original(source.archived, Path(), size, digest.hexdigest())
 
     def _pieces(self, source: Source, file: BinaryIO) -> Iterator[bytes]:
-        """Yield the verified bytes of a copy, or of one without checksums those that its ends speak for."""
+        """Yield the verified bytes of a copy. Of one without checksums, only its first and last 4 KiB are verified."""
         if source.sums:
             yield from Checksums(source.sums).verified(file, self._raw.root / source.archived)
             return
@@ -72,7 +72,7 @@ class Originals:
             raise CopyDamaged(self._raw.root / source.archived, "its content is not what was archived")
 
     def warning(self, source: Source) -> str:
-        """Return what is wrong with a copy's file although all of its content can be read; empty for nothing."""
+        """Return the damage to a copy's file that leaves all of its content readable; empty for none."""
         with self._opened(source) as file:
             return file.form_damage() if isinstance(file, Seekable) else ""
 

@@ -48,7 +48,7 @@ class Table(Struct, frozen=True):
 
     `lines` counts the line ends before each frame. It is empty, and so is the `digest` of the whole content, where the
     table was lost and the frames were found one by one. `whole` is False when the end of the file is missing too.
-    `extra` counts the bytes behind the table, which are none of ours.
+    `extra` counts the foreign bytes after the table.
     """
 
     at: tuple[int, ...]
@@ -114,7 +114,7 @@ class Seekable(io.BufferedReader):
         return bytes(held)
 
     def form_damage(self) -> str:
-        """Return what is wrong with the file beside its frames; empty when nothing is."""
+        """Return the damage to the file outside its frames; empty for none."""
         if self.table.extra:
             return f"{self.table.extra} bytes after its end are not part of it; all of it can be read"
         return "" if self.table.digest else self._frames.cut().reason
@@ -239,7 +239,7 @@ def _load(descriptor: int) -> Table | None:
 
 
 def _read_trailer(trailer: bytes, count: int, end: int) -> Table | None:
-    """Return the table of `count` frames that end at byte `end`; None where it is not what was written."""
+    """Return the table of `count` frames that end at byte `end`; None if it is damaged."""
     digest = trailer[_SKIPPED.size :][:_DIGEST]
     counts = trailer[_SKIPPED.size + _DIGEST + _CHECK :][: 4 * count]
     sizes = trailer[-_FOOTER.size - 8 * count : -_FOOTER.size]

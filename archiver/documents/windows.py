@@ -28,7 +28,7 @@ class _Row(NamedTuple):
     line: int
     text: str
     whole: bool = True
-    """Whether a line ends here: a sentence of a long line goes on with the next row."""
+    """False for a sentence of a long line, which the next row continues."""
 
 
 def windows(text: str, first_line: int = 1, size: int = SIZE, overlap: int = OVERLAP) -> Iterator[Window]:

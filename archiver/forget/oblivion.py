@@ -124,7 +124,7 @@ class Oblivion:
 
 
 def _canonical(line: bytes) -> bytes:
-    """Return JSON with sorted keys and without whitespace; what is no JSON as it is."""
+    """Return JSON with sorted keys and without whitespace, and any other line unchanged."""
     try:
         return orjson.dumps(orjson.loads(line), option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
     except ValueError:

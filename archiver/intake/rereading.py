@@ -77,7 +77,7 @@ class Rereading:
             self._store.sources.inspected(source.id, now(), damage.reason)
 
     def _read(self, source: Source) -> tuple[Session, Reading]:
-        self._raw.verify(source)  # what a damaged copy says now takes no place of what it said
+        self._raw.verify(source)  # a damaged copy never replaces what was read of a whole one
         session = self._session(source)
         source.resume, source.rules = Resume(), VERSION
         with self._raw.open(source.archived) as file:

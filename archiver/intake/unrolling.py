@@ -148,7 +148,7 @@ class Unroller:
 
 
 _Made = tuple[int, bool, bytes, bool]
-"""The size of a copy, whether what it held stands where it stood, and its checksums as `Source` has them."""
+"""The size of a copy, whether its earlier lines kept their places, and its checksums as `Source` has them."""
 
 
 def unroll(

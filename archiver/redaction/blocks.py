@@ -1,4 +1,4 @@
-"""Secrets whose name stands elsewhere: beside the value, above it in a table, around it in a manifest or a header."""
+"""Rules for secrets whose name is not directly before the value: in a table, a manifest, a cookie or a header."""
 
 from .assignments import NO_KEY, NOT_BARE
 from .credentials import NAMED_ONLY, STAND_IN

@@ -1,4 +1,4 @@
-"""Tokens known by a prefix of their vendor, URLs that are secrets, and other secrets known by their form alone."""
+"""Rules for tokens with a vendor's prefix, URLs that are secrets, and other secrets recognised by form alone."""
 
 from .credentials import BETWEEN, NAMED_ONLY
 from .rules import Allowed, Rule
@@ -29,7 +29,7 @@ PREFIXES = (
     r"jina_",
     r"ATCTT3",
 )
-"""What tokens begin with. At least 20 random characters follow."""
+"""Prefixes of tokens. At least 20 random characters follow."""
 
 _BEFORE = r"(?:^|[^A-Za-z0-9]|\\[nrt])"
 _SHOWN = Allowed(patterns=(r"(?i)x{4}|\.{3}|example|your|placeholder|redacted|^T0+/B0+/",))

@@ -74,7 +74,7 @@ class ForgottenItems:
         )
 
     def restore(self, forgetting: int) -> None:
-        """Insert what was kept for a deletion, as far as its place is still free, and drop the kept rows.
+        """Insert the rows that were kept for a deletion, where their place is still free, and drop the kept copy.
 
         The caller has the sources read again: whatever else hides an exchange deletes it then.
         """
@@ -105,7 +105,7 @@ class ForgottenItems:
         self._db.run("DELETE FROM forgotten_item WHERE forgetting = ?", (forgetting,))
 
     def erase(self, source: int, goes: Callable[[int], bool]) -> None:
-        """Drop what is kept of a source where it is on a line that is erased."""
+        """Drop the kept rows of a source that are on erased lines."""
         rows = self._db.rows("SELECT exchange, start_line, end_line FROM forgotten_item WHERE source = ?", (source,))
         for key, start, end in cast("list[tuple[int, int, int]]", rows):
             if any(map(goes, range(start, end + 1))):

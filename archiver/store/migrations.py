@@ -292,8 +292,8 @@ CREATE INDEX renunciation_forgetting ON renunciation (forgetting);
 # Sessions that lost their summary, or hold what it does not tell, without anything of them being observed again.
 _SUMMARIES_DUE: Final = "CREATE TABLE summary_due (session INTEGER PRIMARY KEY REFERENCES session ON DELETE CASCADE);"
 
-# Which project has which namespace, and the folders whose memory files the user allowed. What files said before was
-# trusted as a document; from now on it is external until the user allows their folder.
+# Which project has which namespace, and the folders whose memory files the user allowed. Memories
+# from files are external until the user allows their folder.
 _PROJECTS: Final = """
 CREATE TABLE project (identity TEXT PRIMARY KEY, namespace TEXT NOT NULL UNIQUE, plain TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE allowed_folder (path TEXT PRIMARY KEY) WITHOUT ROWID;
@@ -313,7 +313,7 @@ CREATE TABLE forgotten_item (
 );
 """
 
-# Superseded memories are indexed as well, so their entries are made anew. An edge that superseded no memory, such as
+# Superseded memories are indexed as well, so their entries are rebuilt. An edge that superseded no memory, such as
 # one to a golden rule, is a proposal.
 _PROPOSED: Final = """
 ALTER TABLE memory_edge ADD COLUMN proposed INTEGER NOT NULL DEFAULT 0;

@@ -38,7 +38,7 @@ class Projects:
         return self._known(root) or self._free(root)
 
     def claim(self, folder: Path) -> str:
-        """Return the same, and keep it for that project from now on."""
+        """Return the same namespace, and reserve it for that project."""
         root = root_of(folder)
         identity = identity_of(root)
         if known := self._claimed(identity):

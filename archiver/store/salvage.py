@@ -44,19 +44,19 @@ _REFERENCES: Final = """SELECT "table", group_concat("from", ', ' ORDER BY seq),
 
 
 class Salvaged(Struct):
-    """What became of a damaged database. Memories are named by their keys, other rows are counted by table."""
+    """Result of salvaging a damaged database. Memories are listed by key, other rows are counted by table."""
 
     kept: Path
-    """Where the damaged file was put."""
+    """New place of the damaged file."""
     rows: int = 0
     restored: dict[str, int] = field(default_factory=dict[str, int])
     """Rows taken from backups, by table."""
     unverified: list[int] = field(default_factory=list[int])
-    """Memories read from a damaged page: their content is as it was, other fields may not be."""
+    """Memories read from a damaged page: their content is verified, other fields are not."""
     lost: list[int] = field(default_factory=list[int])
     """Memories that neither the file nor a backup gives."""
     unnamed: bool = False
-    """Whether others may be lost whose keys cannot be read either."""
+    """True if memories may be lost whose keys cannot be read either."""
 
 
 class _Gap(NamedTuple):
@@ -301,7 +301,7 @@ def _nulls(columns: object) -> str:
 
 
 def _opened(path: Path) -> apsw.Connection:
-    """Open a file to be read only, also one that was cut off: `writable_schema` makes SQLite read what is left."""
+    """Open a file to read, even a truncated one: `writable_schema` makes SQLite read the rest of it."""
     connection = connect(str(path), apsw.SQLITE_OPEN_READONLY)
     with suppress(apsw.Error):
         connection.execute("PRAGMA writable_schema=ON").fetchall()

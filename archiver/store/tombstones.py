@@ -97,7 +97,7 @@ class Tombstones:
         return head is not None and head.seq <= self._seq()
 
     def check(self, key: bytes) -> None:
-        """Raises `KeyLost` where what was forgotten, or `KeyChanged` where placeholders cannot be known by this key."""
+        """Raise `KeyLost` or `KeyChanged` if this is not the key of the tombstones or of the placeholders."""
         if not self.exist():
             known = self._db.one("SELECT sign FROM key_check")
             if known is not None and known[0] != sign(key):
@@ -191,7 +191,7 @@ class Tombstones:
         return number
 
     def _drop_kept(self, forgetting: int = 0) -> None:
-        """Drop what could be restored of a deletion, and all kept summaries: any may quote what is being erased."""
+        """Drop the kept rows of a deletion, and all kept summaries: any may quote an erased line."""
         self._db.run("DELETE FROM forgotten_item WHERE forgetting = ? OR start_line = 0", (forgetting,))
 
     def exist(self, *, erased: bool = False) -> bool:
