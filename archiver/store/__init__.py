@@ -202,7 +202,9 @@ class Store(Closing):
         """
         home = Home(path.parent)
         if not home.has_database:
-            home.changes.unlink(missing_ok=True)
+            from .watermark import reset
+
+            reset(home)
         store = cls(Database.create(path))
         store.bring_together()
         return store

@@ -21,6 +21,7 @@ from ...core.clock import now, show_day
 from ...core.durability import sync_path
 from ...core.errors import StoreBusy, StoreCorrupt
 from ...core.home import Home
+from . import watermark
 from .backups import Backups
 from .database import Database, Row, connect
 from .leaf_rows import leaf_rows
@@ -88,7 +89,7 @@ def salvage(home: Home) -> Salvaged:
         with suppress(FileNotFoundError):
             path.replace(kept)
     fresh.replace(home.database)
-    home.changes.unlink(missing_ok=True)
+    watermark.reset(home)
     sync_path(home.root)
     return done
 

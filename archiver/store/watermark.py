@@ -6,22 +6,19 @@ written after each commit and not synced: after a power cut it may be behind the
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 from ...core.durability import with_checksum, without_checksum
 from ...core.home import Home
 from .changes import Changes
 from .database import Database
 
-_LOST: Final = ".lost"
-
 
 class Watermark:
     """Number of the last change of one store, and the count of changes that it lacks."""
 
     def __init__(self, database: Database, changes: Changes) -> None:
-        self._path, self._changes = Home(database.path.parent).changes, changes
-        self._lost_path = self._path.with_name(self._path.name + _LOST)
+        self._home, self._changes = Home(database.path.parent), changes
+        self._path, self._lost_path = _paths(self._home)
         self._written = -1
 
     @property
@@ -48,14 +45,24 @@ class Watermark:
 
     def accept(self) -> None:
         """Accept the database as it is, after the loss was reported."""
-        for path in (self._lost_path, self._path):
-            with suppress(OSError):
-                path.unlink(missing_ok=True)
+        reset(self._home)
         self._written = 0
         self.advance()
 
     def _behind(self) -> int:
         return max(0, _read(self._path) - self._changes.last())
+
+
+def reset(home: Home) -> None:
+    """Remove the number and a recorded loss, as for a database that is made anew."""
+    for path in _paths(home):
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def _paths(home: Home) -> tuple[Path, Path]:
+    """Return the file with the number, and the one with a loss."""
+    return home.changes, home.changes.with_name(f"{home.changes.name}.lost")
 
 
 def _read(path: Path) -> int:

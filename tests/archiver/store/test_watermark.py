@@ -41,6 +41,15 @@ def test_a_loss_is_counted_until_it_is_accepted(home: Home) -> None:
         assert store.watermark.missing == 0
 
 
+def test_a_new_database_lacks_nothing(home: Home) -> None:
+    """Neither the number nor the recorded loss of the one before counts for it."""
+    assert stored(home.database, "Open it.") > 0
+    home.database.unlink()
+    Store.create(home.database).close()
+
+    assert stored(home.database, "Close it.") == 0
+
+
 def test_a_damaged_file_reports_no_invented_loss(home: Home) -> None:
     """Whichever bit of it flipped: less may be reported, never more, and nothing fails."""
     whole = home.changes.read_bytes()
