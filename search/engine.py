@@ -34,6 +34,8 @@ _COMPLETED = 50
 """Events that meaning alone found, the best of them, whose words are looked up."""
 _DEEPEST = 12_800
 """How many each engine brings at most to find the conversations that have every one of several concepts."""
+_SUMMARY = 0.5
+"""Weight of the words of a session's summary: it repeats those of all observations, and stands with one exchange."""
 _WORDED = PRESENT_WORDS
 """From which fraction on an entry has enough of the words of a query, all of which stand in the archive."""
 _FLOOR, _BRIEF = 0.075, 0.25
@@ -115,8 +117,9 @@ class Engine:
 
     def _ranked(self, wording: Wording, mode: Mode, matches: Matches, nears: Nears, at_least: float) -> list[Event]:
         """What both engines found, best first; looked at closely where one has a plain score of `at_least` this."""
+        summaries = self._store.summaries.among(matches.key.tolist())
         return gather(
-            matches,
+            matches.weighted(summaries, _SUMMARY),
             nears,
             self._compare(wording, nears),
             partial(self._snapshot.together, wording.text),

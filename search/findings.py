@@ -117,6 +117,11 @@ class Matches(Struct, frozen=True, eq=False, dict=True):
         """The wanted ones of these."""
         return Matches(self.numbers[:, wanted], self.fraction[wanted])
 
+    def weighted(self, items: Sequence[int], weight: float) -> "Matches":
+        """Return these with the fractions of `items`, which ascend, multiplied by `weight`."""
+        weights = np.where(among(self.key, np.array(items, dtype=np.int64)), weight, 1.0)
+        return Matches(self.numbers, self.fraction * weights)
+
     def and_also(self, others: "Matches", limit: int) -> "Matches":
         """The best of both, best first."""
         numbers = np.concatenate([self.numbers, others.numbers], axis=1)

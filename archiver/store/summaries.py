@@ -41,6 +41,11 @@ class Summaries:
         row = self._db.one(f"SELECT {COLUMNS} {FROM} JOIN summary s ON s.item = i.key WHERE s.session = ?", (session,))
         return stored_of(row) if row else None
 
+    def among(self, items: Collection[int]) -> list[int]:
+        """Return those of these items that are summaries, ascending."""
+        rows = self._db.rows(f"SELECT item FROM summary WHERE item {AMONG} ORDER BY item", (listed(items),))
+        return [cast(int, key) for (key,) in rows]
+
     def drop(self, sessions: Collection[int]) -> None:
         """Leave these sessions without a summary until they are summed up anew: it quotes what is no longer so."""
         rows = self._db.rows(f"SELECT session, item FROM summary WHERE session {AMONG}", (listed(sessions),))

@@ -473,6 +473,23 @@ def test_a_summary_does_not_stand_before_what_it_sums_up(history: History) -> No
     assert history.search("authentication").hits[0].title == "Chose tokens for authentication"
 
 
+def test_a_summary_lifts_its_exchange_over_no_answer(history: History) -> None:
+    """The words of a session's summary count half for the exchange that it stands with."""
+    [first, _] = history.say("tea", Said("which login do we take"), Said("and the colour of the page"))
+    [answer] = history.say("auth", Said("which cookies does the login page set"))
+    history.learn(answer, learned("Chose tokens for authentication of the login page", ObservationType.DECISION))
+    with history.store.transaction():
+        session = history.store.items.load([first])[first].session
+        history.store.summaries.put(session, first, learned(f"{SUMMARY}authentication"))
+    history.publish()
+
+    found = history.search("authentication", mode=Mode.TEXT).hits
+    assert [hit.title for hit in found] == [
+        "Chose tokens for authentication of the login page",
+        f"{SUMMARY}authentication",
+    ]
+
+
 def test_noise_is_not_listed_behind_good_hits(history: History) -> None:
     """What is far below the relevance threshold is listed only where it is asked for."""
     for number in range(30):
