@@ -7,6 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, Self
 
+from msgspec.structs import replace
+
 from ..archiver.documents import Intake, Roots
 from ..archiver.redaction import Redactor
 from ..archiver.store import Store
@@ -73,7 +75,7 @@ class Documents(Closing):
         """
         done = self._intake.index_file(Path(path), checked_namespace(namespace), self._roots)
         self._embed(silent, [key for public in done.chunk_ids if (key := ids.key(public, "chunk")) is not None])
-        return done
+        return replace(done, source_file=self._store.documents.shown(done.source_file))
 
     def index_directory(
         self,
@@ -120,7 +122,9 @@ class Documents(Closing):
             raise InvalidInput("Query cannot be empty", hint="Say what to find.")
         if limit < 1:
             raise InvalidInput(f"Invalid limit: {limit}", hint="Ask for 1 or more.")
-        return list(islice(self._finder.find(query, wanted or DocumentFilter(), mode), limit))
+        wanted, shown = wanted or DocumentFilter(), self._store.documents.shown
+        wanted = replace(wanted, source_files=tuple(map(shown, wanted.source_files)))
+        return list(islice(self._finder.find(query, wanted, mode), limit))
 
     def get(self, wanted: Sequence[str]) -> list[HeldChunk]:
         """The chunks with these ids, in their order; unknown ones are left out."""
@@ -141,7 +145,10 @@ class Documents(Closing):
 
     def delete_file(self, path: str | Path, namespace: str | None = None) -> int:
         """Delete all chunks of a file, be it still there or not, in one namespace or in all; how many there were."""
-        return self._delete(DocumentFilter(namespaces=_one(namespace), source_files=(_plain(path),)))
+        plain, documents = _plain(path), self._store.documents
+        held = {each.source_file for each in documents.files()}
+        meant = [file for file in held if plain in {file, documents.shown(file)}]
+        return self._delete(DocumentFilter(namespaces=_one(namespace), source_files=(plain, *meant)))
 
     def delete_directory(self, path: str | Path, namespace: str | None = None) -> int:
         """Delete all chunks of all files below a folder; how many there were."""
@@ -159,7 +166,7 @@ class Documents(Closing):
         """What is held, and what waits."""
         documents = self._store.documents
         return DocumentStats(
-            files=tuple(documents.files()),
+            files=tuple(replace(each, source_file=documents.shown(each.source_file)) for each in documents.files()),
             namespaces=documents.count_by("namespace"),
             kinds=documents.count_by("kind"),
             queued=documents.count_queued(),

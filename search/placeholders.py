@@ -1,11 +1,11 @@
 """A question that holds a secret asks for what stands in its place: no index has the secret, no answer repeats it."""
 
 import os
-import re
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from ..archiver.redaction.quick import may_hold, name_may_hold
 from ..core.disclosure import Query
 from ..core.home import Home
 
@@ -14,13 +14,6 @@ if TYPE_CHECKING:
 
 _NAMES = ("projects", "files", "sessions", "branches")
 """Filters whose values are names that the archive redacts."""
-_JOINTS = re.compile(r"[/\\.]")
-_LONG = 16
-"""Characters from which on a word may show by itself that it is a secret: no rule asks for fewer."""
-_SHORT = 6
-_NAMED = re.compile(r"(?i)passw|passphrase|pwd|secret|token|key|=|://")
-_PLAIN = re.compile(r"[0-9a-f-]+|[^\W\d_]+")
-"""Ids, commits and words, which no rule takes for a secret where no name tells of one."""
 
 
 def without_secrets(query: Query, home: Home) -> Query:
@@ -31,8 +24,8 @@ def without_secrets(query: Query, home: Home) -> Query:
 
 
 def redacted(text: str, home: Home) -> str:
-    """Return a text with phrases of placeholders. Loading the rules takes 30 ms, so a quick look goes first."""
-    if not _may_hold(text):
+    """Return a text with phrases of placeholders."""
+    if not may_hold(text):
         return text
     done = _redacted(text, home)
     made = done.text
@@ -44,7 +37,7 @@ def redacted(text: str, home: Home) -> str:
 
 def _clean(names: tuple[str, ...], home: Home) -> tuple[str, ...]:
     """Return names of projects, files and sessions as the archive keeps them."""
-    return tuple(_redacted(name, home).text if _may_hold(_JOINTS.sub(" ", name)) else name for name in names)
+    return tuple(_redacted(name, home).text if name_may_hold(name) else name for name in names)
 
 
 def _redacted(text: str, home: Home) -> "Redacted":
@@ -52,10 +45,3 @@ def _redacted(text: str, home: Home) -> "Redacted":
 
     # A search makes no key: where it is gone, no placeholder can be found again.
     return Redactor(home.key() if home.key_file.is_file() else os.urandom(32)).redact(text)
-
-
-def _may_hold(text: str) -> bool:
-    words = [word for word in text.split() if len(word) >= _SHORT and not word.isalpha()]
-    return any(len(word) >= _LONG and not _PLAIN.fullmatch(word) for word in words) or bool(
-        words and _NAMED.search(text)
-    )

@@ -260,7 +260,10 @@ class Ingest:
         def complete(path: Path) -> None:
             self._complete(lambda each: each.source.path == path, tally)  # two exports may hold one conversation
 
-        unroller = Unroller(self._store, self._raw.root, self._masking, self._names, complete, self._erasing.known)
+        redactor = self._boundaries.redactor
+        unroller = Unroller(
+            self._store, self._raw.root, self._masking, self._names, redactor, complete, self._erasing.known
+        )
         for container, known in ((each, each.held_by) for each in found):
             if known is None:
                 continue

@@ -32,6 +32,7 @@ from ..forget.oblivion import Oblivion
 from ..formats import Container, Format
 from ..formats.container import Conversation
 from ..privacy.masker import Masker
+from ..redaction import Redactor
 from ..store import Source, Store
 from .transcripts import Transcript
 
@@ -78,6 +79,7 @@ class Unroller:
         root: Path,
         masking: Masking,
         taken: set[str],
+        redactor: Redactor,
         complete: Callable[[Path], None],
         erased: Oblivion | None = None,
     ) -> None:
@@ -86,7 +88,7 @@ class Unroller:
         `complete` stores a source of this path that was read and not stored yet.
         """
         self._store, self._root, self._masking, self._erased = store, root, masking, erased
-        self._taken, self._complete = taken, complete
+        self._taken, self._redactor, self._complete = taken, redactor, complete
 
     def changed(self, container: Transcript, known: Container) -> int | None:
         """The state of a container that is not as it was taken up; None where it is. Raises `SourceUnreadable`."""
@@ -116,7 +118,7 @@ class Unroller:
     def _unrolled(self, conversation: Conversation, known: Container) -> Unrolled | None:
         self._complete(conversation.path)
         source = self._store.sources.at(conversation.path)
-        archived = source.archived if source is not None else self._free_name(f"{known.agent}/{conversation.archived}")
+        archived = source.archived if source is not None else self._new_name(f"{known.agent}/{conversation.archived}")
         copy = Copy(self._root, archived)
         if source is not None and source.inode == conversation.mark and copy.size() >= source.size:
             return None
@@ -138,8 +140,10 @@ class Unroller:
         )
         return Unrolled(conversation.path, known, copied, archived, source, grown, masker)
 
-    def _free_name(self, wanted: str) -> str:
-        path, name, number = PurePosixPath(wanted), wanted, 1
+    def _new_name(self, wanted: str) -> str:
+        """Return a name without secrets that no copy has, and take it."""
+        name = self._redactor.redact_name(wanted)
+        path, number = PurePosixPath(name), 1
         while name in self._taken:
             number += 1
             name = str(path.with_name(f"{path.stem}~{number}{path.suffix}"))

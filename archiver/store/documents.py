@@ -2,13 +2,18 @@
 
 import os
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.conversation import Milliseconds
 from ...core.document import Chunk, ChunkKind, DocumentFilter, FailedFile, HeldChunk, HeldFile
+from ...core.home import Home
+from ..redaction import Redactor
+from ..redaction.quick import name_may_hold
 from .database import AMONG, Database, Row, Value, listed
 
 _CHUNK = "text, kind, start_line, end_line, page, header_path, unit, name, signature"
@@ -72,7 +77,7 @@ class Documents:
     def load(self, keys: Sequence[int]) -> dict[int, HeldChunk]:
         """The chunks with these keys; unknown keys are left out."""
         rows = self._db.rows_among(f"{_HELD} WHERE c.item {AMONG} ORDER BY path, namespace, ordinal", keys)
-        return {one.key: one for one in map(_held, rows)}
+        return {one.key: one for one in map(self._held, rows)}
 
     def select(self, wanted: DocumentFilter, limit: int = -1, offset: int = 0) -> list[HeldChunk]:
         """The chunks that satisfy a filter, by file and place."""
@@ -209,7 +214,22 @@ class Documents:
             f"{_HELD} WHERE {where} ORDER BY path, namespace, ordinal LIMIT ? OFFSET ?",
             (*values, limit, offset),
         )
-        return [_held(row) for row in rows]
+        return [self._held(row) for row in rows]
+
+    def shown(self, path: Path) -> Path:
+        """Return the path of a file without the secrets in its names: chunks, and so all replies, name it like this."""
+        if not name_may_hold(str(path)):
+            return path
+        return Path(self._redactor.redact_name(str(path)))
+
+    @cached_property
+    def _redactor(self) -> Redactor:
+        home = Home(self._db.path.parent)
+        return Redactor(home.key() if home.key_file.is_file() else os.urandom(32))
+
+    def _held(self, row: Row) -> HeldChunk:
+        held = _held(row)
+        return replace(held, source_file=self.shown(held.source_file))
 
 
 def _where(wanted: DocumentFilter) -> tuple[str, tuple[Value, ...]]:

@@ -261,3 +261,28 @@ def test_indexing_a_file_embeds_no_other(documents: Documents, folder: Path, mon
 
     assert len(indexed.chunk_ids) == 1
     assert documents.stats().unembedded == 3
+
+
+SECRET = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+
+
+def test_secrets_in_file_names_are_never_shown(
+    documents: Documents, folder: Path, store: Store, generations: Generations
+) -> None:
+    """Replies, hits and statistics name the file by a placeholder; both names filter and delete it."""
+    path = folder / f"{SECRET}.md"
+    path.write_text("# Quokka\nThe quokka sleeps.\n")
+    indexed = documents.index_file(path)
+    [hit] = documents.search("quokka")
+    shown = hit.held.source_file
+    store_hits = Hits(store, Engine(store, generations, FakeEmbedder())).search(Query.parse("quokka")).hits
+    named = [indexed.source_file, *documents.stats().source_files, *(each.path for each in store_hits)]
+
+    assert store_hits
+    assert SECRET not in str([shown, named, [each.title for each in store_hits]])
+    assert shown.suffix == ".md"
+    assert documents.index_directory(folder, async_mode=False).gone == 0
+    for name in (path, shown):
+        assert [each.held.id for each in documents.search("quokka", DocumentFilter(source_files=(name,)))]
+        assert documents.delete_file(name) == 1
+        documents.index_file(path)

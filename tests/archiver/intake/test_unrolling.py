@@ -12,8 +12,12 @@ from hypothesis import strategies as st
 from palaver.archiver.copies.forms import Copy
 from palaver.archiver.formats.claude_ai import ClaudeAi
 from palaver.archiver.formats.container import Conversation, exact, file_name, mark_of, row
+from palaver.archiver.intake.ingest import Ingest
+from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.intake.unrolling import unroll
 from palaver.core.errors import SourceUnreadable
+
+from ..history import History
 
 KNOWN = ClaudeAi()
 State = Sequence[tuple[str, str]]
@@ -34,6 +38,12 @@ def held(copy: Copy) -> list[tuple[str, str]]:
     with copy.open() as file:
         records = [orjson.loads(line) for line in file]
     return [(record["id"], record["message"]["text"]) for record in records]
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[History]:
+    with History(tmp_path) as made:
+        yield made
 
 
 @pytest.fixture
@@ -181,3 +191,18 @@ def test_any_id_makes_a_name_of_one_file(number: str) -> None:
     assert Path(name).name == name
     assert len(name.encode()) < 255
     assert 0 <= mark_of(number) < 2**63
+
+
+def test_the_name_of_a_copy_holds_no_secret(history: History) -> None:
+    """The id of a conversation may hold one; the next pass finds the same copy."""
+    secret = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+    said = {"uuid": "m1", "sender": "human", "text": "Hello?", "content": [], "created_at": "2026-03-04T10:00:00Z"}
+    export = history.folder / "conversations.json"
+    export.write_bytes(orjson.dumps([{"uuid": secret, "name": "Greeting", "chat_messages": [said]}]))
+    for _ in range(2):
+        assert not Ingest(history.store, history.raw).run(in_paths([export])).problems
+        export.touch()
+
+    [copy] = history.archive_files()
+    assert copy.startswith("claude-ai/conversations/")
+    assert secret not in copy
