@@ -196,7 +196,13 @@ def test_any_id_makes_a_name_of_one_file(number: str) -> None:
 def test_the_name_of_a_copy_holds_no_secret(history: History) -> None:
     """The id of a conversation may hold one; the next pass finds the same copy."""
     secret = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
-    said = {"uuid": "m1", "sender": "human", "text": "Hello?", "content": [], "created_at": "2026-03-04T10:00:00Z"}
+    said: dict[str, object] = {
+        "uuid": "m1",
+        "sender": "human",
+        "text": "Hello?",
+        "content": [],
+        "created_at": "2026-03-04T10:00:00Z",
+    }
     export = history.folder / "conversations.json"
     export.write_bytes(orjson.dumps([{"uuid": secret, "name": "Greeting", "chat_messages": [said]}]))
     for _ in range(2):
