@@ -59,7 +59,7 @@ def test_what_disagrees_is_said_with_who_judged() -> None:
     assert "forgets the other" in begins
 
     replaced = palaver("remember", "The staging server no longer listens on port 9000, it was moved to port 80").stdout
-    assert "To hold the old one again: palaver memories undo mem_" in replaced
+    assert "To restore the old one: palaver memories undo mem_" in replaced
     assert "mem_2 is active again; it was superseded" in palaver("memories", "undo", "mem_2").stdout
 
 
@@ -121,6 +121,22 @@ def test_the_graph_is_drawn_in_two_ways() -> None:
 
     assert palaver("memories", "graph", "mem_1").stdout.startswith("```mermaid\ngraph TD\n")
     assert [each["relation"] for each in told("memories", "graph", "mem_1")["edges"]] == ["contradicts"]
+
+
+def test_a_replacement_that_is_not_certain_is_shown_as_proposed() -> None:
+    """It says what may be replaced, and how to settle it; the older memory stays as it is."""
+    palaver("remember", "Builds must finish within 10 minutes", "--type", "fact")
+    said = palaver(
+        "remember", "Builds must finish within 15 minutes, the limit of 10 was raised", "--type", "fact"
+    ).stdout
+
+    assert "It may replace mem_1: Builds must finish within 10 minutes" in said
+    assert "It replaces" not in said
+    assert "To settle it: palaver forget mem_1" in said
+    assert {each["id"]: each["state"] for each in told("memories", "list")["memories"]} == {
+        "mem_1": "active",
+        "mem_2": "active",
+    }
 
 
 def test_what_a_session_should_know_fits_its_budget(core: MemoryCore) -> None:

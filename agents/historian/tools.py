@@ -7,7 +7,7 @@ from pydantic import Field
 
 from ...archiver.privacy.disclosures import kinds_of
 from ...core.errors import InvalidInput, PalaverError
-from ...core.memory import Memory
+from ...core.memory import Memory, MemoryState
 from ...core.origin import Trust
 from ...observe.mnemonics import FALLBACK, Deleted, Forgettable, Match
 from ...templates.memory_changes import undoing
@@ -164,6 +164,8 @@ def _secrets(memory: Memory) -> dict[str, list[str]]:
 
 def _shown(match: Match) -> dict[str, Any]:
     shown: dict[str, Any] = {"path": clean(match.path), "score": round(match.score, 4)}
+    if match.held.state is MemoryState.SUPERSEDED:
+        shown["superseded"] = True
     return {**shown, "untrusted": True} if _is_untrusted(match) else shown
 
 

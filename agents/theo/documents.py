@@ -9,6 +9,7 @@ from pydantic import Field
 from ...core.document import FailedFile
 from ...core.errors import InvalidInput
 from ...core.memory_filter import MemoryFilter
+from ...core.memory_types import GOLDEN_RULE
 from ...templates.quote import clean
 from ..toolset import Reply
 from .desk import TheoDesk
@@ -90,7 +91,7 @@ def get_index_stats(desk: TheoDesk) -> Reply:
             "source_files": [clean(str(path)) for path in stats.source_files],
             "namespaces": sorted(namespaces),
             "memory_count": memories.count(),
-            "golden_rule_count": memories.count(MemoryFilter(golden=True)),
+            "golden_rule_count": memories.count(MemoryFilter(types=(GOLDEN_RULE,))),
             "queued": stats.queued,
             "waiting_for_embedding": stats.unembedded,
             "failed_files": _failed(stats.failed),

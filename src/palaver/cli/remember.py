@@ -1,4 +1,4 @@
-"""`palaver remember`: something is held to be true from now on."""
+"""`palaver remember`: store a memory."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 @in_project
 @click.option("--importance", type=float, default=0.7, show_default=True, metavar="0-1", help="How much it matters.")
 @click.option("--tag", "tags", multiple=True, metavar="WORD", help="A word to find it by; can be repeated.")
-@click.option("--pin", is_flag=True, help="Protect it from fading.")
-@click.option("--days", type=click.IntRange(1, 36_500), metavar="N", help="Valid for so many days; for ever without.")
+@click.option("--pin", is_flag=True, help="Protect it from losing confidence.")
+@click.option("--days", type=click.IntRange(1, 36_500), metavar="N", help="Expire after N days (default: never).")
 @as_json
 def remember(
     text: Sequence[str],
@@ -40,10 +40,10 @@ def remember(
     days: int | None,
     as_json: bool,
 ) -> None:
-    """Hold something to be true: a preference, a decision, a pattern, a fact.
+    """Store a memory: a preference, a decision, a pattern, a fact.
 
-    It is found at once by every agent and by `palaver search`. What it replaces or contradicts is said. Secrets are
-    taken out of it first.
+    Every agent and `palaver search` find it at once. Memories that it replaces or contradicts are listed. Secrets are
+    redacted first.
     """
     from palaver.core.memory import Memory
     from palaver.core.origin import Origin
@@ -77,7 +77,7 @@ def remember(
 
 
 def _tell(done: Remembered) -> None:
-    """What became of it, and what to do about what disagrees."""
+    """Print what became of a memory, and how to settle what disagrees."""
     from palaver.core.memory import MemoryState
     from palaver.templates.quote import line
 
@@ -90,11 +90,13 @@ def _tell(done: Remembered) -> None:
     tell_secrets(done.held)
     for held in done.superseded:
         click.echo(f"It replaces {held.id}: {line(held.memory.content)}")
+    proposed = {held.id for held in done.proposed}
     for each in done.conflicts:
+        relation = "may replace" if each.held.id in proposed else "disagrees with"
         reason = f" ({line(each.judgement.reason)}, judged by {each.judgement.judge})"
-        click.echo(f"It disagrees with {each.held.id}: {line(each.held.memory.content)}{reason}")
+        click.echo(f"It {relation} {each.held.id}: {line(each.held.memory.content)}{reason}")
     if done.superseded:
-        click.echo(f"To hold the old one again: palaver memories undo {done.superseded[0].id}")
+        click.echo(f"To restore the old one: palaver memories undo {done.superseded[0].id}")
     if done.conflicts:
         older = done.conflicts[0].held.id
         click.echo(f"To settle it: palaver forget {older}, or palaver forget {done.held.id}, which is the new one.")
