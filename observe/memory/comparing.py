@@ -25,7 +25,7 @@ class Compared(Struct, frozen=True):
 
     @property
     def conflict(self) -> bool:
-        """Whether both cannot be true at once."""
+        """Return whether both cannot be true at once."""
         return self.judgement.conflict
 
 

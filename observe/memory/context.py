@@ -148,7 +148,7 @@ def _is_rule(held: HeldMemory) -> bool:
 
 
 def _is_the_users(held: HeldMemory) -> bool:
-    """Whether the user said or approved it."""
+    """Return whether the user said or approved it."""
     return _is_rule(held) or held.memory.origin is Origin.HUMAN
 
 

@@ -32,8 +32,7 @@ class MemoryCore(Closing):
     `remembering` stores, `recalling` finds, `expanding` adds what edges lead to, `memories` lists, edits, forgets and
     restores, `learning` earns confidence, `graph` relates, `conflicts` finds what disagrees, `health` what should be
     looked at, `contexts` chooses what a new session should know, `projects` knows the namespace of each project. All of
-    them raise `InvalidInput` for what the caller
-    can correct.
+    them raise `InvalidInput` for what the caller can correct.
     """
 
     def __init__(

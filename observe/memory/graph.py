@@ -120,7 +120,7 @@ class Graph:
     def forget_edge(self, number: int) -> list[int]:
         """Remove one edge; its id, or nothing where there is none.
 
-        A memory that no edge supersedes any more regains its importance, confidence and state.
+        With its last `supersedes` edge gone, a memory regains its importance, confidence and state.
         """
         return self._forget([edge] if (edge := self._store.memory_edges.load(number)) else [])
 

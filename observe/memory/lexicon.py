@@ -74,7 +74,7 @@ _MEASURES = {
 UNITS = {unit: kind for kind, units in _MEASURES.items() for unit in units.split()} | {
     unit: unit for unit in "lines pixels px requests files items entries rows users nodes connections replicas".split()
 }
-"""What each unit measures: numbers with units of different kinds never replace each other."""
+"""Kind of quantity of each unit: numbers with units of different kinds never replace each other."""
 
 _ONES = "zero one two three four five six seven eight nine".split()
 _TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()

@@ -139,7 +139,7 @@ class Memories:
         """Restore a forgotten, superseded or expired memory; raises `InvalidInput` where the same is stored already.
 
         A superseded one regains its importance and confidence and loses the edges that supersede it. A forgotten one
-        that an edge still supersedes is superseded again. An expired one has no end any more.
+        that an edge still supersedes is superseded again. An expired one becomes valid without end.
         """
         with self._store.transaction():
             return self._restored(self.get(memory_id))

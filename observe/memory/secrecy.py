@@ -12,7 +12,7 @@ from ...core.text import readable
 from .changes import Revision
 
 _TEXTS = ("content", "title", "project", "level", "source", "session_id")
-"""What people and agents word themselves. A namespace with a secret is refused, and a path is a file's."""
+"""Fields with text of users and agents. A namespace with a secret is refused, and a path is a file's."""
 
 _Json: TypeAlias = str | Mapping[Any, Any] | tuple[Any, ...] | list[Any] | float | None
 

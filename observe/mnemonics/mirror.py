@@ -64,7 +64,7 @@ class Mirror:
     """What the files of one project say, beside what the core holds of them. Files win where both were edited.
 
     What Palaver did not write itself may have come with a cloned repository. Until the user allows the folder it is
-    `external`: found and recalled, but no rule, and not told to a session that begins.
+    `external`: found and recalled, but no rule, and no session starts with it.
 
     `kinds`, `files` and `problems` are as the last `sync` found them.
     """
@@ -114,7 +114,7 @@ class Mirror:
 
     @property
     def is_allowed(self) -> bool:
-        """Whether the user trusts the files of this folder that Palaver did not write."""
+        """Return whether the user trusts the files of this folder that Palaver did not write."""
         return str(self.folder.path) in self._store.mnemonics.allowed()
 
     def redacted(self, text: str) -> str:

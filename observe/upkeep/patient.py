@@ -27,7 +27,7 @@ class Fact(NamedTuple):
 
 
 class Patient(Struct, frozen=True, dict=True):
-    """What is looked at. `transcripts` finds the agents' files, `off` is why no language model may be asked."""
+    """Subject of a diagnosis. `transcripts` finds the agents' files, `off` is why no language model may be asked."""
 
     home: Home
     version: str

@@ -1,4 +1,4 @@
-"""Which project does a folder belong to?"""
+"""Projects are identified by git remote or path, never by the name of a folder."""
 
 import os
 import subprocess

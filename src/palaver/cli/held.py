@@ -85,7 +85,7 @@ def namespace_of(core: MemoryCore, project: str | None, *, claim: bool = False) 
 
 
 def is_folder(project: str) -> bool:
-    """Whether a project is named by its folder. A bare name stays one, even if there is a folder of that name."""
+    """Return whether a project is named by its folder. A bare name is never one."""
     return project in {".", ".."} or not {"/", os.sep}.isdisjoint(project)
 
 

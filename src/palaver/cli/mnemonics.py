@@ -88,13 +88,14 @@ def disallow(path: str) -> None:
 
     home = Home.find()
     home.check()
-    folder = str(_of(path).path)
+    project = _of(path)
+    folder = str(project.path)
     with Store.open(home.database) as store, store.transaction():
         known = folder in store.mnemonics.allowed()
         store.mnemonics.disallow(folder)
     if not known:
         raise InvalidInput(f"{folder} is not allowed", hint="List the allowed folders: palaver mnemonics list")
-    click.echo(f"No longer trusted: {line(folder)}")
+    click.echo(f"Not trusted: {line(folder)}. To trust it again: palaver mnemonics allow {line(str(project.project))}")
 
 
 def _of(path: str) -> Folder:
