@@ -94,11 +94,16 @@ class Pipeline(Closing):
         return result
 
     def _lost(self) -> list[SourceUnreadable]:
-        """What a damaged register did not tell to a database that was new, or older."""
-        if not self._store.tombstones.lost:
-            return []
-        hint = "Then run `palaver fsck --repair`: until then `palaver doctor` tells of it."
-        return [SourceUnreadable(self._home.archive, self._store.tombstones.loss, hint=hint)]
+        """Return what a damaged register did not give to a new or older database, and changes that are missing."""
+        problems: list[SourceUnreadable] = []
+        if self._store.tombstones.lost:
+            hint = "Then run `palaver fsck --repair`: until then `palaver doctor` tells of it."
+            problems.append(SourceUnreadable(self._home.archive, self._store.tombstones.loss, hint=hint))
+        if missing := self._store.watermark.missing:
+            from .upkeep.fsck import RESTORE, missing_changes
+
+            problems.append(SourceUnreadable(self._home.database, missing_changes(missing), hint=RESTORE))
+        return problems
 
     def _finish_erasing(self, report: Reporter) -> list[SourceUnreadable]:
         """What is being erased since a pass was killed, or since it can no longer be had back.

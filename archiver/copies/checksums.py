@@ -6,7 +6,7 @@ protects against faulty disks and memory, not against attackers.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Final
 from zlib import crc32
@@ -27,11 +27,11 @@ class Checksums:
         self._compared, self._unknown = compared, unknown
         self.size: int = _SIZE.unpack_from(packed)[0] if packed else 0
         count = max(0, len(packed) - _SIZE.size) // 4
-        self._sums = list(struct.unpack_from(f"<{count}I", packed, _SIZE.size)) if packed else []
+        self.sums = list(struct.unpack_from(f"<{count}I", packed, _SIZE.size)) if packed else []
 
     def pack(self) -> bytes:
         """Return the form that is stored: the size in 8 bytes, then 4 bytes a block."""
-        return _SIZE.pack(self.size) + struct.pack(f"<{len(self._sums)}I", *self._sums)
+        return _SIZE.pack(self.size) + struct.pack(f"<{len(self.sums)}I", *self.sums)
 
     def recorded(self) -> tuple[bytes, bool]:
         """Return what `Source` has as `sums` and `compared`."""
@@ -44,9 +44,9 @@ class Checksums:
             used = self.size % BLOCK
             part = view[: BLOCK - used]
             if used:
-                self._sums[-1] = crc32(part, self._sums[-1])
+                self.sums[-1] = crc32(part, self.sums[-1])
             else:
-                self._sums.append(crc32(part))
+                self.sums.append(crc32(part))
             self.size += len(part)
             view = view[len(part) :]
 
@@ -67,10 +67,10 @@ class Checksums:
             number = end // BLOCK
             held = min(BLOCK, self.size - number * BLOCK)
             file.seek(number * BLOCK)
-            if crc32(file.read(held)) != self._sums[number]:
+            if crc32(file.read(held)) != self.sums[number]:
                 raise _damaged(path, number, held)
             self.size = number * BLOCK
-            del self._sums[number:]
+            del self.sums[number:]
         self.extend(file, end)
 
     def verified(self, file: BinaryIO, path: Path) -> Iterator[bytes]:
@@ -79,7 +79,7 @@ class Checksums:
         Raises `CopyDamaged` at the first block that differs or is missing; `path` names the copy in it.
         """
         left = self.size
-        for number, expected in enumerate(self._sums):
+        for number, expected in enumerate(self.sums):
             held = min(BLOCK, left)
             piece = file.read(held)
             if len(piece) < held:
@@ -89,6 +89,32 @@ class Checksums:
                 raise _damaged(path, number, held)
             yield piece
             left -= held
+
+
+def damaged(file: BinaryIO, packed: bytes) -> dict[int, int]:
+    """Return the blocks of a file that do not have their checksums, by number, each with the checksum it has."""
+    sums = (crc32(file.read(held)) for held in _lengths(packed))
+    return {number: found for number, found in enumerate(sums) if found != Checksums(packed).sums[number]}
+
+
+def rewritten(file: BinaryIO, packed: bytes, damaged: Mapping[int, int]) -> bytes:
+    """Return the checksums of a file whose bytes changed and whose length did not.
+
+    A block that was `damaged` never gets a checksum that it has.
+    """
+    sums = Checksums(packed)
+    for number, held in enumerate(_lengths(packed)):
+        found = crc32(file.read(held))
+        if number not in damaged:
+            sums.sums[number] = found
+        elif found != damaged[number]:
+            sums.sums[number] = ~found & 0xFFFFFFFF
+    return sums.pack()
+
+
+def _lengths(packed: bytes) -> Iterator[int]:
+    sums = Checksums(packed)
+    return (min(BLOCK, sums.size - start) for start in range(0, sums.size, BLOCK))
 
 
 def continued(known: Source | None, path: Path, size: int) -> Checksums:

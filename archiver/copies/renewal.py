@@ -42,19 +42,30 @@ def before_rewrite(store: Store, sources: Iterable[Source | None]) -> None:
 
 
 @contextmanager
-def rewriting(store: Store, copy: Copy, source: Source | None) -> Generator[None]:
+def rewriting(store: Store, copy: Copy, source: Source | None, *, in_place: bool = False) -> Generator[None]:
     """Bring a source's checksums up to date after its copy is rewritten from its own bytes.
 
     Raises `CopyDamaged` before anything is rewritten where the copy is damaged: the damage would count as content.
+    An uncompressed copy that is rewritten `in_place`, every other byte where it was, may be damaged: its damaged blocks
+    stay so.
     """
     if source is None or not source.sums:
         yield
         return
+    known: dict[int, int] = {}
     with copy.open() as file:
-        checksums.verify(file, source.sums, copy.plain)
-    before_rewrite(store, (source,))
+        if in_place and copy.plain.exists():
+            known = checksums.damaged(file, source.sums)
+        else:
+            checksums.verify(file, source.sums, copy.plain)
+    if not known:
+        before_rewrite(store, (source,))  # else a crash leaves the old checksums, by which the damage stays known
     yield
-    source.sums = copy.sums()
+    if known:
+        with copy.open() as file:
+            source.sums = checksums.rewritten(file, source.sums, known)
+    else:
+        source.sums = copy.sums()
     if source.id is not None:
         with store.transaction():
             store.sources.keep_sums(source.id, source.sums, compared=source.compared)

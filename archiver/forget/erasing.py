@@ -57,7 +57,7 @@ class Erasing:
         if whole:
             remove(copy)
         elif copy.exists():
-            with rewriting(self._store, copy, source):
+            with rewriting(self._store, copy, source, in_place=_keeps_places(copy)):
                 self._clean(copy, source)
         remove_leftovers(copy)
         with self._store.transaction():
@@ -127,7 +127,7 @@ class Erasing:
         """Blank the lines of these records in a copy, as far as they were erased."""
         if records and self.known and (gone := self.known.records(records)):
             copy = Copy(self._raw.root, source.archived)
-            with rewriting(self._store, copy, source):
+            with rewriting(self._store, copy, source, in_place=_keeps_places(copy)):
                 blank(copy, gone, _openings(self._parse(source.archived, source.agent)))
 
     def leave(self, source: Source) -> bool:
@@ -159,6 +159,11 @@ class Erasing:
     def _parse(self, archived: str, agent: str) -> Parsed:
         with reading(self._raw, archived) as file:
             return parsed(file, agent, self._key)
+
+
+def _keeps_places(copy: Copy) -> bool:
+    """Return whether blanking a line leaves every other byte where it is."""
+    return copy.plain.suffix not in {DOCUMENT, SUFFIX}
 
 
 def _openings(found: Parsed) -> set[int]:

@@ -6,7 +6,7 @@ it longer than searching.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
@@ -259,6 +259,8 @@ class Store(Closing):
     def bring_together(self) -> None:
         """Let the tables and the register say the same of what was forgotten; most archives have neither."""
         try:
+            with suppress(StoreCorrupt):  # a damaged change log keeps nobody from searching
+                self.watermark.check()
             if self._forgets() and not self.tombstones.agree:
                 self._take_over()
         except StoreError:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Generator, Iterable
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final, Self, cast
 
@@ -18,7 +18,7 @@ from ...core.errors import (
     ValueRefused,
 )
 from ...core.home import Home
-from .foreign_file import ForeignFile
+from .foreign_file import ForeignFile, has_log
 from .migrations import MIGRATIONS
 
 Value = str | bytes | int | float | None
@@ -34,6 +34,8 @@ _CHECKPOINT = 4_000
 """Pages of the log, 4 KiB each, from which on they are written where they belong: a page that changes again and again
 while much is stored is so written fewer times.
 """
+PAGE: Final = 4_096
+"""Bytes of a page."""
 _CHECKSUM_BYTES = 8
 """Bytes at the end of each page in which the checksum VFS keeps its checksum."""
 _WAL_SAFE = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
@@ -67,6 +69,7 @@ class Database:
     def look(cls, path: Path) -> Self:
         """Open an existing file to be read only, and change nothing about it; raises `StoreMissing`."""
         _check(path)
+        _refuse_cut(path)
         file = ForeignFile.at(path)
         still = file is not None and file.still
         name = f"{path.absolute().as_uri()}?immutable=1" if still else str(path)
@@ -85,6 +88,7 @@ class Database:
 
     @classmethod
     def _open_to_write(cls, path: Path, flags: int, file: ForeignFile | None) -> Self:
+        _refuse_cut(path)
         with _translated(path):
             connection = connect(str(path), flags)
             try:
@@ -309,6 +313,16 @@ def _check(path: Path) -> None:
     # SQLite takes a file of no bytes for a new database, and would make what was lost an empty archive.
     if not path.is_file() or path.stat().st_size == 0:
         raise StoreMissing(path.parent, copies=Home(path.parent).has_copies)
+
+
+def _refuse_cut(path: Path) -> None:
+    """Raise `StoreCorrupt` where the last page is incomplete and no log has it.
+
+    SQLite fills such a page with zeros and compares no checksum; writing to it would give the zeros a valid one.
+    """
+    with suppress(FileNotFoundError):
+        if path.stat().st_size % PAGE and not has_log(path):
+            raise _corrupt(path, "its last page is incomplete")
 
 
 def listed(keys: Iterable[int] | Iterable[str]) -> str:

@@ -25,14 +25,15 @@ class ForeignFile(NamedTuple):
             return None
         try:
             found = path.stat()
-            if _has_log(path):
+            if has_log(path):
                 return cls(found.st_ino, still=False)
         except OSError:
             return None
         return cls(found.st_ino, still=True, mtime=found.st_mtime_ns, size=found.st_size)
 
 
-def _has_log(path: Path) -> bool:
+def has_log(path: Path) -> bool:
+    """Return whether a database has a write-ahead log that is not empty."""
     try:
         return path.with_name(f"{path.name}-wal").stat().st_size > 0
     except FileNotFoundError:

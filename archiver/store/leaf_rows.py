@@ -1,45 +1,74 @@
 """Rows read from a database file's pages, which SQLite itself cannot reach (https://sqlite.org/fileformat2.html)."""
 
-import mmap
+import os
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
-from .database import Row, Value
+from .database import PAGE, Row, Value
 
-_PAGE: Final = 4_096
-_USABLE: Final = _PAGE - 8
+_USABLE: Final = PAGE - 8
 """Bytes of a page without its checksum."""
 _TABLE_LEAF: Final = 13
+_LOG_HEADER: Final = 32
+_FRAME_HEADER: Final = 24
 _INTEGERS: Final = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 """Bytes of an integer, by serial type."""
 
 
-def leaf_rows(path: Path) -> Iterator[tuple[int, Row]]:
+class _Pages:
+    """Pages of a database file, each with the last state in its write-ahead log."""
+
+    def __init__(self, file: BinaryIO, log: bytes) -> None:
+        self._file, self.size = file, file.seek(0, os.SEEK_END)
+        self._newer = dict[int, bytes]()
+        current = {log[16:24], log[40:48]}
+        """Salts of the log's header and of its first frame; others belong to frames that were written back before."""
+        for start in range(_LOG_HEADER, len(log) - _FRAME_HEADER, _FRAME_HEADER + PAGE):
+            if log[start + 8 : start + 16] in current:
+                number = int.from_bytes(log[start : start + 4], "big")
+                # The last frame may be incomplete.
+                self._newer[number] = log[start + _FRAME_HEADER : start + _FRAME_HEADER + PAGE]
+        self.size += len(log)
+
+    def numbers(self) -> Iterator[int]:
+        last = -(-self._file.seek(0, os.SEEK_END) // PAGE)
+        yield from range(1, last + 1)
+        yield from sorted(number for number in self._newer if number > last)
+
+    def load(self, number: int) -> bytes:
+        """Return a page, counted from 1; zeros where there is none."""
+        self._file.seek(max(0, number - 1) * PAGE)
+        newer = self._newer.get(number, b"")
+        return newer + self._file.read(PAGE).ljust(PAGE, b"\0")[len(newer) :]
+
+
+def leaf_rows(path: Path | None, log: Path) -> Iterator[tuple[int, Row]]:
     """Yield (row id, columns) of every row on a table's leaf page, whichever table; what cannot be decoded is left out.
 
-    Checksums are not compared: the caller verifies each row by its content.
+    Pages are read as the write-ahead log has them, also from its frames behind a damaged one, which SQLite drops.
+    Without `path` only those in the log are read. Checksums are not compared: the caller verifies each row by its
+    content.
     """
-    if not path.stat().st_size:
-        return
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        yield from _rows(data)
+    with path.open("rb") if path else BytesIO() as file:
+        pages = _Pages(file, log.read_bytes() if log.exists() else b"")
+        for number in pages.numbers():
+            page = pages.load(number)
+            if page[0] == _TABLE_LEAF:
+                yield from _rows(pages, page)
 
 
-def _rows(data: mmap.mmap) -> Iterator[tuple[int, Row]]:
-    for start in range(0, len(data) - _PAGE + 1, _PAGE):
-        page = data[start : start + _PAGE]
-        if page[0] != _TABLE_LEAF:
-            continue
-        (count,) = struct.unpack_from(">H", page, 3)
-        for number in range(min(count, _PAGE // 4)):
-            with suppress(IndexError, struct.error, UnicodeDecodeError):
-                (at,) = struct.unpack_from(">H", page, 8 + 2 * number)
-                size, at = _varint(page, at)
-                key, at = _varint(page, at)
-                yield key, _columns(_payload(data, page, at, size))
+def _rows(pages: _Pages, page: bytes) -> Iterator[tuple[int, Row]]:
+    (count,) = struct.unpack_from(">H", page, 3)
+    for number in range(min(count, PAGE // 4)):
+        with suppress(IndexError, struct.error, UnicodeDecodeError):
+            (at,) = struct.unpack_from(">H", page, 8 + 2 * number)
+            size, at = _varint(page, at)
+            key, at = _varint(page, at)
+            yield key, _columns(_payload(pages, page, at, size))
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -53,7 +82,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     raise IndexError(at)
 
 
-def _payload(data: mmap.mmap, page: bytes, at: int, size: int) -> bytes:
+def _payload(pages: _Pages, page: bytes, at: int, size: int) -> bytes:
     """Return a cell's payload, with what is on its overflow pages."""
     if size <= _USABLE - 35:
         return page[at : at + size]
@@ -61,12 +90,10 @@ def _payload(data: mmap.mmap, page: bytes, at: int, size: int) -> bytes:
     local = least + (size - least) % (_USABLE - 4)
     local = local if local <= _USABLE - 35 else least
     payload, place = bytearray(page[at : at + local]), page[at + local : at + local + 4]
-    while len(payload) < min(size, len(data)):
-        start = (int.from_bytes(place, "big") - 1) * _PAGE
-        if start < 0 or start >= len(data):
-            raise IndexError(start)
-        place = data[start : start + 4]
-        payload += data[start + 4 : start + _USABLE]
+    while len(payload) < min(size, pages.size):
+        overflow = pages.load(int.from_bytes(place, "big"))
+        place = overflow[:4]
+        payload += overflow[4:_USABLE]
     return bytes(payload[:size])
 
 

@@ -1,6 +1,8 @@
 """Memories: what is held to be true, item by item."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha256
 from typing import TypeAlias, cast
 
 import orjson
@@ -18,6 +20,11 @@ _SAID = (
     "pinned, valid_from, valid_until"
 )
 _EARNED = "confidence, successes, failures, strikes, promoted_from"
+_NUMBERS = set(
+    "item importance pinned valid_from valid_until confidence successes failures strikes created updated accessed "
+    "accesses decayed".split()
+)
+"""Columns that are no text."""
 _COLUMNS = f"item, {_SAID}, {_EARNED}, state, created, updated, accessed, accesses, decayed"
 
 # The columns as SQLite keeps them, a group each.
@@ -211,6 +218,30 @@ def _limits(wanted: MemoryFilter) -> tuple[tuple[str, bool, tuple[Value, ...]], 
         ("created < ?", wanted.created_before is not None, (wanted.created_before,)),
         (valid, at is not None, (at, at)),
     )
+
+
+def checked(row: Mapping[str, Value]) -> dict[str, Value] | None:
+    """Return a memory's columns, read from a damaged page; None where its content does not have its SHA-256.
+
+    Where another column cannot be decoded, all of them are those of a new memory with that content.
+    """
+    content = row["content"]
+    if not isinstance(content, str) or sha256(content.encode("utf-8", "surrogatepass")).hexdigest() != row["hash"]:
+        return None
+    with suppress(ValueError, TypeError):
+        if all(isinstance(value, str) != (name in _NUMBERS) for name, value in row.items()):
+            _held(tuple(row[name] for name in _COLUMNS.split(", ")))
+            return dict(row)
+    memory = Memory(content)
+    names = f"{_SAID}, family, hash, {_EARNED}, state, created, updated, rules, accesses, accessed, decayed".split(", ")
+    at = row["updated"] if isinstance(row["updated"], int) else 0
+    values = (*_said(memory), *_claim(memory, ""), *_earned(Standing()), MemoryState.ACTIVE, at, at, "", 0, None, None)
+    return {"item": row["item"], **dict(zip(names, values, strict=True))}
+
+
+def decoded(row: Mapping[str, Value]) -> HeldMemory:
+    """Return the memory that these columns are, as `checked` gave them."""
+    return _held(tuple(row[name] for name in _COLUMNS.split(", ")))
 
 
 def _said(memory: Memory) -> tuple[Value, ...]:

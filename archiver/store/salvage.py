@@ -5,13 +5,13 @@ is taken from the damaged page itself, since it may be newer than any backup. Wh
 made again afterwards.
 """
 
-import hashlib
 import os
 import shutil
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple, cast
 
 import apsw
@@ -21,10 +21,13 @@ from ...core.clock import now, show_day
 from ...core.durability import sync_path
 from ...core.errors import StoreBusy, StoreCorrupt
 from ...core.home import Home
+from ...core.memory import HeldMemory
 from . import watermark
 from .backups import Backups
-from .database import Database, Row, connect
+from .database import PAGE, Database, Row, Value, connect
+from .foreign_file import has_log
 from .leaf_rows import leaf_rows
+from .memories import checked, decoded
 from .migrations import MIGRATIONS
 
 _BEYOND: Final = 1 << 40
@@ -75,8 +78,9 @@ def salvage(home: Home) -> Salvaged:
     """
     _refuse_others(home.database)
     home.backups.mkdir(mode=0o700, exist_ok=True)
-    stamp = f"{show_day(now())}-{now() // 1000 % 86_400:05}"
-    done = Salvaged(home.backups / f"damaged-{stamp}.db")
+    done = Salvaged(home.backups / f"damaged-{_stamp()}.db")
+    # SQLite fills an incomplete last page by itself, but compares the checksum of a whole one.
+    os.truncate(home.database, home.database.stat().st_size + -home.database.stat().st_size % PAGE)
     fresh = home.database.with_name(f"{home.database.name}.new")
     for path in _files(fresh):
         path.unlink(missing_ok=True)
@@ -178,7 +182,7 @@ def _copy_table(
 ) -> int:
     """Copy a table's readable rows, then fill its gaps; return how many rows of it there are."""
     damaged, *backups = sources
-    columns = [str(name) for (name,) in target.execute("SELECT name FROM pragma_table_info(?)", (table,))]
+    columns = _columns(target, table)
     put = f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
     read = f"SELECT rowid, {', '.join(columns)} FROM {table}"
     gaps = list[_Gap]()
@@ -187,7 +191,7 @@ def _copy_table(
     else:
         target.executemany(put, _from_both_ends(damaged, table, columns))
     if table == "memory" and gaps:
-        done.unverified = _take_memories(target, put, columns, gaps, path)
+        done.unverified = _take_memories(target, put, columns, gaps, path, _digests(damaged))
     before = _count(target, table)
     for backup in backups if gaps else ():
         for gap in gaps:
@@ -256,18 +260,66 @@ def _from_both_ends(connection: apsw.Connection, table: str, columns: Sequence[s
 
 
 def _take_memories(
-    target: apsw.Connection, put: str, columns: Sequence[str], gaps: Sequence[_Gap], path: Path
+    target: apsw.Connection,
+    put: str,
+    columns: Sequence[str],
+    gaps: Sequence[_Gap],
+    path: Path,
+    digests: Mapping[int, str],
 ) -> list[int]:
-    """Take the memories whose content is what their stored SHA-256 says from the file's pages; return their keys."""
-    content, digest, taken = columns.index("content"), columns.index("hash"), list[int]()
-    for key, row in leaf_rows(path):
-        if len(row) == len(columns) and any(gap.first <= key <= gap.last for gap in gaps):
-            text = str(row[content]).encode("utf-8", "surrogatepass")
-            if hashlib.sha256(text).hexdigest() == row[digest]:
-                with suppress(apsw.ConstraintError):
-                    target.execute(put, (key, *row[1:]))
-                    taken.append(key)
+    """Take the memories whose content has its SHA-256 from the file's pages; return their keys."""
+    taken = list[int]()
+    for row in _memory_rows(path, _files(path)[1], columns, digests):
+        key = cast(int, row["item"])
+        if any(gap.first <= key <= gap.last for gap in gaps):
+            target.execute(put, tuple(row[name] for name in columns))
+            taken += [key] * target.changes()
     return taken
+
+
+def _memory_rows(
+    path: Path | None, log: Path, columns: Sequence[str], digests: Mapping[int, str] = MappingProxyType({})
+) -> Iterator[dict[str, Value]]:
+    """Yield the columns of every memory on the pages whose content has its SHA-256, its own or that in `digests`."""
+    for key, row in leaf_rows(path, log):
+        if len(row) == len(columns):
+            named = dict(zip(columns, (key, *row[1:]), strict=True))
+            named["hash"] = digests.get(key, named["hash"])
+            if found := checked(named):
+                yield found
+
+
+def _digests(connection: apsw.Connection) -> dict[int, str]:
+    """Return the SHA-256 of active memories by key, as an index has them, on other pages than the table."""
+    sql = "SELECT item, hash FROM memory INDEXED BY memory_claim WHERE state = 'active' AND path = ''"
+    with suppress(apsw.Error, UnicodeDecodeError):
+        return {cast(int, key): str(digest) for key, digest in connection.execute(sql)}
+    return {}
+
+
+def keep_log(home: Home) -> None:
+    """Keep the write-ahead log of a database that lacks acknowledged changes, before SQLite removes it."""
+    log = _files(home.database)[1]
+    if has_log(home.database):
+        home.backups.mkdir(mode=0o700, exist_ok=True)
+        shutil.copy2(log, home.backups / f"lost-{_stamp()}.db-wal")
+
+
+def memories_in_logs(home: Home) -> list[HeldMemory]:
+    """Return the memories in kept logs whose content has its SHA-256, also from frames that SQLite dropped."""
+    with closing(_opened(home.database)) as connection:
+        columns = _columns(connection, "memory")
+    logs = sorted(home.backups.glob("lost-*.db-wal"))
+    rows = (row for log in logs for row in _memory_rows(None, log, columns))
+    return list({held.memory.content_hash: held for held in map(decoded, rows)}.values())
+
+
+def _stamp() -> str:
+    return f"{show_day(now())}-{now() // 1000 % 86_400:05}"
+
+
+def _columns(connection: apsw.Connection, table: str) -> list[str]:
+    return [str(name) for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))]
 
 
 def _indexed_memories(connection: apsw.Connection) -> set[int] | None:

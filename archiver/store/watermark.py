@@ -37,10 +37,14 @@ class Watermark:
         self._written = last
 
     def check(self) -> None:
-        """Before the first write of a process: record how many changes are missing."""
+        """When a database is opened to be written: record how many changes are missing, and keep its log."""
         if self._written < 0:
             self._written = 0
             if missing := self._behind():
+                from .salvage import keep_log
+
+                with suppress(OSError):
+                    keep_log(self._home)
                 _write(self._lost_path, missing)
 
     def accept(self) -> None:

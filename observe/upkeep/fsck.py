@@ -18,14 +18,15 @@ from ...archiver.privacy.exclusion import Exclusion
 from ...archiver.redaction import Redactor
 from ...archiver.store import ARCHIVER, Source, Store
 from ...archiver.store.register import KeyChanged, KeyLost
-from ...archiver.store.salvage import salvage
+from ...archiver.store.salvage import memories_in_logs, salvage
 from ...core.amount import many
 from ...core.checkup import Checkup, Finding
 from ...core.errors import SourceUnreadable, StoreCorrupt, StoreMissing
 from ...core.home import Home
+from ...core.memory import MemoryState
 from ...core.progress import Reporter, silent
 from ...core.report import Pass
-from ...search.comparison import Comparison
+from ...search.comparison import Compared, Comparison
 from ...search.embedder import DEFAULT_MODEL, load
 from ...search.generation import Generations
 from ...search.indexer import Indexer
@@ -38,8 +39,9 @@ RECOVER: Final = (
     "and keeps the damaged file."
 )
 RESTORE: Final = (
-    "Memories or observations that were stored last may be gone, as after palaver.db-wal was deleted. Compare with a "
-    "file in backups/, run `palaver archive`, then `palaver fsck --repair` to take the database as it is."
+    "Memories or observations that were stored last may be gone, as after palaver.db-wal was deleted or damaged. "
+    "Compare with a file in backups/, run `palaver archive`, then `palaver fsck --repair`: it stores memories again "
+    "that can be read in a damaged palaver.db-wal, and takes the database as it is."
 )
 TAKE_UP: Final = "Run `palaver rebuild --from-archive` to take them up."
 _NEXT: Final = "The next `palaver archive` makes them anew."
@@ -177,7 +179,10 @@ class _Fsck:
     def _references(self) -> Iterator[Finding]:
         integrity, watermark = self._store.integrity, self._store.watermark
         if watermark.missing:
-            yield self._mended("database", missing_changes(watermark.missing), watermark.accept, RESTORE)
+            problem = missing_changes(watermark.missing)
+            if self._repair:
+                yield from self._restored_memories()
+            yield self._mended("database", problem, watermark.accept, RESTORE)
         for table, count in integrity.dangling().items():
             problem = f"{many(count, 'row')} of {table} {'refers' if count == 1 else 'refer'} to what does not exist"
             yield Finding("database", problem, "Please report this; search and read still work.")
@@ -189,6 +194,19 @@ class _Fsck:
             yield self._mended(
                 "database", f"{many(len(bodiless), 'item is', 'items are')} empty", lambda: integrity.remove(bodiless)
             )
+
+    def _restored_memories(self) -> Iterator[Finding]:
+        """Store the memories again that only a kept write-ahead log has, under new ids."""
+        known = {held.memory.content_hash for held in self._store.memories.all()}
+        with self._store.transaction():
+            found = [
+                self._store.memories.insert(held.memory, held.created)
+                for held in memories_in_logs(self._home)
+                if held.state is MemoryState.ACTIVE and not held.memory.path and held.memory.content_hash not in known
+            ]
+        if found:
+            problem = f"{many(len(found), 'memory was', 'memories were')} in the damaged write-ahead log alone"
+            yield Finding("memories", problem, f"Stored again as {_named(found)}.", repaired=True)
 
     def _parsed(self) -> Iterator[Finding]:
         """What was read of copies; it is read again where it is not what it should be."""
@@ -261,13 +279,8 @@ class _Fsck:
 
     def _index(self) -> Iterator[Finding]:
         generations = Generations(self._home.index)
-        found = Comparison(self._store, generations).run(partial(self._report, "Index"))
-        self._checkup.compared["entries"], self._checkup.compared["vectors"] = found.entries, found.vectors
-        if found.ill_embedded:
-            problem = (
-                f"{many(len(found.ill_embedded), 'item has', 'items have')} other vectors than of what is said there"
-            )
-            yield self._mended("vectors", problem, lambda: self._store.integrity.reembed(found.ill_embedded), _NEXT)
+        found = self._compared(generations)
+        yield from self._embedding(found)
         wrong = left = found.differences
         if generations.is_outdated and self._repair:
             wrong = ["it was made by another version of Palaver"]
@@ -276,10 +289,23 @@ class _Fsck:
         if wrong and self._repair:
             # No model is loaded: vectors are rows, and nothing is embedded here.
             Indexer(self._store, generations, load(self._model)).rebuild(partial(self._report, "Rebuilding"), _PATIENCE)
-            left = Comparison(self._store, generations).run(partial(self._report, "Index")).differences
+            after = self._compared(generations)
+            left = after.differences
+            yield from self._embedding(after)
         for problem in wrong:
             remedy = "Please report this; search finds it all the same." if self._repair else REPAIR
             yield Finding("index", problem, remedy if left else "", repaired=not left)
+
+    def _compared(self, generations: Generations) -> Compared:
+        found = Comparison(self._store, generations).run(partial(self._report, "Index"))
+        self._checkup.compared["entries"], self._checkup.compared["vectors"] = found.entries, found.vectors
+        return found
+
+    def _embedding(self, found: Compared) -> Iterator[Finding]:
+        """Have items embedded again that lack vectors. An index that cannot be used names no model to check them by."""
+        if ill := found.ill_embedded:
+            problem = f"{many(len(ill), 'item has', 'items have')} other vectors than of what is said there"
+            yield self._mended("vectors", problem, lambda: self._store.integrity.reembed(ill), _NEXT)
 
     def _mended(self, part: str, problem: str, mend: Callable[[], None], remedy: str = "") -> Finding:
         if not self._repair:

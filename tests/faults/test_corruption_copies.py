@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from palaver.archiver.copies.checksums import BLOCK
 from palaver.archiver.copies.originals import Originals
 from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.copies.sealing import Sealer
@@ -162,6 +163,31 @@ def test_a_damaged_copy_that_grows_stays_known(place: Place) -> None:
     place.seal()
     assert place.sweep() == 1
     assert "bytes 65536-131071" in str(fsck(place.home).findings)
+
+
+@pytest.mark.parametrize("block", [0, 2])
+def test_a_damaged_copy_loses_what_is_erased(place: Place, block: int) -> None:
+    """Erasing one line leaves no byte of it; a damaged block stays damaged, also where the line was in it."""
+    place.restore(agents=False)
+    copy = place.home.archive / BLOBS["uncompressed"]
+    data = bytearray(copy.read_bytes())
+    data[block * BLOCK + 60_000] ^= 4
+    copy.write_bytes(data)
+    damage = f"bytes {block * BLOCK}-{(block + 1) * BLOCK - 1}"
+    with Forgetter(place.home) as forgetter:
+        wanted = Wanted(mentions="long2" * 3, erase=True)
+        forgetter.forget(wanted, forgetter.preview(wanted).token)
+
+    assert len(copy.read_bytes()) == len(data)
+    assert copy.read_bytes().count(b"long2" * 3) == 0
+    assert copy.read_bytes().count(b"long4" * 3) > 0
+    for act in (lambda: None, place.seal, place.sweep):
+        act()
+        assert damage in str(fsck(place.home).findings)
+    data = bytearray(copy.read_bytes())
+    data[block * BLOCK + 60_000] ^= 4
+    copy.write_bytes(data)
+    assert place.is_sound() == (block == 2)
 
 
 def test_damage_known_by_comparison_outlives_the_agents_file(place: Place) -> None:
