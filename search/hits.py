@@ -82,15 +82,13 @@ class Hits:
         return answer, tuple(islice(near, _WEAK))
 
     def around(self, public: str, key: int, count: int) -> Timeline:
-        """Up to so many exchanges before and after a hit; raises `InvalidInput` where there is no such place."""
+        """Return up to `count` exchanges on each side of a hit. Raises `InvalidInput` if it is in no conversation."""
         item = self._store.items.load([key]).get(key)
-        if item is None or public != ids.show(item.kind, key):
+        if item is None or public != ids.show(item.kind if item.kind in ids.PREFIXES else "chunk", key):
             raise UnknownIds([public])
         keys = self._store.exchanges.around(item.exchange, count)
         if not keys:
-            raise InvalidInput(
-                f"{public} was said in no conversation", hint="Take the id of an observation or an exchange."
-            )
+            raise InvalidInput(f"{public} is in no conversation", hint="Give the id of an observation or an exchange.")
         events = [Event.unranked(near) for near in keys]
         choices = list(self._choices.of(events, Filters(), len(events)))
         learned = self._store.observations.load([key]).get(key)

@@ -1,5 +1,6 @@
 """Every command that can be typed, also those that groups hold."""
 
+import re
 from collections.abc import Iterator
 
 import click
@@ -28,3 +29,8 @@ LEAVES = {
 """Those that do something themselves."""
 PLAIN = {("mcp",), ("help",), ("completion",)}
 """Those without --json: what they print is the protocol, the help, or a script."""
+
+
+def unmarked(page: str) -> str:
+    """Return a page with the random number of its marker replaced, so that two pages can be compared."""
+    return re.sub(r"(?<=recalled-)\d+", "N", page)

@@ -29,7 +29,7 @@ from palaver.core.tokens import count
 from palaver.templates import shapes, status_shapes, transcript_shapes
 
 from . import demo
-from .commands import EVERY, LEAVES, PLAIN
+from .commands import EVERY, LEAVES, PLAIN, unmarked
 from .upgrade import outdate
 
 PATH = "claude-code/-home-demo-tide-clock/0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01.jsonl"
@@ -781,7 +781,8 @@ def test_raw_lines_are_no_json() -> None:
 
 def test_an_absolute_path_may_be_given(archived: Home) -> None:
     """What a file manager shows can be pasted too."""
-    assert palaver("read", str(archived.archive / PATH), "2").stdout == palaver("read", PATH, "2").stdout
+    by_place, by_path = palaver("read", str(archived.archive / PATH), "2"), palaver("read", PATH, "2")
+    assert unmarked(by_place.stdout) == unmarked(by_path.stdout)
 
 
 def test_a_files_name_cannot_steer_the_terminal(tmp_path: Path) -> None:
@@ -921,7 +922,7 @@ def test_an_unknown_id_keeps_nothing_back() -> None:
     one, both = palaver("show", "obs-12"), palaver("show", "obs-12", "obs-999")
     told = palaver("show", "obs-999", "obs-12", "--json")
 
-    assert (both.exit_code, both.stdout) == (1, one.stdout)
+    assert (both.exit_code, unmarked(both.stdout)) == (1, unmarked(one.stdout))
     assert both.stderr.startswith("palaver: Unknown ID: obs-999\nTake IDs from search results")
     assert (told.exit_code, told.stderr) == (1, "")
     assert json.loads(told.stdout) == {**answer("show", "obs-12"), "unknown": ["obs-999"]}
@@ -949,14 +950,16 @@ def test_a_conversation_is_read_by_any_name_that_it_has(archived: Home) -> None:
     with Store.open(archived.database) as store:
         agents = next(str(source.path) for source in store.sources.all() if source.archived == PATH)
     session = Path(PATH).stem
-    whole = palaver("read", PATH).stdout
 
+    def shown(*arguments: str) -> str:
+        return unmarked(palaver("read", *arguments).stdout)
+
+    whole = shown(PATH)
     for name in (agents, session, session[:8]):
-        assert palaver("read", name).stdout == whole
+        assert shown(name) == whole
     [hit] = answer("show", "obs-12")["observations"]
-    from_there = palaver("read", hit["path"], f"{hit['start_line']}-")
-    assert palaver("read", "OBS-12").stdout == from_there.stdout
-    assert palaver("read", "obs-12", "1-2").stdout == palaver("read", hit["path"], "1-2").stdout
+    assert shown("OBS-12") == shown(hit["path"], f"{hit['start_line']}-")
+    assert shown("obs-12", "1-2") == shown(hit["path"], "1-2")
     assert palaver("read", "obs-999").stderr.startswith("palaver: Unknown ID: obs-999")
 
 

@@ -231,3 +231,16 @@ def test_the_help_describes_the_shape_of_errors() -> None:
 
     assert '{"error": {"kind", "message", "hint"}}' in shown
     assert "Exit status: 0 success, 1 failure, 2 usage error, 130 interrupted." in shown
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["archive", ""], ["index", ""], ["documents", "forget", ""], ["export", "--all", ""], ["mnemonics", "allow", ""]],
+    ids=" ".join,
+)
+def test_an_empty_path_is_refused(arguments: list[str]) -> None:
+    """An unset shell variable does not stand for the folder one is in."""
+    result = palaver(*arguments)
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "an empty path; name a file or folder, or `.` for this one" in result.stderr

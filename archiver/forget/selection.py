@@ -23,9 +23,10 @@ from .oblivion import FORGOTTEN, Oblivion
 
 _SHORTEST: Final = 6
 """Characters of a session's id that name it, when no other begins so."""
+_DOCUMENTS = "It is part of an indexed file: `palaver documents forget FILE` removes that."
 _HINT = (
-    f"Give an id that `palaver search` printed ({ids.EXAMPLES}), or a session's id, its first 6 characters or more, or "
-    "a path, each with or without :FIRST-LAST, or --project, --agent, --since, --until, --mentions."
+    "Give an id that `palaver search` printed (obs-24, ex-12 or mem_7), or a session's id, its first 6 characters or "
+    "more, or a path, each with or without :FIRST-LAST, or --project, --agent, --since, --until, --mentions."
 )
 
 
@@ -164,7 +165,8 @@ class Selector:
             if not (
                 self._name_item(target, named) or self._name_session(target, named) or self._name_path(target, named)
             ):
-                raise InvalidInput(f"Nothing archived is called {target}", hint=_HINT)
+                chunk = ids.key(target, "chunk") is not None
+                raise InvalidInput(f"Nothing archived is called {target}", hint=_DOCUMENTS if chunk else _HINT)
         return named
 
     def _name_item(self, target: str, named: _Named) -> bool:

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from ...archiver.redaction import Redactor
 from ...archiver.store import Store
 from ...core.clock import now, show_millisecond
+from ...core.closing import Closing
 from ...core.errors import InvalidInput, MemoryProtected, MnemonicsUnusable, PalaverError
 from ...core.home import Home
 from ...core.memory import HeldMemory, Memory, MemoryState
@@ -71,7 +72,7 @@ class Deleted(Struct):
     kept: dict[str, str] = field(default_factory=dict[str, str])
 
 
-class Mnemonics:
+class Mnemonics(Closing):
     """The memories of one project. Each call first takes up what was edited by hand. For one thread at a time."""
 
     def __init__(self, store: Store, core: MemoryCore, redactor: Redactor, folder: Folder) -> None:
@@ -103,6 +104,10 @@ class Mnemonics:
     def project(self) -> Path:
         """Return the folder of the project."""
         return self._folder.project
+
+    def read_files(self) -> None:
+        """Read the project's memory files into the store."""
+        self._mirror.sync()
 
     def kinds(self) -> Kinds:
         """The types that memories of this project may have."""

@@ -43,7 +43,9 @@ RESTORE: Final = (
     "Compare with a file in backups/, run `palaver archive`, then `palaver fsck --repair`: it stores memories again "
     "that can be read in a damaged palaver.db-wal, and takes the database as it is."
 )
-TAKE_UP: Final = "Run `palaver rebuild --from-archive` to take them up."
+TAKE_UP: Final = (
+    "If a run was interrupted, run `palaver archive` as before. Otherwise `palaver rebuild --from-archive` reads them."
+)
 _NEXT: Final = "The next `palaver archive` makes them anew."
 _PATIENCE: Final = 30.0
 """Seconds to wait for another process that takes transcripts up."""

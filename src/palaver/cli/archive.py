@@ -17,6 +17,7 @@ from palaver.core.report import Unsearched
 
 from .made_up import FOLDER, refuse_made_up
 from .output import as_json, print_json, print_page, renderer
+from .paths import not_empty
 from .program import command_of, server_of
 from .progress import progress_bars
 
@@ -82,7 +83,7 @@ def _newest(home: Home) -> str:
 
 
 @click.command()
-@click.argument("paths", nargs=-1)
+@click.argument("paths", nargs=-1, callback=not_empty)
 @as_json
 def archive(paths: Sequence[str], *, as_json: bool) -> None:
     """Archive files or folders of transcripts, or every known agent's when none is named.
@@ -120,13 +121,15 @@ def _archive(home: Home, found: Sequence[Transcript], skipped: Unsearched, helpe
     """Run all stages and say what they did; whether every file could be read and every stage ran."""
     from palaver.observe.pipeline import Pipeline
 
-    def announce(report: Report) -> None:
-        if report.ingested.changed and not as_json:
-            print_page(renderer().searchable(report))
-
     config = Config.read(home.config)
     pipeline_of = Pipeline(home, config.model, config.exclude, mask=config.mask_archive, helpers=helpers)
     with pipeline_of as pipeline, progress_bars() as reporter:
+
+        def announce(report: Report) -> None:
+            if report.ingested.changed and not as_json:
+                with reporter.hidden():
+                    print_page(renderer().searchable(report))
+
         report = pipeline.run(found, reporter, _PATIENCE, announce)
     report.ingested.skipped = skipped
     if as_json:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 _CALENDAR: Final = re.compile(r"\d{4}-\d{2}(-\d{2})?")
 
 
-def dated(name: str, *, last: bool = False, help: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # noqa: A002 - click's name
+def dated(*names: str, last: bool = False, help: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # noqa: A002 - click's name
     """An option for the first day of a time, or for its `last`; raises `InvalidDate` that names it and its value."""
-    return click.option(name, metavar="DATE", callback=_last if last else _first, help=help)
+    return click.option(*names, metavar="DATE", callback=_last if last else _first, help=help)
 
 
 def _first(_context: click.Context, option: click.Parameter, value: str | None) -> str | None:

@@ -21,6 +21,7 @@ from palaver.core.errors import (
 from palaver.core.home import Home
 
 from .output import as_json, print_json, print_page, renderer
+from .paths import not_empty
 from .progress import progress_bars
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ namespaced = click.option("--namespace", metavar="NAME", help="Under which name 
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", callback=not_empty)
 @click.option(
     "--namespace", default=DEFAULT_NAMESPACE, show_default=True, metavar="NAME", help="A name to keep them under."
 )
@@ -98,7 +99,7 @@ def list_(*, as_json: bool) -> None:
 
 
 @documents.command(short_help="Take files out again.")
-@click.argument("paths", nargs=-1, metavar="[PATH...]")
+@click.argument("paths", nargs=-1, metavar="[PATH...]", callback=not_empty)
 @namespaced
 @as_json
 def forget(paths: Sequence[str], *, namespace: str | None, as_json: bool) -> None:

@@ -13,6 +13,7 @@ from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
 
 from .output import MASKED, as_json, complain, print_json, print_page, raw_output, renderer
+from .paths import not_empty
 from .progress import progress_bars
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("what", nargs=-1, metavar="[WHAT] [FOLDER]")
+@click.argument("what", nargs=-1, metavar="[WHAT] [FOLDER]", callback=not_empty)
 @click.option("--all", "everything", is_flag=True, help="All that is archived, into FOLDER.")
 @as_json
 def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:

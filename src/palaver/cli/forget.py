@@ -248,7 +248,7 @@ def _put_away(what: Sequence[str], *, force: bool, as_json: bool) -> None:
     protected = list(dict.fromkeys(held.id for held in (*done.protected, *pinned)))
     if as_json:
         print_json({"forgotten": gone, "protected": protected})
-        return
+        sys.exit(1 if protected else 0)
     if gone:
         click.echo(f"Forgotten: {', '.join(gone)}. To hold {'it' if len(gone) == 1 else 'them'} again: {undoing(gone)}")
         for held in done.forgotten:
@@ -257,7 +257,8 @@ def _put_away(what: Sequence[str], *, force: bool, as_json: bool) -> None:
     elif not protected:
         click.echo("Nothing to do: they were forgotten before.")
     if protected:
-        click.echo(f"Protected, as golden rules or pinned: {', '.join(protected)}. Add --force if you mean it.")
+        click.echo(f"Not forgotten, as golden rules or pinned: {', '.join(protected)}. Add --force to forget them too.")
+        sys.exit(1)
 
 
 def _origins(names: Sequence[str]) -> tuple[Origin, ...]:

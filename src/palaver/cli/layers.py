@@ -32,8 +32,8 @@ def _filters(command: Callable[..., None]) -> Callable[..., None]:
 
 
 _FILTERS = (
-    dated("--after", help="Not before: 2026-03-01, yesterday, last tuesday, 3 weeks ago, march."),
-    dated("--before", last=True, help="Not after; that day or month included."),
+    dated("--after", "--since", "after", help="Not before: 2026-03-01, yesterday, last tuesday, 3 weeks ago, march."),
+    dated("--before", "--until", "before", last=True, help="Not after; that day or month included."),
     click.option(
         "--project", "projects", multiple=True, metavar="NAME", help="This project: its name or folder, or `.`."
     ),

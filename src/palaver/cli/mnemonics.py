@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from palaver.core.amount import many
+from palaver.core.config import Config
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
 
 from .output import as_json, print_json
+from .paths import not_empty
 
 if TYPE_CHECKING:
     from palaver.observe.mnemonics import Folder
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 _SHOWN = 10
 """So many files are named before the user decides."""
 
-_folder = click.argument("path", default=".", metavar="[PATH]")
+_folder = click.argument("path", default=".", metavar="[PATH]", callback=not_empty)
 
 
 @click.group()
@@ -54,34 +56,42 @@ def list_allowed(*, as_json: bool) -> None:
 @mnemonics.command("allow")
 @_folder
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def allow(path: str, *, yes: bool) -> None:
+@as_json
+def allow(path: str, *, yes: bool, as_json: bool) -> None:
     """Trust the memory files of the project in PATH, also those to come."""
     from palaver.archiver.store import Store
+    from palaver.observe.mnemonics import Mnemonics
     from palaver.templates.quote import line
 
-    folder = _of(path)
+    home, folder = Home.find(), _of(path)
     if not folder.path.is_dir():
         raise InvalidInput(f"No folder {folder.path}", hint="Give the folder of a project that has one.")
     files = sorted(folder.look().files)
-    click.echo(f"{line(str(folder.path))} has {many(len(files), 'memory file')}:")
-    for file in files[:_SHOWN]:
-        click.echo(f"  {line(file)}")
-    if len(files) > _SHOWN:
-        click.echo(f"  and {len(files) - _SHOWN} more")
-    if not (yes or sys.stdin.isatty()):
+    if not as_json:
+        click.echo(f"{line(str(folder.path))} has {many(len(files), 'memory file')}:")
+        for file in files[:_SHOWN]:
+            click.echo(f"  {line(file)}")
+        if len(files) > _SHOWN:
+            click.echo(f"  and {len(files) - _SHOWN} more")
+    if not yes and (as_json or not sys.stdin.isatty()):
         raise InvalidInput("Nobody is at a terminal to decide", hint="Run this at a terminal, or with --yes.")
     if not (yes or click.confirm("Trust them? Sessions in this project will start with what they say.")):
         return
-    home = Home.find()
     home.make()
     with Store.create(home.database) as store, store.transaction():
         store.mnemonics.allow(str(folder.path))
+    with Mnemonics.open(home, folder.project, Config.read(home.config).model) as project:
+        project.read_files()
+    if as_json:
+        print_json({"allowed": [str(folder.path)]})
+        return
     click.echo(f"Allowed. To take it back: palaver mnemonics disallow {line(str(folder.project))}")
 
 
 @mnemonics.command("disallow")
 @_folder
-def disallow(path: str) -> None:
+@as_json
+def disallow(path: str, *, as_json: bool) -> None:
     """Stop trusting the memory files of the project in PATH."""
     from palaver.archiver.store import Store
     from palaver.templates.quote import line
@@ -95,7 +105,11 @@ def disallow(path: str) -> None:
         store.mnemonics.disallow(folder)
     if not known:
         raise InvalidInput(f"{folder} is not allowed", hint="List the allowed folders: palaver mnemonics list")
-    click.echo(f"Not trusted: {line(folder)}. To trust it again: palaver mnemonics allow {line(str(project.project))}")
+    if as_json:
+        print_json({"disallowed": [folder]})
+    else:
+        again = f"palaver mnemonics allow {line(str(project.project))}"
+        click.echo(f"Not trusted: {line(folder)}. To trust it again: {again}")
 
 
 def _of(path: str) -> Folder:

@@ -7,27 +7,48 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Generator
+
+    from rich.progress import Progress, TaskID
+
+
+class Bars:
+    """One bar for each stage that has work; none where standard error is no terminal."""
+
+    def __init__(self, progress: Progress | None = None) -> None:
+        self._progress = progress
+        self._tasks: dict[str, TaskID] = {}
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Show that `done` of `total` steps of a stage are made."""
+        if self._progress is None or not total:
+            return
+        if stage not in self._tasks:
+            self._tasks[stage] = self._progress.add_task(stage, total=total)
+        self._progress.update(self._tasks[stage], completed=done, total=total)
+
+    @contextmanager
+    def hidden(self) -> Generator[None]:
+        """Hide the bars while something is printed."""
+        if self._progress is None:
+            yield
+            return
+        self._progress.stop()
+        try:
+            yield
+        finally:
+            self._progress.start()
 
 
 @contextmanager
-def progress_bars() -> Generator[Callable[[str, int, int], None]]:
-    """A bar for each stage that has work, on standard error; nothing where that is no terminal."""
+def progress_bars() -> Generator[Bars]:
+    """Show bars while the block runs; they are erased at its end."""
     if not sys.stderr.isatty():
-        yield lambda _stage, _done, _total: None
+        yield Bars()
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description:10}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bars:
-        tasks: dict[str, TaskID] = {}
-
-        def report(stage: str, done: int, total: int) -> None:
-            if not total:
-                return
-            if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=total)
-            bars.update(tasks[stage], completed=done, total=total)
-
-        yield report
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        yield Bars(progress)
