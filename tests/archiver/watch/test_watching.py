@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.copies.raw import Copied, RawArchive
-from palaver.archiver.store import ARCHIVER, Store
+from palaver.archiver.store import ARCHIVER, Source, Store
 from palaver.archiver.watch.events import Heard
 from palaver.archiver.watch.scanning import Folder, Scan
 from palaver.archiver.watch.watching import SCAN, Watch
@@ -281,10 +281,10 @@ def test_a_file_that_cannot_be_read_is_tried_again(world: World, monkeypatch: py
     world.write("other", 2)
     copy = RawArchive.copy
 
-    def refused(self: RawArchive, source: Path, archived: str) -> Copied:
+    def refused(self: RawArchive, source: Path, archived: str, known: Source | None = None) -> Copied:
         if source == path:
             raise SourceUnreadable(source, "permission denied")
-        return copy(self, source, archived)
+        return copy(self, source, archived, known)
 
     with monkeypatch.context() as patch:
         patch.setattr(RawArchive, "copy", refused)
