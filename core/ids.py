@@ -10,8 +10,8 @@ _SPOKEN = {prefix[:-1]: prefix for prefix in PREFIXES.values()}
 
 
 def show(kind: str, key: int) -> str:
-    """The public id of an item, as in `obs-1042`."""
-    return f"{PREFIXES[kind]}{key}"
+    """Return the public id of an item, as in `obs-1042`. Chunks are stored as `document` or `code`, with one prefix."""
+    return f"{PREFIXES.get(kind, PREFIXES['chunk'])}{key}"
 
 
 def plain(public: str) -> str:

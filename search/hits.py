@@ -84,7 +84,7 @@ class Hits:
     def around(self, public: str, key: int, count: int) -> Timeline:
         """Return up to `count` exchanges on each side of a hit. Raises `InvalidInput` if it is in no conversation."""
         item = self._store.items.load([key]).get(key)
-        if item is None or public != ids.show(item.kind if item.kind in ids.PREFIXES else "chunk", key):
+        if item is None or public != ids.show(item.kind, key):
             raise UnknownIds([public])
         keys = self._store.exchanges.around(item.exchange, count)
         if not keys:

@@ -212,6 +212,19 @@ def test_layer_2_tells_the_whole_chunk(folder: Path, tmp_path: Path) -> None:
     assert (detail.path, detail.start_line, detail.end_line) == (str(folder / "guide.md"), 3, 4)
 
 
+def test_a_chunk_is_no_observation(folder: Path, tmp_path: Path) -> None:
+    """Its key under another prefix, and its neighbours in a conversation, are refused with what to give instead."""
+    with Documents.open(Home(tmp_path / "home"), [folder]) as documents:
+        [public, *_] = documents.index_file(folder / "guide.md").chunk_ids
+
+    with Layers(Home(tmp_path / "home")) as layers:
+        with pytest.raises(InvalidInput, match="Unknown ID") as caught:
+            layers.get_observations([public.replace("chunk_", "obs-")])
+        assert public in caught.value.hint
+        with pytest.raises(InvalidInput, match=f"{public} is in no conversation"):
+            layers.timeline(public)
+
+
 def test_what_one_process_indexed_another_finds(folder: Path, tmp_path: Path) -> None:
     """At once, and it is gone there at once when it is deleted here."""
     home = Home(tmp_path / "home")
