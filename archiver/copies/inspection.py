@@ -133,12 +133,8 @@ class Inspection:
             raw.verify(source)
             with raw.original(source.archived) as file:
                 return file.form_damage() if isinstance(file, Seekable) else ""
-        except CopyDamaged as damage:
-            return damage.reason
-        except FileNotFoundError:
-            return "it is gone"
-        except OSError as error:
-            return error.strerror or str(error)
+        except (CopyDamaged, OSError) as error:
+            return _reason(error)
 
     def _adopt(self, source: Source) -> str:
         """Compute the first checksums of a copy, unless it is known to be damaged; return what is wrong with it."""
@@ -148,12 +144,8 @@ class Inspection:
         try:
             reason = self._difference(source, self._raw)
             sums = Copy(self._raw.root, source.archived).sums()
-        except CopyDamaged as damage:
-            return damage.reason
-        except FileNotFoundError:
-            return "it is gone"
-        except OSError as error:
-            return error.strerror or str(error)
+        except (CopyDamaged, OSError) as error:
+            return _reason(error)
         if not reason and source.id is not None:
             with self._store.transaction():
                 self._store.sources.keep_sums(source.id, sums, compared=compared)
@@ -239,3 +231,14 @@ def _begins_with(theirs: BinaryIO, ours: BinaryIO, size: int) -> bool:
             return False
         size -= len(block)
     return True
+
+
+def _reason(error: CopyDamaged | OSError) -> str:
+    """Return what is wrong with a copy that cannot be read."""
+    match error:
+        case CopyDamaged():
+            return error.reason
+        case FileNotFoundError():
+            return "it is gone"
+        case _:
+            return error.strerror or str(error)
