@@ -166,10 +166,10 @@ class SentenceTransformerEmbedder:
         try:
             library = import_module("sentence_transformers")
         except ImportError as error:
-            from ..core.installation import adding
+            from ..core.installation import extra_command
 
             raise ModelUnavailable(
-                "sentence-transformers is not installed", hint=f"Install it with: {adding('models')}"
+                "sentence-transformers is not installed", hint=f"Install it with: {extra_command('models')}"
             ) from error
         if self._threads:
             import_module("torch").set_num_threads(self._threads)

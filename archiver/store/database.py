@@ -144,10 +144,10 @@ class Database:
     def _known_version(self) -> int:
         version = self._version()
         if version > len(MIGRATIONS):
-            from ...core.installation import renewing
+            from ...core.installation import upgrade_hint
 
             raise StoreFromFuture(
-                f"{self.path} has schema {version}, this Palaver knows {len(MIGRATIONS)}", hint=renewing()
+                f"{self.path} has schema {version}, this Palaver knows {len(MIGRATIONS)}", hint=upgrade_hint()
             )
         return version
 

@@ -17,7 +17,7 @@ from ...core.amount import many, size
 from ...core.checkup import Finding
 from ...core.clock import now, show_minute
 from ...core.errors import StoreCorrupt, StoreMissing
-from ...core.installation import renewing
+from ...core.installation import upgrade_hint
 from ...core.report import Unsearched
 from .fsck import FROM_COPIES, RECOVER, RESTORE, TAKE_UP, missing_changes
 from .patient import ARCHIVE, Answer, Fact, Patient
@@ -34,7 +34,7 @@ def database(patient: Patient) -> Answer:
         with Store.look(patient.home.database) as store:
             seen, known = store.schema
             if seen > known:
-                yield Finding("database", f"it has schema {seen}, and this Palaver knows {known}", renewing())
+                yield Finding("database", f"it has schema {seen}, and this Palaver knows {known}", upgrade_hint())
             elif not store.integrity.is_readable():
                 yield Finding("database", f"{patient.home.database} is damaged", RECOVER)
             elif seen < known:

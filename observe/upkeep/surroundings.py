@@ -13,7 +13,7 @@ from ...archiver.watch.mounts import is_silent
 from ...core.amount import many, size
 from ...core.checkup import Finding
 from ...core.errors import ModelUnavailable
-from ...core.installation import upgrading
+from ...core.installation import install_command
 from ...search import analysis
 from ...search.embedder import DEFAULT_MODEL, PackagedEmbedder, load
 from ...search.generation import FORMAT
@@ -28,7 +28,7 @@ def versions(patient: Patient) -> Answer:
     told = f"palaver {patient.version}, Python {platform.python_version()}, SQLite {sqlite_version()}"
     yield Fact("versions", f"{told}, index {FORMAT}.{analysis.VERSION}, rules {rules.VERSION}, secrets {SECRETS}")
     if not is_wal_safe():
-        remedy = f"Run `{upgrading('apsw')}`, which brings a newer one."
+        remedy = f"Run `{install_command('apsw', upgrade=True)}`, which brings a newer one."
         yield Finding("versions", f"SQLite {sqlite_version()} can lose rows in its write-ahead log", remedy)
 
 

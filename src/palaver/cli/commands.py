@@ -177,7 +177,7 @@ def _open_closed() -> None:
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, package_name="palaver")
+@click.version_option(__version__)
 def main() -> None:
     """Search and reuse your coding agents' conversations.
 

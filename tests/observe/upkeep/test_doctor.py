@@ -20,7 +20,7 @@ from palaver.core.clock import now
 from palaver.core.config import Config
 from palaver.core.forgetting import Wanted
 from palaver.core.home import Home
-from palaver.core.installation import renewing
+from palaver.core.installation import upgrade_hint
 from palaver.core.report import Unsearched
 from palaver.observe.forget.forgetting import Forgetter
 from palaver.observe.llm.errors import ReplyInvalid
@@ -227,7 +227,7 @@ WRONG: dict[Callable[[Home], None], tuple[str, str]] = {
     stopped_rebuild: ("copies", "palaver archive"),
     empty_database: ("database", "fsck --repair"),
     damaged_database: ("database", "fsck --repair"),
-    future_schema: ("database", renewing()),
+    future_schema: ("database", upgrade_hint()),
     damaged_index: ("index", "palaver rebuild"),
     no_index: ("index", "palaver rebuild"),
     readable_by_others: ("rights", "chmod"),
