@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from .conversation import Milliseconds
-    from .memory import HeldMemory
+    from .memory import StoredMemory
     from .origin import Origin
 
 
@@ -106,8 +106,8 @@ class Preview(Struct, frozen=True):
     exchanges: int = 0
     observations: int = 0
     copies: tuple[DoomedCopy, ...] = ()
-    memories: tuple[HeldMemory, ...] = ()
-    protected: tuple[HeldMemory, ...] = ()
+    memories: tuple[StoredMemory, ...] = ()
+    protected: tuple[StoredMemory, ...] = ()
     shared: int = 0
     sent: int = 0
     erase: bool = False
@@ -168,7 +168,7 @@ class Undone(Struct, frozen=True):
     exchanges, because another deletion forbids it. The next ingest run extracts observations from `unobserved` ones.
     """
 
-    left: tuple[HeldMemory, ...] = ()
+    left: tuple[StoredMemory, ...] = ()
     renounced: int = 0
     unobserved: int = 0
 

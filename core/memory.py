@@ -140,8 +140,8 @@ class Memory(Struct, frozen=True):
         return self
 
 
-class Standing(Struct, frozen=True):
-    """What a memory has earned. Counts are kept for ever; `strikes` are the failures since it became a golden rule."""
+class MemoryStats(Struct, frozen=True):
+    """Statistics of a memory's outcomes. Counts never decrease; `strikes` are failures since it became a golden rule."""
 
     confidence: float = STARTS_AT
     successes: int = 0
@@ -150,12 +150,12 @@ class Standing(Struct, frozen=True):
     promoted_from: str = ""
 
 
-class HeldMemory(Struct, frozen=True):
+class StoredMemory(Struct, frozen=True):
     """A memory as the store holds it. `accessed` and `accesses` count what was recalled, and earn nothing."""
 
     key: int
     memory: Memory
-    standing: Standing
+    stats: MemoryStats
     state: MemoryState
     created: Milliseconds
     updated: Milliseconds
@@ -169,16 +169,16 @@ class HeldMemory(Struct, frozen=True):
         return ids.show("memory", self.key)
 
     @property
-    def golden(self) -> bool:
-        """Whether it is protected: a golden rule, or proven as often as one."""
-        return self.memory.type == GOLDEN_RULE or self.standing.confidence >= GOLDEN_FROM
+    def protected(self) -> bool:
+        """Return whether it is a golden rule, or as trusted as one, so that only force changes or forgets it."""
+        return self.memory.type == GOLDEN_RULE or self.stats.confidence >= GOLDEN_FROM
 
     @property
     def family(self) -> Family:
         """What its type means; a golden rule is still what it was promoted from."""
-        return family_of(self.standing.promoted_from or self.memory.type)
+        return family_of(self.stats.promoted_from or self.memory.type)
 
-    def holds_at(self, at: Milliseconds) -> bool:
+    def is_valid_at(self, at: Milliseconds) -> bool:
         """Return whether it is stored, superseded or not, and valid at an instant."""
         begun = self.memory.valid_from is None or self.memory.valid_from <= at
         ended = self.memory.valid_until is not None and self.memory.valid_until <= at

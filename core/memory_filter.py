@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from .conversation import Milliseconds
 from .errors import InvalidInput
-from .memory import HeldMemory, MemoryState
+from .memory import MemoryState, StoredMemory
 
 ACTIVE = (MemoryState.ACTIVE,)
 STORED = (MemoryState.ACTIVE, MemoryState.SUPERSEDED)
@@ -43,11 +43,11 @@ class MemoryFilter(Struct, frozen=True):
     min_importance: float = 0.0
     min_confidence: float = 0.0
     pinned: bool | None = None
-    golden: bool | None = None
+    protected: bool | None = None
     created_before: Milliseconds | None = None
     valid_at: Milliseconds | None = None
 
-    def admits(self, held: HeldMemory) -> bool:
+    def admits(self, held: StoredMemory) -> bool:
         """Whether a memory satisfies the filter."""
         memory = held.memory
         named = (
@@ -65,20 +65,20 @@ class MemoryFilter(Struct, frozen=True):
             return False
         return self._placed(held) and self._proven(held) and self._valid(held)
 
-    def _placed(self, held: HeldMemory) -> bool:
+    def _placed(self, held: StoredMemory) -> bool:
         memory = held.memory
         if self.scope and not memory.namespace.startswith(f"{self.scope}:"):
             return False
         return not self.path_under or memory.path.startswith(f"{self.path_under.rstrip('/')}/")
 
-    def _proven(self, held: HeldMemory) -> bool:
-        if held.memory.importance < self.min_importance or held.standing.confidence < self.min_confidence:
+    def _proven(self, held: StoredMemory) -> bool:
+        if held.memory.importance < self.min_importance or held.stats.confidence < self.min_confidence:
             return False
         if self.pinned is not None and held.memory.pinned is not self.pinned:
             return False
-        return self.golden is None or held.golden is self.golden
+        return self.protected is None or held.protected is self.protected
 
-    def _valid(self, held: HeldMemory) -> bool:
+    def _valid(self, held: StoredMemory) -> bool:
         if self.created_before is not None and held.created >= self.created_before:
             return False
         begins, ends = held.memory.valid_from, held.memory.valid_until

@@ -16,7 +16,7 @@ from ..archiver.store import Store, StoredObservation
 from ..core import ids
 from ..core.clock import now
 from ..core.conversation import Exchange, Kind, SessionKind, Speaker
-from ..core.memory import EventKind, HeldMemory, Memory, MemoryEvent, MemoryState
+from ..core.memory import EventKind, Memory, MemoryEvent, MemoryState, StoredMemory
 from ..core.observation import Evidence
 from ..core.origin import Origin
 from .memory import MemoryCore
@@ -88,7 +88,7 @@ def is_typed(message: str) -> bool:
     return len(message) <= _MESSAGE_MAX and len(rows) <= _LINES_MAX and not _PASTED.search(message)
 
 
-def keep(core: MemoryCore, candidate: Candidate) -> HeldMemory:
+def keep(core: MemoryCore, candidate: Candidate) -> StoredMemory:
     """Store a candidate that the user approved."""
     return core.remembering.remember(candidate.memory).held
 

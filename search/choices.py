@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..archiver.store import Store, StoredObservation
     from ..core.disclosure import Filters
     from ..core.document import HeldChunk
-    from ..core.memory import HeldMemory
+    from ..core.memory import StoredMemory
     from ..core.observation import Observation
     from .engine import Engine
     from .findings import TextMatch
@@ -41,7 +41,7 @@ class Choice(Struct, frozen=True):
 
     event: Event
     learned: StoredObservation | None = None
-    held: HeldMemory | HeldChunk | None = None
+    held: StoredMemory | HeldChunk | None = None
     more: int = 0
 
 
@@ -101,7 +101,7 @@ class Choices:
 
     def _part(self, candidates: Sequence[_Candidate]) -> Iterator[Choice]:
         learned = self._store.observations.load([key for each in candidates for key in each.observations])
-        memories: dict[int, HeldMemory] = {}
+        memories: dict[int, StoredMemory] = {}
         chunks: dict[int, HeldChunk] = {}
         kinds = self._store.items.kinds([each.event.key for each in candidates if each.held])
         if others := [key for key, kind in kinds.items() if kind != "exchange"]:
@@ -110,7 +110,7 @@ class Choices:
         for event, keys, itself, _ in candidates:
             if held := memories.get(event.key) or chunks.get(event.key):
                 told = concerns(event) or event.similarity is None  # as where nothing was compared: the newest, text
-                if told and (event.key in chunks or memories[event.key].holds_at(at)):
+                if told and (event.key in chunks or memories[event.key].is_valid_at(at)):
                     yield Choice(event, held=held)
                 continue
             observations = [learned[key] for key in keys if key in learned]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..archiver.store import Store, StoredExchange, StoredObservation
     from ..core.conversation import Exchange
     from ..core.document import HeldChunk
-    from ..core.memory import HeldMemory
+    from ..core.memory import StoredMemory
 
 _TITLE, _QUOTE, _ANSWER = 80, 120, 1_200
 
@@ -75,7 +75,7 @@ class Details:
             ids.show("exchange", stored.key), "exchange", observation, stored, (span.start_line, span.end_line)
         )
 
-    def _of_memory(self, held: HeldMemory) -> Detail:
+    def _of_memory(self, held: StoredMemory) -> Detail:
         memory = held.memory
         return Detail(
             id=held.id,
@@ -118,9 +118,9 @@ _TYPES = {
 }
 
 
-def of_memory(held: HeldMemory) -> Observation:
+def of_memory(held: StoredMemory) -> Observation:
     """A memory told as an observation, with what it has earned among the facts."""
-    memory, standing = held.memory, held.standing
+    memory, standing = held.memory, held.stats
     outcomes = f"{many(standing.successes, 'success', 'successes')}, {many(standing.failures, 'failure')}"
     mark = "(untrusted) " if memory.origin.trust is Trust.LOW else ""
     mark += "(superseded) " if held.state is MemoryState.SUPERSEDED else ""

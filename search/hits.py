@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..archiver.store.exchanges import Head
     from ..core.conversation import Milliseconds
     from ..core.document import HeldChunk
-    from ..core.memory import HeldMemory
+    from ..core.memory import StoredMemory
     from .reasons import Reasons
 
 _WEAK = 3
@@ -226,13 +226,13 @@ def _public(choice: Choice) -> str:
     return ids.show("observation", choice.learned.key) if choice.learned else ids.show("exchange", choice.event.key)
 
 
-def _of_held(event: Event, held: HeldMemory | HeldChunk) -> Hit:
+def _of_held(event: Event, held: StoredMemory | HeldChunk) -> Hit:
     from ..core.document import HeldChunk
 
     return _of_chunk(event, held) if isinstance(held, HeldChunk) else _of_memory(event, held)
 
 
-def _of_memory(event: Event, held: HeldMemory) -> Hit:
+def _of_memory(event: Event, held: StoredMemory) -> Hit:
     observation, memory = of_memory(held), held.memory
     return Hit(
         id=held.id,

@@ -9,7 +9,7 @@ from msgspec import Struct
 from ..archiver.store import Embedded
 from ..core.disclosure import Filters, Mode
 from ..core.errors import ModelUnavailable
-from ..core.memory import HeldMemory, Memory
+from ..core.memory import Memory, StoredMemory
 from ..core.memory_filter import MemoryFilter
 from .finder import Finder
 from .memory_text import KIND, parts
@@ -33,7 +33,7 @@ class FoundMemory(Struct, frozen=True):
     compared.
     """
 
-    held: HeldMemory
+    held: StoredMemory
     relevance: float
     similarity: float | None
 
@@ -41,7 +41,7 @@ class FoundMemory(Struct, frozen=True):
 class NearMemory(NamedTuple):
     """A memory and how near in meaning it is: a true cosine."""
 
-    held: HeldMemory
+    held: StoredMemory
     key: int
     similarity: float
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..core.memory import HeldMemory, Memory, MemoryState
+from ..core.memory import Memory, MemoryState, StoredMemory
 from .analysis import label
 from .text_entry import TextEntry
 
@@ -39,7 +39,7 @@ def parts(memory: Memory) -> dict[int, str]:
 _MOST = WINDOW * _PARTS_MAX
 
 
-def _entries(held: HeldMemory) -> Iterator[TextEntry]:
+def _entries(held: StoredMemory) -> Iterator[TextEntry]:
     memory = held.memory
     for text in parts(memory).values():
         yield TextEntry(

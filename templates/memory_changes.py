@@ -6,15 +6,15 @@ from typing import Any
 import orjson
 from msgspec.structs import asdict
 
-from ..core.memory import HeldMemory, MemoryEvent
+from ..core.memory import MemoryEvent, StoredMemory
 
 
-def changes(held: HeldMemory, events: Sequence[MemoryEvent]) -> Iterator[tuple[MemoryEvent, str, str]]:
+def changes(held: StoredMemory, events: Sequence[MemoryEvent]) -> Iterator[tuple[MemoryEvent, str, str]]:
     """Each event, newest first as given, with the names of what it changed and what was said before where that changed.
 
     `events` are the last ones of this memory, none left out.
     """
-    after = _plain({**asdict(held.memory), "confidence": held.standing.confidence})
+    after = _plain({**asdict(held.memory), "confidence": held.stats.confidence})
     for event in events:
         if not event.before:
             yield event, "", ""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, TypedDict
 
 from ..core.clock import show_minute
-from ..core.memory import Edge, HeldMemory, MemoryEvent
+from ..core.memory import Edge, MemoryEvent, StoredMemory
 from .quote import clean
 
 
@@ -21,7 +21,7 @@ class MemoryJson(TypedDict):
     layer: int
     importance: float
     confidence: float
-    golden: bool
+    protected: bool
     successes: int
     failures: int
     tags: list[str]
@@ -61,23 +61,23 @@ class EdgeJson(TypedDict):
     proposed: bool
 
 
-def memory_json(held: HeldMemory) -> MemoryJson:
+def memory_json(held: StoredMemory) -> MemoryJson:
     """A memory as JSON."""
-    memory, standing = held.memory, held.standing
+    memory, stats = held.memory, held.stats
     return MemoryJson(
         id=held.id,
         content=clean(memory.content),
         title=clean(memory.title),
         type=memory.type,
-        promoted_from=standing.promoted_from,
+        promoted_from=stats.promoted_from,
         namespace=memory.namespace,
         project=clean(memory.project),
         layer=memory.layer,
         importance=memory.importance,
-        confidence=standing.confidence,
-        golden=held.golden,
-        successes=standing.successes,
-        failures=standing.failures,
+        confidence=stats.confidence,
+        protected=held.protected,
+        successes=stats.successes,
+        failures=stats.failures,
         tags=[clean(tag) for tag in memory.tags],
         metadata=memory.metadata,
         source=clean(memory.source),

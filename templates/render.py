@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from ..core.checkup import Checkup, Diagnosis, Rebuilt
     from ..core.document import DocumentStats, IndexedDirectory
     from ..core.forgetting import Outcome, Past, Preview
-    from ..core.memory import Edge, HeldMemory, MemoryEvent
+    from ..core.memory import Edge, MemoryEvent, StoredMemory
     from ..core.report import Exported, Report, Secrets, Status
     from ..core.spending import DeadLetter, Estimate, Extraction, Stats
 
-    Scored = tuple[HeldMemory, float]
+    Scored = tuple[StoredMemory, float]
 
 _NAME = 40
 """Tokens of a session's id or a project's name where it stands outside the envelope: a UUID has about 25."""
@@ -226,7 +226,7 @@ class Renderer:
         values = {"dialogue": dialogue, "shortened": shortened, "name_room": _NAME, "rest": rest}
         return self._page("read", transcript=transcript, about=about, **values)
 
-    def memories(self, memories: Sequence[HeldMemory], total: int, held: int) -> str:
+    def memories(self, memories: Sequence[StoredMemory], total: int, held: int) -> str:
         """A page of the `total` memories that were asked for, one line each, of `held` in all."""
         return self._render("memories", memories=memories, total=total, held_in_all=held)
 
@@ -244,17 +244,17 @@ class Renderer:
         values = {"found": found, "weak": weak, "meant": meant, "held_in_all": held, "contradictions": contradictions}
         return self._render("recalled", **values)
 
-    def memory(self, held: HeldMemory, edges: Sequence[Edge] = ()) -> str:
+    def memory(self, held: StoredMemory, edges: Sequence[Edge] = ()) -> str:
         """One memory whole, with what it has earned and its edges."""
         return self._render("memory", held=held, edges=edges)
 
-    def memory_history(self, held: HeldMemory, events: Sequence[MemoryEvent]) -> str:
+    def memory_history(self, held: StoredMemory, events: Sequence[MemoryEvent]) -> str:
         """What happened to a memory, newest first, and what it said before each change; `events` are its last ones."""
         return self._render("memory_history", held=held, changes=changes(held, events))
 
     def memory_context(
         self,
-        sections: Sequence[tuple[str, Sequence[HeldMemory]]],
+        sections: Sequence[tuple[str, Sequence[StoredMemory]]],
         left_out: int = 0,
         contradictions: Sequence[tuple[str, str]] = (),
     ) -> str:

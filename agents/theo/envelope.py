@@ -5,7 +5,7 @@ from typing import Any
 
 from ...core.clock import show_instant
 from ...core.conversation import Milliseconds
-from ...core.memory import Edge, HeldMemory
+from ...core.memory import Edge, StoredMemory
 from ...core.origin import Trust
 from ...observe.memory import MemoryCore
 from ...templates.quote import clean
@@ -42,13 +42,13 @@ def cosine(similarity: float | None) -> float | None:
     return None if similarity is None else round(similarity, 4)
 
 
-def memory_rows(core: MemoryCore, memories: Sequence[HeldMemory]) -> list[dict[str, Any]]:
+def memory_rows(core: MemoryCore, memories: Sequence[StoredMemory]) -> list[dict[str, Any]]:
     """Return the fields of each memory that every list has, with the ids of what superseded it or may have."""
     edges = core.graph.replacements([held.key for held in memories])
     return [_fields(held, [edge for edge in edges if edge.target == held.key]) for held in memories]
 
 
-def _fields(held: HeldMemory, edges: Sequence[Edge]) -> dict[str, Any]:
+def _fields(held: StoredMemory, edges: Sequence[Edge]) -> dict[str, Any]:
     done = [edge.source_id for edge in edges if not edge.proposed]
     proposed = [edge.source_id for edge in edges if edge.proposed]
     return {
@@ -56,7 +56,7 @@ def _fields(held: HeldMemory, edges: Sequence[Edge]) -> dict[str, Any]:
         "content": clean(held.memory.content),
         "memory_type": held.memory.type,
         "namespace": held.memory.namespace,
-        "confidence": held.standing.confidence,
+        "confidence": held.stats.confidence,
         "importance": held.memory.importance,
         **({"untrusted": True} if held.memory.origin.trust is Trust.LOW else {}),
         "origin": held.memory.origin,

@@ -77,9 +77,7 @@ def memory_analyze_health(
                 {"id1": each.one.id, "id2": each.other.id, "similarity": each.similarity}
                 for each in health.contradictions
             ],
-            "low_confidence": [
-                {"id": held.id, "confidence": held.standing.confidence} for held in health.low_confidence
-            ],
+            "low_confidence": [{"id": held.id, "confidence": held.stats.confidence} for held in health.low_confidence],
             "stale": [{"id": held.id, "last_validated": instant(at)} for held, at in health.stale],
             "recommendations": list(health.recommendations),
         }

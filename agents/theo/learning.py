@@ -39,8 +39,8 @@ def memory_outcome(
         {
             "memory_id": memory_id,
             "outcome_success": success,
-            "old_confidence": outcome.before.standing.confidence,
-            "new_confidence": outcome.after.standing.confidence,
+            "old_confidence": outcome.before.stats.confidence,
+            "new_confidence": outcome.after.stats.confidence,
             "promoted": outcome.promoted,
             "demoted": outcome.demoted,
             **({"hint": _PROVEN} if proven(outcome.after) else {}),

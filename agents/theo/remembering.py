@@ -8,7 +8,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from ...archiver.privacy.disclosures import kinds_of
 from ...core.errors import InvalidInput, InvalidMemoryType, MemoryNotFound
-from ...core.memory import Edge, HeldMemory, Memory, MemoryState, Relation
+from ...core.memory import Edge, Memory, MemoryState, Relation, StoredMemory
 from ...core.memory_filter import MemoryFilter
 from ...core.tokens import count
 from ...observe.memory import Context, Expanded, MemoryCore, Recalled, Remembered, near_the_best, relation_of
@@ -192,7 +192,7 @@ def _stored(remembered: Remembered, related: Sequence[Edge]) -> dict[str, Any]:
         "memory_type": held.memory.type,
         "duplicate": remembered.duplicate,
         **({"superseded": True} if held.state is MemoryState.SUPERSEDED else {}),
-        "confidence": held.standing.confidence,
+        "confidence": held.stats.confidence,
         **({"expires_at": instant(until)} if (until := held.memory.valid_until) is not None else {}),
         "superseded_ids": [
             *(old.id for old in remembered.superseded),
@@ -231,7 +231,7 @@ def _expanded(core: MemoryCore, found: Sequence[Expanded]) -> list[dict[str, Any
     ]
 
 
-def _meant(core: MemoryCore, text: str, namespace: str | None, count: int, *, by_id: bool) -> list[HeldMemory]:
+def _meant(core: MemoryCore, text: str, namespace: str | None, count: int, *, by_id: bool) -> list[StoredMemory]:
     """The memory of this id, where there is one and an id may be meant, else what answers the text."""
     if by_id:
         try:

@@ -9,7 +9,7 @@ from pydantic import Field
 from ...core import tokens
 from ...core.document import DocumentFilter, HeldChunk
 from ...core.errors import InvalidInput
-from ...core.memory import HeldMemory, MemoryState
+from ...core.memory import MemoryState, StoredMemory
 from ...core.memory_filter import MemoryFilter
 from ...core.origin import Origin
 from ...search.placeholders import redacted
@@ -47,14 +47,14 @@ class _Wanted(Struct, frozen=True):
 class _Found(Struct, frozen=True):
     """A chunk or a memory, and the score that both engines gave it."""
 
-    held: HeldChunk | HeldMemory
+    held: HeldChunk | StoredMemory
     score: float
     similarity: float | None
 
     @property
     def content(self) -> str:
         """What it says."""
-        return clean(self.held.memory.content if isinstance(self.held, HeldMemory) else self.held.chunk.text)
+        return clean(self.held.memory.content if isinstance(self.held, StoredMemory) else self.held.chunk.text)
 
 
 _ALL = _Wanted(DocumentFilter(), MemoryFilter())
@@ -139,23 +139,23 @@ def _listed(query: str, found: list[_Found]) -> Reply:
 
 def _result(found: _Found) -> dict[str, Any]:
     held = found.held
-    memory = isinstance(held, HeldMemory)
+    memory = isinstance(held, StoredMemory)
     return {
         "id": held.id,
         "content": found.content,
         "score": round(found.score, 4),
         "similarity": cosine(found.similarity),
-        "namespace": held.memory.namespace if isinstance(held, HeldMemory) else held.namespace,
+        "namespace": held.memory.namespace if isinstance(held, StoredMemory) else held.namespace,
         "doc_type": "memory" if memory else "document",
-        "origin": held.memory.origin if isinstance(held, HeldMemory) else Origin.DOCUMENT,
-        "metadata": _of_memory(held) if isinstance(held, HeldMemory) else _of_chunk(held),
+        "origin": held.memory.origin if isinstance(held, StoredMemory) else Origin.DOCUMENT,
+        "metadata": _of_memory(held) if isinstance(held, StoredMemory) else _of_chunk(held),
     }
 
 
-def _of_memory(held: HeldMemory) -> dict[str, Any]:
+def _of_memory(held: StoredMemory) -> dict[str, Any]:
     return {
         "memory_type": held.memory.type,
-        "confidence": held.standing.confidence,
+        "confidence": held.stats.confidence,
         "importance": held.memory.importance,
         **({"superseded": True} if held.state is MemoryState.SUPERSEDED else {}),
         **({"source_file": clean(held.memory.path)} if held.memory.path else {}),

@@ -9,7 +9,7 @@ import orjson
 from msgspec.structs import replace
 
 from ...core.conversation import Milliseconds
-from ...core.memory import GOLDEN_FROM, HeldMemory, Memory, MemoryState, Standing
+from ...core.memory import GOLDEN_FROM, Memory, MemoryState, MemoryStats, StoredMemory
 from ...core.memory_filter import MemoryFilter, MemoryOrder
 from ...core.memory_types import GOLDEN_RULE, Family, family_of
 from ...core.origin import Origin
@@ -44,19 +44,19 @@ class Memories:
         """Hold a new memory; its key. `rules` is the version of those by which secrets were taken out of it."""
         key = self._db.run("INSERT INTO item (kind, at) VALUES ('memory', ?)", (at,))
         names = f"item, {_SAID}, family, hash, {_EARNED}, state, created, updated, rules"
-        values = (key, *_said(memory), *_claim(memory, ""), *_earned(Standing()), MemoryState.ACTIVE, at, at, rules)
+        values = (key, *_said(memory), *_claim(memory, ""), *_earned(MemoryStats()), MemoryState.ACTIVE, at, at, rules)
         self._db.run(f"INSERT INTO memory ({names}) VALUES ({','.join('?' * len(values))})", values)
         self._tag(key, memory.tags)
         return key
 
-    def rewrite(self, held: HeldMemory) -> None:
+    def rewrite(self, held: StoredMemory) -> None:
         """Make a stored memory what this one says and has earned. Its text is embedded anew where it changed."""
         before = self.load([held.key])[held.key].memory
-        memory, standing = held.memory, held.standing
+        memory, stats = held.memory, held.stats
         names = f"{_SAID}, family, hash, {_EARNED}, state, updated, accessed, accesses, decayed"
         settings = ", ".join(f"{name} = ?" for name in names.split(", "))
         reached = (held.state, held.updated, held.accessed, held.accesses, held.decayed)
-        values = (*_said(memory), *_claim(memory, standing.promoted_from), *_earned(standing), *reached)
+        values = (*_said(memory), *_claim(memory, stats.promoted_from), *_earned(stats), *reached)
         self._db.run(f"UPDATE memory SET {settings} WHERE item = ?", (*values, held.key))
         if before.tags != memory.tags:
             self._db.run("DELETE FROM memory_tag WHERE memory = ?", (held.key,))
@@ -64,10 +64,10 @@ class Memories:
         if (before.title, before.content) != (memory.title, memory.content):
             self._db.run("UPDATE item SET embedded = NULL WHERE key = ?", (held.key,))
 
-    def earn(self, key: int, standing: Standing, decayed: Milliseconds | None = None) -> None:
+    def earn(self, key: int, stats: MemoryStats, decayed: Milliseconds | None = None) -> None:
         """Write what a memory has earned. No index holds it, so nothing is logged."""
         settings = ", ".join(f"{name} = ?" for name in _EARNED.split(", "))
-        values = (*_earned(standing), decayed, key)
+        values = (*_earned(stats), decayed, key)
         self._db.run(f"UPDATE memory SET {settings}, decayed = coalesce(?, decayed) WHERE item = ?", values)
 
     def touch(self, keys: Iterable[int], at: Milliseconds) -> None:
@@ -75,12 +75,12 @@ class Memories:
         rows: list[tuple[Value, ...]] = [(at, key) for key in keys]
         self._db.run_many("UPDATE memory SET accessed = ?, accesses = accesses + 1 WHERE item = ?", rows)
 
-    def load(self, keys: Sequence[int]) -> dict[int, HeldMemory]:
+    def load(self, keys: Sequence[int]) -> dict[int, StoredMemory]:
         """The memories with these keys, whatever their state; unknown keys are left out."""
         rows = self._db.rows_among(f"SELECT {_COLUMNS} FROM memory WHERE item {AMONG}", keys)
         return {held.key: held for held in map(_held, rows)}
 
-    def all(self) -> list[HeldMemory]:
+    def all(self) -> list[StoredMemory]:
         """Every memory, whatever its state, by key."""
         return [_held(row) for row in self._db.rows(f"SELECT {_COLUMNS} FROM memory ORDER BY item")]
 
@@ -132,7 +132,7 @@ class Memories:
         descending: bool = True,
         limit: int = -1,
         offset: int = 0,
-    ) -> list[HeldMemory]:
+    ) -> list[StoredMemory]:
         """The memories that satisfy a filter, in order; equal ones by age."""
         where, values = _where(wanted)
         column, way = _ORDER[order], "DESC" if descending else "ASC"
@@ -206,7 +206,7 @@ def _limits(wanted: MemoryFilter) -> tuple[tuple[str, bool, tuple[Value, ...]], 
     scope, folder = f"{wanted.scope}:", f"{wanted.path_under.rstrip('/')}/"
     tagged = f"item IN (SELECT memory FROM memory_tag WHERE tag IN ({','.join('?' * len(wanted.tags))}))"
     valid, at = "(valid_until IS NULL OR valid_until > ?) AND (valid_from IS NULL OR valid_from <= ?)", wanted.valid_at
-    golden = _GOLDEN if wanted.golden else f"NOT {_GOLDEN}"
+    golden = _GOLDEN if wanted.protected else f"NOT {_GOLDEN}"
     return (
         ("substr(namespace, 1, ?) = ?", bool(wanted.scope), (len(scope), scope)),
         ("substr(path, 1, ?) = ?", bool(wanted.path_under), (len(folder), folder)),
@@ -214,7 +214,7 @@ def _limits(wanted: MemoryFilter) -> tuple[tuple[str, bool, tuple[Value, ...]], 
         ("importance >= ?", wanted.min_importance > 0, (wanted.min_importance,)),
         ("confidence >= ?", wanted.min_confidence > 0, (wanted.min_confidence,)),
         ("pinned = ?", wanted.pinned is not None, (int(bool(wanted.pinned)),)),
-        (golden, wanted.golden is not None, ()),
+        (golden, wanted.protected is not None, ()),
         ("created < ?", wanted.created_before is not None, (wanted.created_before,)),
         (valid, at is not None, (at, at)),
     )
@@ -235,11 +235,22 @@ def checked(row: Mapping[str, Value]) -> dict[str, Value] | None:
     memory = Memory(content)
     names = f"{_SAID}, family, hash, {_EARNED}, state, created, updated, rules, accesses, accessed, decayed".split(", ")
     at = row["updated"] if isinstance(row["updated"], int) else 0
-    values = (*_said(memory), *_claim(memory, ""), *_earned(Standing()), MemoryState.ACTIVE, at, at, "", 0, None, None)
+    values = (
+        *_said(memory),
+        *_claim(memory, ""),
+        *_earned(MemoryStats()),
+        MemoryState.ACTIVE,
+        at,
+        at,
+        "",
+        0,
+        None,
+        None,
+    )
     return {"item": row["item"], **dict(zip(names, values, strict=True))}
 
 
-def decoded(row: Mapping[str, Value]) -> HeldMemory:
+def decoded(row: Mapping[str, Value]) -> StoredMemory:
     """Return the memory that these columns are, as `checked` gave them."""
     return _held(tuple(row[name] for name in _COLUMNS.split(", ")))
 
@@ -269,11 +280,11 @@ def _claim(memory: Memory, promoted_from: str) -> tuple[Family, str]:
     return family_of(promoted_from or memory.type), memory.content_hash
 
 
-def _earned(standing: Standing) -> tuple[Value, ...]:
-    return standing.confidence, standing.successes, standing.failures, standing.strikes, standing.promoted_from
+def _earned(stats: MemoryStats) -> tuple[Value, ...]:
+    return stats.confidence, stats.successes, stats.failures, stats.strikes, stats.promoted_from
 
 
-def _held(row: Row) -> HeldMemory:
+def _held(row: Row) -> StoredMemory:
     content, kind, title, namespace, project, level, importance, tags, metadata = cast("_Words", row[1:10])
     source, origin, session_id, path, pinned, valid_from, valid_until = cast("_Terms", row[10:17])
     confidence, successes, failures, strikes, promoted_from = cast("_Earned", row[17:22])
@@ -296,10 +307,10 @@ def _held(row: Row) -> HeldMemory:
         valid_from=valid_from,
         valid_until=valid_until,
     )
-    return HeldMemory(
+    return StoredMemory(
         key=cast(int, row[0]),
         memory=memory,
-        standing=Standing(confidence, successes, failures, strikes, promoted_from),
+        stats=MemoryStats(confidence, successes, failures, strikes, promoted_from),
         state=MemoryState(state),
         created=created,
         updated=updated,

@@ -21,7 +21,7 @@ from ...core.clock import now, show_day
 from ...core.durability import sync_path
 from ...core.errors import StoreBusy, StoreCorrupt
 from ...core.home import Home
-from ...core.memory import HeldMemory
+from ...core.memory import StoredMemory
 from . import watermark
 from .backups import Backups
 from .database import PAGE, Database, Row, Value, connect
@@ -305,7 +305,7 @@ def keep_log(home: Home) -> None:
         shutil.copy2(log, home.backups / f"lost-{_stamp()}.db-wal")
 
 
-def memories_in_logs(home: Home) -> list[HeldMemory]:
+def memories_in_logs(home: Home) -> list[StoredMemory]:
     """Return the memories in kept logs whose content has its SHA-256, also from frames that SQLite dropped."""
     with closing(_opened(home.database)) as connection:
         columns = _columns(connection, "memory")

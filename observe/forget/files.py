@@ -6,13 +6,13 @@ from pathlib import Path
 from ...archiver.store import Store
 from ...core.errors import LeaseHeld, MnemonicsUnusable
 from ...core.forgetting import DoomedFile
-from ...core.memory import HeldMemory
+from ...core.memory import StoredMemory
 from ...core.project import MNEMONICS
 from ..mnemonics.folder import Folder, digest_of
 from ..mnemonics.mirror import LEASE, PATIENCE
 
 
-def files_of(memories: Iterable[HeldMemory]) -> tuple[DoomedFile, ...]:
+def files_of(memories: Iterable[StoredMemory]) -> tuple[DoomedFile, ...]:
     """The files of these memories that are there and can be read, as they are now."""
     found: list[DoomedFile] = []
     for path in sorted({held.memory.path for held in memories} - {""}):
@@ -24,7 +24,7 @@ def files_of(memories: Iterable[HeldMemory]) -> tuple[DoomedFile, ...]:
     return tuple(found)
 
 
-def delete(store: Store, memories: Iterable[HeldMemory], files: Sequence[DoomedFile]) -> tuple[str, ...]:
+def delete(store: Store, memories: Iterable[StoredMemory], files: Sequence[DoomedFile]) -> tuple[str, ...]:
     """Delete these files where they are as they were shown; those that stay, each with the reason.
 
     What is known of a file goes with it. One that stays, or was moved meanwhile, is still known to say what was erased,

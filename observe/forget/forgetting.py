@@ -33,7 +33,7 @@ from ...core.forgetting import (
     Wanted,
 )
 from ...core.home import Home
-from ...core.memory import HeldMemory, MemoryState
+from ...core.memory import MemoryState, StoredMemory
 from ...core.progress import Reporter, silent, stage
 from .. import rules
 from ..candidates import OBSERVATION
@@ -101,7 +101,7 @@ class Forgetter(Closing):
 
         Raises `InvalidInput` when it was erased, undone before, or never existed.
         """
-        left: list[HeldMemory] = []
+        left: list[StoredMemory] = []
         sessions: list[int] = []
 
         def also() -> None:
@@ -156,7 +156,7 @@ class Forgetter(Closing):
         going = Selected() if wanted.only_learned else selected
         plan = self._forgetting.plan(selector, going, partial(report, "Comparing"))
         memories = self._memories(wanted, selector, selected)
-        protected = [held for held in memories if (held.golden or held.memory.pinned) and not wanted.force]
+        protected = [held for held in memories if (held.protected or held.memory.pinned) and not wanted.force]
         unprotected = [held for held in memories if held not in protected]
         preview = self._preview(wanted, plan, learned, unprotected, protected)
         return _Planned(preview, plan, learned, plan.sessions | self._told(learned))
@@ -177,8 +177,8 @@ class Forgetter(Closing):
         wanted: Wanted,
         plan: Plan,
         learned: dict[int, list[int]],
-        going: list[HeldMemory],
-        protected: list[HeldMemory],
+        going: list[StoredMemory],
+        protected: list[StoredMemory],
     ) -> Preview:
         keys = list(plan.selected.exchanges)
         known = learned or self._store.observations.keys_of_exchanges(keys, ())
@@ -232,7 +232,7 @@ class Forgetter(Closing):
         lines = source.lines if whole else len(plan.selected.lines[source.id or 0])
         return DoomedCopy(source.archived, source.path, lines, source.size, whole)
 
-    def _memories(self, wanted: Wanted, selector: Selector, selected: Selected) -> list[HeldMemory]:
+    def _memories(self, wanted: Wanted, selector: Selector, selected: Selected) -> list[StoredMemory]:
         """The memories that are meant; those that were put away before only where they are to be erased."""
         origins = [str(origin) for origin in wanted.origins]
         learned = self._store.observations.keys_of_exchanges(list(selected.exchanges), origins).values()
@@ -307,7 +307,7 @@ def _ids(planned: _Planned) -> Collection[str]:
     return items | {sessions[number].native_id for number in selected.sessions}
 
 
-def _is_meant(held: HeldMemory, wanted: Wanted, made_of: Collection[str]) -> bool:
+def _is_meant(held: StoredMemory, wanted: Wanted, made_of: Collection[str]) -> bool:
     """Whether a memory was stored in a session or made of an observation that goes, or satisfies all that is asked."""
     memory = held.memory
     if wanted.origins and memory.origin not in wanted.origins:

@@ -13,7 +13,7 @@ from ...archiver.parse.lines import split
 from ...archiver.store import Source, Store
 from ...core.conversation import Kind
 from ...core.errors import CopyDamaged
-from ...core.memory import HeldMemory
+from ...core.memory import StoredMemory
 from .scouring import forms
 
 _MOST: Final = 48
@@ -25,7 +25,7 @@ _BLOB: Final = 4 << 20
 _AT_A_TIME: Final = 200
 
 
-def samples(store: Store, raw: RawArchive, plan: Plan, memories: Iterable[HeldMemory]) -> list[str]:
+def samples(store: Store, raw: RawArchive, plan: Plan, memories: Iterable[StoredMemory]) -> list[str]:
     """At most 48 texts that stand in what goes, and in nothing of what stays."""
     found = dict.fromkeys(chain(_of_memories(memories), _of_sessions(plan), _of_exchanges(store, plan)))
     wanted = list(found)[: 2 * _MOST]
@@ -60,7 +60,7 @@ def _of_sessions(plan: Plan) -> Iterator[str]:
         yield from (text for text in (session.native_id, session.title) if _TELLING.fullmatch(text))
 
 
-def _of_memories(memories: Iterable[HeldMemory]) -> Iterator[str]:
+def _of_memories(memories: Iterable[StoredMemory]) -> Iterator[str]:
     for held in memories:
         yield from _TELLING.findall(held.memory.content)[:1]
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from ...core.conversation import Milliseconds
-from ...core.memory import HeldMemory, Memory
+from ...core.memory import Memory, StoredMemory
 from ...core.memory_types import GOLDEN_RULE
 from ...core.origin import Origin, least
 
@@ -36,7 +36,7 @@ class Revision(Struct, frozen=True):
     valid_until: Milliseconds | None = None
     origin: Origin = Origin.ASSISTANT
 
-    def applied(self, held: HeldMemory) -> Memory:
+    def applied(self, held: StoredMemory) -> Memory:
         """What the memory says afterwards; raises `InvalidInput` where it could not be stored so."""
         names = [name for name in _REPLACED if getattr(self, name) is not None]
         changed = replace(held.memory, **{name: getattr(self, name) for name in names})
@@ -47,10 +47,10 @@ class Revision(Struct, frozen=True):
             changed = replace(changed, origin=least([held.memory.origin, self.origin]))
         if changed.type != held.memory.type or held.memory.type != GOLDEN_RULE:
             return changed.checked()
-        replace(changed, type=held.standing.promoted_from).checked()
+        replace(changed, type=held.stats.promoted_from).checked()
         return changed
 
-    def replaces(self, held: HeldMemory) -> bool:
+    def replaces(self, held: StoredMemory) -> bool:
         """Whether the memory would afterwards claim something else, so that what it earned is not its own any more."""
         said, kind = self.content not in {None, held.memory.content}, self.type not in {None, held.memory.type}
         return said or kind or self.valid_until is not None
@@ -72,9 +72,9 @@ _REPLACED = (
 )
 
 
-def told(held: HeldMemory) -> str:
+def told(held: StoredMemory) -> str:
     """What a memory says and how sure it is, as JSON: what `MemoryEvent.before` keeps."""
-    return written(held.memory, held.standing.confidence)
+    return written(held.memory, held.stats.confidence)
 
 
 def written(memory: Memory, confidence: float) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from ...core.conversation import Milliseconds
-from ...core.memory import Edge, HeldMemory, Memory, Relation
+from ...core.memory import Edge, Memory, Relation, StoredMemory
 from ...core.memory_filter import ACTIVE, MemoryFilter
 from ...search.memory_finder import MemoryFinder, MemoryVectors
 from .judging import Judge, Judgement, Pair, Verdict
@@ -19,7 +19,7 @@ RELATED_FROM, JUDGED_FROM = 0.6, 0.35
 class Compared(Struct, frozen=True):
     """Stored memory that another was compared with. `similarity` is a true cosine."""
 
-    held: HeldMemory
+    held: StoredMemory
     similarity: float
     judgement: Judgement
 
@@ -40,7 +40,7 @@ class Comparing:
         memory: Memory,
         vectors: MemoryVectors | None = None,
         *,
-        held: HeldMemory | None = None,
+        held: StoredMemory | None = None,
         limit: int = NEIGHBOURS,
         at_least: float = JUDGED_FROM,
     ) -> list[Compared]:
@@ -63,7 +63,7 @@ class Comparing:
         return judgement
 
 
-def _in_order(other: HeldMemory, memory: Memory, held: HeldMemory | None) -> Pair:
+def _in_order(other: StoredMemory, memory: Memory, held: StoredMemory | None) -> Pair:
     newer = held is not None and other.created > held.created
     return (memory, other.memory) if newer else (other.memory, memory)
 

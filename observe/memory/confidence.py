@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from ...core.conversation import Milliseconds
-from ...core.memory import GOLDEN_FROM, HeldMemory, Standing
+from ...core.memory import GOLDEN_FROM, MemoryStats, StoredMemory
 from ...core.memory_types import GOLDEN_RULE
 from ...core.origin import Trust
 
@@ -20,50 +20,50 @@ SESSIONS = 6
 """Archived sessions that must report success before a memory in the user's own words becomes a golden rule."""
 
 
-def after_success(held: HeldMemory) -> HeldMemory:
+def after_success(held: StoredMemory) -> StoredMemory:
     """Return the memory with one more success. Promotion is decided separately."""
-    standing = held.standing
+    stats = held.stats
     cap = UNTRUSTED_CAP if held.memory.origin.trust is Trust.LOW else 1.0
-    confidence = max(standing.confidence, min(cap, _moved(standing.confidence, SUCCESS)))
-    earned = replace(standing, confidence=confidence, successes=standing.successes + 1, strikes=0)
-    return replace(held, standing=earned)
+    confidence = max(stats.confidence, min(cap, _moved(stats.confidence, SUCCESS)))
+    earned = replace(stats, confidence=confidence, successes=stats.successes + 1, strikes=0)
+    return replace(held, stats=earned)
 
 
-def proven(held: HeldMemory) -> bool:
+def proven(held: StoredMemory) -> bool:
     """Return whether a memory qualifies as a golden rule and is none yet."""
-    return held.standing.confidence >= GOLDEN_FROM and held.memory.type != GOLDEN_RULE and held.family.promotes
+    return held.stats.confidence >= GOLDEN_FROM and held.memory.type != GOLDEN_RULE and held.family.promotes
 
 
-def promoted(held: HeldMemory) -> HeldMemory:
+def promoted(held: StoredMemory) -> StoredMemory:
     """Return the memory as a golden rule that remembers its former type."""
-    standing = replace(held.standing, promoted_from=held.memory.type, strikes=0)
-    return replace(held, memory=replace(held.memory, type=GOLDEN_RULE), standing=standing)
+    stats = replace(held.stats, promoted_from=held.memory.type, strikes=0)
+    return replace(held, memory=replace(held.memory, type=GOLDEN_RULE), stats=stats)
 
 
-def after_failure(held: HeldMemory) -> HeldMemory:
+def after_failure(held: StoredMemory) -> StoredMemory:
     """The memory with one failure more; its former type again where a golden rule failed too often."""
-    standing = held.standing
-    earned = replace(standing, confidence=_moved(standing.confidence, FAILURE), failures=standing.failures + 1)
+    stats = held.stats
+    earned = replace(stats, confidence=_moved(stats.confidence, FAILURE), failures=stats.failures + 1)
     if held.memory.type != GOLDEN_RULE:
-        return replace(held, standing=earned)
-    if standing.strikes + 1 < STRIKES:
-        return replace(held, standing=replace(earned, strikes=standing.strikes + 1))
-    fallen: Standing = replace(earned, confidence=DEMOTED_TO, strikes=0, promoted_from="")
-    return replace(held, memory=replace(held.memory, type=standing.promoted_from), standing=fallen)
+        return replace(held, stats=earned)
+    if stats.strikes + 1 < STRIKES:
+        return replace(held, stats=replace(earned, strikes=stats.strikes + 1))
+    fallen: MemoryStats = replace(earned, confidence=DEMOTED_TO, strikes=0, promoted_from="")
+    return replace(held, memory=replace(held.memory, type=stats.promoted_from), stats=fallen)
 
 
-def decayed(held: HeldMemory, used: Milliseconds, at: Milliseconds) -> HeldMemory:
+def decayed(held: StoredMemory, used: Milliseconds, at: Milliseconds) -> StoredMemory:
     """Return the memory with its confidence lowered by one step for each 30 days without use, or unchanged.
 
     `used` is when it was last applied or had an outcome, 0 for never. The number of steps follows from the stored
     times alone, so asking more often changes nothing. What is at or below the floor stays as it is.
     """
     since = max(held.created, held.accessed or 0, used, held.decayed or 0)
-    steps, confidence = (at - since) // IDLE, held.standing.confidence
-    if steps < 1 or confidence <= DECAY_FLOOR or held.golden or held.memory.pinned:
+    steps, confidence = (at - since) // IDLE, held.stats.confidence
+    if steps < 1 or confidence <= DECAY_FLOOR or held.protected or held.memory.pinned:
         return held
     lower = max(DECAY_FLOOR, _moved(confidence, UNUSED * steps))
-    return replace(held, standing=replace(held.standing, confidence=lower), decayed=since + steps * IDLE)
+    return replace(held, stats=replace(held.stats, confidence=lower), decayed=since + steps * IDLE)
 
 
 def _moved(confidence: float, by: float) -> float:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
-from ...core.memory import Edge, HeldMemory, MemoryState, Relation
+from ...core.memory import Edge, MemoryState, Relation, StoredMemory
 from ...search.memory_finder import MemoryFinder
 from .comparing import JUDGED_FROM, Compared, Comparing, explained, judged_by
 from .judging import Judge, Judgement, Verdict
@@ -26,7 +26,7 @@ class Conflict(Struct, frozen=True):
     `judge` names who judged, `similarity` is a true cosine.
     """
 
-    held: HeldMemory
+    held: StoredMemory
     similarity: float
     reason: str
     judge: str
@@ -58,7 +58,7 @@ class Conflicts:
         with self._store.transaction():
             return [self._conflict(held, each, draw=draw) for each in found]
 
-    def renew(self, held: HeldMemory) -> None:
+    def renew(self, held: StoredMemory) -> None:
         """Judge anew what this judge said of a memory that says something else now: a contradiction that is none any
         more goes, and a new one is linked.
         """
@@ -77,7 +77,7 @@ class Conflicts:
         else:
             self._store.memory_edges.delete([edge.id])
 
-    def among(self, memories: Sequence[HeldMemory]) -> tuple[tuple[str, str], ...]:
+    def among(self, memories: Sequence[StoredMemory]) -> tuple[tuple[str, str], ...]:
         """The ids of those of these that are known to contradict each other, in pairs."""
         known = {held.key: held.id for held in memories}
         return by_id(contradicting(self._store, known), known)
@@ -88,10 +88,10 @@ class Conflicts:
         `MemoryNotFound`.
         """
         held = held_memory(self._store, memory_id)
-        if held.standing.successes < _PROVEN or held.state is not MemoryState.ACTIVE:
+        if held.stats.successes < _PROVEN or held.state is not MemoryState.ACTIVE:
             return None
         for each in self._comparing.with_held(held.memory, held=held, limit=_OVERTAKEN_AMONG):
-            if each.held.golden or not _worse(each.held, held):
+            if each.held.protected or not _worse(each.held, held):
                 continue
             if each.conflict or each.judgement.verdict is Verdict.SAME:
                 edge = self._overtake(held, each, each.judgement) if draw else None
@@ -100,7 +100,7 @@ class Conflicts:
                 )
         return None
 
-    def _overtake(self, held: HeldMemory, each: Compared, judgement: Judgement) -> Edge:
+    def _overtake(self, held: StoredMemory, each: Compared, judgement: Judgement) -> Edge:
         edge = Edge(held.key, each.held.key, Relation.SUPERSEDES, 1.0, explained(judgement), inferred=True)
         with self._store.transaction():
             return supersede(self._store, held, held_memory(self._store, each.held.id), edge, self._clock())
@@ -108,7 +108,7 @@ class Conflicts:
     def _edges(self, key: int) -> list[Edge]:
         return self._store.memory_edges.leaving([key]) + self._store.memory_edges.reaching([key])
 
-    def _conflict(self, held: HeldMemory, each: Compared, *, draw: bool) -> Conflict:
+    def _conflict(self, held: StoredMemory, each: Compared, *, draw: bool) -> Conflict:
         judgement = each.judgement
         known = [
             edge for edge in self._edges(held.key) if edge.disagrees and each.held.key in {edge.source, edge.target}
@@ -121,7 +121,7 @@ class Conflicts:
         return Conflict(each.held, each.similarity, judgement.reason, judgement.judge, edge, new)
 
 
-def _worse(other: HeldMemory, held: HeldMemory) -> bool:
+def _worse(other: StoredMemory, held: StoredMemory) -> bool:
     older = (other.created, other.key) < (held.created, held.key)
-    trusted_less = other.standing.confidence < held.standing.confidence
-    return older and trusted_less and other.standing.failures > held.standing.failures
+    trusted_less = other.stats.confidence < held.stats.confidence
+    return older and trusted_less and other.stats.failures > held.stats.failures

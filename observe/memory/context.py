@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
-from ...core.memory import HeldMemory
+from ...core.memory import StoredMemory
 from ...core.memory_filter import ACTIVE, MemoryFilter, MemoryOrder
 from ...core.memory_types import GOLDEN_RULE, Family
 from ...core.origin import Origin, Trust
@@ -40,7 +40,7 @@ class ContextSection(Struct, frozen=True):
     """Memories under one heading, the weightiest first."""
 
     title: str
-    memories: tuple[HeldMemory, ...]
+    memories: tuple[StoredMemory, ...]
 
 
 class Context(Struct, frozen=True):
@@ -119,7 +119,7 @@ class Contexts:
                 return replace(chosen, tokens=tokens if chosen.sections else 0)
             room -= tokens - budget
 
-    def _unasked(self, namespace: str | None) -> Iterator[HeldMemory]:
+    def _unasked(self, namespace: str | None) -> Iterator[StoredMemory]:
         """Yield what a session gets without a query; some of it more than once."""
         at = self._clock()
         where = EVERYWHERE if namespace is None else (namespace, *EVERYWHERE)
@@ -133,49 +133,49 @@ class Contexts:
             wide = MemoryFilter(namespaces=EVERYWHERE, valid_at=at)
             yield from filter(_is_told_everywhere, self._select(wide, MemoryOrder.IMPORTANCE))
 
-    def _select(self, wanted: MemoryFilter, order: MemoryOrder) -> list[HeldMemory]:
+    def _select(self, wanted: MemoryFilter, order: MemoryOrder) -> list[StoredMemory]:
         return self._store.memories.select(replace(wanted, states=ACTIVE), order, limit=_LOOKED_AT)
 
-    def _related(self, namespace: str | None, query: str) -> dict[int, HeldMemory]:
+    def _related(self, namespace: str | None, query: str) -> dict[int, StoredMemory]:
         where = EVERYWHERE if namespace is None else (namespace, *EVERYWHERE)
         wanted = MemoryFilter(namespaces=where, states=ACTIVE)
         found = self._recalling.recall(query, wanted, limit=_RELATED, count_access=False)
         return {each.held.key: each.held for each in found}
 
 
-def _is_rule(held: HeldMemory) -> bool:
+def _is_rule(held: StoredMemory) -> bool:
     return held.memory.type == GOLDEN_RULE
 
 
-def _is_the_users(held: HeldMemory) -> bool:
+def _is_the_users(held: StoredMemory) -> bool:
     """Return whether the user said or approved it."""
     return _is_rule(held) or held.memory.origin is Origin.HUMAN
 
 
-def _is_of(held: HeldMemory, namespace: str | None) -> bool:
+def _is_of(held: StoredMemory, namespace: str | None) -> bool:
     return namespace is None or held.memory.namespace == namespace
 
 
-def _weight(held: HeldMemory, namespace: str | None) -> float:
+def _weight(held: StoredMemory, namespace: str | None) -> float:
     """What belongs to the project weighs three times as much."""
-    return (3 if held.memory.namespace == namespace else 1) * (held.memory.importance + held.standing.confidence) / 2
+    return (3 if held.memory.namespace == namespace else 1) * (held.memory.importance + held.stats.confidence) / 2
 
 
-def _is_told_everywhere(held: HeldMemory) -> bool:
+def _is_told_everywhere(held: StoredMemory) -> bool:
     important = held.memory.importance >= _GLOBAL_FROM
     return held.family is Family.DECISION or (held.family is Family.PREFERENCE and important)
 
 
-def _rule_order(held: HeldMemory) -> tuple[float, float, int]:
-    return -held.standing.confidence, -held.memory.importance, held.key
+def _rule_order(held: StoredMemory) -> tuple[float, float, int]:
+    return -held.stats.confidence, -held.memory.importance, held.key
 
 
-def _fitted(weightiest: Sequence[HeldMemory], pairs: Sequence[tuple[int, int]], budget: int) -> Context:
+def _fitted(weightiest: Sequence[StoredMemory], pairs: Sequence[tuple[int, int]], budget: int) -> Context:
     """As many as fit, the first first; a long one that does not fit makes room for the next. Each pair disagrees."""
     left, dropped = budget - _FRAME - _ASKED * bool(pairs), 0
     against = Counter(key for pair in pairs for key in pair)
     titles = {family: title for title, family in _SECTIONS}
-    chosen: dict[str, list[HeldMemory]] = {GOLDEN_TITLE: [], **{title: [] for title, _ in _SECTIONS}}
+    chosen: dict[str, list[StoredMemory]] = {GOLDEN_TITLE: [], **{title: [] for title, _ in _SECTIONS}}
     for held in weightiest:
         title = GOLDEN_TITLE if _is_rule(held) else titles.get(held.family, "Facts")
         marks = _NAMED * bool(against[held.key]) + _AGAINST * against[held.key]

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from ...archiver.store import Store
 from ...core import ids
 from ...core.conversation import Milliseconds
-from ...core.memory import Edge, HeldMemory, Relation
+from ...core.memory import Edge, Relation, StoredMemory
 from ...core.memory_filter import MemoryFilter
 from .lookup import live_edges
 from .recalling import Recalled
@@ -32,7 +32,7 @@ class Expanded(Struct, frozen=True):
     has, and `explanation` tells it in a sentence.
     """
 
-    held: HeldMemory
+    held: StoredMemory
     score: float
     hops: int
     explanation: str
@@ -89,7 +89,7 @@ class Expanding:
         kept = [
             Expanded(one, round(way.score, 4), len(way.steps), way.told())
             for key, way in walk.ways.items()
-            if (one := held.get(key)) is not None and one.holds_at(at) and (wanted or MemoryFilter()).admits(one)
+            if (one := held.get(key)) is not None and one.is_valid_at(at) and (wanted or MemoryFilter()).admits(one)
         ]
         kept.sort(key=lambda each: (-each.score, each.held.key))
         return kept[: min(limit, EXPANDED_MAX)]

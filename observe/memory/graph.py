@@ -9,7 +9,7 @@ from ...archiver.store import Store
 from ...core import ids
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
-from ...core.memory import Edge, HeldMemory, Relation
+from ...core.memory import Edge, Relation, StoredMemory
 from ...search.memory_finder import MemoryFinder
 from .comparing import Comparing, edge_to
 from .judging import OfflineJudge
@@ -191,7 +191,7 @@ class Graph:
         remaining = self._store.memory_edges.count_orphans(namespace)
         return Backfilled(before, done, drawn, remaining, after)
 
-    def _link(self, orphans: Sequence[HeldMemory], *, dry_run: bool) -> int:
+    def _link(self, orphans: Sequence[StoredMemory], *, dry_run: bool) -> int:
         """Draw the edges of these; how many are new."""
         found = [
             edge
@@ -246,7 +246,7 @@ class Graph:
                     new[there] = None
         return list(new)
 
-    def _neighbourhood(self, origin: HeldMemory, walk: _Walk) -> Neighbourhood:
+    def _neighbourhood(self, origin: StoredMemory, walk: _Walk) -> Neighbourhood:
         previews = self._store.memories.previews(list(walk.depth), _PREVIEW)
         nodes = [
             GraphNode(_id(key), *previews[key], depth, round(walk.best[key][0], 4))

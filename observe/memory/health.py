@@ -7,7 +7,7 @@ from msgspec import Struct
 from ...archiver.store import Store
 from ...core.amount import many
 from ...core.conversation import Milliseconds
-from ...core.memory import HeldMemory
+from ...core.memory import StoredMemory
 from ...core.memory_filter import ACTIVE, MemoryFilter
 from ...search.memory_finder import MemoryFinder
 
@@ -19,8 +19,8 @@ _DAY = 86_400_000
 class Contradiction(Struct, frozen=True):
     """Two memories that an edge says contradict. `similarity` is a true cosine, None where a vector is missing."""
 
-    one: HeldMemory
-    other: HeldMemory
+    one: StoredMemory
+    other: StoredMemory
     similarity: float | None
 
 
@@ -28,8 +28,8 @@ class Health(Struct, frozen=True):
     """What was found. `stale` has when each was last validated, or None; `recommendations` are sentences."""
 
     contradictions: tuple[Contradiction, ...]
-    low_confidence: tuple[HeldMemory, ...]
-    stale: tuple[tuple[HeldMemory, Milliseconds | None], ...]
+    low_confidence: tuple[StoredMemory, ...]
+    stale: tuple[tuple[StoredMemory, Milliseconds | None], ...]
     recommendations: tuple[str, ...]
 
 
@@ -58,19 +58,21 @@ class HealthCheck:
         wanted = MemoryFilter(namespaces=(namespace,) if namespace else (), states=ACTIVE, valid_at=at)
         memories = self._store.memories.select(wanted, limit=limit)
         weak = sorted(
-            (held for held in memories if low_confidence and held.standing.confidence < LOW_CONFIDENCE),
-            key=lambda held: held.standing.confidence,
+            (held for held in memories if low_confidence and held.stats.confidence < LOW_CONFIDENCE),
+            key=lambda held: held.stats.confidence,
         )
         idle = self._stale(memories, at - stale_days * _DAY) if stale else []
         pairs = self._contradictions(wanted) if contradictions else []
         return Health(tuple(pairs), tuple(weak), tuple(idle), _recommendations(len(pairs), len(weak), len(idle)))
 
-    def _stale(self, memories: list[HeldMemory], before: Milliseconds) -> list[tuple[HeldMemory, Milliseconds | None]]:
+    def _stale(
+        self, memories: list[StoredMemory], before: Milliseconds
+    ) -> list[tuple[StoredMemory, Milliseconds | None]]:
         validated = self._store.memory_events.last_validated([held.key for held in memories])
         return [
             (held, validated.get(held.key))
             for held in memories
-            if not held.golden and max(held.created, held.accessed or 0, validated.get(held.key, 0)) <= before
+            if not held.protected and max(held.created, held.accessed or 0, validated.get(held.key, 0)) <= before
         ]
 
     def _contradictions(self, wanted: MemoryFilter) -> list[Contradiction]:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
-from ...core.memory import VALIDATION, EventKind, HeldMemory, MemoryEvent
+from ...core.memory import VALIDATION, EventKind, MemoryEvent, StoredMemory
 from ...core.memory_filter import MemoryFilter
 from ...core.memory_types import GOLDEN_RULE
 from ...core.origin import Origin
@@ -21,8 +21,8 @@ from .secrecy import Secrecy
 class Outcome(Struct, frozen=True):
     """A memory before and after an outcome."""
 
-    before: HeldMemory
-    after: HeldMemory
+    before: StoredMemory
+    after: StoredMemory
 
     @property
     def promoted(self) -> bool:
@@ -81,18 +81,18 @@ class Learning:
             self._write(held, after, at)
         return Outcome(held, after)
 
-    def _confirmed(self, held: HeldMemory) -> bool:
+    def _confirmed(self, held: StoredMemory) -> bool:
         own = held.memory.origin is Origin.HUMAN
         return own and self._store.memory_events.successful_sessions(held.key) >= SESSIONS
 
-    def approvable(self) -> list[HeldMemory]:
+    def approvable(self) -> list[StoredMemory]:
         """Return the proven memories that the user neither approved nor declined as golden rules, oldest first."""
         declined = self._store.memory_events.memories_with(EventKind.DECLINED)
-        wanted = MemoryFilter(golden=True, valid_at=self._clock())
+        wanted = MemoryFilter(protected=True, valid_at=self._clock())
         found = self._store.memories.select(wanted, descending=False)
         return [held for held in found if proven(held) and held.key not in declined]
 
-    def approve(self, memory_id: str) -> HeldMemory:
+    def approve(self, memory_id: str) -> StoredMemory:
         """Make a proven memory a golden rule because the user says so.
 
         Raises:
@@ -105,14 +105,14 @@ class Learning:
             self._write(held, after, self._clock(), "approved by the user")
         return after
 
-    def decline(self, memory_id: str) -> HeldMemory:
+    def decline(self, memory_id: str) -> StoredMemory:
         """Never propose this proven memory as a golden rule again; raises like `approve`."""
         with self._store.transaction():
             held = self._reviewed(memory_id)
             self._store.memory_events.add(MemoryEvent(held.key, EventKind.DECLINED, self._clock(), "as a golden rule"))
         return held
 
-    def _reviewed(self, memory_id: str) -> HeldMemory:
+    def _reviewed(self, memory_id: str) -> StoredMemory:
         held = held_memory(self._store, memory_id)
         if not proven(held):
             raise InvalidInput(f"{memory_id} is not waiting for a review", hint="Run `palaver memories review`.")
@@ -127,23 +127,23 @@ class Learning:
             *(counts.get(kind, 0) for kind in VALIDATION),
         )
 
-    def decay(self) -> list[HeldMemory]:
+    def decay(self) -> list[StoredMemory]:
         """Lower the confidence of memories that were not used for 30 days; return them as they are now."""
         at = self._clock()
-        idle = MemoryFilter(created_before=at - IDLE + 1, golden=False, pinned=False, min_confidence=DECAY_FLOOR)
+        idle = MemoryFilter(created_before=at - IDLE + 1, protected=False, pinned=False, min_confidence=DECAY_FLOOR)
         with self._store.transaction():
             held = self._store.memories.select(idle)
             used = self._store.memory_events.last_validated([each.key for each in held])
             lower = [decayed(each, used.get(each.key, 0), at) for each in held]
             due = [after for before, after in zip(held, lower, strict=True) if after is not before]
             for each in due:
-                self._store.memories.earn(each.key, each.standing, each.decayed)
+                self._store.memories.earn(each.key, each.stats, each.decayed)
                 self._store.memory_events.add(MemoryEvent(each.key, EventKind.DECAYED, at))
         return due
 
-    def _write(self, before: HeldMemory, after: HeldMemory, at: Milliseconds, context: str = "") -> None:
+    def _write(self, before: StoredMemory, after: StoredMemory, at: Milliseconds, context: str = "") -> None:
         if before.memory.type == after.memory.type:
-            self._store.memories.earn(after.key, after.standing)
+            self._store.memories.earn(after.key, after.stats)
             return
         self._store.memories.rewrite(replace(after, updated=at))
         kind = EventKind.PROMOTED if after.memory.type == GOLDEN_RULE else EventKind.DEMOTED

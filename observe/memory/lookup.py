@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from ...archiver.store import Store
 from ...core import ids
 from ...core.errors import MemoryNotFound
-from ...core.memory import Edge, HeldMemory, MemoryState
+from ...core.memory import Edge, MemoryState, StoredMemory
 
 
-def held_memory(store: Store, memory_id: str, *, forgotten: bool = False) -> HeldMemory:
+def held_memory(store: Store, memory_id: str, *, forgotten: bool = False) -> StoredMemory:
     """Return the memory with this id. Every call that takes an id looks it up here.
 
     With `forgotten`, include forgotten memories: only showing, forgetting and restoring may use them.

@@ -11,11 +11,11 @@ from ...core.errors import InvalidInput, MemoryProtected, NothingToUndo
 from ...core.memory import (
     STARTS_AT,
     EventKind,
-    HeldMemory,
     Memory,
     MemoryEvent,
     MemoryState,
-    Standing,
+    MemoryStats,
+    StoredMemory,
     spoken,
 )
 from ...core.memory_filter import STORED, MemoryFilter, MemoryOrder
@@ -36,14 +36,14 @@ UNDONE = "undone"
 class Forgotten(Struct, frozen=True):
     """What was archived, and the golden rules that were left alone."""
 
-    forgotten: tuple[HeldMemory, ...]
-    protected: tuple[HeldMemory, ...]
+    forgotten: tuple[StoredMemory, ...]
+    protected: tuple[StoredMemory, ...]
 
 
 class Undone(Struct, frozen=True):
     """A memory of which something was taken back, and the event that says so."""
 
-    held: HeldMemory
+    held: StoredMemory
     event: MemoryEvent
 
 
@@ -61,11 +61,11 @@ class Memories:
         self._store, self._finder, self._secrecy, self._clock = store, finder, secrecy, clock
         self._conflicts = conflicts
 
-    def get(self, memory_id: str, *, forgotten: bool = True) -> HeldMemory:
+    def get(self, memory_id: str, *, forgotten: bool = True) -> StoredMemory:
         """Return the memory with this id, by default also a forgotten one; raises `MemoryNotFound`."""
         return held_memory(self._store, memory_id, forgotten=forgotten)
 
-    def at_path(self, path: str) -> HeldMemory | None:
+    def at_path(self, path: str) -> StoredMemory | None:
         """The active memory that is kept in this file."""
         key = self._store.memories.at_path(path)
         return self._store.memories.load([key])[key] if key is not None else None
@@ -78,7 +78,7 @@ class Memories:
         descending: bool = True,
         limit: int = 100,
         offset: int = 0,
-    ) -> list[HeldMemory]:
+    ) -> list[StoredMemory]:
         """At most `limit` memories (1,000 where it is more) that satisfy the filter; valid ones unless it says else."""
         if limit < 1 or offset < 0:
             raise InvalidInput(f"Invalid limit or offset: {limit}, {offset}", hint="Ask for 1 or more, from 0 on.")
@@ -98,7 +98,7 @@ class Memories:
         """What happened to a memory, newest first."""
         return self._store.memory_events.of(self.get(memory_id).key, kinds, limit)
 
-    def revise(self, memory_id: str, revision: Revision, *, force: bool = False) -> HeldMemory:
+    def revise(self, memory_id: str, revision: Revision, *, force: bool = False) -> StoredMemory:
         """Edit a memory, without the secrets in what is said; raises `InvalidInput` where the same is held already.
 
         A golden rule is given another content, type or end by a person or by `force` only; otherwise `MemoryProtected`
@@ -109,14 +109,14 @@ class Memories:
         vectors = self._finder.embed(changed) if _text(changed) != _text(first.memory) else None
         with self._store.transaction():
             held = held_memory(self._store, memory_id)
-            memory, standing = revision.applied(held), held.standing
+            memory, stats = revision.applied(held), held.stats
             if revision.replaces(held) and revision.origin is not Origin.HUMAN:
-                if held.golden and not force:
+                if held.protected and not force:
                     raise MemoryProtected(memory_id)
-                standing, memory = _fresh(standing), _demoted(memory, standing)
+                stats, memory = _fresh(stats), _demoted(memory, stats)
             if revision.type not in {None, held.memory.type}:
-                standing = replace(standing, promoted_from="", strikes=0)
-            after = self._put(held, memory, standing)
+                stats = replace(stats, promoted_from="", strikes=0)
+            after = self._put(held, memory, stats)
             if vectors is not None and _text(memory) == _text(changed):
                 self._store.vectors.replace(vectors.model, {held.key: vectors.parts})
         self._judged_anew(held, after)
@@ -130,12 +130,12 @@ class Memories:
         with self._store.transaction():
             found = {held.key: held for held in map(self.get, memory_ids)}.values()
             active = [held for held in found if held.state is not MemoryState.ARCHIVED]
-            protected = [held for held in active if held.golden and not force]
+            protected = [held for held in active if held.protected and not force]
             unprotected = [held for held in active if held not in protected]
             gone = [archive(self._store, held, reason, self._clock()) for held in unprotected]
         return Forgotten(tuple(gone), tuple(protected))
 
-    def restore(self, memory_id: str) -> HeldMemory:
+    def restore(self, memory_id: str) -> StoredMemory:
         """Restore a forgotten, superseded or expired memory; raises `InvalidInput` where the same is stored already.
 
         A superseded one regains its importance and confidence and loses the edges that supersede it. A forgotten one
@@ -144,7 +144,7 @@ class Memories:
         with self._store.transaction():
             return self._restored(self.get(memory_id))
 
-    def _restored(self, held: HeldMemory) -> HeldMemory:
+    def _restored(self, held: StoredMemory) -> StoredMemory:
         expired = self._expired(held)
         if held.state is MemoryState.ACTIVE and not expired:
             return held
@@ -157,7 +157,7 @@ class Memories:
             return reinstate(self._store, held, self._clock())
         return restore(self._store, held, f"was {reason}", self._clock())
 
-    def _expired(self, held: HeldMemory) -> bool:
+    def _expired(self, held: StoredMemory) -> bool:
         return held.memory.valid_until is not None and held.memory.valid_until <= self._clock()
 
     def undo(self, memory_id: str) -> Undone:
@@ -177,19 +177,19 @@ class Memories:
             self._judged_anew(held, after.held)
         return undone
 
-    def _undone(self, held: HeldMemory) -> Undone:
+    def _undone(self, held: StoredMemory) -> Undone:
         current = held.state is MemoryState.ACTIVE and not self._expired(held)
         after = self._edited_back(held) if current else self._restored(held)
         [event] = self._store.memory_events.of(held.key, limit=1)
         return Undone(after, event)
 
-    def _edited_back(self, held: HeldMemory) -> HeldMemory:
+    def _edited_back(self, held: StoredMemory) -> StoredMemory:
         before = self._undoable(held)
         if before is None:
             raise NothingToUndo(held.id)
-        return self._put(held, before, held.standing, UNDONE)
+        return self._put(held, before, held.stats, UNDONE)
 
-    def _undoable(self, held: HeldMemory) -> Memory | None:
+    def _undoable(self, held: StoredMemory) -> Memory | None:
         """What the memory said before the newest edit that was not taken back yet."""
         undone, after = 0, held.memory
         for event in self._store.memory_events.of(held.key, [EventKind.EDITED]):
@@ -211,25 +211,25 @@ class Memories:
         every = wanted.valid_at is not None or wanted.states != STORED
         return wanted if every else replace(wanted, valid_at=self._clock())
 
-    def _put(self, held: HeldMemory, memory: Memory, standing: Standing, context: str = "") -> HeldMemory:
+    def _put(self, held: StoredMemory, memory: Memory, stats: MemoryStats, context: str = "") -> StoredMemory:
         """Write what a memory says now, inside a transaction."""
         if memory == held.memory:
             return held
         at = self._clock()
-        after = replace(held, memory=memory, standing=standing, updated=at)
+        after = replace(held, memory=memory, stats=stats, updated=at)
         if held.state is MemoryState.ACTIVE:
             check_free(self._store, after)
         self._store.memories.rewrite(after)
         self._store.memory_events.add(MemoryEvent(held.key, EventKind.EDITED, at, context, before=told(held)))
         return after
 
-    def _judged_anew(self, before: HeldMemory, after: HeldMemory) -> None:
+    def _judged_anew(self, before: StoredMemory, after: StoredMemory) -> None:
         """After an edit of what it says, what it disagrees with."""
         if after.memory.content != before.memory.content and after.state is MemoryState.ACTIVE:
             self._conflicts.renew(after)
 
 
-def _before(edit: MemoryEvent, held: HeldMemory) -> Memory:
+def _before(edit: MemoryEvent, held: StoredMemory) -> Memory:
     """What a memory said before an edit; its type stays, which it may have earned since."""
     return replace(retold(edit.before), type=held.memory.type)
 
@@ -238,10 +238,10 @@ def _text(memory: Memory) -> tuple[str, str]:
     return memory.title, memory.content
 
 
-def _fresh(standing: Standing) -> Standing:
+def _fresh(stats: MemoryStats) -> MemoryStats:
     """What is left to a memory that says something else now: its counts, not its confidence."""
-    return replace(standing, confidence=min(STARTS_AT, standing.confidence), strikes=0, promoted_from="")
+    return replace(stats, confidence=min(STARTS_AT, stats.confidence), strikes=0, promoted_from="")
 
 
-def _demoted(memory: Memory, standing: Standing) -> Memory:
-    return replace(memory, type=standing.promoted_from) if memory.type == GOLDEN_RULE else memory
+def _demoted(memory: Memory, stats: MemoryStats) -> Memory:
+    return replace(memory, type=stats.promoted_from) if memory.type == GOLDEN_RULE else memory

@@ -11,7 +11,7 @@ from ...archiver.store import Store
 from ...core.conversation import Milliseconds
 from ...core.disclosure import Mode
 from ...core.errors import InvalidInput
-from ...core.memory import HeldMemory, MemoryState
+from ...core.memory import MemoryState, StoredMemory
 from ...core.memory_filter import MemoryFilter
 from ...search.memory_finder import FoundMemory, MemoryFinder
 
@@ -35,10 +35,10 @@ Answer = TypeVar("Answer", bound=_Ranked)
 
 class Recalled(Struct, frozen=True):
     """A memory that answers. `score` (0-1) ordered the list, `similarity` is a true cosine or None where none was
-    compared, and `held.standing.confidence` is earned: three numbers that are never mixed up.
+    compared, and `held.stats.confidence` is earned: three numbers that are never mixed up.
     """
 
-    held: HeldMemory
+    held: StoredMemory
     score: float
     similarity: float | None
 
@@ -92,6 +92,6 @@ def near_the_best(found: Sequence[Answer]) -> list[Answer]:
 
 
 def _scored(found: FoundMemory) -> Recalled:
-    worth = (found.held.memory.importance + found.held.standing.confidence) / 2
+    worth = (found.held.memory.importance + found.held.stats.confidence) / 2
     share = _SUPERSEDED if found.held.state is MemoryState.SUPERSEDED else 1
     return Recalled(found.held, share * found.relevance * (1 - _EARNED + _EARNED * worth), found.similarity)

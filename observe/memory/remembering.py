@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from ...archiver.redaction import VERSION as RULES
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds
-from ...core.memory import Edge, EventKind, HeldMemory, Memory, MemoryEvent, MemoryState, Relation
+from ...core.memory import Edge, EventKind, Memory, MemoryEvent, MemoryState, Relation, StoredMemory
 from ...core.origin import Origin
 from ...search.memory_finder import MemoryFinder
 from .changes import told
@@ -28,10 +28,10 @@ class Remembered(Struct, frozen=True):
     and disagree. `edges` are the new ones.
     """
 
-    held: HeldMemory
+    held: StoredMemory
     duplicate: bool
-    superseded: tuple[HeldMemory, ...] = ()
-    proposed: tuple[HeldMemory, ...] = ()
+    superseded: tuple[StoredMemory, ...] = ()
+    proposed: tuple[StoredMemory, ...] = ()
     conflicts: tuple[Compared, ...] = ()
     edges: tuple[Edge, ...] = ()
 
@@ -80,11 +80,11 @@ class Remembering:
             self._store.memory_events.add(MemoryEvent(key, EventKind.CREATED, at, session_id=memory.session_id))
             return self._linked(key, compared, at)
 
-    def _claimed(self, memory: Memory) -> HeldMemory | None:
+    def _claimed(self, memory: Memory) -> StoredMemory | None:
         """Return the valid memory that says exactly this already, also a superseded one."""
         key = self._store.memories.claimed(memory, superseded=True)
         held = self._store.memories.load([key]).get(key) if key is not None else None
-        return held if held is not None and held.holds_at(self._clock()) else None
+        return held if held is not None and held.is_valid_at(self._clock()) else None
 
     def _retire_expired(self, memory: Memory, at: Milliseconds) -> None:
         """Put away what said this until it expired, inside a transaction."""
@@ -102,7 +102,7 @@ class Remembering:
         found = self._comparing.with_held(asked, at_least=_NAMED_FROM)
         return [replace(each, judgement=named(each.held.memory.content, replaces)) for each in found]
 
-    def _merged(self, key: int, memory: Memory) -> HeldMemory:
+    def _merged(self, key: int, memory: Memory) -> StoredMemory:
         """Add the tags and a higher importance of a duplicate to a memory, inside a transaction; return it."""
         held = self._load(key)
         tags = tuple(dict.fromkeys([*held.memory.tags, *memory.tags]))
@@ -126,8 +126,8 @@ class Remembering:
         """Draw the edges to near memories, inside a transaction."""
         new, current = self._load(key), self._store.memories.load([each.held.key for each in compared])
         edges: list[Edge] = []
-        superseded: list[HeldMemory] = []
-        proposed: list[HeldMemory] = []
+        superseded: list[StoredMemory] = []
+        proposed: list[StoredMemory] = []
         for each in compared:
             old = current.get(each.held.key)
             if old is None or old.state is not MemoryState.ACTIVE:
@@ -156,7 +156,7 @@ class Remembering:
     def _draw(self, drawn: Edge) -> Edge:
         return replace(drawn, id=self._store.memory_edges.add(drawn)[0])
 
-    def _load(self, key: int) -> HeldMemory:
+    def _load(self, key: int) -> StoredMemory:
         return self._store.memories.load([key])[key]
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ...archiver.redaction import VERSION, Redactor
 from ...archiver.store import Store
-from ...core.memory import HeldMemory, Memory, MemoryState
+from ...core.memory import Memory, MemoryState, StoredMemory
 from ...core.progress import Progress, silent
 from .changes import confidence_told, retold, written
 from .secrecy import Secrecy
@@ -33,7 +33,7 @@ def renew(store: Store, redactor: Redactor, progress: Progress = silent, budget:
     return found
 
 
-def _renewed(store: Store, secrecy: Secrecy, held: HeldMemory) -> bool:
+def _renewed(store: Store, secrecy: Secrecy, held: StoredMemory) -> bool:
     """Take the secrets out of a memory and of all that is told of it, inside a transaction; whether there were any."""
     memory = secrecy.memory(held.memory)
     if memory != held.memory:
@@ -42,14 +42,14 @@ def _renewed(store: Store, secrecy: Secrecy, held: HeldMemory) -> bool:
     return _reworded(store, secrecy, held.key) or memory != held.memory
 
 
-def _state(store: Store, held: HeldMemory, memory: Memory) -> MemoryState:
+def _state(store: Store, held: StoredMemory, memory: Memory) -> MemoryState:
     """Two that differed in nothing but how their secret was written say the same now: one is put away, no golden rule
     for another memory.
     """
-    taken = store.memories.claimed(memory, held.standing.promoted_from)
+    taken = store.memories.claimed(memory, held.stats.promoted_from)
     if held.state is not MemoryState.ACTIVE or taken in {None, held.key}:
         return held.state
-    if not held.golden or taken is None:
+    if not held.protected or taken is None:
         return MemoryState.ARCHIVED
     store.memories.rewrite(replace(store.memories.load([taken])[taken], state=MemoryState.ARCHIVED))
     return MemoryState.ACTIVE

@@ -13,7 +13,7 @@ from ...archiver.store import Store
 from ...core import ids
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
-from ...core.memory import Edge, EventKind, HeldMemory, MemoryEvent, MemoryState, Relation
+from ...core.memory import Edge, EventKind, MemoryEvent, MemoryState, Relation, StoredMemory
 from ...core.memory_types import GOLDEN_RULE
 from ...core.origin import Origin
 from .changes import confidence_told, retold, told
@@ -21,14 +21,14 @@ from .changes import confidence_told, retold, told
 _CONFIDENCE_AT_MOST = 0.1
 
 
-def supersede(store: Store, newer: HeldMemory, older: HeldMemory, edge: Edge, at: Milliseconds) -> Edge:
+def supersede(store: Store, newer: StoredMemory, older: StoredMemory, edge: Edge, at: Milliseconds) -> Edge:
     """Draw the edge inside a transaction and mark the older memory as superseded; return the edge with its id.
 
     The importance is halved and the confidence is at most 0.1. Where the older memory is a golden rule or archived, the
     edge is only proposed; so it is where the older one is proven, except to the user's own words. A proposed edge
     changes no memory.
     """
-    proof = older.golden and newer.memory.origin is not Origin.HUMAN
+    proof = older.protected and newer.memory.origin is not Origin.HUMAN
     protected = proof or older.memory.type == GOLDEN_RULE
     spared = edge.proposed or protected or older.state is MemoryState.ARCHIVED
     edge = replace(edge, proposed=spared and older.state is not MemoryState.SUPERSEDED)
@@ -43,19 +43,19 @@ def supersede(store: Store, newer: HeldMemory, older: HeldMemory, edge: Edge, at
     return edge
 
 
-def _fallen(store: Store, held: HeldMemory, reason: str, at: Milliseconds) -> HeldMemory:
+def _fallen(store: Store, held: StoredMemory, reason: str, at: Milliseconds) -> StoredMemory:
     """Return an active memory as superseded, and log the event."""
     store.memory_events.add(MemoryEvent(held.key, EventKind.SUPERSEDED, at, reason, before=told(held)))
     return replace(
         held,
         memory=replace(held.memory, importance=round(held.memory.importance / 2, 4)),
-        standing=replace(held.standing, confidence=min(_CONFIDENCE_AT_MOST, held.standing.confidence)),
+        stats=replace(held.stats, confidence=min(_CONFIDENCE_AT_MOST, held.stats.confidence)),
         state=MemoryState.SUPERSEDED,
         updated=at,
     )
 
 
-def _risen(store: Store, held: HeldMemory) -> HeldMemory:
+def _risen(store: Store, held: StoredMemory) -> StoredMemory:
     """Return a superseded memory with the importance and confidence that it had before; any other unchanged."""
     if held.state is not MemoryState.SUPERSEDED:
         return held
@@ -63,7 +63,7 @@ def _risen(store: Store, held: HeldMemory) -> HeldMemory:
     return replace(
         held,
         memory=replace(held.memory, importance=retold(event.before).importance),
-        standing=replace(held.standing, confidence=max(held.standing.confidence, confidence_told(event.before))),
+        stats=replace(held.stats, confidence=max(held.stats.confidence, confidence_told(event.before))),
     )
 
 
@@ -85,7 +85,7 @@ def superseded_by(store: Store, key: int) -> list[Edge]:
     return [edge for edge in leaving if edge.relation is Relation.SUPERSEDES and not edge.proposed]
 
 
-def reinstate(store: Store, held: HeldMemory, at: Milliseconds) -> HeldMemory:
+def reinstate(store: Store, held: StoredMemory, at: Milliseconds) -> StoredMemory:
     """Give a superseded memory its importance, confidence and state back, inside a transaction; return it.
 
     Raises `InvalidInput` where the same is stored again.
@@ -109,7 +109,7 @@ def release(store: Store, edges: Iterable[Edge], at: Milliseconds) -> None:
                 reinstate(store, held, at)
 
 
-def archive(store: Store, held: HeldMemory, reason: str, at: Milliseconds) -> HeldMemory:
+def archive(store: Store, held: StoredMemory, reason: str, at: Milliseconds) -> StoredMemory:
     """Forget a memory inside a transaction and reinstate what it superseded; return it."""
     gone = replace(_risen(store, held), state=MemoryState.ARCHIVED, updated=at)
     store.memories.rewrite(gone)
@@ -118,7 +118,7 @@ def archive(store: Store, held: HeldMemory, reason: str, at: Milliseconds) -> He
     return gone
 
 
-def restore(store: Store, held: HeldMemory, reason: str, at: Milliseconds) -> HeldMemory:
+def restore(store: Store, held: StoredMemory, reason: str, at: Milliseconds) -> StoredMemory:
     """Restore a forgotten or expired memory inside a transaction; return it.
 
     It supersedes again what it superseded, and is superseded where another memory supersedes it. Raises `InvalidInput`
@@ -138,10 +138,10 @@ def restore(store: Store, held: HeldMemory, reason: str, at: Milliseconds) -> He
     return back
 
 
-def check_free(store: Store, held: HeldMemory) -> None:
+def check_free(store: Store, held: StoredMemory) -> None:
     """Raise `InvalidInput` where another active memory says the same, or is stored in the same file."""
     memories = store.memories
-    other = memories.at_path(held.memory.path) or memories.claimed(held.memory, held.standing.promoted_from)
+    other = memories.at_path(held.memory.path) or memories.claimed(held.memory, held.stats.promoted_from)
     if other is not None and other != held.key:
         taken = ids.show("memory", other)
         raise InvalidInput(f"The same is already held as {taken}", hint=f"Edit {taken}, or forget it first.")

@@ -15,7 +15,7 @@ from ...archiver.store import Mirrored, Store
 from ...core.amount import many
 from ...core.clock import show_millisecond
 from ...core.errors import InvalidInput, LeaseHeld, MnemonicsUnusable
-from ...core.memory import HeldMemory, Memory, MemoryState
+from ...core.memory import Memory, MemoryState, StoredMemory
 from ...core.origin import Origin
 from ..memory import MemoryCore, Revision
 from .folder import Folder, digest_of, reason_of
@@ -100,7 +100,7 @@ class Mirror:
                 failed[path] = getattr(error, "reason", str(error))
         self.problems += tuple(Problem(path, reason) for path, reason in failed.items())
 
-    def note(self, place: str, held: HeldMemory) -> None:
+    def note(self, place: str, held: StoredMemory) -> None:
         """Note that this file, as it is now, and this memory say the same."""
         found = self._found(place, self.folder.read(place))
         self.files[found.path] = found
@@ -198,7 +198,7 @@ class Mirror:
         return moved
 
     def _of_file(
-        self, found: Found, row: Mirrored | None, held: Mapping[int, HeldMemory]
+        self, found: Found, row: Mirrored | None, held: Mapping[int, StoredMemory]
     ) -> Iterator[Callable[[], None]]:
         memory = held.get(row.memory) if row is not None and row.memory is not None else None
         active = memory is not None and memory.state is MemoryState.ACTIVE
@@ -210,16 +210,16 @@ class Mirror:
         elif memory is not None and active and memory.memory.content_hash != row.content_hash:
             yield partial(self._write_back, found, memory)
 
-    def _of_lost(self, row: Mirrored, held: Mapping[int, HeldMemory]) -> Iterator[Callable[[], None]]:
+    def _of_lost(self, row: Mirrored, held: Mapping[int, StoredMemory]) -> Iterator[Callable[[], None]]:
         memory = held.get(row.memory) if row.memory is not None else None
         if memory is None or memory.state is MemoryState.ARCHIVED:
             return
         if not row.gone:
             yield partial(self._lose, row, memory)
-        elif not memory.golden:
+        elif not memory.protected:
             yield partial(self._write_out, row, memory)
 
-    def _hold(self, found: Found, row: Mirrored | None, memory: HeldMemory | None) -> None:
+    def _hold(self, found: Found, row: Mirrored | None, memory: StoredMemory | None) -> None:
         """Make the core say what a file says that is new, was edited or moved, or came back."""
         content = self.redacted(found.mnemonic.body)
         kind = self._kind(found, row)
@@ -272,7 +272,7 @@ class Mirror:
                 self._store.mnemonics.drop(row.path)
                 self._store.mnemonics.put(replace(row, path=found.path))
 
-    def _write_back(self, found: Found, memory: HeldMemory) -> None:
+    def _write_back(self, found: Found, memory: StoredMemory) -> None:
         """Write into a file what was edited in the core."""
         told = found.mnemonic.changed(memory.memory.content, show_millisecond(memory.updated))
         self.folder.replace(found.place, told.text.encode(), found.digest)
@@ -280,19 +280,19 @@ class Mirror:
             memory = self._core.memories.revise(memory.id, Revision(path=found.path))
         self.note(found.place, memory)
 
-    def _write_out(self, row: Mirrored, memory: HeldMemory) -> None:
+    def _write_out(self, row: Mirrored, memory: StoredMemory) -> None:
         """Write the file of a memory again that was forgotten with it and restored."""
         said, place = memory.memory, row.path.removeprefix(f"{self.folder.path}/")
         told = Mnemonic.new(said.content, said.type, said.tags, show_millisecond(memory.updated))
         self.folder.create(place, told.text.encode())
         self.note(place, memory)
 
-    def _lose(self, row: Mirrored, memory: HeldMemory) -> None:
+    def _lose(self, row: Mirrored, memory: StoredMemory) -> None:
         """Forget what was in a file that was deleted by hand; a golden rule is held without it."""
         self._core.memories.forget([memory.id], reason=f"deleted by hand: {row.path}")
         self._store.mnemonics.put(replace(row, gone=True))
 
-    def _put(self, found: Found, held: HeldMemory) -> None:
+    def _put(self, found: Found, held: StoredMemory) -> None:
         told, hashed = found.mnemonic, held.memory.content_hash
         self._store.mnemonics.put(
             Mirrored(found.path, held.key, found.digest, hashed, kebab(told.declared), told.created)

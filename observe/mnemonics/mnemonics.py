@@ -13,7 +13,7 @@ from ...core.clock import now, show_millisecond
 from ...core.closing import Closing
 from ...core.errors import InvalidInput, MemoryProtected, MnemonicsUnusable, PalaverError
 from ...core.home import Home
-from ...core.memory import HeldMemory, Memory, MemoryState
+from ...core.memory import Memory, MemoryState, StoredMemory
 from ...core.memory_filter import MemoryFilter
 from ...core.project import root_of
 from ...core.text import readable
@@ -32,7 +32,7 @@ _SURE, _MEANT = 0.3, 0.5
 class Match(Struct, frozen=True):
     """A memory that answers, and where it is: its file, or its id where it is kept in none."""
 
-    held: HeldMemory
+    held: StoredMemory
     score: float
     similarity: float | None
 
@@ -45,15 +45,15 @@ class Match(Struct, frozen=True):
 class Written(Struct, frozen=True):
     """A file that holds a memory now. `existed` where the same title said the same already."""
 
-    held: HeldMemory
+    held: StoredMemory
     existed: bool = False
-    superseded: tuple[HeldMemory, ...] = ()
+    superseded: tuple[StoredMemory, ...] = ()
 
 
 class Compounded(Struct, frozen=True):
     """What became of a memory that was told anew; `created` where none was near enough."""
 
-    held: HeldMemory
+    held: StoredMemory
     created: bool
 
 
@@ -68,7 +68,7 @@ class Forgettable(Struct, frozen=True):
 class Deleted(Struct):
     """What was forgotten, and what was not, with the reason."""
 
-    gone: list[HeldMemory] = field(default_factory=list[HeldMemory])
+    gone: list[StoredMemory] = field(default_factory=list[StoredMemory])
     kept: dict[str, str] = field(default_factory=dict[str, str])
 
 
@@ -154,9 +154,9 @@ class Mnemonics(Closing):
         near = near_the_best(found)
         if not near:
             raise InvalidInput(f"No memories found: {query}", hint="Look for them with memory_recall.")
-        free = tuple(match for match in near if not match.held.golden)
+        free = tuple(match for match in near if not match.held.protected)
         digests = tuple(self._digest(match.held) for match in free)
-        return Forgettable(free, digests, tuple(match for match in near if match.held.golden))
+        return Forgettable(free, digests, tuple(match for match in near if match.held.protected))
 
     def forget(self, previewed: Forgettable) -> Deleted:
         """Delete exactly what was previewed. What was edited, moved or proven since stays, and is told of."""
@@ -221,8 +221,8 @@ class Mnemonics(Closing):
         memory = Memory(told.body, told.declared, title, namespace, tags=told.tags, source=SOURCE, path=path)
         return self._core.remembering.remember(memory)
 
-    def _rewritten(self, held: HeldMemory, content: str, kind: str | None) -> HeldMemory:
-        if held.golden:
+    def _rewritten(self, held: StoredMemory, content: str, kind: str | None) -> StoredMemory:
+        if held.protected:
             raise MemoryProtected(held.id)
         with self._store.leases.hold(LEASE, PATIENCE):
             place = self._rewritten_file(held, content, kind)
@@ -231,7 +231,7 @@ class Mnemonics(Closing):
             self._mirror.note(place, after)
         return after
 
-    def _rewritten_file(self, held: HeldMemory, content: str, kind: str | None) -> str:
+    def _rewritten_file(self, held: StoredMemory, content: str, kind: str | None) -> str:
         """Write what a memory says now; where its file stands then. What is kept in no file gets one."""
         at, found = show_millisecond(now()), self._mirror.files.get(held.memory.path)
         if found is None:
@@ -250,14 +250,14 @@ class Mnemonics(Closing):
         self._store.mnemonics.drop(found.path)
         return place
 
-    def _digest(self, held: HeldMemory) -> str:
+    def _digest(self, held: StoredMemory) -> str:
         """What tells whether a memory is still what was shown."""
         found = self._mirror.files.get(held.memory.path)
         return found.digest if found is not None else held.memory.content_hash
 
-    def _deleted(self, shown: HeldMemory, digest: str) -> HeldMemory:
+    def _deleted(self, shown: StoredMemory, digest: str) -> StoredMemory:
         held = self._core.memories.get(shown.id)
-        if held.golden:
+        if held.protected:
             raise MemoryProtected(held.id)
         moved = held.memory.path != shown.memory.path
         if held.state is MemoryState.ARCHIVED or moved or self._digest(held) != digest:

@@ -46,7 +46,7 @@ def test_approval_stores_it_once(told: History) -> None:
     """With low confidence, and neither stating it again nor forgetting it proposes it again."""
     core = core_of(told)
     held = keep(core, *candidates(told.store))
-    assert (held.memory.content, held.standing.confidence, held.golden) == (RULE, 0.3, False)
+    assert (held.memory.content, held.stats.confidence, held.protected) == (RULE, 0.3, False)
     told.say("two", Said(RULE), project="one")
     observe_pending(told.store, lambda _done, _total: None)
 

@@ -67,4 +67,4 @@ def test_a_round_decays_what_nobody_used(history: History, monkeypatch: pytest.M
         catch_up(history.home, None, settle=True)
 
     held = history.store.memories.load([old, new])
-    assert (held[old].standing.confidence, held[new].standing.confidence) == (0.15, 0.3)
+    assert (held[old].stats.confidence, held[new].stats.confidence) == (0.15, 0.3)

@@ -6,10 +6,10 @@ import sys
 
 PROGRAM = """
 from types import SimpleNamespace
-from palaver.core.memory import HeldMemory, Memory, MemoryState, Standing
+from palaver.core.memory import StoredMemory, Memory, MemoryState, MemoryStats
 from palaver.search.memory_text import entries
 memory = Memory("The kettle is brass.", namespace="project:shop", project="/home/demo/shop", session_id="one")
-held = HeldMemory(1, memory, Standing(), MemoryState.ACTIVE, 1, 1)
+held = StoredMemory(1, memory, MemoryStats(), MemoryState.ACTIVE, 1, 1)
 store = SimpleNamespace(memories=SimpleNamespace(load=lambda keys: {1: held}))
 print([entry.digest for entry in entries(store, [1])])
 """

@@ -23,7 +23,7 @@ from palaver.core.disclosure import (
     Transcript,
     Unknown,
 )
-from palaver.core.memory import HeldMemory, Memory, MemoryState, Standing
+from palaver.core.memory import Memory, MemoryState, MemoryStats, StoredMemory
 from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.core.printed import Place, Printed
 from palaver.core.spending import DeadLetter
@@ -226,7 +226,7 @@ def test_no_explanation_is_dearer_than_its_budget(budget: int, roomy: bool, noth
 def test_every_page_keeps_to_the_budget() -> None:
     """A page that no layer made is cut at its end and says so; what it quotes is closed."""
     dead = [DeadLetter(f"ex-{n}", "claude-code/x.jsonl", 1, 9, 3, "refused", LONG[:500]) for n in range(500)]
-    held = HeldMemory(1, Memory("word\n" * 20_000, "fact"), Standing(), MemoryState.ACTIVE, 0, 0)
+    held = StoredMemory(1, Memory("word\n" * 20_000, "fact"), MemoryStats(), MemoryState.ACTIVE, 0, 0)
     letters, memory = Renderer(budget=1_000).dead_letters(dead), Renderer(budget=1_000, at_shell=True).memory(held)
 
     assert (count(letters) <= 1_000, count(memory) <= 1_000) == (True, True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from palaver.core.errors import TemplateInvalid
-from palaver.core.memory import HeldMemory, Memory, MemoryState, Standing
+from palaver.core.memory import Memory, MemoryState, MemoryStats, StoredMemory
 from palaver.templates.quote import line
 from palaver.templates.render import Renderer
 
@@ -19,9 +19,9 @@ RENDERER = renderer(roomy=True, budget=100_000)
 MARK = "wordbetween"
 
 
-def held(text: str) -> HeldMemory:
+def held(text: str) -> StoredMemory:
     memory = Memory(f"Held: {text}", "fact", f"Title: {text}", tags=("one",), project="my-api")
-    return HeldMemory(1, memory, Standing(), MemoryState.ACTIVE, 1, 1)
+    return StoredMemory(1, memory, MemoryStats(), MemoryState.ACTIVE, 1, 1)
 
 
 SHOWN: dict[str, Callable[[str], str]] = {

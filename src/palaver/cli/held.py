@@ -19,7 +19,7 @@ from .output import print_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.core.memory import HeldMemory
+    from palaver.core.memory import StoredMemory
     from palaver.observe.memory import MemoryCore
 
 in_project = click.option("--project", metavar="NAME", help="A project's name or folder; `.` is the one you are in.")
@@ -99,7 +99,7 @@ def types_of(core: MemoryCore, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(named(name, held) for name in names)
 
 
-def say(held: HeldMemory, words: str, *, as_json: bool, taken: bool, **more: str) -> None:
+def say(held: StoredMemory, words: str, *, as_json: bool, taken: bool, **more: str) -> None:
     """Tell a memory as JSON with what `more` there is, or the words about it, and what was `taken` out of it now."""
     if as_json:
         from palaver.templates.memory_shapes import memory_json
@@ -113,7 +113,7 @@ def say(held: HeldMemory, words: str, *, as_json: bool, taken: bool, **more: str
             tell_secrets(held)
 
 
-def secrets_told(held: HeldMemory) -> dict[str, list[str]]:
+def secrets_told(held: StoredMemory) -> dict[str, list[str]]:
     """The kinds of secrets that were taken out, where there are any."""
     from palaver.archiver.privacy.disclosures import kinds_of
 
@@ -121,7 +121,7 @@ def secrets_told(held: HeldMemory) -> dict[str, list[str]]:
     return {"secrets_removed": kinds} if kinds else {}
 
 
-def tell_secrets(held: HeldMemory) -> None:
+def tell_secrets(held: StoredMemory) -> None:
     """Say that secrets were taken out, if any were."""
     for kinds in secrets_told(held).values():
         click.echo(f"Secrets were taken out of it and are stored nowhere: {', '.join(kinds)}.")

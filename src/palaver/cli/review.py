@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.archiver.store import Store
-    from palaver.core.memory import HeldMemory
+    from palaver.core.memory import StoredMemory
     from palaver.observe.candidates import Candidate
     from palaver.observe.memory import MemoryCore
 
@@ -111,14 +111,14 @@ def preference_fields(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def _proven(core: MemoryCore, held: HeldMemory) -> Waiting:
+def _proven(core: MemoryCore, held: StoredMemory) -> Waiting:
     fields = {
         "id": held.id,
         "kind": "golden_rule",
         "content": held.memory.content,
         "namespace": held.memory.namespace,
-        "confidence": held.standing.confidence,
-        "successes": held.standing.successes,
+        "confidence": held.stats.confidence,
+        "successes": held.stats.successes,
         "stored_by": held.memory.source or held.memory.origin,
     }
     return Waiting(fields, lambda: core.learning.approve(held.id).id, lambda: core.learning.decline(held.id))

@@ -54,7 +54,7 @@ def test_a_file_that_comes_back_is_the_memory_it_was(historian: Talk) -> None:
     assert historian.recall("staging port") == {"staging-port.md": PORT}
     held = historian.core.memories.at_path(str(file))
     assert held is not None
-    assert (held.id, held.standing.confidence) == (memory, 0.4)
+    assert (held.id, held.stats.confidence) == (memory, 0.4)
 
 
 def test_a_file_that_was_moved_and_edited_is_the_same_memory(historian: Talk) -> None:

@@ -139,6 +139,6 @@ def test_golden_rules_of_agents_wait_for_approval_after_an_upgrade(tmp_path: Pat
     with Store.open(path) as store:
         held = store.memories.load([10, 11, 12])
         assert [held[key].memory.type for key in held] == ["preference", "golden_rule", "session"]
-        assert (held[10].standing.confidence, held[10].standing.promoted_from) == (0.9, "")
+        assert (held[10].stats.confidence, held[10].stats.promoted_from) == (0.9, "")
         assert [held[key].memory.valid_until for key in held] == [None, None, 5 + SESSION_LIFETIME]
         assert 10 in store.changes.since(0)

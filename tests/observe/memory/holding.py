@@ -5,7 +5,7 @@ from pathlib import Path
 
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
-from palaver.core.memory import HeldMemory, Memory
+from palaver.core.memory import Memory, StoredMemory
 from palaver.observe.memory import MemoryCore, Remembered
 from palaver.search.embedder import Embedder
 from palaver.search.generation import Generations
@@ -39,7 +39,7 @@ class Holding:
         """Store something."""
         return self.core.remembering.remember(Memory(content, kind, **values))  # type: ignore[arg-type]
 
-    def hold(self, content: str, kind: str = "preference", **values: object) -> HeldMemory:
+    def hold(self, content: str, kind: str = "preference", **values: object) -> StoredMemory:
         """Store something; what is held then."""
         return self.remember(content, kind, **values).held
 
@@ -47,16 +47,16 @@ class Holding:
         """The contents that answer."""
         return [found.held.memory.content for found in self.core.recalling.recall(query, limit=50)]
 
-    def golden(self, content: str, kind: str = "preference", **values: object) -> HeldMemory:
+    def golden(self, content: str, kind: str = "preference", **values: object) -> StoredMemory:
         """Store something, report six successes and have the user approve it as a golden rule."""
         held = self.hold(content, kind, **values)
         self.succeed(held.id, 6)
         return self.core.learning.approve(held.id)
 
-    def succeed(self, memory_id: str, times: int = 1) -> HeldMemory:
+    def succeed(self, memory_id: str, times: int = 1) -> StoredMemory:
         """Report successes; the memory after the last."""
         return [self.core.learning.outcome(memory_id, success=True).after for _ in range(times)][-1]
 
-    def fail(self, memory_id: str, times: int = 1) -> HeldMemory:
+    def fail(self, memory_id: str, times: int = 1) -> StoredMemory:
         """Report failures; the memory after the last."""
         return [self.core.learning.outcome(memory_id, success=False).after for _ in range(times)][-1]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from palaver.core.conversation import Session
 from palaver.core.errors import InvalidInput
-from palaver.core.memory import HeldMemory, Memory, MemoryState, Relation, Standing
+from palaver.core.memory import Memory, MemoryState, MemoryStats, Relation, StoredMemory
 from palaver.core.memory_types import GOLDEN_RULE
 from palaver.core.origin import Origin
 from palaver.observe.memory.confidence import after_failure, after_success, decayed
@@ -18,9 +18,9 @@ from palaver.observe.memory.confidence import after_failure, after_success, deca
 from .holding import DAY, Holding
 
 
-def fresh(kind: str = "preference", confidence: float = 0.3, origin: Origin = Origin.ASSISTANT) -> HeldMemory:
+def fresh(kind: str = "preference", confidence: float = 0.3, origin: Origin = Origin.ASSISTANT) -> StoredMemory:
     """A memory that was just stored."""
-    return HeldMemory(1, Memory("x", kind, origin=origin), Standing(confidence), MemoryState.ACTIVE, 0, 0)
+    return StoredMemory(1, Memory("x", kind, origin=origin), MemoryStats(confidence), MemoryState.ACTIVE, 0, 0)
 
 
 @pytest.mark.parametrize("kind", ["preference", "decision", "pattern", "conventions-pattern", "convention"])
@@ -30,10 +30,10 @@ def test_six_successes_prove_a_memory_and_the_user_makes_it_a_rule(holding: Hold
 
     assert holding.core.learning.approvable() == []
     done = [holding.core.learning.outcome(held.id, success=True) for _ in range(6)][-1]
-    assert (done.promoted, done.after.standing.confidence, done.after.memory.type) == (False, 0.9, kind)
+    assert (done.promoted, done.after.stats.confidence, done.after.memory.type) == (False, 0.9, kind)
     assert [each.id for each in holding.core.learning.approvable()] == [held.id]
     after = holding.core.learning.approve(held.id)
-    assert (after.memory.type, after.standing.promoted_from) == (GOLDEN_RULE, kind)
+    assert (after.memory.type, after.stats.promoted_from) == (GOLDEN_RULE, kind)
     assert holding.core.memories.get(held.id).memory.type == GOLDEN_RULE
     assert holding.core.learning.approvable() == []
 
@@ -64,7 +64,7 @@ def test_only_archived_sessions_promote_the_users_own_words(holding: Holding) ->
     own = holding.hold("Always squash commits", origin=Origin.HUMAN)
     agents = holding.hold("Never write tests")
 
-    def report(memory: HeldMemory, *sessions: str) -> list[bool]:
+    def report(memory: StoredMemory, *sessions: str) -> list[bool]:
         learning = holding.core.learning
         return [learning.outcome(memory.id, success=True, session_id=name).promoted for name in sessions]
 
@@ -79,7 +79,7 @@ def test_a_fact_never_promotes(holding: Holding, kind: str) -> None:
     """However often it proves right; it is only protected."""
     held = holding.succeed(holding.hold("The sky is blue", kind).id, 20)
 
-    assert (held.memory.type, held.standing.confidence, held.golden) == (kind, 1.0, True)
+    assert (held.memory.type, held.stats.confidence, held.protected) == (kind, 1.0, True)
 
 
 @pytest.mark.parametrize("origin", [Origin.TOOL, Origin.EXTERNAL, Origin.IMPORTED])
@@ -87,8 +87,8 @@ def test_what_is_little_trusted_never_becomes_a_rule(holding: Holding, origin: O
     """The word of the web stays below, whatever the outcomes."""
     held = holding.succeed(holding.hold("Always pipe curl to bash", origin=origin).id, 20)
 
-    assert not held.golden
-    assert held.standing.confidence < 0.9
+    assert not held.protected
+    assert held.stats.confidence < 0.9
 
 
 def test_three_failures_demote(holding: Holding) -> None:
@@ -101,7 +101,7 @@ def test_three_failures_demote(holding: Holding) -> None:
 
     assert kept.memory.type == GOLDEN_RULE
     assert done.demoted
-    assert (done.after.memory.type, done.after.standing.confidence) == ("preference", 0.7)
+    assert (done.after.memory.type, done.after.stats.confidence) == ("preference", 0.7)
 
 
 def test_proof_and_demotion_across_processes(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_proof_and_demotion_across_processes(tmp_path: Path) -> None:
         "from palaver.observe.memory.learning import Learning; store = Store.open(Path(sys.argv[1]));"
         "learning = Learning(store, Secrecy(Redactor(bytes(32))), lambda: 1);"
         "after = learning.outcome(sys.argv[2], success=sys.argv[3] == 'yes').after;"
-        "print(after.memory.type, after.standing.confidence)"
+        "print(after.memory.type, after.stats.confidence)"
     )
 
     def report(success: str) -> str:
@@ -142,7 +142,7 @@ def test_every_outcome_counts_whatever_its_session(holding: Holding) -> None:
     held = holding.hold("Always trust me")
     outcomes = [holding.core.learning.outcome(held.id, success=True, session_id="s1") for _ in range(3)]
 
-    assert [each.after.standing.confidence for each in outcomes] == [0.4, 0.5, 0.6]
+    assert [each.after.stats.confidence for each in outcomes] == [0.4, 0.5, 0.6]
     assert holding.core.learning.validation(held.id).successes == 3
 
 
@@ -154,7 +154,7 @@ def test_being_recalled_earns_nothing(holding: Holding) -> None:
 
     after = holding.core.memories.get(held.id)
     assert (after.accesses, after.accessed) == (100, holding.at)
-    assert after.standing == held.standing
+    assert after.stats == held.stats
 
 
 def test_unused_confidence_decays_by_the_stored_clock(holding: Holding) -> None:
@@ -169,12 +169,12 @@ def test_unused_confidence_decays_by_the_stored_clock(holding: Holding) -> None:
             holding.store.memories.touch([once.key], holding.at)
         assert [each.id for each in holding.core.learning.decay()] == ([often.id] if len(seen) < 3 else [])
         assert holding.core.learning.decay() == []
-        seen.append(holding.core.memories.get(often.id).standing.confidence)
+        seen.append(holding.core.memories.get(often.id).stats.confidence)
         holding.at += 30 * DAY
     assert seen == [0.25, 0.2, 0.15, 0.15, 0.15]
     holding.at += 30 * DAY
     [after] = holding.core.learning.decay()
-    assert (after.id, after.standing.confidence) == (once.id, 0.2)
+    assert (after.id, after.stats.confidence) == (once.id, 0.2)
 
 
 @pytest.mark.parametrize("confidence", [0.0, 0.05, 0.15])
@@ -201,7 +201,7 @@ def test_what_is_proven_or_pinned_does_not_fade(holding: Holding) -> None:
     holding.at += 400 * DAY
 
     assert holding.core.learning.decay() == []
-    assert {golden.standing.confidence, pinned.standing.confidence} == {0.9, 0.3}
+    assert {golden.stats.confidence, pinned.stats.confidence} == {0.9, 0.3}
 
 
 @given(st.floats(0, 1), st.lists(st.booleans(), max_size=40), st.sampled_from(["preference", "fact", GOLDEN_RULE]))
@@ -209,10 +209,10 @@ def test_confidence_stays_in_its_bounds(start: float, outcomes: list[bool], kind
     """Between 0 and 1 in steps of four places; success never lowers it and fading never raises it."""
     held = fresh(kind, round(start, 4))
     for success in outcomes:
-        before = held.standing.confidence
+        before = held.stats.confidence
         held = after_success(held) if success else after_failure(held)
-        now = held.standing.confidence
+        now = held.stats.confidence
         assert 0 <= now <= 1
         assert now == round(now, 4)
         assert not success or now >= before
-    assert decayed(held, 0, 400 * DAY).standing.confidence <= held.standing.confidence
+    assert decayed(held, 0, 400 * DAY).stats.confidence <= held.stats.confidence

@@ -1,13 +1,13 @@
 """Tests for observe/memory/expanding.py: what edges lead to from what was recalled."""
 
-from palaver.core.memory import HeldMemory, Relation
+from palaver.core.memory import Relation, StoredMemory
 from palaver.core.memory_filter import MemoryFilter
 from palaver.observe.memory import Expanded, Recalled
 
 from .holding import Holding
 
 
-def unlinked(holding: Holding, *contents: str) -> list[HeldMemory]:
+def unlinked(holding: Holding, *contents: str) -> list[StoredMemory]:
     """Memories that no edge touches."""
     held = [holding.hold(content, "fact") for content in contents]
     for each in held:
@@ -15,7 +15,9 @@ def unlinked(holding: Holding, *contents: str) -> list[HeldMemory]:
     return held
 
 
-def expand(holding: Holding, *found: HeldMemory, wanted: MemoryFilter | None = None, limit: int = 20) -> list[Expanded]:
+def expand(
+    holding: Holding, *found: StoredMemory, wanted: MemoryFilter | None = None, limit: int = 20
+) -> list[Expanded]:
     """What edges lead to from these."""
     return holding.core.expanding.expand([Recalled(each, 1.0, None) for each in found], wanted, limit=limit)
 

@@ -190,9 +190,9 @@ class MemoryMachine(RuleBasedStateMachine):
         assert held.keys() == self.model.keys()
         for key, plain in self.model.items():
             one = held[key]
-            told = (one.memory.content, one.memory.type, one.state.value, one.golden)
+            told = (one.memory.content, one.memory.type, one.state.value, one.protected)
             assert told == (plain.content, plain.type, plain.state, plain.protected)
-            assert (one.standing.confidence, one.memory.importance) == (plain.steps / 100, plain.importance)
+            assert (one.stats.confidence, one.memory.importance) == (plain.steps / 100, plain.importance)
         stored = sum(plain.state != "archived" for plain in self.model.values())
         assert self.holding.core.memories.count() == stored
 

@@ -72,7 +72,7 @@ def test_a_superseded_memory_is_listed_and_recalled_at_half_its_importance(real:
 
     assert [held.id for held in done.superseded] == [old.id]
     fallen = real.core.memories.get(old.id)
-    assert (fallen.state, fallen.memory.importance, fallen.standing.confidence) == (MemoryState.SUPERSEDED, 0.4, 0.1)
+    assert (fallen.state, fallen.memory.importance, fallen.stats.confidence) == (MemoryState.SUPERSEDED, 0.4, 0.1)
     assert real.recall("Jenkins") == ["CI now runs on GitHub Actions instead of Jenkins", "CI runs on Jenkins"]
     assert old.id in {held.id for held in real.core.memories.page()}
     assert real.core.memories.count() == 2
@@ -81,7 +81,7 @@ def test_a_superseded_memory_is_listed_and_recalled_at_half_its_importance(real:
     else:
         real.core.graph.forget_edge(done.edges[0].id)
     back = real.core.memories.get(old.id)
-    assert (back.state, back.memory.importance, back.standing.confidence) == (MemoryState.ACTIVE, 0.8, 0.3)
+    assert (back.state, back.memory.importance, back.stats.confidence) == (MemoryState.ACTIVE, 0.8, 0.3)
     assert real.core.graph.inspect(old.id).edges == ()
 
 

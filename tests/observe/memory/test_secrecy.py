@@ -9,7 +9,7 @@ from palaver.archiver.redaction import VERSION, Redactor
 from palaver.archiver.store import Store
 from palaver.core.errors import InvalidNamespace
 from palaver.core.home import Home
-from palaver.core.memory import Edge, EventKind, HeldMemory, Memory, MemoryEvent, MemoryState, Relation
+from palaver.core.memory import Edge, EventKind, Memory, MemoryEvent, MemoryState, Relation, StoredMemory
 from palaver.observe.memory import Revision
 from palaver.observe.memory.changes import retold, told
 from palaver.observe.memory.renewal import renew
@@ -89,7 +89,7 @@ def test_reasons_and_contexts_are_without_secrets(holding: Holding) -> None:
 
 def test_the_report_counts_what_was_taken_out_of_memories(holding: Holding) -> None:
     """`palaver redact` names the memories and the kinds."""
-    held: HeldMemory = holding.hold(SAID, title=f"Key {TOKEN}")
+    held: StoredMemory = holding.hold(SAID, title=f"Key {TOKEN}")
 
     told = secrets_in(holding.store)
     assert told.memories == {held.id: {"github-pat": 2}}
@@ -103,7 +103,7 @@ def test_what_holds_no_secret_stays_as_it_is(holding: Holding) -> None:
     assert holding.core.remembering.remember(said).held.memory == said
 
 
-def stored_before(holding: Holding) -> HeldMemory:
+def stored_before(holding: Holding) -> StoredMemory:
     """A memory as an earlier version stored it, with a history and an edge that hold the secret, too."""
     store, memory = holding.store, Memory(SAID, "fact", TOKEN, tags=(TOKEN,), metadata={"password": "vR7#kq2!xW9p"})
     with store.transaction():
@@ -121,7 +121,7 @@ def test_secrets_that_an_earlier_version_stored_are_taken_out(holding: Holding) 
 
     after = holding.core.memories.get(before.id)
     assert kinds_of(after.memory)[0] == "github-pat"
-    assert (after.updated, after.standing, after.state) == (before.updated, before.standing, before.state)
+    assert (after.updated, after.stats, after.state) == (before.updated, before.stats, before.state)
     [event] = holding.core.memories.history(before.id)
     assert retold(event.before) == after.memory
     holding.store.close()

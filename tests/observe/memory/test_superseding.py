@@ -148,7 +148,7 @@ def test_a_context_leaves_superseded_memories_out(real: Holding) -> None:
 def state(holding: Holding, memory: str) -> tuple[MemoryState, float, float]:
     """Return the state, importance and confidence of a memory."""
     held = holding.core.memories.get(memory)
-    return held.state, held.memory.importance, held.standing.confidence
+    return held.state, held.memory.importance, held.stats.confidence
 
 
 WHOLE, HALVED = (MemoryState.ACTIVE, 0.8, 0.3), (MemoryState.SUPERSEDED, 0.4, 0.1)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.core.errors import NothingToUndo
-from palaver.core.memory import EventKind, HeldMemory
+from palaver.core.memory import EventKind, StoredMemory
 from palaver.core.origin import Origin
 from palaver.observe.memory import Revision
 
@@ -40,11 +40,11 @@ def projects() -> Iterator[int]:
     return count()
 
 
-def edit(holding: Holding, memory: str, **changed: Any) -> HeldMemory:
+def edit(holding: Holding, memory: str, **changed: Any) -> StoredMemory:
     return holding.core.memories.revise(memory, Revision(origin=Origin.HUMAN, **changed))
 
 
-def said(held: HeldMemory) -> tuple[object, ...]:
+def said(held: StoredMemory) -> tuple[object, ...]:
     """What can be taken back of a memory: its type cannot."""
     return held.memory.content, held.memory.importance, held.memory.tags
 
@@ -102,7 +102,7 @@ def test_the_event_that_is_told_is_the_one_that_was_undone(holding: Holding) -> 
     holding.core.memories.forget([held.id], reason="no colour")
     restored = holding.core.memories.undo(held.id)
     assert (restored.event.kind, restored.event.context) == (EventKind.RESTORED, "was forgotten")
-    assert restored.held.standing.confidence == holding.core.memories.get(held.id).standing.confidence
+    assert restored.held.stats.confidence == holding.core.memories.get(held.id).stats.confidence
 
 
 @pytest.mark.parametrize(("kind", "namespace"), [("session", "global"), ("fact", "session:one")])
