@@ -122,7 +122,7 @@ def test_wheel_runs_alone(wheel: Path, tmp_path: Path) -> None:
     """Beside what it declares to need and nothing else, the command answers and every module imports."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path], check=True)
     (site,) = tmp_path.glob("lib/python*/site-packages")
-    _, *theirs = requirements("palaver")
+    _, *theirs = requirements("palaver-archive")
     installed = Path(str(theirs[0].locate_file("")))
     for name in {file.parts[0] for found in theirs for file in found.files or []} - {"..", "__pycache__"}:
         (site / name).symlink_to(installed / name)
