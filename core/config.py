@@ -38,8 +38,6 @@ class Config(Struct, frozen=True):
     """Whether the language model is asked, within the budgets, if two memories disagree where rules cannot tell."""
     exclude: tuple[str, ...] = ()
     """Folders that are not archived: shell patterns for whole paths, or for bare names at any depth."""
-    mask_archive: bool = False
-    """Whether secrets and private spans are masked in the copies, too. Then `export` cannot give them back."""
     document_roots: tuple[str, ...] = ()
     """Folders from which agents may have documents indexed, beside the one they work in and the user's home."""
     private_projects: tuple[str, ...] = ()
@@ -62,6 +60,11 @@ class Config(Struct, frozen=True):
             values = tomllib.loads(text)
         except ValueError as error:
             raise _broken(path, error) from None
+        if "mask_archive" in values:
+            hint = (
+                "Delete the line. Raw copies are exactly what the agents wrote; `exclude` keeps a folder out of them."
+            )
+            raise ConfigInvalid(f"{path}: mask_archive is no longer supported", hint=hint)
         if unknown := sorted(values.keys() - _READERS.keys()):
             known = ", ".join(sorted(_READERS))
             raise ConfigInvalid(f"{path}: unknown setting {unknown[0]}", hint=f"Settings: {known}.")
@@ -151,7 +154,6 @@ _READERS: Final[Mapping[str, tuple[Callable[[object], object], str, str]]] = {
     "budget_month": _DOLLARS,
     "llm_judge": (_switch, "true or false", "true"),
     "exclude": (_texts, "a list of texts", '["secret-*", "/a/folder"]'),
-    "mask_archive": (_switch, "true or false", "true"),
     "document_roots": (_texts, "a list of texts", '["/a/folder"]'),
     "private_projects": (_places, "a list of texts", '["NAME", "/a/folder"]'),
 }

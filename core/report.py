@@ -21,7 +21,6 @@ class Pass(Struct):
     `foreign` of the files seen were written by no known agent and left alone, and `excluded` ones by the settings.
     `still_archived` sessions were archived before the settings excluded them.
     `reread` copies were read again by newer rules for secrets, and `outdated` ones wait for that.
-    `masked` copies that were made before were looked through for secrets, and `unmasked` ones wait for that.
     """
 
     seen: int = 0
@@ -33,8 +32,6 @@ class Pass(Struct):
     exchanges: int = 0
     reread: int = 0
     outdated: int = 0
-    masked: int = 0
-    unmasked: int = 0
     skipped: Unsearched = field(default_factory=Unsearched)
     problems: list[SourceUnreadable] = field(default_factory=list[SourceUnreadable])
 
@@ -69,14 +66,13 @@ class Original(Struct, frozen=True):
 class Exported(Struct):
     """What was given back below a folder; `present` of the files were there already, with the same bytes.
 
-    In `masked` ones secrets are masked, because they are in the archive. The checksums of `uncompared` ones were
-    computed from the copies alone. `warnings` are about exported copies, `problems` about those that were not exported.
+    The checksums of `uncompared` ones were computed from the copies alone. `warnings` are about exported copies,
+    `problems` about those that were not exported.
     """
 
     folder: Path
     files: list[Original] = field(default_factory=list[Original])
     present: int = 0
-    masked: int = 0
     uncompared: int = 0
     warnings: list[SourceUnreadable] = field(default_factory=list[SourceUnreadable])
     problems: list[SourceUnreadable] = field(default_factory=list[SourceUnreadable])

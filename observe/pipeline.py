@@ -35,13 +35,12 @@ class Pipeline(Closing):
         model: str | None = None,
         exclude: Sequence[str] = (),
         *,
-        mask: bool = False,
         helpers: Helpers | None = None,
     ) -> None:
         """Open the archive in this home, making it if there is none; `model` embeds, the packaged one by default.
 
         Folders that match one of the patterns in `exclude` are left alone; raises `ConfigInvalid` for a bad pattern.
-        With `mask`, secrets are masked in the copies, too. `helpers` may have been started already.
+        `helpers` may have been started already.
         """
         exclusion = Exclusion(exclude)
         self._home, self._model, self._exclusion = home, model, exclusion
@@ -50,7 +49,7 @@ class Pipeline(Closing):
         with ExitStack() as opened:
             self._store = opened.enter_context(Store.create(home.database))
             raw = RawArchive(home.archive)
-            self._ingest = Ingest(self._store, raw, exclusion, mask=mask, helpers=helpers)
+            self._ingest = Ingest(self._store, raw, exclusion, helpers=helpers)
             self._sealer = Sealer(self._store, raw)
             self._generations = Generations(home.index)
             self._indexer = Indexer(self._store, self._generations, embedder)

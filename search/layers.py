@@ -166,10 +166,6 @@ class Layers(Closing):
         """The archived lines themselves, as the agent wrote them."""
         return self._passages.raw(path, start_line, end_line)
 
-    def is_masked(self, path: str) -> bool:
-        """Whether secrets are masked in the copy that a path names; raises `PathOutsideArchive`."""
-        return self._passages.is_masked(path)
-
     def close(self) -> None:
         """Let go of the store."""
         self._store.close()

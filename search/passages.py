@@ -101,10 +101,6 @@ class Passages:
         gone = self._gone(self._stretch(source, start, last))
         return (row for number, row in enumerate(rows, start) if number not in gone) if gone else rows
 
-    def is_masked(self, path: str) -> bool:
-        """Whether secrets are masked in the copy that a path names; raises `PathOutsideArchive`."""
-        return bool(self._range(path, 1, None)[0].masked)
-
     def _gone(self, stretch: _Stretch) -> set[int]:
         """Those of these lines that were forgotten."""
         if not self._oblivion:

@@ -28,7 +28,6 @@ class ExportedJson(TypedDict):
     folder: str
     files: list[OriginalJson]
     present: int
-    masked: int
     problems: list[ProblemJson]
 
 
@@ -101,7 +100,6 @@ def exported_json(exported: Exported) -> ExportedJson:
             for file in exported.files
         ],
         present=exported.present,
-        masked=exported.masked,
         problems=[
             ProblemJson(path=clean(str(problem.path)), reason=problem.reason)
             for problem in (*exported.warnings, *exported.problems)

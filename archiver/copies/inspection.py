@@ -11,12 +11,10 @@ from msgspec import Struct
 
 from ...core.clock import now
 from ...core.errors import CopyDamaged, SourceUnreadable
-from ...core.home import Home
 from ...core.progress import Progress, silent
 from ..forget.oblivion import FORGOTTEN
 from ..parse.parsing import REPEATED
-from ..privacy.masker import Masker
-from ..redaction import VERSION, Redactor
+from ..redaction import VERSION
 from ..store import Source, Store
 from .checksums import verify
 from .forms import ASIDE, SEALED, UNFINISHED, Copy
@@ -39,7 +37,6 @@ class Inspection:
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
-        self._masker = Masker(Redactor(Home(raw.root.parent).key()))
         self._erased = store.tombstones.exist(erased=True)
 
     def faults(self, progress: Progress = silent) -> Iterator[Fault]:
@@ -98,10 +95,7 @@ class Inspection:
         return True
 
     def _copy(self, source: Source, archive: RawArchive) -> None:
-        if source.masked:
-            copied = archive.copy_masked(source.path, source.archived, self._masker, anew=True)
-        else:
-            copied = archive.copy(source.path, source.archived)
+        copied = archive.copy(source.path, source.archived)
         reason = self._damage(source, archive) if source.sums else self._difference(source, archive)
         if reason:
             raise SourceUnreadable(source.path, f"it cannot be copied anew: {reason}")
@@ -181,13 +175,13 @@ class Inspection:
         except OSError:
             return False
         same = (stat.inode, stat.mtime, stat.size) == (source.inode, source.mtime, source.size)
-        return same and bool(source.head) and not source.masked and not self._may_lack(source)
+        return same and bool(source.head) and not self._may_lack(source)
 
     def _is_still_there(self, source: Source) -> bool:
         """Return whether the agent's file begins with all that was archived of it."""
         try:
             with source.path.open("rb") as file:
-                if not source.sums or source.masked:
+                if not source.sums:
                     return bool(source.head) and not self._may_lack(source) and matches(source, file)
                 verify(file, source.sums, source.path)
         except (CopyDamaged, OSError):

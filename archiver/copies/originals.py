@@ -124,7 +124,6 @@ class Originals:
             if warning := self.warning(source):
                 place = self._raw.root / source.archived
                 result.warnings.append(SourceUnreadable(place, warning, hint="Run `palaver fsck --repair`."))
-            result.masked += bool(source.masked)
             result.uncompared += not source.compared
             result.files.append(Original(given.archived, target, given.size, given.sha256))
         finally:

@@ -15,12 +15,10 @@ from msgspec import Struct
 
 from ...core.durability import sync, sync_path
 from ...core.errors import CopyDamaged, PathOutsideArchive, SourceUnreadable
-from ..privacy.masker import Masker, is_masked_from
 from ..store import Source
 from . import checksums
-from .compression import DOCUMENT, SUFFIX, opened, shown
+from .compression import shown
 from .forms import SEALED, UNFINISHED, Copy
-from .masking import append, write
 from .seekable import Seekable
 
 _PROBE = 4096
@@ -78,7 +76,7 @@ class RawArchive:
     """The folder of copies. Paths in and out are relative to it, with forward slashes.
 
     A copy has one name for its whole life, whether it is plain or sealed. Its lines are added to; those that are there
-    change only where they are erased or masked, and a document's that its agent wrote anew and that still says it all.
+    change only where they are erased, and a document's that its agent wrote anew and that still says it all.
     """
 
     def __init__(self, root: Path) -> None:
@@ -94,30 +92,26 @@ class RawArchive:
         )
         return same and self._size(source.archived) >= source.size
 
-    def is_continued(self, source: Source, *, masked: bool = False) -> bool:
+    def is_continued(self, source: Source) -> bool:
         """Whether the file still begins with what was archived, judged by the first and last 4 KiB of what is known
         of it and by every byte where the copy holds more, because a pass was killed.
 
-        True as well for a file that cannot be read now: its copy is not given up for that. With `masked` the copy may
-        have marks in place of secrets.
+        True as well for a file that cannot be read now: its copy is not given up for that.
         """
         try:
             with source.path.open("rb") as file:
                 same = matches(source, file)
         except OSError:
             return True
-        return same and (
-            self._size(source.archived) <= source.size or self._may_take_up(source.archived, source.path, masked=masked)
-        )
+        return same and (self._size(source.archived) <= source.size or self._may_take_up(source.archived, source.path))
 
     def is_intact(self, source: Source) -> bool:
         """Whether a copy holds all that is known of its file, judged by the first and last 4 KiB of that.
 
-        True as well for a conversation of a container, whose copy is all there is, and for a masked copy. Raises like
-        `original`.
+        True as well for a conversation of a container, whose copy is all there is. Raises like `original`.
         """
         with self.original(source.archived) as file:
-            return not source.head or bool(source.masked) or matches(source, file)
+            return not source.head or matches(source, file)
 
     def ends(self, path: Path, size: int) -> tuple[bytes, bytes]:
         """The digests of the first and the last 4 KiB of what was copied, as the agent's own file has them.
@@ -138,15 +132,6 @@ class RawArchive:
         return self._made(
             path, archived, lambda source, copy: self._sealed(source, copy, known) or self._grown(source, copy, known)
         )
-
-    def copy_masked(
-        self, path: Path, archived: str, masker: Masker, known: Source | None = None, *, anew: bool
-    ) -> Copied:
-        """`copy`, with secrets masked before they are written; with `anew` the whole copy, whatever is there.
-
-        What a document or a compressed file says stands nowhere in particular: its copy is always written as a whole.
-        """
-        return self._made(path, archived, lambda source, copy: self._masked(source, copy, masker, known, anew=anew))
 
     def replaced(self, archived: str, make: Callable[[Copy], Made]) -> Made:
         """What comes of bringing a copy up to date. One that is damaged is made anew first, and is kept beside then."""
@@ -199,17 +184,6 @@ class RawArchive:
         self._sync_folders(copy.plain)
         return copied
 
-    def _masked(self, source: BinaryIO, copy: Copy, masker: Masker, known: Source | None, *, anew: bool) -> Copied:
-        state = os.fstat(source.fileno())
-        if anew or copy.plain.suffix in {DOCUMENT, SUFFIX}:
-            size, sums, compared = write(source, copy, masker), copy.sums(), True
-        elif kept := self._sealed(source, copy, known):
-            size, sums, compared = kept.stat.size, kept.sums, kept.compared
-        else:
-            size, sums, compared = append(source, copy, masker, known)
-        self._sync_folders(copy.plain)
-        return _copied(state, source, size, sums, compared)
-
     def _sync_folders(self, copy: Path) -> None:
         """Make the name of a copy as durable as its bytes."""
         for folder in copy.parents:
@@ -251,15 +225,15 @@ class RawArchive:
         with self.original(source.archived) as file:
             checksums.verify(file, source.sums, self.root / source.archived)
 
-    def free_name(self, wanted: str, taken: set[str], source: Path, *, masked: bool = False) -> str:
+    def free_name(self, wanted: str, taken: set[str], source: Path) -> str:
         """`wanted`, or the same with a number when that name belongs to another source.
 
         A copy without a row (a pass that was killed, a lost database) is taken up again when `source` continues it,
-        and left alone when it does not: it may be the last copy there is. `masked` as for `is_continued`.
+        and left alone when it does not: it may be the last copy there is.
         """
         path = PurePosixPath(wanted)
         name, number = wanted, 1
-        while name in taken or name.endswith(SEALED) or not self._may_take_up(name, source, masked=masked):
+        while name in taken or name.endswith(SEALED) or not self._may_take_up(name, source):
             number += 1
             name = str(path.with_name(f"{path.stem}~{number}{path.suffix}"))
         return name
@@ -302,15 +276,9 @@ class RawArchive:
         except CopyDamaged:
             return 0
 
-    def _may_take_up(self, archived: str, source: Path, *, masked: bool) -> bool:
+    def _may_take_up(self, archived: str, source: Path) -> bool:
         """Whether the file begins with all of a copy; true where there is no copy, or none can be made."""
         try:
-            if masked and source.suffix == SUFFIX:
-                with self.open(archived) as ours, opened(source) as theirs:
-                    return is_masked_from(ours, theirs, unfinished=True)
-            if masked:
-                with self.original(archived) as ours, source.open("rb") as theirs:
-                    return is_masked_from(ours, theirs, unfinished=True)
             with self.original(archived) as ours, source.open("rb") as theirs:
                 while block := ours.read(1 << 20):
                     if (theirs_too := theirs.read(len(block))) != block and not _erased_from(block, theirs_too):

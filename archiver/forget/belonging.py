@@ -87,25 +87,22 @@ class Belonging:
             return {}
         return self._parsed(source).records
 
-    def marked(self, source: Source, *, everywhere: bool = False, masked: bool = True) -> Iterator[tuple[int, int]]:
+    def marked(self, source: Source, *, everywhere: bool = False) -> Iterator[tuple[int, int]]:
         """Yield every line of a copy with each of its marks.
 
-        `everywhere` adds those of its place in the copy; without `masked`, marks of its masked form are left out.
-        Raises `CopyDamaged`, also where the copy is missing.
+        `everywhere` adds those of its place in the copy. Raises `CopyDamaged`, also where the copy is missing.
         """
         with self.reading(source) as file:
-            yield from self._marks(source, file, everywhere=everywhere, masked=masked)
+            yield from self._marks(source, file, everywhere=everywhere)
 
     def reading(self, source: Source) -> AbstractContextManager[BinaryIO]:
         """The lines of a copy, or of the agent's file; raises `CopyDamaged` where they cannot be read."""
         return reading_file(source) if self._files else reading(self._raw, source.archived)
 
-    def _marks(
-        self, source: Source, file: BinaryIO, *, everywhere: bool = False, masked: bool = True
-    ) -> Iterator[tuple[int, int]]:
+    def _marks(self, source: Source, file: BinaryIO, *, everywhere: bool = False) -> Iterator[tuple[int, int]]:
         paths = [source.path, self._raw.root / source.archived] if everywhere else [source.path]
         for line in split(file):
-            for mark in self._oblivion.line(paths, line, masked=masked):
+            for mark in self._oblivion.line(paths, line):
                 yield line.number, mark
 
     def remnants(self, source: Source) -> set[int]:

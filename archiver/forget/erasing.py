@@ -13,7 +13,7 @@ from ...core.home import Home
 from ...core.progress import Progress, silent
 from ..copies.blanking import blank, remove, remove_leftovers
 from ..copies.checksums import verify
-from ..copies.compression import DOCUMENT, SUFFIX, opened, shown
+from ..copies.compression import DOCUMENT, SUFFIX, shown
 from ..copies.forms import Copy
 from ..copies.raw import Copied, RawArchive, unreadable
 from ..copies.renewal import rewriting
@@ -97,20 +97,16 @@ class Erasing:
         if archived in self._expected:
             self._store.tombstones.cleaned([archived])
 
-    def cleaned(self, path: Path, archived: str, agent: str, copied: Copied, *, masked: bool) -> Copied:
+    def cleaned(self, path: Path, archived: str, agent: str, copied: Copied) -> Copied:
         """A copy as it may be kept, just after it was made: what was erased came along.
 
-        In a copy that is `masked` by newer rules it is known by what the file itself says. May be called in another
-        thread. Raises `SourceUnreadable`.
+        May be called in another thread. Raises `SourceUnreadable`.
         """
         copy = Copy(self._raw.root, archived)
         try:
             with Store.open(self._home.database) as store:
                 known = Oblivion(store, self._key, erased=True)
                 gone = _lines_of(copy, path, known)
-                if masked:
-                    with opened(path) as file:
-                        gone |= known.lines(path, split(file))
             sums = copied.sums
             if gone:
                 if sums:

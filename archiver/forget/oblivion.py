@@ -4,9 +4,8 @@ A line that carries an id or a time is known by its content wherever it stands; 
 agent's file or in its copy, because two people may say the same. A record is known by its id, which forks and resumed
 sessions repeat in lines of their own.
 
-A line with secrets has marks for its original and for its masked form: its copy may hold either, and newer rules for
-secrets mask it differently. A line of JSON also has the mark of its canonical form, so that it stays forgotten when its
-file is written again with other whitespace or another order of keys.
+A line of JSON also has the mark of its canonical form, so that it stays forgotten when its file is written again with
+other whitespace or another order of keys.
 """
 
 import hashlib
@@ -21,8 +20,6 @@ import orjson
 
 from ..copies.compression import opened
 from ..parse.lines import Line, is_blanked, split
-from ..privacy.masker import Masker
-from ..redaction import Redactor
 from ..store import Store
 
 FORGOTTEN: Final = "forgotten"
@@ -40,24 +37,19 @@ class Oblivion:
         store.tombstones.check(key)
         self._store, self._key, self._erased = store, key, erased
         self._archive = store.home.archive
-        self._masker = Masker(Redactor(key))
 
     def __bool__(self) -> bool:
         return self._store.tombstones.exist(erased=self._erased)
 
-    def line(self, paths: Sequence[Path], line: Line, *, masked: bool = True) -> set[int]:
-        """Return the marks of a line: of its original form, and unless `masked` is false of its masked form.
+    def line(self, paths: Sequence[Path], line: Line) -> set[int]:
+        """Return the marks of a line: of its bytes and of its canonical form.
 
         A line without an id or a time has a mark for its place in each of the files that `paths` name.
         """
         data = line.data + b"\n"
-        marks = set[int]()
-        for form in {data, self._masker.masked(data)} if masked else {data}:
-            if _OWN.search(form):
-                marks |= {self._mark(b"line", form), self._mark(b"line", _canonical(form))}
-            else:
-                marks |= {self._place(path, line.number) for path in paths}
-        return marks
+        if _OWN.search(data):
+            return {self._mark(b"line", data), self._mark(b"line", _canonical(data))}
+        return {self._place(path, line.number) for path in paths}
 
     def _place(self, path: Path, number: int) -> int:
         # An archive may be moved, and is the same.
@@ -106,17 +98,6 @@ class Oblivion:
             line = Line(0, 0, len(row), row.removesuffix(b"\n").removesuffix(b"\r"), complete=True, oversized=False)
             if not self._store.tombstones.known(self.line([path], line), erased=self._erased):
                 yield row
-
-    def carry_over(self, path: Path, lines: Iterable[Line]) -> None:
-        """Before lines that were masked are masked anew: what is forgotten of them is to be known by newer rules, too.
-
-        The caller opens the transaction.
-        """
-        for line in lines:
-            marks = self.line([path], line)
-            if len(marks) > 1:
-                for mark in self._store.tombstones.known(marks):
-                    self._store.tombstones.join(mark, marks)
 
     def _mark(self, kind: bytes, told: bytes) -> int:
         digest = hashlib.blake2b(told, digest_size=8, key=self._key, person=kind).digest()

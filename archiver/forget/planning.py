@@ -1,15 +1,12 @@
 """Planning: all that a selection means: the marks by which it will be known, and who says the same again."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
-from itertools import chain
 
 from msgspec import Struct
 
 from ...core.errors import CopyDamaged
 from ...core.progress import Progress, silent
-from ..copies.compression import opened
 from ..copies.raw import RawArchive
 from ..parse.lines import split
 from ..store import Source, Store
@@ -119,9 +116,7 @@ class Planner:
         def goes(line: int) -> bool:
             return selected.holds(number, line) and line not in others
 
-        masked = source.masked and belonging is not self._files
-        told = chain(belonging.marked(source, everywhere=True), self._unmasked(source) if masked else ())
-        marks = {mark for line, mark in told if goes(line)}
+        marks = {mark for line, mark in belonging.marked(source, everywhere=True) if goes(line)}
         return marks | {self._oblivion.record(each) for each, line in records.items() if goes(line)}, kept
 
     def _forgotten_in(self, source: Source, belonging: Belonging) -> set[int]:
@@ -131,14 +126,6 @@ class Planner:
         with belonging.reading(source) as file:
             known = self._oblivion.lines(source.path, split(file))
         return known | self._oblivion.records(belonging.records(source))
-
-    def _unmasked(self, source: Source) -> Iterator[tuple[int, int]]:
-        """The marks of the lines of an agent's file, where it still is what was masked: newer rules mask it anew."""
-        with suppress(OSError), opened(source.path) as file, self._raw.open(source.archived) as copy:
-            for theirs, ours in zip(split(file), split(copy), strict=False):
-                marks = self._oblivion.line([source.path], theirs)
-                if not marks.isdisjoint(self._oblivion.line([source.path], ours)):
-                    yield from ((ours.number, mark) for mark in marks)
 
     def _shared(
         self, selector: Selector, selected: Selected, marks: AbstractSet[int], progress: Progress
@@ -151,22 +138,19 @@ class Planner:
             for number, source in selector.sources.items()
             if number not in selected.sources and source.agent in agents
         }
-        # Copies that are masked alike hold a line that says the same in the same bytes. Masking takes most of the time.
-        forms = {selector.sources[number].masked for number in selected.sources | selected.lines.keys()}
         for done, (number, source) in enumerate(others.items()):
             progress(done, len(others))
-            masked = forms != {source.masked}
             try:
-                if lines := self._with_marks(source, marks, masked=masked) - selected.lines.get(number, set()):
+                if lines := self._with_marks(source, marks) - selected.lines.get(number, set()):
                     found[number] = lines
             except CopyDamaged:
                 unread |= {source.archived} if is_left(self._raw, source.archived) else set()
         progress(len(others), len(others))
         return found, unread
 
-    def _with_marks(self, source: Source, marks: AbstractSet[int], *, masked: bool) -> set[int]:
+    def _with_marks(self, source: Source, marks: AbstractSet[int]) -> set[int]:
         """Return the lines of a copy that have some of these marks, or whose records do."""
-        lines = {line for line, mark in self._belonging.marked(source, masked=masked) if mark in marks}
+        lines = {line for line, mark in self._belonging.marked(source) if mark in marks}
         records = self._belonging.records(source).items()
         return lines | {line for record, line in records if self._oblivion.record(record) in marks}
 

@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ...core.conversation import UNINDEXED, Session
 from ...core.errors import CopyDamaged, SourceUnreadable, ValueRefused
 from ...core.home import Home
 from ...core.progress import Progress, silent
 from ...core.report import Pass
-from ..copies.compression import DOCUMENT, opened, shown
+from ..copies.compression import DOCUMENT, opened
 from ..copies.forms import Copy
-from ..copies.masking import Masking, told
 from ..copies.raw import Copied, RawArchive, Stat, unreadable
 from ..copies.renewal import before_rewrite, loses_nothing, renew
 from ..forget.erasing import Erasing
@@ -30,8 +28,7 @@ from ..parse.reading import Boundaries, Reading
 from ..parse.resume import Resume
 from ..privacy.discretion import Discretion
 from ..privacy.exclusion import Exclusion
-from ..privacy.masker import Masker
-from ..redaction import VERSION, Redactor
+from ..redaction import Redactor
 from ..store import Source, Store
 from .ahead import Ahead, portions
 from .processes import Helpers
@@ -63,8 +60,6 @@ class _Job(Struct, frozen=True):
     replaced: Source | None = None
     renewed: bool = False
     """Whether what was read before may stand elsewhere now."""
-    masker: Masker | None = None
-    """What masks its copy, if anything does."""
 
 
 _Copying = tuple[_Job, Future[Copied]]
@@ -88,17 +83,15 @@ class Ingest:
         raw: RawArchive,
         exclusion: Exclusion | None = None,
         *,
-        mask: bool = False,
         helpers: Helpers | None = None,
     ) -> None:
-        """With `mask`, secrets are masked in the copies, too; `helpers` may have been started already."""
+        """`helpers` may have been started already."""
         self._store, self._raw = store, raw
         home = Home(raw.root.parent)
         self._key = home.key()
         oblivion = Oblivion(store, self._key)
         self._boundaries = Boundaries(home.root, Redactor(self._key), exclusion or Exclusion(), oblivion)
         self._oblivion, self._erasing = oblivion, Erasing(store, raw)
-        self._masking = Masking(store, raw.root, Masker(self._boundaries.redactor), oblivion, wanted=mask)
         self._helpers = helpers or Helpers()
         self._may_hold_erased = False
         self._waiting: list[_Taken] = []
@@ -122,7 +115,6 @@ class Ingest:
         tally = Pass(still_archived=self._excluded_sessions())
         tally.problems += self._erasing.finish()
         self._may_hold_erased = bool(self._erasing.known)
-        self._masking.run(tally, progress)
         found = list(transcripts)
         jobs = self._jobs((each for each in found if each.held_by is None), tally)
         self._erasing.expect(job.archived for job in jobs)
@@ -189,14 +181,12 @@ class Ingest:
         changed.sort(key=lambda pair: (pair[0].mtime, pair[1].path))
         found = [self._job(each, stat.size, known.get(each.path), tally) for stat, each in changed]
         jobs = list(filter(None, found))
-        before_rewrite(self._store, (job.continued for job in jobs if job.renewed or job.masker))
+        before_rewrite(self._store, (job.continued for job in jobs if job.renewed))
         return jobs
 
     def _job(self, transcript: Transcript, size: int, known: Source | None, tally: Pass) -> _Job | None:
         path = transcript.path
-        masker = self._masking.masker(known)
-        masked = masker is not None
-        continued = known if known is not None and self._raw.is_continued(known, masked=masked) else None
+        continued = known if known is not None and self._raw.is_continued(known) else None
         try:
             found = by_agent(continued.agent) if continued else transcript.recognise()
             excluded = found is not None and self._is_excluded(transcript, found)
@@ -208,13 +198,13 @@ class Ingest:
             tally.foreign += not excluded
             return None
         if continued is not None:
-            return _Job(path, found, continued.archived, size, continued=continued, masker=masker)
-        if known is not None and self._says_all(known, found, path, masker):
-            return _Job(path, found, known.archived, size, continued=known, renewed=True, masker=masker)
+            return _Job(path, found, continued.archived, size, continued=continued)
+        if known is not None and self._says_all(known, found, path):
+            return _Job(path, found, known.archived, size, continued=known, renewed=True)
         wanted = self._boundaries.redactor.redact_name(transcript.archived(found))
-        archived = self._raw.free_name(wanted, self._names, path, masked=masked)
+        archived = self._raw.free_name(wanted, self._names, path)
         self._names.add(archived)
-        return _Job(path, found, archived, size, replaced=known, masker=masker)
+        return _Job(path, found, archived, size, replaced=known)
 
     def _is_excluded(self, transcript: Transcript, found: Format) -> bool:
         """Whether the settings keep the transcript out, by its own folder or by the one that its first lines name."""
@@ -226,32 +216,26 @@ class Ingest:
         with opened(transcript.path) as file:
             return exclusion.covers(place_in(found, transcript.path, lines.head(file)))
 
-    def _says_all(self, known: Source, found: Format, path: Path, masker: Masker | None) -> bool:
+    def _says_all(self, known: Source, found: Format, path: Path) -> bool:
         """Whether a document that its agent wrote anew still says all that its copy says."""
         if path.suffix != DOCUMENT or known.agent != found.agent:
             return False
         try:
-            if masker is not None:
-                self._masking.complete(known.archived, known)
-            with self._raw.open(known.archived) as before, shown(told(path, masker), path) as after:
+            with self._raw.open(known.archived) as before, opened(path) as after:
                 return loses_nothing(found, Session(known.agent, ""), before, after)
         except (OSError, CopyDamaged):
             return False
 
     def _copy(self, job: _Job) -> Copied:
-        if job.renewed and job.masker is None:
+        if job.renewed:
             try:
                 renew(Copy(self._raw.root, job.archived), job.path)
             except OSError as error:
                 raise unreadable(job.path, error) from None
-        known = None if job.renewed else job.continued
-        if job.masker is None:
-            copied = self._raw.copy(job.path, job.archived, known)
-        else:
-            copied = self._raw.copy_masked(job.path, job.archived, job.masker, known, anew=known is None)
+        copied = self._raw.copy(job.path, job.archived, None if job.renewed else job.continued)
         if not self._may_hold_erased:
             return copied
-        return self._erasing.cleaned(job.path, job.archived, job.format.agent, copied, masked=job.masker is not None)
+        return self._erasing.cleaned(job.path, job.archived, job.format.agent, copied)
 
     def _take_up_containers(self, found: Iterable[Transcript], done: int, progress: Progress, tally: Pass) -> None:
         """Take up what containers hold, each conversation as a transcript of its own."""
@@ -261,9 +245,7 @@ class Ingest:
             self._complete(lambda each: each.source.path == path, tally)  # two exports may hold one conversation
 
         redactor = self._boundaries.redactor
-        unroller = Unroller(
-            self._store, self._raw.root, self._masking, self._names, redactor, complete, self._erasing.known
-        )
+        unroller = Unroller(self._store, self._raw.root, self._names, redactor, complete, self._erasing.known)
         for container, known in ((each, each.held_by) for each in found):
             if known is None:
                 continue
@@ -288,7 +270,6 @@ class Ingest:
     def _take_up_unrolled(self, found: Unrolled, tally: Pass) -> None:
         copied = found.copied
         job = _Job(found.path, found.format, found.archived, copied.stat.size, found.continued, None, not found.grown)
-        job = replace(job, masker=found.masker)
         self._take_up(job, lambda: copied, None, tally)
 
     def _take_up(self, job: _Job, copied: Callable[[], Copied], answer: Answer | None, tally: Pass) -> None:
@@ -386,11 +367,9 @@ class Ingest:
 
 def _source(job: _Job, copied: Copied) -> Source:
     """The source as it is after copying."""
-    before, masked = job.continued, VERSION if job.masker is not None else ""
+    before = job.continued
     source = copied.source(job.format.agent, job.path, job.archived)
-    source.masked = masked
     if before is not None:
         source.id, source.session = before.id, before.session
-        source.masked = masked if job.renewed else before.masked
         source.resume = Resume() if job.renewed or before.rules != source.rules else before.resume
     return source

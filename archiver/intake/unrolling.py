@@ -25,13 +25,11 @@ from ...core.errors import CopyDamaged, SourceUnreadable
 from ..copies.blanking import remove
 from ..copies.checksums import continued, verify
 from ..copies.forms import Copy
-from ..copies.masking import Masking
 from ..copies.raw import Copied, RawArchive, Stat
 from ..copies.renewal import before_rewrite, loses_nothing, rewritten
 from ..forget.oblivion import Oblivion
 from ..formats import Container, Format
 from ..formats.container import Conversation
-from ..privacy.masker import Masker
 from ..redaction import Redactor
 from ..store import Source, Store
 from .transcripts import Transcript
@@ -46,8 +44,7 @@ _log = logging.getLogger(__name__)
 class Unrolled(Struct, frozen=True):
     """A copy that holds all that a conversation says now. `grown` when what it held stands where it stood.
 
-    `path` is where the conversation stands, `continued` the source that this is, where it is not new. `masker` masked
-    the copy, if anything did.
+    `path` is where the conversation stands, `continued` the source that this is, where it is not new.
     """
 
     path: Path
@@ -56,7 +53,6 @@ class Unrolled(Struct, frozen=True):
     archived: str
     continued: Source | None
     grown: bool
-    masker: Masker | None = None
 
 
 class _Held(Struct):
@@ -77,7 +73,6 @@ class Unroller:
         self,
         store: Store,
         root: Path,
-        masking: Masking,
         taken: set[str],
         redactor: Redactor,
         complete: Callable[[Path], None],
@@ -87,7 +82,7 @@ class Unroller:
 
         `complete` stores a source of this path that was read and not stored yet.
         """
-        self._store, self._root, self._masking, self._erased = store, root, masking, erased
+        self._store, self._root, self._erased = store, root, erased
         self._taken, self._redactor, self._complete = taken, redactor, complete
 
     def changed(self, container: Transcript, known: Container) -> int | None:
@@ -125,11 +120,6 @@ class Unroller:
         if self._erased:
             told, erased = conversation.rows, self._erased
             conversation = replace(conversation, rows=lambda: erased.without(conversation.path, told()))
-        masker = self._masking.masker(source)
-        if masker is not None:
-            self._masking.complete(archived, source)
-            said, masked = conversation.rows, masker.masked
-            conversation = replace(conversation, rows=lambda: map(masked, said()))
         before = partial(before_rewrite, self._store, (source,))
         size, grown, sums, compared = unroll(conversation, known, copy, source, before)
         if source is None and not size:
@@ -138,7 +128,7 @@ class Unroller:
         copied = Copied(
             Stat(0, conversation.mark, (conversation.at or now()) * 1_000_000, size), b"", b"", sums, compared
         )
-        return Unrolled(conversation.path, known, copied, archived, source, grown, masker)
+        return Unrolled(conversation.path, known, copied, archived, source, grown)
 
     def _new_name(self, wanted: str) -> str:
         """Return a name without secrets that no copy has, and take it."""

@@ -1,6 +1,5 @@
 """Discretion: everything that was parsed, without secrets and private spans, before anybody else sees it."""
 
-import re
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
@@ -17,9 +16,6 @@ _NAMES_TOGETHER, _TEXTS_TOGETHER = 256, 16
 _BETWEEN = "\n\0\n"
 """Between names, so that no rule takes two of them for one."""
 _REASON_LENGTH = 60
-_PAD = "]*"
-_PADDED = re.compile(r"(\[(?:secret:[a-z0-9-]{1,64}:[0-9a-f]{6}|private)\])\*+")
-"""What stands in a masked copy in place of what was longer."""
 _BARE = {Fact.USAGE, Fact.REWOUND}
 """Facts that are numbers."""
 
@@ -76,8 +72,7 @@ class Discretion:
 
     def word(self, text: str) -> str:
         """A name, a title, a folder: short, and said again and again."""
-        shown = _unpadded(text)
-        return self._redactor.redact_name(private.typed(shown)[0] if "<" in shown else shown)
+        return self._redactor.redact_name(private.typed(text)[0] if "<" in text else text)
 
     def _turns(self, turns: Sequence[Turn], known: AbstractSet[str]) -> Iterator[Turn]:
         named: list[Turn] = []
@@ -87,7 +82,7 @@ class Discretion:
         return self._spoken(named)
 
     def _names_secrets(self, names: str) -> bool:
-        return _PAD in names or bool(self._redactor.redact(names).findings)
+        return bool(self._redactor.redact(names).findings)
 
     def _named(self, turn: Turn) -> Turn:
         tool, call, record, group = map(self.word, (turn.tool, turn.call, turn.record, turn.group))
@@ -106,7 +101,7 @@ class Discretion:
                 depth = depth if turn.line == message else 0
                 text = turn.text
                 if depth or not (plain or self._redactor.is_plain(text)):
-                    text, depth = _shown(turn.speaker, _unpadded(text), depth)
+                    text, depth = _shown(turn.speaker, text, depth)
                     text = self._redactor.redact(text).text
                     message = turn.line
                 if CUT in text:
@@ -125,10 +120,6 @@ def _names(turns: Sequence[Turn]) -> set[str]:
         if turn.reads or turn.writes:
             names.update(turn.reads, turn.writes)
     return names
-
-
-def _unpadded(text: str) -> str:
-    return _PADDED.sub(r"\1", text) if _PAD in text else text
 
 
 def _shown(speaker: Speaker, text: str, depth: int) -> tuple[str, int]:

@@ -12,7 +12,6 @@ from ..parse.text import CUT
 
 PLACEHOLDER: Final = "[private]"
 
-_SIGN_IN_BYTES = re.compile(rb"(?:<|u003c)[\\/]{0,3}private", re.IGNORECASE)
 _TAG = re.compile(r"(?<!`)<(/?)private(?:[ \t][^<>]{0,100})?>(?!`)", re.IGNORECASE)
 _QUOTED = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|^[ \t]*>[^\n]*", re.DOTALL | re.MULTILINE)
 _ASKED = r"(?:do\s+not|don['’]t)\s+index\s+this\s+"
@@ -41,16 +40,6 @@ def asked_for(prompt: str) -> Unindexed | None:
     if _WHOLE.search(plain):
         return Unindexed.SESSION
     return Unindexed.EXCHANGE if _ONE.search(plain) else None
-
-
-def may_hold_tag(text: bytes) -> bool:
-    """Whether there is anything like a tag in a text in UTF-8, also where escapes hide it."""
-    return _SIGN_IN_BYTES.search(text) is not None
-
-
-def spans(text: str, depth: int = 0, *, typed: bool) -> list[tuple[int, int]]:
-    """Where private spans stand in what a person typed, `depth` of them being open before it, or anybody else said."""
-    return _spans(text, depth, goes_on=typed)
 
 
 def typed(text: str, depth: int = 0) -> tuple[str, int]:

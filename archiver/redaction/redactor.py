@@ -85,7 +85,7 @@ class Redactor:
         return self._names.made(text, lambda told: self.redact(told).text)
 
     def is_plain(self, text: str) -> bool:
-        """Whether there is nothing in the text to look for, neither a secret nor a private span nor a mask.
+        """Whether there is nothing in the text to look for, neither a secret nor a private span.
 
         One quick look, which is also good for many texts put together.
         """
@@ -94,10 +94,6 @@ class Redactor:
     def spans(self, data: bytes) -> list[tuple[int, int, bytes]]:
         """Where the secrets of a text in UTF-8 stand, and the placeholder of each."""
         return [(start, end, str(self._finding(kind, data[start:end])).encode()) for start, end, kind in _secrets(data)]
-
-    def has_sign(self, data: bytes) -> bool:
-        """Whether a text in UTF-8 can hold a secret, or a tag of a private span, at all."""
-        return signs().shown(data)
 
     def _replace(self, data: bytes, found: list[Found], findings: list[Finding]) -> bytes:
         pieces: list[bytes] = []

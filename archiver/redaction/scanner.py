@@ -16,8 +16,8 @@ MEMORY = 1 << 20
 SIGNS_MEMORY = 32 << 20
 """Bytes that the signs of all rules may use. With 8 MiB RE2 drops its states again and again, at twice the time."""
 
-_TAG = r"(?:<|u003c)[\\/]{0,3}private|(?:private|:[0-9a-f]{6})\]\*"
-"""What begins and ends private spans, also where escapes hide it, and what was masked."""
+_TAG = r"(?:<|u003c)[\\/]{0,3}private"
+"""What begins and ends private spans, also where escapes hide it."""
 
 Span = tuple[int, int]
 Found = tuple[int, int, str]
@@ -57,7 +57,7 @@ def compiled(pattern: str, memory: int = MEMORY) -> Pattern:
 
 
 class Signs:
-    """Which rules can match a text at all, and whether private spans or masks may be in it."""
+    """Which rules can match a text at all, and whether private spans may be in it."""
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         re2 = import_module("re2")
@@ -84,7 +84,7 @@ class Signs:
         self._any = compiled("(?i)" + "|".join(f"(?:{sign})" for sign in sorted((*showing, _TAG))), SIGNS_MEMORY)
 
     def shown(self, text: bytes) -> bool:
-        """Whether there is any sign, tag or mask in the text."""
+        """Whether there is any sign or tag in the text."""
         return self._any.search(text) is not None
 
     def rules(self, text: bytes) -> list[int]:

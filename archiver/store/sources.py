@@ -26,7 +26,6 @@ class Source(Struct):
     compressed. Always `lines == sum(coverage.values())`; the `pending` bytes after `parsed` are a line still being
     written.
     `rules` is the version of the rules by which secrets were taken out of what it says.
-    `masked` is the version of those by which secrets were masked in the copy; empty when it is as the agent wrote it.
     `head` and `tail` are digests of the first and the last 4 KiB archived, by which an append is told from a rewrite.
     `sums` are the packed checksums of the copy, empty where none were computed yet; `compared` says whether they were
     computed while the copy was written or compared with the agent's file, and not from the copy alone.
@@ -48,7 +47,6 @@ class Source(Struct):
     coverage: dict[str, int] = field(default_factory=dict[str, int])
     resume: Resume = field(default_factory=Resume)
     rules: str = VERSION
-    masked: str = ""
     sums: bytes = b""
     compared: bool = False
     id: int | None = None
@@ -56,7 +54,7 @@ class Source(Struct):
 
 _COLUMNS = (
     "id, agent, path, archived, device, inode, mtime, size, head, tail, session, parsed, pending, lines, coverage, "
-    "resume, rules, masked, sums, compared"
+    "resume, rules, sums, compared"
 )
 
 
@@ -140,11 +138,6 @@ class Sources:
                 ), id""",
             (marked, VERSION),
         )
-        return [_source(row) for row in rows]
-
-    def unmasked(self) -> list[Source]:
-        """Sources whose copies were not masked, or by older rules."""
-        rows = self._db.rows(f"SELECT {_COLUMNS} FROM source WHERE masked <> ? ORDER BY id", (VERSION,))
         return [_source(row) for row in rows]
 
     def is_first(self, source: Source) -> bool:
@@ -298,7 +291,6 @@ def _values(source: Source) -> tuple[str | bytes | int | None, ...]:
         json.dumps(source.coverage),
         json.dumps([resume.line, resume.byte, resume.ordinal, resume.coverage, resume.entitles]),
         source.rules,
-        source.masked,
         source.sums,
         int(source.compared),
     )
@@ -306,7 +298,7 @@ def _values(source: Source) -> tuple[str | bytes | int | None, ...]:
 
 def _source(row: Row) -> Source:
     number, agent, path, archived, device, inode, mtime, size, head, tail, session, *read = row
-    parsed, pending, lines, coverage, resume, rules, masked, sums, compared = read
+    parsed, pending, lines, coverage, resume, rules, sums, compared = read
     return Source(
         id=cast(int, number),
         agent=str(agent),
@@ -325,7 +317,6 @@ def _source(row: Row) -> Source:
         coverage=json.loads(str(coverage)),
         resume=Resume(*json.loads(str(resume))),
         rules=str(rules),
-        masked=str(masked),
         sums=cast(bytes, sums),
         compared=bool(compared),
     )

@@ -67,12 +67,10 @@ class Watch:
         events: Events,
         clock: Clock,
         exclusion: Exclusion | None = None,
-        *,
-        mask: bool = False,
     ) -> None:
         self._raw = raw
         self._store, self._scan, self._events, self._clock = store, scan, events, clock
-        self._ingest, self._sealer = Ingest(store, raw, exclusion, mask=mask), Sealer(store, raw)
+        self._ingest, self._sealer = Ingest(store, raw, exclusion), Sealer(store, raw)
         self._roots = self._folders = frozenset[Folder]()
         self._failed = list[Seen]()
         self._next = self._earliest = self._retry = self._anew = 0.0
@@ -86,9 +84,9 @@ class Watch:
         """How many folders are followed."""
         return len(self._folders)
 
-    def heed(self, exclusion: Exclusion, *, mask: bool) -> None:
+    def heed(self, exclusion: Exclusion) -> None:
         """Go on by other settings, and look at everything again by them."""
-        self._ingest = Ingest(self._store, self._raw, exclusion, mask=mask)
+        self._ingest = Ingest(self._store, self._raw, exclusion)
         self._scan.forget()
         self._next, self._regular = 0.0, False
 

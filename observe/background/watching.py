@@ -48,16 +48,14 @@ class Watcher:
         clock: Clock | None = None,
         wait: Callable[[float], None] = time.sleep,
         exclude: Callable[[], Sequence[str]] = tuple,
-        mask: Callable[[], bool] = lambda: False,
     ) -> None:
         """`model` is asked before each round of embedding; None is the packaged one.
 
-        Folders that match a pattern in `exclude` are left alone; raises `ConfigInvalid` for a bad pattern. With `mask`,
-        secrets are masked in the copies, too. Both are asked in each round.
+        Folders that match a pattern in `exclude` are left alone; raises `ConfigInvalid` for a bad pattern. It is
+        asked in each round.
         """
-        self._exclude, self._mask = exclude, mask
-        self._heeded = exclude(), mask()
-        self._exclusion = Exclusion(self._heeded[0])
+        self._exclude, self._excluded = exclude, exclude()
+        self._exclusion = Exclusion(self._excluded)
         self._home, self._events, self._tell, self._model = home, events, tell, model
         self._scan, self._helper = Scan(), Helper(home)
         self._clock, self._wait = clock or SystemClock(), wait
@@ -91,7 +89,7 @@ class Watcher:
             self._alone = True
             raw = RawArchive(self._home.archive)
             self._erase(store, _ERASING)
-            watch = Watch(store, raw, self._scan, self._events, self._clock, self._exclusion, mask=self._heeded[1])
+            watch = Watch(store, raw, self._scan, self._events, self._clock, self._exclusion)
             learning = Learning(store, self._helper, self._model, self._clock)
             if "watch" not in self._told:
                 self._tell("watching", {})
@@ -147,11 +145,11 @@ class Watcher:
 
     def _heed(self, watch: Watch) -> None:
         """Go on by what the settings say now."""
-        told = self._exclude(), self._mask()
-        if told != self._heeded:
-            self._heeded, self._exclusion = told, Exclusion(told[0])
-            watch.heed(self._exclusion, mask=told[1])
-            self._tell("settings", {"exclude": len(told[0]), "mask_archive": told[1]})
+        excluded = self._exclude()
+        if excluded != self._excluded:
+            self._excluded, self._exclusion = excluded, Exclusion(excluded)
+            watch.heed(self._exclusion)
+            self._tell("settings", {"exclude": len(excluded)})
 
     def _seal_some(self, store: Store, watch: Watch, now: float) -> None:
         done = watch.seal()

@@ -45,15 +45,13 @@ def rebuild_from_archive(
     model: str | None = None,
     report: Reporter = silent,
     exclude: Sequence[str] = (),
-    *,
-    mask: bool = False,
 ) -> Rebuilt:
     """Read every copy again, those without a row among them, then make the index anew.
 
     Without a database one is made; of `transcripts`, the files that agents still have, those that copies come from tell
     so, and no other is taken up. What
     was learned and embedded is kept where it still holds. A database that is damaged is left alone: raises
-    `StoreCorrupt`. Can be interrupted: the next pass goes on. `exclude` and `mask` are those of `Pipeline`.
+    `StoreCorrupt`. Can be interrupted: the next pass goes on. `exclude` is that of `Pipeline`.
     """
     exclusion = Exclusion(exclude)
     if not home.has_copies:
@@ -64,7 +62,7 @@ def rebuild_from_archive(
     home.make()
     with Store.create_anew(home.database) as store:
         with store.leases.hold(ARCHIVER, _PATIENCE):
-            ingest = Ingest(store, RawArchive(home.archive), exclusion, mask=mask)
+            ingest = Ingest(store, RawArchive(home.archive), exclusion)
             reread, recovered, problems = _read_all(home, store, ingest, exclusion, transcripts, report)
         observe_pending(store, partial(report, "Observing"))
         made = _index(home, store, model, report)

@@ -2,7 +2,6 @@
 
 worker.py plain FOLDER HOME        one pass; prints the peak of its memory in bytes above what it began with
 worker.py fused FOLDER HOME N      one pass, killed by itself at its step N; prints the number of its steps
-worker.py masked FOLDER HOME N     the same, with secrets masked in the copies
 worker.py queued FOLDER HOME       one pass as soon as the lease is free; prints how often it was not
 """
 
@@ -22,8 +21,8 @@ from palaver.core.home import Home
 from .. import fuse
 
 
-def take_up(store: Store, folder: Path, home: Home, *, mask: bool = False) -> None:
-    Ingest(store, RawArchive(home.archive), mask=mask).run(in_paths([folder]))
+def take_up(store: Store, folder: Path, home: Home) -> None:
+    Ingest(store, RawArchive(home.archive)).run(in_paths([folder]))
 
 
 def peak() -> int:
@@ -38,16 +37,12 @@ def plain(folder: Path, home: Home) -> int:
         return peak() - before
 
 
-def fused(folder: Path, home: Home, at: int, *, mask: bool = False) -> int:
+def fused(folder: Path, home: Home, at: int) -> int:
     def work() -> None:
         with Store.create(home.database) as store:
-            take_up(store, folder, home, mask=mask)
+            take_up(store, folder, home)
 
     return fuse.fused(work, at)
-
-
-def masked(folder: Path, home: Home, at: int) -> int:
-    return fused(folder, home, at, mask=True)
 
 
 def queued(folder: Path, home: Home) -> int:
@@ -64,5 +59,5 @@ def queued(folder: Path, home: Home) -> int:
 
 if __name__ == "__main__":
     mode, folder, home, *rest = sys.argv[1:]
-    work = {"plain": plain, "fused": fused, "masked": masked, "queued": queued}[mode]
+    work = {"plain": plain, "fused": fused, "queued": queued}[mode]
     print(work(Path(folder), Home(Path(home)), *map(int, rest)))  # type: ignore[operator]

@@ -62,7 +62,12 @@ def test_settings_are_on_the_disk_before_they_count(tmp_path: Path, monkeypatch:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("modle = 'x'", "unknown setting modle"), ("model = 3", "model is not text"), ("model = ", "config.toml: ")],
+    [
+        ("modle = 'x'", "unknown setting modle"),
+        ("mask_archive = true", "mask_archive is no longer supported"),
+        ("model = 3", "model is not text"),
+        ("model = ", "config.toml: "),
+    ],
 )
 def test_a_wrong_setting_is_refused(tmp_path: Path, text: str, message: str) -> None:
     """The file and the setting are named."""

@@ -122,7 +122,7 @@ def _archive(home: Home, found: Sequence[Transcript], skipped: Unsearched, helpe
     from palaver.observe.pipeline import Pipeline
 
     config = Config.read(home.config)
-    pipeline_of = Pipeline(home, config.model, config.exclude, mask=config.mask_archive, helpers=helpers)
+    pipeline_of = Pipeline(home, config.model, config.exclude, helpers=helpers)
     with pipeline_of as pipeline, progress_bars() as reporter:
 
         def announce(report: Report) -> None:

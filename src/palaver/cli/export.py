@@ -12,7 +12,7 @@ import click
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
 
-from .output import MASKED, as_json, complain, print_json, print_page, raw_output, renderer
+from .output import as_json, complain, print_json, print_page, raw_output, renderer
 from .paths import not_empty
 from .progress import progress_bars
 
@@ -73,5 +73,3 @@ def _print(sources: Sequence[Source], originals: Originals) -> None:
     originals.write(sources[0], raw_output())
     if warning := originals.warning(sources[0]):
         complain(f"{sources[0].archived}: {warning}. Run `palaver fsck --repair`.")
-    if sources[0].masked:
-        complain(MASKED)

@@ -15,7 +15,7 @@ from palaver.core.home import Home
 from .dates import dated
 from .held import archived_as
 from .made_up import refuse_only_made_up
-from .output import MASKED, as_json, complain, print_json, print_page, raw_output, renderer
+from .output import as_json, complain, print_json, print_page, raw_output, renderer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -220,8 +220,6 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
             output = raw_output()
             for line in layers.read_raw(path, start, end):
                 output.write(line)
-            if layers.is_masked(path):
-                complain(MASKED)
             return
         transcript = layers.read(path, start, end)
     if as_json:

@@ -130,7 +130,7 @@ def _publish(home: Home, config: Config, report: Reporter) -> None:
     from palaver.observe.pipeline import Pipeline
 
     try:
-        with Pipeline(home, config.model, config.exclude, mask=config.mask_archive) as pipeline:
+        with Pipeline(home, config.model, config.exclude) as pipeline:
             pipeline.run((), report)
     except LeaseHeld:
         return

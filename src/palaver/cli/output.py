@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text; errors too.")
 
 
-MASKED = "Secrets and private spans are masked in this copy; the archive does not hold them."
-
-
 def complain(*rows: str) -> None:
     """Say what went wrong, a row each. Names of files stand in it, which can hold what steers a terminal."""
     from palaver.templates.quote import line

@@ -32,8 +32,7 @@ def rebuild(*, from_archive: bool, as_json: bool) -> None:
         if from_archive:
             from palaver.archiver.intake.transcripts import of_this_user
 
-            mask = config.mask_archive
-            made = rebuild_from_archive(home, of_this_user(), config.model, report, config.exclude, mask=mask)
+            made = rebuild_from_archive(home, of_this_user(), config.model, report, config.exclude)
         else:
             made = rebuild_index(home, config.model, report)
     if as_json:

@@ -56,7 +56,6 @@ def watch(*, poll: bool, as_json: bool) -> None:
             _teller(home, as_json=as_json),
             model=lambda: read().model,
             exclude=lambda: read().exclude,
-            mask=lambda: read().mask_archive,
         ).run()
     except LeaseHeld as held:
         hint = "`palaver status` shows what it does. It has to end before another can begin."

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from palaver.archiver.copies import masking
 from palaver.archiver.copies.inspection import names
 from palaver.archiver.copies.recovery import Recovery
 from palaver.archiver.copies.sealing import Sealer
@@ -23,7 +22,7 @@ from palaver.archiver.forget.forgetting import Forgetting
 from palaver.archiver.forget.oblivion import Oblivion
 from palaver.archiver.forget.renouncing import Renouncing
 from palaver.archiver.forget.selection import Selector
-from palaver.archiver.intake import ingest, rereading
+from palaver.archiver.intake import rereading
 from palaver.archiver.parse.reading import Boundaries
 from palaver.archiver.privacy.exclusion import Exclusion
 from palaver.archiver.redaction import VERSION, Redactor
@@ -228,7 +227,7 @@ class World:
 
     def _rules(self) -> None:
         self._versions.append(f"newer-{len(self._versions)}")
-        for module in (ingest, masking, rereading, sources):
+        for module in (rereading, sources):
             vars(module)["VERSION"] = self._versions[-1]
 
     def _seal(self) -> None:
@@ -300,8 +299,6 @@ def test_in_any_order(tmp_path_factory: pytest.TempPathFactory, data: st.DataObj
     """After each step exactly what was said and not forgotten is known, once; no copy holds what was erased."""
     version = VERSION
     with (
-        patch.object(ingest, "VERSION", version),
-        patch.object(masking, "VERSION", version),
         patch.object(rereading, "VERSION", version),
         patch.object(sources, "VERSION", version),
     ):

@@ -270,20 +270,3 @@ def test_what_only_copies_tell_was_said_before_their_forks(tmp_path: Path) -> No
         with Layers(history.home) as layers:
             [hit] = (each for each in layers.search(Query(("one",), Mode.TEXT)).hits if each.title == "one?")
         assert (hit.session_id, hit.also_in) == (ORIGINAL, (FORK,))
-
-
-@pytest.mark.usefixtures("lexical")
-def test_copies_are_masked_as_the_settings_say(tmp_path: Path) -> None:
-    """What a rebuild copies is masked where a person chose so."""
-    secret = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
-    with History(tmp_path) as history:
-        history.write(talk(f"one {secret}"))
-        transcripts = list(in_paths([history.folder]))
-        Ingest(history.store, history.raw, mask=True).run(transcripts)
-    lost(history.home)
-
-    rebuild_from_archive(history.home, transcripts, mask=True)
-
-    files = history.archive_files()
-    assert len(files) == 1
-    assert not any(secret.encode() in data for data in files.values())
