@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ..archiver.copies.raw import RawArchive
 from ..archiver.forget.oblivion import FORGOTTEN, Oblivion
-from ..archiver.formats import by_agent
+from ..archiver.formats.registry import by_agent
 from ..archiver.parse.exchanges import group
 from ..archiver.parse.lines import split
 from ..archiver.privacy.discretion import Discretion

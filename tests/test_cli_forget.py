@@ -13,7 +13,7 @@ from palaver.cli import main
 from palaver.core.home import Home
 from palaver.observe.pipeline import Pipeline
 
-from .archiver.formats.claude import said, written
+from .archiver.formats.claude_code.claude_lines import said, written
 
 
 @pytest.fixture(autouse=True)

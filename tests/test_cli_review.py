@@ -15,7 +15,7 @@ from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.observe.memory import MemoryCore
 
-from .archiver.formats.claude import replied, said, text, written
+from .archiver.formats.claude_code.claude_lines import replied, said, text, written
 
 SESSION = "3a2d3bd4-93aa-4cf4-a8de-5ad6b4a12345"
 RULES = ("From now on use tabs in all templates.", "Always write tests in the folder of the parser.")

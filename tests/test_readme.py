@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.formats import FORMATS, Format
+from palaver.archiver.formats import TranscriptFormat
+from palaver.archiver.formats.registry import FORMATS
 from palaver.core.home import Home
 
 from . import demo
@@ -137,7 +138,7 @@ def test_the_readme_quotes_the_benchmarks(kind: str) -> None:
 
 
 @pytest.mark.parametrize("known", FORMATS, ids=lambda known: known.agent)
-def test_the_readme_names_every_agent(known: Format) -> None:
+def test_the_readme_names_every_agent(known: TranscriptFormat) -> None:
     """Whose history is read is said, with its name in the archive."""
     assert f"`{known.agent}`" in README.read_text("utf-8")
 

@@ -8,7 +8,8 @@ from ...core.conversation import UNINDEXED, Session
 from ...core.errors import SourceUnreadable
 from ...core.progress import Progress, silent
 from ...core.report import Pass
-from ..formats import FORMATS, Format
+from ..formats import TranscriptFormat
+from ..formats.registry import FORMATS
 from ..intake.storing import Stored, store_reading
 from ..parse import lines
 from ..parse.reading import Boundaries, Reading
@@ -53,7 +54,7 @@ class Recovery:
         tally.lines += reading.lines
         tally.exchanges += len(reading.exchanges)
 
-    def _format(self, archived: str) -> Format:
+    def _format(self, archived: str) -> TranscriptFormat:
         agent = archived.partition("/")[0]
         known = next((each for each in FORMATS if each.agent == agent), None)
         if known is None:
@@ -63,10 +64,10 @@ class Recovery:
             )
         return known
 
-    def _source(self, archived: str, known: Format) -> Source:
+    def _source(self, archived: str, known: TranscriptFormat) -> Source:
         return self._raw.known(archived).source(known.agent, self._raw.root / archived, archived)
 
-    def _session(self, source: Source, known: Format, head: bytes) -> Session:
+    def _session(self, source: Source, known: TranscriptFormat, head: bytes) -> Session:
         told = Discretion(self._boundaries.redactor).session(known.identify(source.path, head))
         number = self._store.sessions.find(told.agent, told.native_id)
         session = told if number is None else self._store.sessions.load(number)

@@ -10,14 +10,14 @@ from typing import BinaryIO
 
 from ...core.conversation import Session, Turn
 from ...core.durability import sync, sync_path
-from ..formats import Format
+from ..formats import TranscriptFormat
 from ..parse.lines import split
 from ..store import Source, Store
 from . import checksums
 from .forms import UNFINISHED, Copy
 
 
-def loses_nothing(known: Format, session: Session, before: BinaryIO, after: BinaryIO) -> bool:
+def loses_nothing(known: TranscriptFormat, session: Session, before: BinaryIO, after: BinaryIO) -> bool:
     """Whether every turn of one state of a conversation is in a later one, in the same order, or has grown there."""
     later = _turns(known, session, after)
     return all(any(_holds(new, old) for new in later) for old in _turns(known, session, before))
@@ -89,7 +89,7 @@ def rewritten(copy: Copy) -> Generator[BinaryIO]:
     sync_path(copy.plain.parent)
 
 
-def _turns(known: Format, session: Session, file: BinaryIO) -> Iterator[Turn]:
+def _turns(known: TranscriptFormat, session: Session, file: BinaryIO) -> Iterator[Turn]:
     events = known.reader(session, shorten=False).read(split(file))
     return (event for event in events if isinstance(event, Turn))
 

@@ -15,7 +15,7 @@ from ..copies.compression import opened
 from ..copies.forms import SEALED, Copy
 from ..copies.raw import RawArchive, matches
 from ..copies.seekable import Seekable
-from ..formats import by_agent
+from ..formats.registry import by_agent
 from ..parse.lines import split
 from ..parse.parsing import REPEATED, Parsed, parse
 from ..parse.resume import Resume

@@ -17,7 +17,7 @@ from ..copies.compression import DOCUMENT, SUFFIX, shown
 from ..copies.forms import Copy
 from ..copies.raw import Copied, RawArchive, unreadable
 from ..copies.renewal import rewriting
-from ..formats import FORMATS
+from ..formats.registry import FORMATS
 from ..parse.lines import split
 from ..parse.parsing import Parsed
 from ..store import Source, State, Store

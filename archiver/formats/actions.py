@@ -8,7 +8,7 @@ import orjson
 from msgspec import Struct
 
 from ..parse.text import clean, clip, one_line
-from .shape import listing, mapping, string
+from .json_values import listing, mapping, string
 
 INPUT_LIMIT = 2000
 RESULT_LIMIT = 1500

@@ -5,35 +5,15 @@ new one.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable
-from pathlib import Path
 
 import orjson
-from msgspec import Struct
 
-from ...core.conversation import Milliseconds
 from ..parse.document import line
 from ..parse.lines import Record, head_records
 from . import folders
-from .shape import mapping
+from .json_values import mapping
 
 _NAME_LENGTH = 150
-
-
-class Conversation(Struct, frozen=True):
-    """One conversation of a container.
-
-    `path` is where it stands: below the container's path, or below the name of the service that an export is from, so
-    that a later export goes on where an earlier one ended. `archived` is its name below the agent's folder. `mark` is
-    another one whenever the conversation is; `at` is its last change, 0 where that is not known. `rows` reads it as
-    lines, line ends included, and raises `SourceUnreadable`.
-    """
-
-    path: Path
-    archived: str
-    mark: int
-    at: Milliseconds
-    rows: Callable[[], Iterable[bytes]]
 
 
 def row(number: str, **said: object) -> bytes:

@@ -1,7 +1,7 @@
 """What both Kimi products put into messages, as text."""
 
 from ..parse.lines import Record
-from .shape import listing, mapping, string, whole
+from .json_values import listing, mapping, string, whole
 
 _ENVELOPES = ("<system-reminder>", "<system>", "<notification", "<task-notification")
 

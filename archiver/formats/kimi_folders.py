@@ -4,7 +4,7 @@ from pathlib import Path
 
 import orjson
 
-from .shape import mapping, string
+from .json_values import mapping, string
 
 _STATE_MAX = 1 << 20
 

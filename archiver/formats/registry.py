@@ -3,24 +3,24 @@
 from itertools import islice
 
 from ..parse.lines import head_records
-from . import Container, Format
-from .antigravity import Antigravity
-from .chatgpt import ChatGpt
-from .claude_ai import ClaudeAi
-from .claude_code import ClaudeCode
-from .codex import Codex
-from .copilot import Copilot
-from .cursor import Cursor
-from .gemini import Gemini
-from .kimi_cli import KimiCli
-from .kimi_code import KimiCode
-from .opencode import OpenCode
-from .pi import Pi
+from .antigravity.antigravity_format import Antigravity
+from .chatgpt.chatgpt_format import ChatGpt
+from .claude_ai.claude_ai_format import ClaudeAi
+from .claude_code.claude_code_format import ClaudeCode
+from .codex.codex_format import Codex
+from .copilot.copilot_format import Copilot
+from .cursor.cursor_format import Cursor
+from .gemini.gemini_format import Gemini
+from .kimi_cli.kimi_cli_format import KimiCli
+from .kimi_code.kimi_code_format import KimiCode
+from .opencode.opencode_format import OpenCode
+from .pi.pi_format import Pi
+from .transcript_format import ContainerFormat, TranscriptFormat
 
 _FIRST = 5
 """Records that tell the format of nearly every file; the others are decoded only where these do not."""
 
-FORMATS: tuple[Format, ...] = (
+FORMATS: tuple[TranscriptFormat, ...] = (
     ClaudeCode(),
     Codex(),
     Copilot(),
@@ -36,15 +36,15 @@ FORMATS: tuple[Format, ...] = (
 )
 
 
-CONTAINERS = tuple(known for known in FORMATS if isinstance(known, Container))
+CONTAINERS = tuple(known for known in FORMATS if isinstance(known, ContainerFormat))
 
 
-def by_agent(agent: str) -> Format:
+def by_agent(agent: str) -> TranscriptFormat:
     """The format of a known agent."""
     return next(known for known in FORMATS if known.agent == agent)
 
 
-def recognise(head: bytes, name: str = "") -> Format | None:
+def recognise(head: bytes, name: str = "") -> TranscriptFormat | None:
     """The format of a file that begins with these bytes, judged by their content; None when no format knows it.
 
     Where they hold no record, because the file is empty or damaged, its name tells.

@@ -20,8 +20,9 @@ from ..copies.raw import Copied, RawArchive, Stat, unreadable
 from ..copies.renewal import before_rewrite, loses_nothing, renew
 from ..forget.erasing import Erasing
 from ..forget.oblivion import Oblivion
-from ..formats import Format, by_agent
+from ..formats import TranscriptFormat
 from ..formats.folders import is_gone, is_open
+from ..formats.registry import by_agent
 from ..parse import lines
 from ..parse.parsing import place_in
 from ..parse.reading import Boundaries, Reading
@@ -53,7 +54,7 @@ class _Job(Struct, frozen=True):
     """A transcript to take up: in which format, under which name, and which source it continues or replaces."""
 
     path: Path
-    format: Format
+    format: TranscriptFormat
     archived: str
     size: int
     continued: Source | None = None
@@ -206,7 +207,7 @@ class Ingest:
         self._names.add(archived)
         return _Job(path, found, archived, size, replaced=known)
 
-    def _is_excluded(self, transcript: Transcript, found: Format) -> bool:
+    def _is_excluded(self, transcript: Transcript, found: TranscriptFormat) -> bool:
         """Whether the settings keep the transcript out, by its own folder or by the one that its first lines name."""
         exclusion = self._boundaries.exclusion
         if not exclusion:
@@ -216,7 +217,7 @@ class Ingest:
         with opened(transcript.path) as file:
             return exclusion.covers(place_in(found, transcript.path, lines.head(file)))
 
-    def _says_all(self, known: Source, found: Format, path: Path) -> bool:
+    def _says_all(self, known: Source, found: TranscriptFormat, path: Path) -> bool:
         """Whether a document that its agent wrote anew still says all that its copy says."""
         if path.suffix != DOCUMENT or known.agent != found.agent:
             return False

@@ -13,7 +13,7 @@ from ...core.errors import CopyDamaged, CopyGone, SourceUnreadable
 from ...core.progress import Progress, silent
 from ...core.report import Pass
 from ..copies.raw import RawArchive, unreadable
-from ..formats import by_agent
+from ..formats.registry import by_agent
 from ..parse.reading import Boundaries, Reading
 from ..parse.resume import Resume
 from ..privacy.discretion import Discretion

@@ -15,7 +15,7 @@ from msgspec import Struct, msgpack
 from ...core.conversation import Session
 from ...core.errors import PalaverError
 from ..copies.compression import opened
-from ..formats import Format
+from ..formats import TranscriptFormat
 from ..parse.lines import head
 from ..parse.parsing import Parsed, parse
 from ..parse.resume import Resume
@@ -31,7 +31,7 @@ _SIZE = 8
 class Task(Struct, frozen=True):
     """A file to parse from its start: in which format, where it was found, and which copy it has in which archive."""
 
-    format: Format
+    format: TranscriptFormat
     path: Path
     archive: Path
     archived: str

@@ -10,7 +10,8 @@ from ...core.errors import SourceUnreadable
 from ...core.home import home_of
 from ...core.report import Unsearched
 from ..copies.compression import DOCUMENT, SUFFIX, opened
-from ..formats import CONTAINERS, FORMATS, Container, Format, folders, recognise
+from ..formats import ContainerFormat, TranscriptFormat, folders
+from ..formats.registry import CONTAINERS, FORMATS, recognise
 from ..parse import lines
 
 DEMO = Path(__file__).parents[1] / "demo"
@@ -29,18 +30,18 @@ class Transcript(Struct, frozen=True):
     path: Path
     found: Path
     root: Path
-    format: Format | None = None
-    held_by: Container | None = None
+    format: TranscriptFormat | None = None
+    held_by: ContainerFormat | None = None
     """The format of a container, whose conversations are the transcripts."""
 
-    def recognise(self) -> Format | None:
+    def recognise(self) -> TranscriptFormat | None:
         """The format; None when no known agent wrote the file. Raises `OSError`."""
         if self.format is not None:
             return self.format
         known = _recognised(self.path)
         return known if known is not None and known.keeps(self.found, self.root) else None
 
-    def archived(self, known: Format) -> str:
+    def archived(self, known: TranscriptFormat) -> str:
         """The name that its copy should have when it is in this format."""
         return f"{known.agent}/{known.archive_name(self.found.absolute(), self.root.absolute())}"
 
@@ -55,7 +56,7 @@ def of_this_user(skipped: Unsearched | None = None) -> list[Transcript]:
     ]
 
 
-def roots(known: Format) -> list[Path]:
+def roots(known: TranscriptFormat) -> list[Path]:
     """The folders of this machine in which an agent keeps transcripts; none where they are closed to this user."""
     try:
         return known.roots()
@@ -63,7 +64,7 @@ def roots(known: Format) -> list[Path]:
         return []
 
 
-def _kept(known: Format, skipped: Unsearched | None) -> Iterator[Transcript]:
+def _kept(known: TranscriptFormat, skipped: Unsearched | None) -> Iterator[Transcript]:
     try:
         for root in known.roots():
             if folders.is_closed(root):
@@ -74,7 +75,7 @@ def _kept(known: Format, skipped: Unsearched | None) -> Iterator[Transcript]:
         yield _closed(Path(error.filename))
 
 
-def _contained(known: Container) -> Iterator[Transcript]:
+def _contained(known: ContainerFormat) -> Iterator[Transcript]:
     try:
         yield from (_container(path, known) for path in known.containers())
     except PermissionError as error:
@@ -133,7 +134,7 @@ def _in_folder(folder: Path, skipped: Unsearched | None) -> Iterator[Transcript]
             yield Transcript(_real(path), path, folder)
 
 
-def _holder(path: Path) -> Container | None:
+def _holder(path: Path) -> ContainerFormat | None:
     """The format that keeps conversations in a file; None where it is no container, or cannot be read."""
     try:
         return next((known for known in CONTAINERS if known.holds(path)), None)
@@ -141,7 +142,7 @@ def _holder(path: Path) -> Container | None:
         return None
 
 
-def _container(path: Path, known: Container) -> Transcript:
+def _container(path: Path, known: ContainerFormat) -> Transcript:
     return Transcript(_real(path), path, path.parent, known, known)
 
 
@@ -164,7 +165,7 @@ def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _recognised(path: Path) -> Format | None:
+def _recognised(path: Path) -> TranscriptFormat | None:
     with opened(path) as file:
         return recognise(lines.head(file), path.name)
 

@@ -28,8 +28,7 @@ from ..copies.forms import Copy
 from ..copies.raw import Copied, RawArchive, Stat
 from ..copies.renewal import before_rewrite, loses_nothing, rewritten
 from ..forget.oblivion import Oblivion
-from ..formats import Container, Format
-from ..formats.container import Conversation
+from ..formats import ContainedSession, ContainerFormat, TranscriptFormat
 from ..redaction import Redactor
 from ..store import Source, Store
 from .transcripts import Transcript
@@ -48,7 +47,7 @@ class Unrolled(Struct, frozen=True):
     """
 
     path: Path
-    format: Format
+    format: TranscriptFormat
     copied: Copied
     archived: str
     continued: Source | None
@@ -85,7 +84,7 @@ class Unroller:
         self._store, self._root, self._erased = store, root, erased
         self._taken, self._redactor, self._complete = taken, redactor, complete
 
-    def changed(self, container: Transcript, known: Container) -> int | None:
+    def changed(self, container: Transcript, known: ContainerFormat) -> int | None:
         """The state of a container that is not as it was taken up; None where it is. Raises `SourceUnreadable`."""
         try:
             state = known.state(container.path)
@@ -93,7 +92,7 @@ class Unroller:
             raise SourceUnreadable(container.path, error.strerror or str(error)) from None
         return None if self._store.containers.state(container.path) == state else state
 
-    def run(self, container: Transcript, known: Container) -> Iterator[Unrolled | None]:
+    def run(self, container: Transcript, known: ContainerFormat) -> Iterator[Unrolled | None]:
         """Each conversation whose copy was brought up to date, and None for each that did not change.
 
         Raises `SourceUnreadable` after all that could be read.
@@ -110,7 +109,7 @@ class Unroller:
         if problem is not None:
             raise problem
 
-    def _unrolled(self, conversation: Conversation, known: Container) -> Unrolled | None:
+    def _unrolled(self, conversation: ContainedSession, known: ContainerFormat) -> Unrolled | None:
         self._complete(conversation.path)
         source = self._store.sources.at(conversation.path)
         archived = source.archived if source is not None else self._new_name(f"{known.agent}/{conversation.archived}")
@@ -146,8 +145,8 @@ _Made = tuple[int, bool, bytes, bool]
 
 
 def unroll(
-    conversation: Conversation,
-    known: Format,
+    conversation: ContainedSession,
+    known: TranscriptFormat,
     copy: Copy,
     source: Source | None = None,
     before: Callable[[], None] = lambda: None,
@@ -161,7 +160,11 @@ def unroll(
 
 
 def _unroll(
-    conversation: Conversation, known: Format, source: Source | None, before: Callable[[], None], copy: Copy
+    conversation: ContainedSession,
+    known: TranscriptFormat,
+    source: Source | None,
+    before: Callable[[], None],
+    copy: Copy,
 ) -> _Made:
     held = _held(copy)
     said, fresh = set[bytes](), list[bytes]()
@@ -212,7 +215,7 @@ def _held(copy: Copy) -> _Held:
     return held
 
 
-def _replaced(copy: Copy, known: Format, changed: Mapping[_Place, bytes]) -> dict[_Place, bytes]:
+def _replaced(copy: Copy, known: TranscriptFormat, changed: Mapping[_Place, bytes]) -> dict[_Place, bytes]:
     """Of the messages that changed, by place, those that say all that they said before."""
     session = Session(known.agent, "")
     found: dict[_Place, bytes] = {}

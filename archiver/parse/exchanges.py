@@ -6,11 +6,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...core.conversation import Exchange, Fact, Kind, Milliseconds, Note, Skipped, Span, Turn
-from ..formats import Reader
+from ..formats import TranscriptReader
 from .lines import Line, opens_blanked
 
 
-def group(reader: Reader, lines: Iterable[Line], *, first_ordinal: int = 0) -> Iterator[Exchange | Note | Skipped]:
+def group(
+    reader: TranscriptReader, lines: Iterable[Line], *, first_ordinal: int = 0
+) -> Iterator[Exchange | Note | Skipped]:
     """The exchanges of a transcript, with its notes and skipped lines in between.
 
     An exchange comes once the next one opens or the lines end, after the notes and skipped lines of its own lines.

@@ -8,7 +8,7 @@ from typing import BinaryIO
 from msgspec import Struct, field
 
 from ...core.conversation import Exchange, Fact, Kind, Note, Session, Skipped, Speaker, Turn
-from ..formats import Event, Format, Reader
+from ..formats import Event, TranscriptFormat, TranscriptReader
 from ..privacy.discretion import Discretion
 from ..privacy.private import Unindexed, asked_for
 from ..redaction import Redactor
@@ -39,7 +39,7 @@ class Parsed(Struct):
 
 
 def parse(
-    known: Format,
+    known: TranscriptFormat,
     session: Session,
     start: Resume,
     file: BinaryIO,
@@ -64,7 +64,7 @@ def parse(
     return found
 
 
-def place_in(known: Format, path: Path, head: bytes) -> str:
+def place_in(known: TranscriptFormat, path: Path, head: bytes) -> str:
     """The folder in which a file that begins like this says that it was said; empty where these lines do not tell."""
     session = known.identify(path, head)
     events = known.reader(session).read(split(io.BytesIO(head)))
@@ -91,10 +91,10 @@ def _counted(lines: Iterable[Line], found: Parsed) -> Iterator[Line]:
         yield line
 
 
-class _Fresh(Reader):
+class _Fresh(TranscriptReader):
     """A reader that says of repeated turns only that they are: who repeats a prompt does not go back to it."""
 
-    def __init__(self, reader: Reader, found: Parsed, repeated: Collection[str]) -> None:
+    def __init__(self, reader: TranscriptReader, found: Parsed, repeated: Collection[str]) -> None:
         self._reader, self._found, self._elsewhere = reader, found, repeated
 
     def read(self, lines: Iterable[Line]) -> Iterator[Event]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ...core.conversation import UNINDEXED, Exchange, Fact, Kind, Note, Session
 from ...core.project import WORKTREE
 from ..forget.oblivion import FORGOTTEN, Oblivion
-from ..formats import Format
+from ..formats import TranscriptFormat
 from ..privacy.exclusion import Exclusion
 from ..privacy.withholding import withhold, withhold_all
 from ..redaction import Redactor
@@ -59,7 +59,7 @@ class Reading:
 
     def __init__(
         self,
-        known: Format,
+        known: TranscriptFormat,
         session: Session,
         source: Source,
         elsewhere: Elsewhere,

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from ..copies.raw import Stat
-from ..formats import FORMATS
+from ..formats.registry import FORMATS
 from ..intake.transcripts import Transcript, near, of_this_user, roots
 
 _FEW: Final = 8

@@ -16,7 +16,7 @@ from palaver.core.conversation import Exchange, Session
 from palaver.core.home import Home
 from palaver.core.report import Pass
 
-from .formats.claude import replied, said, text, written
+from .formats.claude_code.claude_lines import replied, said, text, written
 
 ORIGINAL = "11111111-0000-4000-8000-000000000001"
 FORK = "22222222-0000-4000-8000-000000000002"

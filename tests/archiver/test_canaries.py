@@ -13,7 +13,8 @@ import orjson
 import pytest
 
 from palaver.archiver.copies.raw import RawArchive
-from palaver.archiver.formats import FORMATS, Format
+from palaver.archiver.formats import TranscriptFormat
+from palaver.archiver.formats.registry import FORMATS
 from palaver.archiver.intake.ingest import Ingest
 from palaver.archiver.intake.transcripts import Transcript
 from palaver.archiver.store import Store
@@ -22,7 +23,7 @@ from palaver.core.home import Home
 from palaver.observe.pipeline import Pipeline
 from palaver.search.layers import Layers
 
-from .formats.claude import replied, result, said, tool
+from .formats.claude_code.claude_lines import replied, result, said, tool
 from .formats.examples import records
 from .history import History, talk
 from .redaction.planted import TOKENS, pem
@@ -72,7 +73,7 @@ def within(text: str) -> str:
     return f"{text} {CANARY} {text}"
 
 
-def write(folder: Path, number: int, known: Format, made: list[Any]) -> Transcript:
+def write(folder: Path, number: int, known: TranscriptFormat, made: list[Any]) -> Transcript:
     path = folder / f"{number:08}-0000-4000-8000-000000000000.jsonl"
     path.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in made))
     return Transcript(path, path, folder, known)
@@ -85,7 +86,7 @@ def files_with(home: Home, *needles: str) -> list[str]:
 
 
 @pytest.mark.parametrize("known", FORMATS, ids=lambda known: known.agent)
-def test_no_field_lets_a_secret_through(known: Format, tmp_path: Path) -> None:
+def test_no_field_lets_a_secret_through(known: TranscriptFormat, tmp_path: Path) -> None:
     """Whatever field of whatever record holds a secret, as all of it or in the middle, the database does not."""
     made, transcripts = records(known), list[Transcript]()
     for number, leaf in enumerate(sorted({leaf for record in made for leaf in leaves(record)})):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.copies.raw import RawArchive
-from palaver.archiver.formats import by_agent
+from palaver.archiver.formats.registry import by_agent
 from palaver.archiver.intake.ingest import Ingest
 from palaver.archiver.intake.transcripts import in_paths, of_this_user
 from palaver.archiver.parse.lines import split
@@ -16,8 +16,8 @@ from palaver.archiver.store import Store
 from palaver.core.home import Home
 from palaver.core.report import Pass
 
-from .formats.test_chatgpt import conversation, node
-from .formats.test_opencode import SCHEMA, put
+from .formats.chatgpt.test_chatgpt import conversation, node
+from .formats.opencode.test_opencode import SCHEMA, put
 from .formats.unrolled import database
 
 HEADER = {"sessionId": "s1", "projectHash": "p", "startTime": "2026-01-01T00:00:00Z"}

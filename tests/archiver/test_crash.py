@@ -11,7 +11,7 @@ import pytest
 from palaver.archiver.store import Lease
 
 from .. import fuse
-from .formats.claude import written
+from .formats.claude_code.claude_lines import written
 from .history import FORK, History, talk
 
 WORKER = "tests.archiver.worker"

@@ -23,7 +23,7 @@ from palaver.core.home import Home
 from palaver.observe.forget.forgetting import Forgetter
 from palaver.observe.upkeep.fsck import fsck
 
-from ..archiver.formats.claude import written
+from ..archiver.formats.claude_code.claude_lines import written
 from ..archiver.history import FORK, ORIGINAL, History, talk
 
 SEEDS = range(4)

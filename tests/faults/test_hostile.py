@@ -25,7 +25,7 @@ from palaver.search import layers
 from palaver.search.layers import Layers
 from palaver.templates.render import Renderer
 
-from ..archiver.formats.claude import replied, result, said, text, tool, written
+from ..archiver.formats.claude_code.claude_lines import replied, result, said, text, tool, written
 from ..archiver.history import History, talk
 from . import payloads
 from .worker import fake

@@ -15,7 +15,7 @@ from typing import Any
 from palaver.core.errors import StoreMissing
 from palaver.core.home import Home
 
-from ..archiver.formats.claude import written
+from ..archiver.formats.claude_code.claude_lines import written
 from ..archiver.history import ORIGINAL, talk
 from .stored import prompts
 

@@ -25,7 +25,7 @@ from palaver.observe.memory import core as memory_core
 from palaver.search import engine, hits, layers
 from palaver.search.layers import Layers
 
-from ..archiver.formats.claude import written
+from ..archiver.formats.claude_code.claude_lines import written
 from ..archiver.history import talk
 from ..search.fake_embedder import FakeEmbedder
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import orjson
 
-from palaver.archiver.formats import FORMATS
+from palaver.archiver.formats.registry import FORMATS
 from palaver.archiver.parse import lines
 from palaver.archiver.parse.parsing import parse
 from palaver.archiver.parse.resume import Resume

@@ -13,7 +13,7 @@ from palaver.core.progress import silent
 from palaver.observe.stage import observe_pending
 from palaver.search import documents
 
-from ..archiver.formats.claude import replied, said, text, written
+from ..archiver.formats.claude_code.claude_lines import replied, said, text, written
 from ..archiver.history import ORIGINAL, History
 
 places = st.fixed_dictionaries(

@@ -19,7 +19,7 @@ from palaver.observe.upkeep.status import status_of
 from palaver.search import layers
 from palaver.search.layers import Layers
 
-from ..archiver.formats.claude import replied, result, said, text, tool, written
+from ..archiver.formats.claude_code.claude_lines import replied, result, said, text, tool, written
 from ..search.fake_embedder import FakeEmbedder
 
 FIXED = "The parser dropped the last column because the reader stopped at the first empty cell; it now reads on."

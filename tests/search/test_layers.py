@@ -25,7 +25,7 @@ from palaver.search.layers import Layers
 from palaver.search.passages import BUDGET
 from palaver.templates.render import Renderer
 
-from ..archiver.formats.claude import replied, result, said, text, tool, written
+from ..archiver.formats.claude_code.claude_lines import replied, result, said, text, tool, written
 from ..archiver.redaction.planted import TOKENS
 from .history import learned
 

@@ -13,7 +13,7 @@ from palaver.search.layers import Layers
 from palaver.templates.render import Renderer
 from palaver.templates.transcript_shapes import transcript_json
 
-from ..archiver.formats.claude import replied, result, said, text, tool
+from ..archiver.formats.claude_code.claude_lines import replied, result, said, text, tool
 from ..archiver.history import ORIGINAL, History
 
 STEPS = 40

@@ -17,7 +17,7 @@ from palaver.search.layers import Layers
 from palaver.templates.render import Renderer
 from palaver.templates.shapes import results_json
 
-from ..archiver.formats.claude import replied, result, said, text, tool
+from ..archiver.formats.claude_code.claude_lines import replied, result, said, text, tool
 from ..archiver.history import FORK, ORIGINAL, History
 
 OTHER = "33333333-0000-4000-8000-000000000003"

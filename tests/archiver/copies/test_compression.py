@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from palaver.archiver.copies.compression import opened
 from palaver.archiver.copies.raw import RawArchive
-from palaver.archiver.formats.codex import Codex
+from palaver.archiver.formats.codex.codex_format import Codex
 from palaver.archiver.intake.ingest import Ingest
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.core.home import Home
 
-from ..formats.codex import SESSION, asked, meta, replied
+from ..formats.codex.codex_lines import SESSION, asked, meta, replied
 from ..formats.reading import written
 
 if sys.version_info >= (3, 14):

@@ -31,7 +31,7 @@ from palaver.archiver.store.database import Database
 from palaver.core import ids
 from palaver.core.forgetting import Wanted
 
-from ..formats.claude import written
+from ..formats.claude_code.claude_lines import written
 from ..history import History, talk
 
 STEPS = ("session", "grow", "rewind", "fork", "resume", "rewrite", "copy", "forget", "erase", "whole", "undo", "expire",

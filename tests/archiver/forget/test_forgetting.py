@@ -21,7 +21,7 @@ from palaver.core.clock import now
 from palaver.core.errors import InvalidInput, SourceUnreadable
 from palaver.core.forgetting import Wanted
 
-from ..formats.claude import written
+from ..formats.claude_code.claude_lines import written
 from ..history import FORK, ORIGINAL, History, talk
 from .steps import OTHER, asked, exchange, forget, plan, said, undo
 

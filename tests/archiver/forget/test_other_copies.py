@@ -13,7 +13,11 @@ from palaver.archiver.forget.forgetting import Forgetting
 from palaver.archiver.forget.selection import Selector
 from palaver.core.forgetting import Wanted
 
-from ..formats import codex, test_chatgpt, test_claude_ai, test_cursor, test_opencode
+from ..formats.chatgpt import test_chatgpt
+from ..formats.claude_ai import test_claude_ai
+from ..formats.codex import codex_lines
+from ..formats.cursor import test_cursor
+from ..formats.opencode import test_opencode
 from ..formats.reading import written
 from ..formats.unrolled import database
 from ..test_containers import Archive, document
@@ -64,10 +68,10 @@ def gemini(root: Path, texts: list[str]) -> Path:
 
 
 def compressed(root: Path, texts: list[str]) -> Path:
-    lines: list[Any] = [codex.meta()]
+    lines: list[Any] = [codex_lines.meta()]
     for each in texts:
-        lines += [*codex.asked(each), *codex.replied(f"About {each}")]
-    path = root / f"rollout-2026-03-01T10-00-00-{codex.SESSION}.jsonl.zst"
+        lines += [*codex_lines.asked(each), *codex_lines.replied(f"About {each}")]
+    path = root / f"rollout-2026-03-01T10-00-00-{codex_lines.SESSION}.jsonl.zst"
     path.write_bytes(zstd.compress(written(lines)))
     return path
 

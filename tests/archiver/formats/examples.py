@@ -6,16 +6,16 @@ from typing import Any
 
 import orjson
 
-from palaver.archiver.formats import Format
+from palaver.archiver.formats import TranscriptFormat
 
 FOLDER = Path(__file__).with_name("examples")
 
 
-def example(known: Format) -> bytes:
+def example(known: TranscriptFormat) -> bytes:
     """The transcript as the reader gets it."""
     return (FOLDER / f"{known.agent}.jsonl").read_bytes()
 
 
-def records(known: Format) -> list[dict[str, Any]]:
+def records(known: TranscriptFormat) -> list[dict[str, Any]]:
     """Its records."""
     return [orjson.loads(line) for line in io.BytesIO(example(known))]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import orjson
 
-from palaver.archiver.formats import Event, Format
+from palaver.archiver.formats import Event, TranscriptFormat
 from palaver.archiver.parse.exchanges import group
 from palaver.archiver.parse.lines import HEAD_BYTES, Line, split
 from palaver.core.conversation import Exchange, Fact, Kind, Note, Session, Skipped, Turn
@@ -22,24 +22,24 @@ def lines(data: bytes, start_line: int = 1, start_byte: int = 0) -> list[Line]:
     return list(split(io.BytesIO(data), start_line=start_line, start_byte=start_byte))
 
 
-def session(known: Format, data: bytes, path: Path = Path("transcript.jsonl")) -> Session:
+def session(known: TranscriptFormat, data: bytes, path: Path = Path("transcript.jsonl")) -> Session:
     """The session that a transcript belongs to."""
     return known.identify(path, data[:HEAD_BYTES])
 
 
-def events(known: Format, *records: object, shorten: bool = True) -> list[Event]:
+def events(known: TranscriptFormat, *records: object, shorten: bool = True) -> list[Event]:
     """What a transcript says, in the order of its lines."""
     data = written(records)
     found = known.reader(session(known, data), shorten=shorten).read(lines(data))
     return sorted(found, key=lambda event: event.line)
 
 
-def turns(known: Format, *records: object, shorten: bool = True) -> list[Turn]:
+def turns(known: TranscriptFormat, *records: object, shorten: bool = True) -> list[Turn]:
     """The turns only."""
     return [event for event in events(known, *records, shorten=shorten) if isinstance(event, Turn)]
 
 
-def prompts(known: Format, *records: object) -> list[str]:
+def prompts(known: TranscriptFormat, *records: object) -> list[str]:
     """What was asked."""
     return [turn.text for turn in turns(known, *records) if turn.kind is Kind.PROMPT]
 
@@ -54,7 +54,7 @@ def skipped(found: Sequence[Event]) -> list[tuple[int, str]]:
     return [(event.line, event.reason) for event in found if isinstance(event, Skipped)]
 
 
-def unaccounted(known: Format, data: bytes) -> dict[int, list[Event]]:
+def unaccounted(known: TranscriptFormat, data: bytes) -> dict[int, list[Event]]:
     """The lines that give neither turns or notes nor exactly one reason for being skipped."""
     given: dict[int, list[Event]] = {line.number: [] for line in lines(data)}
     for event in known.reader(session(known, data)).read(lines(data)):
@@ -66,13 +66,15 @@ def unaccounted(known: Format, data: bytes) -> dict[int, list[Event]]:
     }
 
 
-def exchanges(known: Format, data: bytes, start_line: int = 1, start_byte: int = 0, first: int = 0) -> list[Exchange]:
+def exchanges(
+    known: TranscriptFormat, data: bytes, start_line: int = 1, start_byte: int = 0, first: int = 0
+) -> list[Exchange]:
     """The exchanges from a place on."""
     found = group(known.reader(session(known, data)), lines(data, start_line, start_byte), first_ordinal=first)
     return [event for event in found if isinstance(event, Exchange)]
 
 
-def changed_by_resuming(known: Format, data: bytes) -> list[int]:
+def changed_by_resuming(known: TranscriptFormat, data: bytes) -> list[int]:
     """The ordinals of exchanges from which reading on does not give what reading everything gave."""
     whole = exchanges(known, data)
     return [

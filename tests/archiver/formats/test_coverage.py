@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.archiver.formats import CONTAINERS, FORMATS, Format, recognise
+from palaver.archiver.formats import TranscriptFormat
+from palaver.archiver.formats.registry import CONTAINERS, FORMATS, recognise
 from palaver.core.conversation import Kind, Skipped, Speaker
 
 from .examples import FOLDER, example, records
@@ -65,7 +66,7 @@ def mutated(draw: st.DrawFn, record: Any) -> bytes:
 
 
 @st.composite
-def transcript(draw: st.DrawFn, known: Format) -> bytes:
+def transcript(draw: st.DrawFn, known: TranscriptFormat) -> bytes:
     """Records of one format in any order, some of them changed, some glued together on a line."""
     chosen = draw(st.lists(st.sampled_from(records(known)), max_size=8))
     lines = [draw(mutated(record)) for record in chosen]
@@ -75,7 +76,7 @@ def transcript(draw: st.DrawFn, known: Format) -> bytes:
 @every_format
 @settings(max_examples=60)
 @given(data=st.data())
-def test_no_line_is_lost_and_none_is_an_error(known: Format, data: st.DataObject) -> None:
+def test_no_line_is_lost_and_none_is_an_error(known: TranscriptFormat, data: st.DataObject) -> None:
     """Unknown kinds, wrong types in any field, missing fields and garbage give turns, notes or one named reason."""
     made = data.draw(transcript(known))
 
@@ -83,7 +84,7 @@ def test_no_line_is_lost_and_none_is_an_error(known: Format, data: st.DataObject
 
 
 @every_format
-def test_each_field_may_hold_anything(known: Format) -> None:
+def test_each_field_may_hold_anything(known: TranscriptFormat) -> None:
     """Every field of every record, one after another, with everything odd in it, and without it."""
     for record in records(known):
         for place in places(record):
@@ -95,7 +96,7 @@ def test_each_field_may_hold_anything(known: Format) -> None:
 @every_format
 @settings(max_examples=40)
 @given(data=st.data())
-def test_whatever_a_file_begins_with_it_is_told_whose_it_is(known: Format, data: st.DataObject) -> None:
+def test_whatever_a_file_begins_with_it_is_told_whose_it_is(known: TranscriptFormat, data: st.DataObject) -> None:
     """Telling a format and a session never fails: at worst nobody knows the file, or its name tells."""
     made = data.draw(transcript(known))
     found = recognise(made)
@@ -104,7 +105,7 @@ def test_whatever_a_file_begins_with_it_is_told_whose_it_is(known: Format, data:
 
 
 @every_format
-def test_an_unknown_kind_is_kept_and_counted(known: Format) -> None:
+def test_an_unknown_kind_is_kept_and_counted(known: TranscriptFormat) -> None:
     """Under a reason that names it; the lines around it are read as before. Rows of containers are written by us."""
     made = [*records(known), {"kind_of_tomorrow": 1}]
     reasons = [event.reason for event in events(known, *made) if isinstance(event, Skipped)]
@@ -115,7 +116,7 @@ def test_an_unknown_kind_is_kept_and_counted(known: Format) -> None:
 
 
 @every_format
-def test_the_example_says_what_a_conversation_says(known: Format) -> None:
+def test_the_example_says_what_a_conversation_says(known: TranscriptFormat) -> None:
     """A person asks for the login to be fixed, and the agent thinks, answers and uses tools."""
     said = [turn for exchange in exchanges(known, example(known)) for turn in exchange.turns]
 

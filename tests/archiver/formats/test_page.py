@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from palaver.archiver import formats
-from palaver.archiver.formats import FORMATS, Format
+from palaver.archiver.formats import TranscriptFormat
+from palaver.archiver.formats.registry import FORMATS
 from palaver.archiver.parse.lines import Reason
 from palaver.core.conversation import Kind, Skipped, Turn
 from palaver.core.recursion import Own
@@ -18,7 +19,7 @@ from .examples import records
 from .reading import changed_by_resuming, events, unaccounted, written
 
 PAGE = (Path(__file__).parents[3] / "docs" / "formats.md").read_text("utf-8")
-CODE = {path.stem: path.read_text("utf-8") for path in Path(formats.__file__).parent.glob("*.py")}
+CODE = {path.stem: path.read_text("utf-8") for path in Path(formats.__file__).parent.rglob("*.py")}
 _VARIABLE = re.compile(r"""environ(?:\.get\(|\[)"([A-Z_]+)""")
 _SKIPPED_FOR = re.compile(r'^[A-Z][A-Z_]* = "([a-z-]+)"$', re.MULTILINE)
 
@@ -54,7 +55,7 @@ def test_every_reason_is_named() -> None:
 
 
 @pytest.mark.parametrize("known", FORMATS, ids=lambda known: known.agent)
-def test_no_reason_comes_from_elsewhere(known: Format) -> None:
+def test_no_reason_comes_from_elsewhere(known: TranscriptFormat) -> None:
     """What a reader gives as a reason is one of those."""
     reasons = {event.reason for event in events(known, *records(known)) if isinstance(event, Skipped)}
     named = {name for row in table("What becomes of a line") for name in re.findall(r"`([a-z-]+)", row[0])}
@@ -65,12 +66,12 @@ def test_no_reason_comes_from_elsewhere(known: Format) -> None:
 def test_the_format_on_the_page_is_one() -> None:
     """It can be run as it stands, and keeps what every reader promises."""
     source = PAGE.partition("```python\n")[2].partition("```")[0]
-    module = ModuleType("palaver.archiver.formats.parrot")
-    module.__package__ = "palaver.archiver.formats"
+    module = ModuleType("palaver.archiver.formats.parrot.parrot_format")
+    module.__package__ = "palaver.archiver.formats.parrot"
     sys.modules[module.__name__] = module
     try:
         exec(compile(source, "docs/formats.md", "exec"), module.__dict__)
-        parrot: Format = module.Parrot()
+        parrot: TranscriptFormat = module.Parrot()
         talk: list[dict[str, Any]] = [
             {"who": "person", "said": "Hello"},
             {"who": "parrot", "said": "Hello!"},

@@ -6,20 +6,21 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.copies.compression import opened
-from palaver.archiver.formats import Format, recognise
-from palaver.archiver.formats.antigravity import Antigravity
-from palaver.archiver.formats.codex import Codex
-from palaver.archiver.formats.copilot import Copilot
-from palaver.archiver.formats.gemini import Gemini
-from palaver.archiver.formats.kimi_code import KimiCode
-from palaver.archiver.formats.pi import Pi
+from palaver.archiver.formats import TranscriptFormat
+from palaver.archiver.formats.antigravity.antigravity_format import Antigravity
+from palaver.archiver.formats.codex.codex_format import Codex
+from palaver.archiver.formats.copilot.copilot_format import Copilot
+from palaver.archiver.formats.gemini.gemini_format import Gemini
+from palaver.archiver.formats.kimi_code.kimi_code_format import KimiCode
+from palaver.archiver.formats.pi.pi_format import Pi
+from palaver.archiver.formats.registry import recognise
 from palaver.archiver.parse.lines import HEAD_BYTES
 from palaver.core.conversation import Kind, Speaker
 
 from ...shared import SAMPLES
 from .reading import changed_by_resuming, exchanges, unaccounted
 
-PLACES: tuple[tuple[Format, str], ...] = (
+PLACES: tuple[tuple[TranscriptFormat, str], ...] = (
     (Codex(), "*/codex/*.jsonl"),
     (Codex(), "jazzyalex+agent-sessions/**/codex*/*.jsonl"),
     (Codex(), "jazzyalex+agent-sessions/**/codex_*.jsonl"),
@@ -55,7 +56,7 @@ def content(path: Path) -> bytes:
 
 
 @every_file
-def test_a_real_transcript_is_recognised_and_every_line_accounted_for(known: Format, path: Path) -> None:
+def test_a_real_transcript_is_recognised_and_every_line_accounted_for(known: TranscriptFormat, path: Path) -> None:
     """Each line of a real file gives something, or one named reason why it does not."""
     data = content(path)
     found = recognise(data[:HEAD_BYTES])
@@ -66,7 +67,7 @@ def test_a_real_transcript_is_recognised_and_every_line_accounted_for(known: For
 
 
 @every_file
-def test_what_a_person_typed_holds_nothing_that_a_program_added(known: Format, path: Path) -> None:
+def test_what_a_person_typed_holds_nothing_that_a_program_added(known: TranscriptFormat, path: Path) -> None:
     """No prompt of a real file is an envelope, and none is told twice in a row."""
     typed = [
         (turn.at, turn.text)
@@ -80,7 +81,7 @@ def test_what_a_person_typed_holds_nothing_that_a_program_added(known: Format, p
 
 
 @every_file
-def test_a_real_transcript_can_be_read_on_from_any_exchange(known: Format, path: Path) -> None:
+def test_a_real_transcript_can_be_read_on_from_any_exchange(known: TranscriptFormat, path: Path) -> None:
     """Reading from the start of an exchange gives what reading everything gives."""
     data = content(path)
 

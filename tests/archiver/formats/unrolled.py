@@ -5,7 +5,7 @@ from pathlib import Path
 
 import apsw
 
-from palaver.archiver.formats import Container, Event
+from palaver.archiver.formats import ContainerFormat, Event
 from palaver.core.conversation import Kind, Speaker, Turn
 
 from .reading import lines
@@ -23,17 +23,17 @@ def database(path: Path, script: str, rows: Iterable[tuple[str, tuple[object, ..
     return connection
 
 
-def contents(known: Container, path: Path) -> dict[str, bytes]:
+def contents(known: ContainerFormat, path: Path) -> dict[str, bytes]:
     """The lines of every conversation of a container, by name."""
     return {each.archived: b"".join(each.rows()) for each in known.conversations(path)}
 
 
-def events(known: Container, data: bytes, path: Path = Path("x.jsonl")) -> list[Event]:
+def events(known: ContainerFormat, data: bytes, path: Path = Path("x.jsonl")) -> list[Event]:
     """What the lines of one conversation say."""
     return list(known.reader(known.identify(path, data)).read(lines(data)))
 
 
-def said(known: Container, path: Path) -> dict[str, list[Said]]:
+def said(known: ContainerFormat, path: Path) -> dict[str, list[Said]]:
     """What was said in every conversation of a container."""
     return {name: spoken(events(known, data)) for name, data in contents(known, path).items()}
 

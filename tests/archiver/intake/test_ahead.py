@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.copies.raw import Copied, RawArchive
-from palaver.archiver.formats import by_agent
+from palaver.archiver.formats.registry import by_agent
 from palaver.archiver.intake import ingest, processes
 from palaver.archiver.intake.ahead import Ahead
 from palaver.archiver.intake.processes import Helper, Helpers

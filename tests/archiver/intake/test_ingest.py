@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from palaver.archiver.copies.raw import Copied, RawArchive
-from palaver.archiver.formats.claude_code import ClaudeCode
-from palaver.archiver.formats.shape import listing, mapping
+from palaver.archiver.formats.claude_code.claude_code_format import ClaudeCode
+from palaver.archiver.formats.json_values import listing, mapping
 from palaver.archiver.intake import ingest
 from palaver.archiver.intake import transcripts as places_of
 from palaver.archiver.intake.ingest import Ingest
@@ -29,8 +29,8 @@ from palaver.core.conversation import Exchange
 from palaver.core.errors import StoreError, ValueRefused
 from palaver.core.home import Home
 
-from ..formats.claude import queue, replied, said, text, written
-from ..formats.test_opencode import in_database
+from ..formats.claude_code.claude_lines import queue, replied, said, text, written
+from ..formats.opencode.test_opencode import in_database
 from ..history import FORK, ORIGINAL, History, talk
 from ..redaction.planted import TOKENS
 

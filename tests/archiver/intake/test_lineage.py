@@ -12,7 +12,7 @@ import pytest
 from palaver.archiver.intake.ingest import Ingest
 from palaver.core.observation import Evidence, Observation, ObservationType
 
-from ..formats import codex
+from ..formats.codex import codex_lines
 from ..history import FORK, ORIGINAL, History, talk
 
 THIRD = "33333333-0000-4000-8000-000000000003"
@@ -137,14 +137,21 @@ def test_an_archive_of_an_earlier_version_heals_by_itself(history: History, monk
 
 def test_codex_names_it_too(history: History) -> None:
     """The header of a fork's rollout says what it was made from."""
-    shared = [*codex.asked("one?"), *codex.replied("one!")]
-    fork = [codex.meta(forked_from_id=codex.PARENT), codex.meta(id=codex.PARENT), *shared, *codex.asked("apart?")]
-    history.write(fork, codex.SESSION, at=1)
-    history.write([codex.meta(id=codex.PARENT), *shared, *codex.asked("on?")], codex.PARENT, at=2)
+    shared = [*codex_lines.asked("one?"), *codex_lines.replied("one!")]
+    fork = [
+        codex_lines.meta(forked_from_id=codex_lines.PARENT),
+        codex_lines.meta(id=codex_lines.PARENT),
+        *shared,
+        *codex_lines.asked("apart?"),
+    ]
+    history.write(fork, codex_lines.SESSION, at=1)
+    history.write(
+        [codex_lines.meta(id=codex_lines.PARENT), *shared, *codex_lines.asked("on?")], codex_lines.PARENT, at=2
+    )
     history.ingest()
     told = [(history.store.sessions.load(each.session).native_id, each.exchange.prompt) for each in history.stored()]
 
-    assert sorted(told) == [(codex.SESSION, "apart?"), (codex.PARENT, "on?"), (codex.PARENT, "one?")]
+    assert sorted(told) == [(codex_lines.SESSION, "apart?"), (codex_lines.PARENT, "on?"), (codex_lines.PARENT, "one?")]
 
 
 def test_a_fork_of_which_its_origin_is_not_archived_yet_is_whole(history: History) -> None:

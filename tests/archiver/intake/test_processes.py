@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.formats import by_agent
+from palaver.archiver.formats.registry import by_agent
 from palaver.archiver.intake import processes
 from palaver.archiver.intake.processes import Helpers
 from palaver.archiver.intake.task import Task

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.formats import FORMATS
+from palaver.archiver.formats.registry import FORMATS
 from palaver.archiver.intake.transcripts import Transcript, in_paths
 from palaver.archiver.parse.lines import HEAD_BYTES
 from palaver.core.errors import SourceUnreadable
 from palaver.core.report import Unsearched
 
-from ..formats.claude import said
-from ..formats.codex import meta
+from ..formats.claude_code.claude_lines import said
+from ..formats.codex.codex_lines import meta
 from ..formats.reading import written
 
 EVENT = {"type": "session.start", "data": {"sessionId": "s"}, "id": "e1", "parentId": None}

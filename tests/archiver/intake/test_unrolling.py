@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.archiver.copies.forms import Copy
-from palaver.archiver.formats.claude_ai import ClaudeAi
-from palaver.archiver.formats.container import Conversation, exact, file_name, mark_of, row
+from palaver.archiver.formats import ContainedSession
+from palaver.archiver.formats.claude_ai.claude_ai_format import ClaudeAi
+from palaver.archiver.formats.container import exact, file_name, mark_of, row
 from palaver.archiver.intake.ingest import Ingest
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.intake.unrolling import unroll
@@ -30,7 +31,7 @@ def message(number: str, text: str) -> bytes:
 
 def follow(copy: Copy, state: State) -> bool:
     rows = [message(*told) for told in state]
-    _, grown, *_ = unroll(Conversation(Path("x"), "x", 1, 0, lambda: rows), KNOWN, copy)
+    _, grown, *_ = unroll(ContainedSession(Path("x"), "x", 1, 0, lambda: rows), KNOWN, copy)
     return grown
 
 
@@ -110,7 +111,7 @@ def test_a_damaged_copy_stays_until_there_is_another(copy: Copy) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.raises(OSError, match="No space"):
-        unroll(Conversation(Path("x"), "x", 1, 0, full), KNOWN, copy)
+        unroll(ContainedSession(Path("x"), "x", 1, 0, full), KNOWN, copy)
     assert copy.sealed.read_bytes() == broken
 
     assert follow(copy, [("a", "Hi"), ("b", "Hello")])
@@ -123,7 +124,7 @@ def test_the_stored_checksums_are_dropped_only_before_a_write(copy: Copy) -> Non
     dropped = list[str]()
 
     def take(rows: Callable[[], Iterator[bytes]]) -> None:
-        conversation = Conversation(Path("x"), "x", 1, 0, rows)
+        conversation = ContainedSession(Path("x"), "x", 1, 0, rows)
         unroll(conversation, KNOWN, copy, before=lambda: dropped.append("sums"))
 
     def broken() -> Iterator[bytes]:

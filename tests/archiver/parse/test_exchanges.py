@@ -6,12 +6,12 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from palaver.archiver.formats.claude_code import ClaudeCode
+from palaver.archiver.formats.claude_code.claude_code_format import ClaudeCode
 from palaver.archiver.parse.exchanges import group, left_behind
 from palaver.archiver.parse.lines import split
 from palaver.core.conversation import Exchange, Kind, Note, Session, SessionKind, Skipped
 
-from ..formats.claude import SESSION, queue, replied, result, said, text, tool, written
+from ..formats.claude_code.claude_lines import SESSION, queue, replied, result, said, text, tool, written
 
 
 def pieces(data: bytes, *, line: int = 1, byte: int = 0, ordinal: int = 0) -> list[Exchange | Note | Skipped]:

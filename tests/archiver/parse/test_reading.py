@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from palaver.archiver.formats.claude_code import ClaudeCode
+from palaver.archiver.formats.claude_code.claude_code_format import ClaudeCode
 from palaver.archiver.parse.parsing import PARSED, REPEATED
 from palaver.archiver.parse.reading import Boundaries, Reading, entitle, project_of, title_of
 from palaver.archiver.parse.resume import Resume
@@ -16,7 +16,7 @@ from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Place, Source
 from palaver.core.conversation import Fact, Note, Session, SessionKind
 
-from ..formats.claude import replied, said, text, written
+from ..formats.claude_code.claude_lines import replied, said, text, written
 from ..history import FORK, ORIGINAL, talk
 
 BOUNDARIES = Boundaries(Path("/home/demo/palaver"), Redactor(b"k" * 32), Exclusion())

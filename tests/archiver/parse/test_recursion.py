@@ -15,8 +15,8 @@ from palaver.core.recursion import OWN_PROMPT_MARK
 from palaver.search.layers import Layers
 from palaver.templates.render import Renderer
 
-from ..formats import codex
-from ..formats.claude import replied, result, said, text, tool, written
+from ..formats.claude_code.claude_lines import replied, result, said, text, tool, written
+from ..formats.codex import codex_lines
 from ..history import FORK, ORIGINAL, History, talk
 
 SERVER = "mcp__palaver__search"
@@ -65,9 +65,9 @@ def test_an_answer_without_its_call_is_known_by_its_tool(history: History) -> No
     """Some versions of an agent tell the end of a call alone."""
     invocation = {"server": "palaver", "tool": "search"}
     answer = {"Ok": {"content": [{"type": "text", "text": "zephyr"}]}}
-    ended = codex.event("mcp_tool_call_end", call_id=codex.CALL, invocation=invocation, result=answer)
-    path = history.folder / f"rollout-2026-03-01T10-00-00-{codex.SESSION}.jsonl"
-    path.write_bytes(written([codex.meta(), *codex.asked("Why?"), ended]))
+    ended = codex_lines.event("mcp_tool_call_end", call_id=codex_lines.CALL, invocation=invocation, result=answer)
+    path = history.folder / f"rollout-2026-03-01T10-00-00-{codex_lines.SESSION}.jsonl"
+    path.write_bytes(written([codex_lines.meta(), *codex_lines.asked("Why?"), ended]))
     history.ingest()
 
     assert [turn.text for stored in history.stored() for turn in stored.exchange.turns] == ["Why?"]
@@ -192,17 +192,18 @@ def claude_asks(answer: str) -> bytes:
 
 
 def codex_asks(answer: str) -> bytes:
-    call = {"namespace": "mcp__palaver", "name": "search", "arguments": '{"query": "zephyr"}', "call_id": codex.CALL}
+    arguments = '{"query": "zephyr"}'
+    call = {"namespace": "mcp__palaver", "name": "search", "arguments": arguments, "call_id": codex_lines.CALL}
     run = "call_Qx81kPq02LmNv7TyRw3sBd4e"
     return written(
         [
-            codex.meta(),
-            *codex.asked("What did we say about the wind?"),
-            codex.item("function_call", **call),
-            codex.answered(answer),
-            codex.called("exec_command", '{"cmd": "cat notes.md"}', run),
-            codex.answered(f"Exit code: 1\nOutput:\n{answer}", run),
-            *codex.replied("It was settled."),
+            codex_lines.meta(),
+            *codex_lines.asked("What did we say about the wind?"),
+            codex_lines.item("function_call", **call),
+            codex_lines.answered(answer),
+            codex_lines.called("exec_command", '{"cmd": "cat notes.md"}', run),
+            codex_lines.answered(f"Exit code: 1\nOutput:\n{answer}", run),
+            *codex_lines.replied("It was settled."),
         ]
     )
 

@@ -10,7 +10,7 @@ from palaver.archiver.store.database import Database
 from palaver.archiver.store.edits import Edits
 from palaver.archiver.store.migrations import MIGRATIONS
 
-from ..formats.claude import replied, result, said, tool
+from ..formats.claude_code.claude_lines import replied, result, said, tool
 from ..history import ORIGINAL, History
 
 

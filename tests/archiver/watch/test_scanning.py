@@ -10,7 +10,7 @@ import pytest
 from palaver.archiver.intake.transcripts import Transcript, near
 from palaver.archiver.watch.scanning import Scan
 
-from ..formats.claude import written
+from ..formats.claude_code.claude_lines import written
 from ..history import talk
 
 NUMBER = "11111111-0000-4000-8000-00000000000"

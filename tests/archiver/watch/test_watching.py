@@ -14,7 +14,7 @@ from palaver.archiver.watch.watching import SCAN, Watch
 from palaver.core.errors import SourceUnreadable
 from palaver.core.home import Home
 
-from ..formats.claude import written
+from ..formats.claude_code.claude_lines import written
 from ..history import talk
 
 NUMBER = "11111111-0000-4000-8000-00000000000"

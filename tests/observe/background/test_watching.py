@@ -32,7 +32,7 @@ from palaver.observe.upkeep.status import status_of
 from palaver.search.generation import Generations, Manifest
 from palaver.search.layers import Layers
 
-from ...archiver.formats.claude import written
+from ...archiver.formats.claude_code.claude_lines import written
 from ...archiver.history import talk
 
 PROMPT = 2.0

@@ -34,7 +34,7 @@ from palaver.search.embedder import DEFAULT_MODEL, load
 from palaver.search.layers import Layers
 
 from ... import fuse
-from ...archiver.formats.claude import replied, result, said, text, tool, written
+from ...archiver.formats.claude_code.claude_lines import replied, result, said, text, tool, written
 
 WORKER = "tests.observe.forget.forgetting_worker"
 KEPT, GONE = "11111111-0000-4000-8000-00000000000a", "cafe0000-0000-4000-8000-00000000000b"

@@ -28,7 +28,7 @@ from palaver.observe.upkeep.fsck import fsck
 from palaver.observe.upkeep.rebuilding import rebuild_from_archive
 from palaver.search import layers
 
-from ...archiver.formats.claude import said
+from ...archiver.formats.claude_code.claude_lines import said
 from ...archiver.history import FORK, ORIGINAL, History, talk
 from ...search.fake_embedder import FakeEmbedder
 

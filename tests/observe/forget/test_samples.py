@@ -8,7 +8,7 @@ from palaver.core.home import Home
 from palaver.observe.forget.forgetting import Forgetter
 from palaver.observe.pipeline import Pipeline
 
-from ...archiver.formats.claude import replied, said, tool, written
+from ...archiver.formats.claude_code.claude_lines import replied, said, tool, written
 
 
 def test_what_calls_are_worded_as_proves_nothing(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from palaver.archiver.formats import recognise
+from palaver.archiver.formats.registry import recognise
 from palaver.archiver.parse.exchanges import group
 from palaver.archiver.parse.lines import split
 from palaver.core.conversation import Exchange, Session

@@ -13,7 +13,7 @@ from palaver.core.clock import show_instant
 from palaver.core.home import Home
 from palaver.observe.traces import Traces
 
-from ...archiver.formats.claude import replied, result, said, text, tool, written
+from ...archiver.formats.claude_code.claude_lines import replied, result, said, text, tool, written
 
 MINUTE = 60_000
 BEGAN = 1_770_000_000_000

@@ -15,7 +15,7 @@ from palaver.core.observation import ObservationType
 from palaver.observe.upkeep import status
 from palaver.observe.upkeep.status import status_of
 
-from ...archiver.formats.claude import replied, said, text, written
+from ...archiver.formats.claude_code.claude_lines import replied, said, text, written
 from ...search.fake_embedder import FakeEmbedder
 from ...search.history import History, Said, learned
 

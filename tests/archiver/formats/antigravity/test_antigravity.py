@@ -1,0 +1,108 @@
+"""Antigravity's steps: who spoke, what was done, and where the files lie."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palaver.archiver.formats import Event
+from palaver.archiver.formats.antigravity.antigravity_format import Antigravity
+from palaver.archiver.formats.registry import FORMATS
+from palaver.core.conversation import Kind, Speaker
+
+from .. import reading
+from ..reading import changed_by_resuming, skipped, written
+
+ANTIGRAVITY = Antigravity()
+
+
+def step(source: str, kind: str, content: str = "", /, **fields: Any) -> dict[str, Any]:
+    return {"step_index": 0, "source": source, "type": kind, "status": "DONE", "content": content, **fields}
+
+
+def asked(text: str) -> dict[str, Any]:
+    settings = "<USER_SETTINGS_CHANGE>\nAnother model.\n</USER_SETTINGS_CHANGE>"
+    return step("USER_EXPLICIT", "USER_INPUT", f"<USER_REQUEST>\n{text}\n</USER_REQUEST>\n{settings}")
+
+
+def planned(*calls: tuple[str, dict[str, str]], **fields: Any) -> dict[str, Any]:
+    return step(
+        "MODEL", "PLANNER_RESPONSE", tool_calls=[{"name": name, "args": args} for name, args in calls], **fields
+    )
+
+
+def events(*records: object) -> list[Event]:
+    return reading.events(ANTIGRAVITY, *records)
+
+
+def said(*records: object) -> list[tuple[Speaker, Kind, str]]:
+    return [(turn.speaker, turn.kind, turn.text) for turn in reading.turns(ANTIGRAVITY, *records)]
+
+
+def test_a_prompt_is_freed_of_what_stands_around_it() -> None:
+    """The request is the person's, the rest the program's."""
+    assert said(asked("List the files.")) == [(Speaker.HUMAN, Kind.PROMPT, "List the files.")]
+    assert said(step("USER_EXPLICIT", "USER_INPUT", "Go")) == [(Speaker.HUMAN, Kind.PROMPT, "Go")]
+
+
+def test_results_belong_to_calls_in_their_order() -> None:
+    """No id tells; an argument may be JSON within JSON."""
+    calls = planned(("write_file", {"TargetFile": '"/a.py"'}), ("run_command", {"CommandLine": '"ls"'}), thinking="Hm")
+    records = (asked("Go"), calls, step("MODEL", "CODE_ACTION", "Created"), step("MODEL", "RUN_COMMAND", "a.py"))
+    found = reading.turns(ANTIGRAVITY, *records)
+
+    assert said(*records)[1:] == [
+        (Speaker.ASSISTANT, Kind.THINKING, "Hm"),
+        (Speaker.ASSISTANT, Kind.CALL, "write_file: path=/a.py"),
+        (Speaker.ASSISTANT, Kind.CALL, "run_command: ls"),
+        (Speaker.TOOL, Kind.RESULT, "/a.py"),
+        (Speaker.TOOL, Kind.RESULT, "a.py"),
+    ]
+    assert [(turn.tool, turn.writes) for turn in found[-2:]] == [("write_file", ("/a.py",)), ("run_command", ())]
+
+
+def test_a_result_without_a_call_is_kept() -> None:
+    """Under the name of its step; a failure touched nothing."""
+    (turn,) = reading.turns(ANTIGRAVITY, step("MODEL", "VIEW_FILE", "no", status="ERROR"))
+
+    assert (turn.tool, turn.text, turn.failed) == ("view_file", "no", True)
+
+
+def test_what_the_program_says_is_told_apart() -> None:
+    """A checkpoint is a compaction, a message is injected, the rest is bookkeeping or named."""
+    assert [
+        kind for _, kind, _ in said(step("SYSTEM", "CHECKPOINT", "So far."), step("SYSTEM", "SYSTEM_MESSAGE", "x"))
+    ] == [
+        Kind.COMPACTION,
+        Kind.INJECTED,
+    ]
+    assert skipped(
+        events(step("SYSTEM", "CONVERSATION_HISTORY"), step("MODEL", "PLANNER_RESPONSE"), step("X", "Y"))
+    ) == [
+        (1, "bookkeeping"),
+        (2, "empty"),
+        (3, "unknown-type:X/Y"),
+    ]
+
+
+def test_reading_can_go_on_anywhere() -> None:
+    """A result that comes after the next prompt belongs to no call."""
+    records = (asked("One"), planned(("ls", {})), asked("Two"), step("MODEL", "LIST_DIRECTORY", "a"), asked("Three"))
+
+    assert changed_by_resuming(ANTIGRAVITY, written(records)) == []
+
+
+def test_sessions_are_found_where_antigravity_keeps_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In a folder of each edition; the folder of the session is its name."""
+    monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path))
+    path = (
+        tmp_path / ".gemini" / "antigravity-cli" / "brain" / "0b7d" / ".system_generated" / "logs" / "transcript.jsonl"
+    )
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"")
+
+    (root,) = ANTIGRAVITY.roots()
+
+    assert list(ANTIGRAVITY.transcripts(root)) == [path]
+    assert ANTIGRAVITY.identify(path, b"").native_id == "0b7d"
+    assert [known.agent for known in FORMATS if known.claims([asked("Go")])] == ["antigravity"]

@@ -1,0 +1,114 @@
+"""Claude.ai's export: a list of messages for each conversation."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.archiver.formats.claude_ai.claude_ai_format import ClaudeAi
+from palaver.core.conversation import Fact, Kind, Speaker
+
+from ..reading import changed_by_resuming, notes, skipped, unaccounted
+from ..unrolled import contents, events, said, spoken
+
+KNOWN = ClaudeAi()
+AT = "2026-08-01T10:00:00Z"
+
+
+def message(sender: str, text: str = "", *content: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"uuid": f"{sender}-{text}", "sender": sender, "text": text, "content": content, "created_at": AT, **more}
+
+
+def export(path: Path, *messages: object, **more: Any) -> Path:
+    path.write_text(json.dumps([{"uuid": "u1", "name": "Shipping", "chat_messages": messages, **more}]))
+    return path
+
+
+def test_a_conversation_is_read_message_by_message(tmp_path: Path) -> None:
+    """Blocks where there are any, and the text beside them in older exports."""
+    blocks: list[dict[str, Any]] = [
+        {"type": "thinking", "thinking": "Hm"},
+        {"type": "tool_use", "id": "t", "name": "web_search", "input": {"query": "carriers"}},
+        {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "DHL"}]},
+        {"type": "text", "text": "DHL ships fastest."},
+        {"type": "token_budget"},
+    ]
+    again = message("human", "", {"type": "text", "text": "Sure?"}), message("assistant", "Yes.")
+    path = export(tmp_path / "a.json", message("human", "Which carrier?"), message("assistant", "", *blocks), *again)
+
+    assert said(KNOWN, path) == {
+        "conversations/u1.jsonl": [
+            (Speaker.HUMAN, Kind.PROMPT, "Which carrier?"),
+            (Speaker.ASSISTANT, Kind.THINKING, "Hm"),
+            (Speaker.ASSISTANT, Kind.CALL, "web_search: query=carriers"),
+            (Speaker.TOOL, Kind.RESULT, "DHL"),
+            (Speaker.ASSISTANT, Kind.PROSE, "DHL ships fastest."),
+            (Speaker.HUMAN, Kind.PROMPT, "Sure?"),
+            (Speaker.ASSISTANT, Kind.PROSE, "Yes."),
+        ]
+    }
+
+
+def test_what_was_added_to_a_question_is_named_in_it(tmp_path: Path) -> None:
+    """The text of a file was not typed."""
+    added = {"attachments": [{"file_name": "a.csv", "extracted_content": "1,2"}], "files": [{"file_name": "b.png"}]}
+    path = export(tmp_path / "conversations.json", message("human", "Sum it", **added))
+
+    assert list(said(KNOWN, path).values()) == [
+        [
+            (Speaker.HUMAN, Kind.PROMPT, "Sum it\n[file a.csv]\n[file b.png]"),
+            (Speaker.HOST, Kind.INJECTED, "1,2"),
+        ]
+    ]
+
+
+def test_an_empty_conversation_is_kept_and_says_nothing(tmp_path: Path) -> None:
+    """Exports are full of those; one without an id is told by its name and time."""
+    (data,) = contents(KNOWN, export(tmp_path / "a.json", uuid=None, name="", created_at=AT)).values()
+
+    assert spoken(events(KNOWN, data)) == []
+    assert unaccounted(KNOWN, data) == {}
+
+
+def test_what_is_told_of_the_conversation(tmp_path: Path) -> None:
+    """Its title, its id, and when it was last changed."""
+    (found,) = KNOWN.conversations(export(tmp_path / "a.json", updated_at=AT))
+    data = b"".join(found.rows())
+
+    assert notes(events(KNOWN, data), Fact.TITLE) == [(1, "Shipping")]
+    assert KNOWN.identify(Path("x"), data).native_id == "u1"
+    assert found.at == 1_785_578_400_000
+
+
+@pytest.mark.parametrize("content", ['{"chat_messages": []}', "[]", "", "{", '[{"mapping": {}}]'])
+def test_only_its_own_exports_are_held(tmp_path: Path, content: str) -> None:
+    """A file of another service is not."""
+    (tmp_path / "a.json").write_text(content)
+
+    assert KNOWN.holds(tmp_path / "a.json") == ("chat_messages" in content)
+    assert not KNOWN.holds(tmp_path / "a.txt")
+
+
+ODD = st.recursive(
+    st.none() | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["type", "text", "name"]), inner),
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["human", "assistant", "robot"]), ODD, ODD), max_size=8))
+def test_every_line_is_accounted_for(
+    tmp_path_factory: pytest.TempPathFactory, messages: list[tuple[str, object, object]]
+) -> None:
+    """Whatever a message holds, and what is no message is named."""
+    made = [
+        message(sender, uuid=place, content=odd, attachments=other)
+        for place, (sender, odd, other) in enumerate(messages)
+    ]
+    (data,) = contents(KNOWN, export(tmp_path_factory.mktemp("x") / "a.json", *made, 3, None)).values()
+
+    assert unaccounted(KNOWN, data) == {}
+    assert changed_by_resuming(KNOWN, data) == []
+    assert skipped(events(KNOWN, data))[-1][1] == "unknown-type:sender"

@@ -1,0 +1,650 @@
+"""Codex's rollouts, of all versions: who spoke, what was done, and where the files lie."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.archiver.formats import Event
+from palaver.archiver.formats.codex.codex_format import Codex
+from palaver.archiver.formats.registry import FORMATS, recognise
+from palaver.archiver.parse.text import trim
+from palaver.core.conversation import Fact, Kind, SessionKind, Speaker, Turn
+
+from .. import reading
+from ..reading import changed_by_resuming, notes, skipped, unaccounted, written
+from .codex_lines import (
+    CALL,
+    PARENT,
+    SESSION,
+    answered,
+    asked,
+    called,
+    completed,
+    event,
+    item,
+    line,
+    meta,
+    replied,
+    told,
+    typed,
+)
+
+CODEX = Codex()
+PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** Add File: b.py\n+z\n*** End Patch"
+
+
+def events(*records: object) -> list[Event]:
+    return reading.events(CODEX, meta(), *records)
+
+
+def turns(*records: object, shorten: bool = True) -> list[Turn]:
+    return reading.turns(CODEX, meta(), *records, shorten=shorten)
+
+
+def said(*records: object) -> list[tuple[Kind, str]]:
+    return [(turn.kind, turn.text) for turn in turns(*records)]
+
+
+def authors(*records: object) -> list[tuple[Speaker, Kind, str]]:
+    return [(turn.speaker, turn.kind, turn.text) for turn in turns(*records)]
+
+
+# Who spoke
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [told("Fix it"), typed("Fix it")],
+        [typed("Fix it"), told("Fix it")],
+        [typed("Fix it")],
+        [told("Fix it")],
+        [told("Fix it"), completed("UserMessage", content=[{"type": "text", "text": "Fix it"}])],
+        [completed("UserMessage", content=[{"type": "text", "text": "Fix it"}])],
+        [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Fix it"}]}],
+    ],
+)
+def test_a_prompt_counts_once_however_often_it_is_told(records: list[object]) -> None:
+    """What a person typed is one prompt, whichever of the two accounts tells it, and in whichever order."""
+    assert authors(*records) == [(Speaker.HUMAN, Kind.PROMPT, "Fix it")]
+
+
+def test_the_same_words_typed_again_are_another_prompt() -> None:
+    """A person may say the same twice, and what was told once before is no second telling of it."""
+    assert reading.prompts(CODEX, meta(), typed("A"), typed("B"), told("A")) == ["A", "B", "A"]
+    assert reading.prompts(CODEX, meta(), *asked("go on"), *replied("Done."), *asked("go on")) == ["go on", "go on"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<environment_context>\n  <cwd>/work</cwd>\n</environment_context>",
+        "<user_instructions>\nBe brief.\n</user_instructions>",
+        "# AGENTS.md instructions for /work\n\n<INSTRUCTIONS>\nBe brief.\n</INSTRUCTIONS>",
+        "<turn_aborted>\nThe user interrupted.\n</turn_aborted>",
+        "<skill>\n<name>x</name>\n</skill>",
+        "<permissions instructions>\nAsk.\n</permissions instructions>",
+        '<subagent_notification>{"status": "done"}</subagent_notification>',
+        '<some_new_thing source="goal">\nContinue.\n</some_new_thing>',
+    ],
+)
+def test_the_programs_own_texts_are_injected(text: str) -> None:
+    """A text among the items that is wholly a tag of the program's was typed by nobody."""
+    assert authors(told(text)) == [(Speaker.HOST, Kind.INJECTED, text)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<my_config>\n  <a/>\n</my_config>",
+        "<div>hello</div>",
+        "Why does <environment_context> appear?",
+        "<environment_context> is what I see, why?",
+    ],
+)
+def test_what_a_person_pastes_stays_a_prompt(text: str) -> None:
+    """The events tell what was typed, so there only the program's known tags make an envelope."""
+    assert reading.prompts(CODEX, meta(), typed(text)) == [text]
+
+
+def test_an_injected_text_among_the_events_is_no_prompt() -> None:
+    """Older versions showed what they injected too, and marked it or not."""
+    context = "<environment_context>x</environment_context>"
+
+    assert authors(typed(context)) == [(Speaker.HOST, Kind.INJECTED, context)]
+    assert authors(typed("Be brief.", kind="user_instructions")) == [(Speaker.HOST, Kind.INJECTED, "Be brief.")]
+
+
+@pytest.mark.parametrize("heading", ["## My request for Codex:", "## My request:"])
+def test_what_an_editor_puts_above_a_request_is_left_out(heading: str) -> None:
+    """The person's words stand under the last such heading."""
+    text = f"# Context from my IDE setup:\n\n## Active file: a.md\n{heading}\nquoted\n\n{heading}\nFix it"
+
+    assert reading.prompts(CODEX, meta(), *asked(text)) == ["Fix it"]
+
+
+def test_a_heading_that_a_person_writes_is_kept() -> None:
+    """Without an editor's words above it, such a heading is the person's own."""
+    text = "Please add this:\n## My request:\nFix it"
+
+    assert reading.prompts(CODEX, meta(), typed(text)) == [text]
+
+
+def test_pictures_are_named_by_type_and_size() -> None:
+    """A picture in a prompt is not kept, but it is said that there was one."""
+    data = "data:image/png;base64," + "A" * 4096
+    shown = event("user_message", message="What is this?", images=[data])
+    for_model = item(
+        "message",
+        role="user",
+        content=[
+            {"type": "input_text", "text": "<image name=[Image #1]>"},
+            {"type": "input_image", "image_url": data},
+            {"type": "input_text", "text": "</image>"},
+            {"type": "input_text", "text": "What is this?"},
+        ],
+    )
+
+    assert reading.prompts(CODEX, meta(), for_model, shown) == ["What is this?\n[image/png, 3 KB]"]
+    assert reading.prompts(CODEX, meta(), shown, for_model) == ["What is this?\n[image/png, 3 KB]"]
+
+
+def test_a_command_that_the_person_ran_is_the_persons() -> None:
+    """A command run past the assistant, with its output."""
+    printed = "<result>\nExit code: 1\nOutput:\nno\n</result>"
+    call, result = turns(told(f"<user_shell_command>\n<command>\nls\n</command>\n{printed}\n</user_shell_command>"))
+
+    assert (call.speaker, call.kind, call.text) == (Speaker.HUMAN, Kind.CALL, "! ls")
+    assert (result.kind, result.text, result.failed) == (Kind.RESULT, "Exit code 1\nno", True)
+    assert call.call == result.call
+
+
+def test_a_review_is_asked_for_with_a_command() -> None:
+    """The sentence that the program sends for it is not the person's, and the verdict is told once."""
+    output: dict[str, Any] = {"overall_explanation": "Not yet.", "findings": []}
+    records = [
+        event("entered_review_mode", user_facing_hint="current changes"),
+        typed("Review the current code changes."),
+        event("exited_review_mode", review_output=output),
+        item("message", role="assistant", id="review_rollout_assistant", content=[{"text": "Not yet."}]),
+        event("agent_message", message="Not yet."),
+    ]
+
+    assert said(*records) == [
+        (Kind.PROMPT, "/review current changes"),
+        (Kind.INJECTED, "Review the current code changes."),
+        (Kind.PROSE, "Not yet."),
+    ]
+    assert said(*records[:3])[-1] == (Kind.PROSE, "Not yet.")
+
+
+def test_developer_messages_are_context() -> None:
+    """What the program tells the model about itself is no conversation."""
+    assert skipped(events(told("Rules", role="developer"))) == [(2, "context")]
+
+
+# What was said twice
+
+
+def test_prose_is_taken_from_the_items_and_not_doubled() -> None:
+    """An answer is told twice and counts once; the line that is left out is counted as repeated."""
+    found = events(*asked("Go"), *replied("Done."))
+
+    assert [turn.line for turn in found if isinstance(turn, Turn) and turn.kind is Kind.PROSE] == [5]
+    assert skipped(found) == [(3, "repeated"), (4, "repeated")]
+
+
+def test_prose_that_only_the_events_tell_is_kept() -> None:
+    """Without its better telling, the poorer one is all there is."""
+    assert said(*asked("Go"), event("agent_message", message="Done."))[-1] == (Kind.PROSE, "Done.")
+    assert said(*asked("Go"), completed("AgentMessage", content=[{"type": "Text", "text": "Done."}]))[-1] == (
+        Kind.PROSE,
+        "Done.",
+    )
+
+
+def test_reasoning_summaries_are_thinking_and_told_once() -> None:
+    """Each summary counts once, though events repeat it and later items repeat all before them."""
+    first = {"type": "summary_text", "text": "Look"}
+    second = {"type": "summary_text", "text": "Act"}
+    records = [
+        event("agent_reasoning", text="Look"),
+        item("reasoning", summary=[first], encrypted_content="x"),
+        event("agent_reasoning", text="Look"),
+        event("agent_reasoning", text="Act"),
+        item("reasoning", summary=[first, second], encrypted_content="x"),
+        item("reasoning", summary=[first], encrypted_content="x"),
+    ]
+
+    assert said(*records) == [(Kind.THINKING, "Look"), (Kind.THINKING, "Act")]
+
+
+def test_a_thought_of_another_exchange_is_a_thought_again() -> None:
+    """What was thought before does not hide it."""
+    thought = item("reasoning", summary=[{"text": "Look"}])
+
+    assert said(thought, *asked("Go"), thought)[-1] == (Kind.THINKING, "Look")
+
+
+def test_reasoning_that_is_encrypted_says_nothing() -> None:
+    """Encrypted thoughts are counted as such."""
+    assert skipped(events(item("reasoning", summary=[], encrypted_content="x"))) == [(2, "encrypted")]
+
+
+def test_a_compaction_is_noted_and_its_copy_of_the_history_is_not_read() -> None:
+    """What a compaction repeats is neither shown nor found, however it is broken."""
+    copy = (
+        b'{"timestamp":"2026-03-01T10:00:00Z","type":"compacted","payload":{"message":"So far.","replacement_history":'
+    )
+    whole = line("compacted", {"message": "", "replacement_history": [told("Secret")["payload"]]})
+
+    assert said(copy + b"[broken") == [(Kind.COMPACTION, "So far.")]
+    assert said(whole) == [(Kind.COMPACTION, "Conversation compacted")]
+
+
+# What was done
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "text"),
+    [
+        ("exec_command", '{"cmd":"make test","workdir":"/work"}', "exec_command: make test"),
+        ("shell", '{"command":["bash","-lc","make test"]}', "shell: make test"),
+        ("shell", '{"command":["git","status"]}', "shell: git status"),
+        ("shell_command", {"command": "make"}, "shell_command: make"),
+        ("write_stdin", '{"session_id":1,"chars":"y"}', "write_stdin: session_id=1, chars=y"),
+        ("update_plan", '{"plan":[{"step":"Look","status":"pending"}]}', "update_plan: [pending] Look"),
+        ("exec_command", '{"cmd": broken', 'exec_command: {"cmd": broken'),
+        ("spawn_agent", None, "spawn_agent"),
+    ],
+)
+def test_a_call_says_what_it_was_asked_to_do(name: str, arguments: object, text: str) -> None:
+    """The command, the plan or the arguments, and what was written where they are broken."""
+    (turn,) = turns(called(name, arguments))
+
+    assert (turn.kind, turn.text, turn.tool, turn.call) == (Kind.CALL, text, name, CALL)
+
+
+def test_a_tool_of_a_server_carries_the_servers_name() -> None:
+    """Tools of MCP servers are named as everywhere."""
+    (turn,) = turns(item("function_call", name="_fetch", namespace="mcp__hub", arguments="{}", call_id=CALL))
+
+    assert turn.tool == "mcp__hub__fetch"
+
+
+@pytest.mark.parametrize(
+    ("record", "text"),
+    [
+        (item("web_search_call", action={"type": "search", "query": "rust"}), "web_search: rust"),
+        (item("web_search_call", action={"type": "open_page", "url": "https://x"}), "web_search: https://x"),
+        (item("local_shell_call", call_id=CALL, action={"command": ["sh", "-c", "ls"]}), "local_shell: ls"),
+        (item("custom_tool_call", name="exec", input="text(1)", call_id=CALL), "exec: text(1)"),
+        (item("tool_search_call", arguments={"query": "pr"}, call_id=CALL), "tool_search: query=pr"),
+    ],
+)
+def test_calls_of_every_kind_are_calls(record: dict[str, Any], text: str) -> None:
+    """Searches, scripts and shells stand under other names."""
+    assert said(record) == [(Kind.CALL, text)]
+
+
+@pytest.mark.parametrize(
+    ("output", "text", "failed"),
+    [
+        ("Chunk ID: a1\nWall time: 0.1 seconds\nProcess exited with code 0\nOutput:\nok", "ok", False),
+        ("Chunk ID: a1\nWall time: 0.1 seconds\nProcess exited with code 2\nOutput:\nno", "Exit code 2\nno", True),
+        ("Exit code: 1\nWall time: 0 seconds\nOutput:\nno", "Exit code 1\nno", True),
+        ('{"output":"no","metadata":{"exit_code":1,"duration_seconds":0.1}}', "Exit code 1\nno", True),
+        ('{"output":"ok","metadata":{"exit_code":0}}', "ok", False),
+        ({"content": "no", "success": False}, "no", True),
+        ([{"text": "Script failed\nOutput:\n"}, {"text": "no"}], "no", True),
+        ([{"type": "input_text", "text": "ok"}, {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}],
+         "ok\n[image/png, 0 KB]", False),
+        ("Wall time: 1 seconds\nOutput:\nok\nExit code: 1", "ok\nExit code: 1", False),
+        ("the words Exit code: 1 in a text", "the words Exit code: 1 in a text", False),
+        ('{"a": 1}', '{"a": 1}', False),
+        ("execution error: timed out", "execution error: timed out", True),
+    ],
+)  # fmt: skip
+def test_an_answer_is_freed_of_its_header_and_failed_when_its_code_says_so(
+    output: object, text: str, failed: bool
+) -> None:
+    """Exit codes of every version tell a failure, and a text that only mentions one does not."""
+    result = turns(called("exec_command", '{"cmd":"x"}'), answered(output))[-1]
+
+    assert (result.kind, result.text, result.failed, result.tool) == (Kind.RESULT, text, failed, "exec_command")
+
+
+def patch(**fields: Any) -> list[dict[str, Any]]:
+    return [
+        item("custom_tool_call", name="apply_patch", input=PATCH, call_id=CALL),
+        event("patch_apply_end", call_id=CALL, **fields),
+        item("custom_tool_call_output", call_id=CALL, output="Exit code: 0\nOutput:\nSuccess"),
+    ]
+
+
+def test_the_files_of_a_patch_are_those_that_were_changed_in_the_end() -> None:
+    """The event that ends a patch names the files, moved ones included, and stands for the answer."""
+    found = turns(*patch(success=True, changes={"/w/a.py": {"type": "update", "move_path": "/w/c.py"}}))
+
+    assert [(turn.kind, turn.writes) for turn in found] == [(Kind.CALL, ()), (Kind.RESULT, ("/w/a.py", "/w/c.py"))]
+
+
+def test_a_patch_that_failed_changed_nothing() -> None:
+    """Its files do not count as written."""
+    result = turns(*patch(success=False, stderr="no such line", changes={"/w/a.py": {}}))[-1]
+
+    assert (result.writes, result.failed, result.text) == ((), True, "no such line")
+
+
+def test_without_the_event_the_patch_itself_tells_its_files() -> None:
+    """Older versions, and patches in a shell, are read from their headings."""
+    call, _, output = patch()
+    shell = called("shell", json.dumps({"command": ["bash", "-lc", f"apply_patch <<'E'\n{PATCH}\nE"]}))
+
+    assert turns(call, output)[-1].writes == ("a.py", "b.py")
+    assert turns(shell, answered("ok"))[-1].writes == ("a.py", "b.py")
+
+
+def test_a_paginated_history_tells_patches_and_commands_as_items() -> None:
+    """Completed items stand for the events that they replaced."""
+    changed = completed("FileChange", changes={"/w/a.py": {}}, status="completed")
+    ran = completed("CommandExecution", command=["sh", "-c", "ls"], aggregated_output="a.py", exit_code=3)
+    first, second = turns(changed, ran)
+
+    assert first.writes == ("/w/a.py",)
+    assert (second.text, second.failed) == ("Exit code 3\n$ ls\na.py", True)
+
+
+def test_the_end_of_a_command_is_left_out_where_its_answer_stands() -> None:
+    """Older versions wrote the output of each command twice."""
+    end = event("exec_command_end", call_id=CALL, command=["ls"], aggregated_output="a.py", exit_code=0)
+
+    assert said(called("exec_command", '{"cmd":"ls"}'), end, answered("a.py"))[1:] == [(Kind.RESULT, "a.py")]
+    assert said(called("exec_command", '{"cmd":"ls"}'), end)[1:] == [(Kind.RESULT, "$ ls\na.py")]
+
+
+@pytest.mark.parametrize(
+    ("result", "text", "failed"),
+    [
+        ({"Ok": {"content": [{"type": "text", "text": "done"}]}}, "done", False),
+        ({"Ok": {"content": [{"type": "text", "text": "no"}], "isError": True}}, "no", True),
+        ({"Err": "timed out"}, "timed out", True),
+    ],
+)
+def test_the_answer_of_a_server_is_read_from_its_event(result: object, text: str, failed: bool) -> None:
+    """Where no item tells it, the event that ends the call does."""
+    end = event("mcp_tool_call_end", call_id=CALL, invocation={"server": "hub", "tool": "get"}, result=result)
+    (turn,) = turns(end)
+
+    assert (turn.tool, turn.text, turn.failed) == ("mcp__hub__get", text, failed)
+
+
+def test_a_found_tool_is_told_by_name_alone() -> None:
+    """The descriptions of tools fill pages."""
+    output = item(
+        "tool_search_output",
+        call_id=CALL,
+        tools=[{"name": "hub", "description": "x" * 999, "tools": [{"name": "get"}]}],
+    )
+
+    assert said(output) == [(Kind.RESULT, "hub, get")]
+
+
+def test_long_answers_are_shortened_unless_asked_for_whole() -> None:
+    """The archived line stays the whole truth."""
+    short, whole = (turns(answered("x" * 9000), shorten=shorten)[-1] for shorten in (True, False))
+
+    assert len(trim(short.text)) < 2000
+    assert len(whole.text) == 9000
+
+
+def test_interruptions_and_errors_are_told() -> None:
+    """A reader sees why an exchange ended."""
+    assert [(turn.text, turn.failed) for turn in turns(event("turn_aborted", reason="interrupted"))] == [
+        ("Turn aborted: interrupted", True)
+    ]
+    assert said(event("error", message="quota")) == [(Kind.INJECTED, "quota")]
+
+
+# What the session is
+
+
+def test_the_first_header_tells_whose_file_it_is() -> None:
+    """A fork's file repeats the header of what it was forked from; a resumed one repeats its own."""
+    ancestor = meta(id=PARENT, cwd="/elsewhere")
+    found = events(ancestor, meta(), meta(git={"branch": "fix"}))
+
+    assert reading.session(CODEX, written([meta(), ancestor])).native_id == SESSION
+    assert notes(found, Fact.CWD) == [(1, "/home/demo/shop")]
+    assert notes(found, Fact.BRANCH) == [(4, "fix")]
+    assert skipped(found) == [(2, "copied-header"), (3, "repeated")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind", "parent"),
+    [
+        ({"source": {"subagent": {"thread_spawn": {"parent_thread_id": PARENT}}}}, SessionKind.SUBAGENT, PARENT),
+        ({"source": {"subagent": "review"}}, SessionKind.SUBAGENT, ""),
+        ({"thread_source": "subagent", "parent_thread_id": PARENT}, SessionKind.SUBAGENT, PARENT),
+        ({"forked_from_id": PARENT}, SessionKind.MAIN, ""),
+    ],
+)
+def test_a_sub_agent_belongs_to_its_parent(fields: dict[str, Any], kind: SessionKind, parent: str) -> None:
+    """Sub-agents have files of their own; a fork goes on as a session of its own and names its origin."""
+    session = reading.session(CODEX, written([meta(**fields)]))
+
+    assert (session.kind, session.parent_id) == (kind, parent)
+    if kind is SessionKind.MAIN:
+        assert notes(reading.events(CODEX, meta(**fields)), Fact.PARENT) == [(1, PARENT)]
+
+
+def test_the_task_of_a_sub_agent_is_the_hosts() -> None:
+    """No person typed it; a message from above is a task and one from below a report."""
+    header = meta(source={"subagent": {"thread_spawn": {"parent_thread_id": PARENT}}})
+    task = item("agent_message", author="/root", recipient="/root/a", content=[{"type": "input_text", "text": "Look"}])
+    report = item("agent_message", author="/root/a/b", recipient="/root/a", content=[{"text": "Found"}])
+
+    found = reading.turns(CODEX, header, typed("Go"), task, report)
+
+    assert [(turn.speaker, turn.kind) for turn in found] == [
+        (Speaker.HOST, Kind.PROMPT),
+        (Speaker.HOST, Kind.PROMPT),
+        (Speaker.HOST, Kind.INJECTED),
+    ]
+
+
+def test_models_titles_and_usage_are_noted_when_they_are_new() -> None:
+    """The count of tokens is repeated with every change of a limit."""
+    count = event(
+        "token_count",
+        info={"last_token_usage": {"input_tokens": 9, "output_tokens": 2}, "total_token_usage": {"total_tokens": 11}},
+    )
+    context = line("turn_context", {"model": "gpt-x", "cwd": "/home/demo/shop"})
+    found = events(
+        context, context, count, count, event("token_count", info=None), event("thread_name_updated", thread_name="T")
+    )
+
+    assert notes(found, Fact.MODEL) == [(2, "gpt-x")]
+    assert notes(found, Fact.USAGE) == [(4, "11 9 2")]
+    assert notes(found, Fact.TITLE) == [(7, "T")]
+    assert skipped(found) == [(3, "repeated"), (5, "bookkeeping"), (6, "bookkeeping")]
+
+
+def test_an_exchange_knows_where_it_began() -> None:
+    """Folder and branch stand in headers, before the prompts that they hold for."""
+    data = written(
+        [meta(git={"branch": "main"}), *asked("One"), line("turn_context", {"cwd": "/home/demo/till"}), *asked("Two")]
+    )
+
+    assert [(each.cwd, each.branch) for each in reading.exchanges(CODEX, data)] == [
+        ("/home/demo/shop", "main"),
+        ("/home/demo/till", "main"),
+    ]
+
+
+def test_turns_that_were_rolled_back_are_left_behind() -> None:
+    """The note names the line of the first prompt that was taken back."""
+    found = events(*asked("One"), *asked("Two"), *asked("Three"), event("thread_rolled_back", num_turns=2))
+
+    assert notes(found, Fact.REWOUND) == [(8, "4")]
+
+
+def test_a_roll_back_over_the_place_where_reading_began_reads_all_again() -> None:
+    """What stands before that place is unknown."""
+    data = written([meta(), *asked("One"), *asked("Two"), event("thread_rolled_back", num_turns=2)])
+    second = reading.exchanges(CODEX, data)[1].span
+    reader = CODEX.reader(reading.session(CODEX, data))
+
+    found = list(reader.read(reading.lines(data, second.start_line, second.start_byte)))
+
+    assert notes(found, Fact.REWOUND) == [(6, "")]
+
+
+def test_the_oldest_rollouts_have_no_envelopes() -> None:
+    """A bare header, bare items, and lines of state."""
+    records: list[dict[str, Any]] = [
+        {"id": SESSION, "timestamp": "2025-06-01T10:00:00Z", "instructions": None, "git": {"branch": "main"}},
+        {"record_type": "state"},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Go"}]},
+        {"type": "function_call", "name": "shell", "arguments": '{"command":["ls"]}', "call_id": "call_1"},
+        {"type": "function_call_output", "call_id": "call_1", "output": '{"output":"a","metadata":{"exit_code":0}}'},
+    ]
+    found = reading.events(CODEX, *records)
+
+    assert CODEX.claims(records[:1])
+    assert reading.session(CODEX, written(records)).native_id == SESSION
+    assert [(turn.kind, turn.text) for turn in found if isinstance(turn, Turn)] == [
+        (Kind.PROMPT, "Go"),
+        (Kind.CALL, "shell: ls"),
+        (Kind.RESULT, "a"),
+    ]
+    assert skipped(found) == [(2, "bookkeeping")]
+
+
+# What every reader promises
+
+
+def test_unknown_records_are_counted_by_name() -> None:
+    """What a later version invents is no error."""
+    records = [event("new_thing"), item("new_item"), line("new_kind", {}), completed("NewItem"), {}, {"payload": 3}]
+
+    assert [reason for _, reason in skipped(events(*records))] == [
+        "unknown-type:event_msg/new_thing",
+        "unknown-type:response_item/new_item",
+        "unknown-type:new_kind",
+        "unknown-type:item/NewItem",
+        "unknown-type:None",
+        "unknown-type:None",
+    ]
+
+
+def test_copies_of_a_line_have_the_same_id_and_other_lines_another() -> None:
+    """Ids that only count (`call_1`) and fixed ones are no ids: another session has them too."""
+    first, again = turns(told("A"), told("A"))
+    counted = [turns(called("shell", '{"command":"ls"}', call="call_1"), *asked(word))[0].record for word in ("x", "y")]
+    results = turns(answered("a", call="call_1"), answered("b", call="call_1"))
+    real = turns(called("shell", "{}"), answered("ok"))
+
+    assert first.record == again.record
+    assert counted[0] == counted[1]
+    assert results[0].record != results[1].record
+    assert [CALL in turn.record for turn in real] == [True, True]
+    assert real[0].record != real[1].record
+
+
+RECORDS = st.sampled_from([
+    meta(), meta(id=PARENT), *asked("Go"), *asked("Stop"), *replied("Done."), *replied("No."), *patch(success=True),
+    called("exec_command", '{"cmd":"ls"}'), answered("ok"), answered({"content": []}), told("<a_b>x</a_b>"),
+    event("agent_reasoning", text="Look"), item("reasoning", summary=[{"text": "Look"}]), completed("Plan", text="1."),
+    event("exec_command_end", call_id=CALL, exit_code=1), event("thread_rolled_back", num_turns=1),
+    event("entered_review_mode"), event("exited_review_mode", review_output={"overall_explanation": "Done."}),
+    line("compacted", {"message": ""}), item("new"), b"not json", b"", [1], {},
+])  # fmt: skip
+
+
+@given(st.lists(RECORDS, max_size=25))
+def test_every_line_is_accounted_for_and_reading_can_go_on_anywhere(records: list[object]) -> None:
+    """Each line gives something or one reason, and reading from any exchange changes nothing."""
+    data = written([meta(), *records])
+
+    assert unaccounted(CODEX, data) == {}
+    assert changed_by_resuming(CODEX, data) == []
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from(["", "user", "message", "x", CALL]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "text", "content"]), inner),
+    max_leaves=6,
+)
+FIELDS = ("type", "role", "content", "item", "call_id", "output", "arguments", "summary", "changes", "info", "source")
+
+
+@given(
+    st.sampled_from(["event_msg", "response_item", "session_meta", "x"]), st.dictionaries(st.sampled_from(FIELDS), JSON)
+)
+def test_fields_of_any_shape_are_no_error(kind: str, payload: dict[str, Any]) -> None:
+    """Nothing is taken to be what it was expected to be."""
+    data = written([meta(), line(kind, payload)])
+
+    assert unaccounted(CODEX, data) == {}
+
+
+def test_an_answer_in_a_later_exchange_belongs_to_no_call() -> None:
+    """Nothing is remembered over the start of an exchange, or reading could not begin there."""
+    data = written([meta(), *asked("Go"), called("shell", '{"command":"ls"}'), *asked("Stop"), answered("ok")])
+
+    assert changed_by_resuming(CODEX, data) == []
+
+
+def test_two_records_on_one_line_are_both_read() -> None:
+    """A line that says several things is not dropped for one of them."""
+    glued = b"".join(json.dumps(record).encode() for record in (typed("Go"), event("agent_message", message="Done.")))
+
+    assert said(glued) == [(Kind.PROMPT, "Go"), (Kind.PROSE, "Done.")]
+    assert unaccounted(CODEX, written([meta(), glued, told("Done.", role="assistant")])) == {}
+
+
+# Where the files lie
+
+
+def test_only_rollouts_are_claimed() -> None:
+    """Codex's records are told from those of every other agent by what they hold."""
+    assert [known.agent for known in FORMATS if known.claims([meta()])] == ["codex"]
+    assert recognise(written([{"type": "world_state", "payload": {}}])) is not None
+    assert not CODEX.claims([{"type": "event_msg"}, {"type": "user", "payload": {}}, {}])
+
+
+def test_rollouts_are_found_in_both_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Current and archived ones, but of two forms of one rollout only the one that is not compressed."""
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
+    day = tmp_path / "sessions" / "2026" / "03" / "01"
+    archived = tmp_path / "archived_sessions"
+    for path in (
+        day / "rollout-a.jsonl",
+        day / "rollout-a.jsonl.zst",
+        day / "rollout-b.jsonl.zst",
+        archived / "rollout-c.jsonl",
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+    (tmp_path / "history.jsonl").write_bytes(b"")
+
+    names = [CODEX.archive_name(path, root) for root in CODEX.roots() for path in CODEX.transcripts(root)]
+
+    assert names == [
+        "2026/03/01/rollout-a.jsonl",
+        "2026/03/01/rollout-b.jsonl.zst",
+        "archived_sessions/rollout-c.jsonl",
+    ]
+
+
+def test_without_a_header_the_name_tells_the_session() -> None:
+    """The name of a rollout ends in the session's id."""
+    path = Path(f"rollout-2026-03-01T10-00-00-{SESSION}.jsonl.zst")
+
+    assert CODEX.identify(path, b"").native_id == SESSION
+    assert CODEX.identify(Path("other.jsonl"), b"").native_id == "other"

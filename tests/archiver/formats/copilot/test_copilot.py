@@ -1,0 +1,220 @@
+"""Copilot CLI's sessions: who spoke, what was done, and where the files lie."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.archiver.formats import Event
+from palaver.archiver.formats.copilot.copilot_format import Copilot
+from palaver.archiver.formats.registry import FORMATS
+from palaver.core.conversation import Fact, Kind, Speaker, Turn
+
+from .. import reading
+from ..reading import changed_by_resuming, notes, skipped, unaccounted, written
+
+COPILOT = Copilot()
+SESSION = "1afc31c8-0000-4000-8000-000000000001"
+TIME = "2026-03-01T10:00:00.000Z"
+
+
+def record(kind: str, /, **data: Any) -> dict[str, Any]:
+    return {"type": kind, "data": data, "id": "e1", "timestamp": TIME, "parentId": None}
+
+
+def started(**context: Any) -> dict[str, Any]:
+    place = {"cwd": "/home/demo/shop", "branch": "main", **context}
+    return record("session.start", sessionId=SESSION, copilotVersion="1.0.64", selectedModel="gpt-x", context=place)
+
+
+def typed(content: str, **data: Any) -> dict[str, Any]:
+    return record("user.message", content=content, transformedContent=f"<now/>{content}", **data)
+
+
+def replied(content: str = "", *calls: dict[str, Any], **data: Any) -> dict[str, Any]:
+    return record("assistant.message", messageId="m1", content=content, toolRequests=list(calls), **data)
+
+
+def call(name: str, arguments: object, call_id: str = "c1") -> dict[str, Any]:
+    return {"toolCallId": call_id, "name": name, "arguments": arguments}
+
+
+def begun(name: str, arguments: object, call_id: str = "c1") -> dict[str, Any]:
+    return record("tool.execution_start", toolCallId=call_id, toolName=name, arguments=arguments)
+
+
+def ended(content: str, *, success: bool = True, call_id: str = "c1") -> dict[str, Any]:
+    return record("tool.execution_complete", toolCallId=call_id, success=success, result={"content": content})
+
+
+def events(*records: object) -> list[Event]:
+    return reading.events(COPILOT, started(), *records)
+
+
+def turns(*records: object) -> list[Turn]:
+    return reading.turns(COPILOT, started(), *records)
+
+
+def said(*records: object) -> list[tuple[Speaker, Kind, str]]:
+    return [(turn.speaker, turn.kind, turn.text) for turn in turns(*records)]
+
+
+def test_a_prompt_is_what_was_typed() -> None:
+    """What the program adds for the model is left out, and attachments are named."""
+    attached = [{"type": "file", "path": "/w/a.py", "displayName": "a.py"}]
+
+    assert said(typed("Fix it")) == [(Speaker.HUMAN, Kind.PROMPT, "Fix it")]
+    assert said(typed("Fix it", attachments=attached)) == [(Speaker.HUMAN, Kind.PROMPT, "Fix it\n[/w/a.py]")]
+
+
+@pytest.mark.parametrize("fields", [{"source": "skill-pdf"}, {"isAutopilotContinuation": True}])
+def test_what_a_skill_or_the_autopilot_says_is_injected(fields: dict[str, Any]) -> None:
+    """The event tells that no person typed it."""
+    assert said(typed("Go on", **fields)) == [(Speaker.HOST, Kind.INJECTED, "Go on")]
+
+
+def test_a_reply_gives_its_thought_its_prose_and_its_calls() -> None:
+    """All of one message are of one group, and the start of a call that it announced is left out."""
+    reply = replied("I look.", call("bash", {"command": "ls", "description": "List"}), reasoningText="Hm")
+    found = events(typed("Go"), reply, begun("bash", {"command": "ls"}), ended("a.py"))
+    of_reply = [turn for turn in found if isinstance(turn, Turn) and turn.line == 3]
+
+    assert [(turn.kind, turn.text) for turn in of_reply] == [
+        (Kind.THINKING, "Hm"),
+        (Kind.PROSE, "I look."),
+        (Kind.CALL, "bash: ls  # List"),
+    ]
+    assert {turn.group for turn in of_reply} == {"m1"}
+    assert skipped(found) == [(4, "repeated")]
+
+
+@pytest.mark.parametrize("first", ["start", "message"])
+def test_a_call_counts_once_in_either_order(first: str) -> None:
+    """A start without a message is a call too."""
+    message, start = replied("", call("bash", {"command": "ls"})), begun("bash", {"command": "ls"})
+    both = [start, message] if first == "start" else [message, start]
+
+    assert [turn.kind for turn in turns(*both)] == [Kind.CALL]
+    assert [turn.kind for turn in turns(start)] == [Kind.CALL]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "reads", "writes"),
+    [
+        ("view", {"path": "/w/a.py"}, ("/w/a.py",), ()),
+        ("edit", {"path": "/w/a.py", "old_str": "x"}, (), ("/w/a.py",)),
+        ("create", {"path": "/w/a.py", "file_text": "x"}, (), ("/w/a.py",)),
+        ("str_replace_editor", {"command": "view", "path": "/w/a.py"}, ("/w/a.py",), ()),
+        ("str_replace_editor", {"command": "str_replace", "path": "/w/a.py"}, (), ("/w/a.py",)),
+        ("grep", {"path": "/w", "pattern": "x"}, (), ()),
+    ],
+)
+def test_results_name_the_files_that_were_touched(
+    tool: str, arguments: dict[str, str], reads: tuple[str, ...], writes: tuple[str, ...]
+) -> None:
+    """Reading and writing are told by the tool; a call that failed touched nothing."""
+    request = replied("", call(tool, arguments))
+    done, failed = turns(request, ended("ok"))[-1], turns(request, ended("no", success=False))[-1]
+
+    assert (done.tool, done.reads, done.writes, done.failed) == (tool, reads, writes, False)
+    assert (failed.reads, failed.writes, failed.failed, failed.text) == ((), (), True, "no")
+
+
+def test_the_session_is_noted_from_its_start_and_its_end() -> None:
+    """Where it ran, with which model, which files it changed and what it cost."""
+    end = record(
+        "session.shutdown",
+        codeChanges={"filesModified": ["/w/a.py"]},
+        modelMetrics={"m": {"usage": {"inputTokens": 9, "outputTokens": 2}}, "n": {"requests": 1}},
+    )
+    found = events(record("session.model_change", newModel="gpt-y"), record("session.title_changed", title="T"), end)
+    changed = [turn.writes for turn in found if isinstance(turn, Turn)]
+
+    assert notes(found, Fact.SESSION) == [(1, SESSION)]
+    assert notes(found, Fact.CWD) == [(1, "/home/demo/shop")]
+    assert notes(found, Fact.BRANCH) == [(1, "main")]
+    assert notes(found, Fact.VERSION) == [(1, "1.0.64")]
+    assert notes(found, Fact.MODEL) == [(1, "gpt-x"), (2, "gpt-y")]
+    assert notes(found, Fact.TITLE) == [(3, "T")]
+    assert [value.split()[1:] for _, value in notes(found, Fact.USAGE)] == [["9", "2"]]
+    assert changed == [("/w/a.py",)]
+
+
+def test_an_exchange_knows_where_it_began() -> None:
+    """A change of folder holds for the prompts after it."""
+    data = written([started(), typed("One"), record("session.context_changed", cwd="/home/demo/till"), typed("Two")])
+
+    assert [each.cwd for each in reading.exchanges(COPILOT, data)] == ["/home/demo/shop", "/home/demo/till"]
+
+
+def test_what_is_no_conversation_is_skipped_by_name() -> None:
+    """Hooks, instructions and state have reasons of their own; what is unknown is named."""
+    kinds = ("hook.start", "system.message", "session.info", "subagent.started", "assistant.turn_end", "new.thing")
+
+    assert [reason for _, reason in skipped(events(*map(record, kinds)))] == [
+        "hook-output",
+        "context",
+        "bookkeeping",
+        "bookkeeping",
+        "bookkeeping",
+        "unknown-type:new.thing",
+    ]
+
+
+def test_errors_interruptions_and_compactions_are_told() -> None:
+    """A reader sees why an exchange ended, and where the memory of the model was cut."""
+    assert said(record("session.error", message="quota")) == [(Speaker.HOST, Kind.INJECTED, "quota")]
+    assert said(record("abort", reason="user")) == [(Speaker.HOST, Kind.INJECTED, "Aborted: user")]
+    assert said(record("session.compaction_complete")) == [(Speaker.HOST, Kind.COMPACTION, "Conversation compacted")]
+
+
+RECORDS = st.sampled_from([
+    started(), typed("Go"), typed("Stop"), typed(""), typed("x", source="skill-x"), replied("Ok"),
+    replied("", call("bash", {})), begun("bash", {}), begun("bash", {}, "c2"), ended("ok"),
+    record("assistant.reasoning", content="Hm"),
+    replied("Ok", reasoningText="Hm"), record("abort"), record("new"), b"not json", b"", {"type": 3, "data": 3},
+])  # fmt: skip
+
+
+@given(st.lists(RECORDS, max_size=25))
+def test_every_line_is_accounted_for_and_reading_can_go_on_anywhere(records: list[object]) -> None:
+    """Each line gives something or one reason, and reading from any exchange changes nothing."""
+    data = written([started(), typed("Begin"), *records])
+
+    assert unaccounted(COPILOT, data) == {}
+    assert changed_by_resuming(COPILOT, data) == []
+
+
+def test_two_records_on_one_line_are_both_read() -> None:
+    """A line that says several things is not dropped for one of them."""
+    glued = written([typed("Go")]).strip() + written([begun("bash", {})]).strip()
+    records = [started(), glued, replied("", call("bash", {}))]
+
+    assert [turn.kind for turn in reading.turns(COPILOT, *records[:2])] == [Kind.PROMPT, Kind.CALL]
+    assert unaccounted(COPILOT, written(records)) == {}
+
+
+def test_only_its_own_events_are_claimed() -> None:
+    """An event of Copilot is told by its type, its data and its parent."""
+    assert [known.agent for known in FORMATS if known.claims([started()])] == ["copilot"]
+    assert not COPILOT.claims([{"type": "session.start", "data": {}}, {"type": "user", "data": {}, "parentId": ""}, {}])
+
+
+def test_sessions_are_found_without_the_files_beside_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Files that the agent made are no transcripts; the folder tells the session where nothing else does."""
+    monkeypatch.setenv("COPILOT_HOME", str(tmp_path))
+    root = tmp_path / "session-state"
+    for name in (f"{SESSION}/events.jsonl", f"{SESSION}/files/data.jsonl", "old.jsonl", f"{SESSION}/workspace.yaml"):
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+
+    found = [path for root in COPILOT.roots() for path in COPILOT.transcripts(root)]
+
+    assert [COPILOT.archive_name(path, root) for path in found] == [
+        f"{SESSION}/events.jsonl",
+        "session-state/old.jsonl",
+    ]
+    assert [COPILOT.identify(path, b"").native_id for path in found] == [SESSION, "old"]

@@ -1,0 +1,219 @@
+"""Cursor's conversations: in the editor's databases, in a database for each chat, and in transcripts."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver.archiver.formats.cursor.cursor_format import Cursor
+from palaver.archiver.formats.registry import FORMATS, recognise
+from palaver.core.conversation import Fact, Kind, SessionKind, Speaker
+
+from ..reading import changed_by_resuming, events, notes, skipped, unaccounted, written
+from ..unrolled import contents, database, said, spoken
+from ..unrolled import events as unrolled
+
+KNOWN = Cursor()
+TABLES = """
+CREATE TABLE ItemTable (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);
+CREATE TABLE cursorDiskKV (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);
+"""
+PUT = "INSERT INTO cursorDiskKV VALUES (?, ?)"
+TOOL = {"name": "edit_file", "toolCallId": "t", "params": '{"path": "a.py"}', "status": "completed", "result": "{}"}
+BUBBLES: dict[str, Any] = {
+    "b1": {"type": 1, "text": "Add a test", "workspaceProjectDir": "/home/demo/shop"},
+    "b2": {"type": 2, "text": "", "thinking": {"text": "Hm"}, "modelInfo": {"modelName": "m"}},
+    "b3": {"type": 2, "text": "Done.", "toolFormerData": TOOL, "tokenCount": {"inputTokens": 3, "outputTokens": 4}},
+}
+TOLD = [
+    (Speaker.HUMAN, Kind.PROMPT, "Add a test"),
+    (Speaker.ASSISTANT, Kind.THINKING, "Hm"),
+    (Speaker.ASSISTANT, Kind.PROSE, "Done."),
+    (Speaker.ASSISTANT, Kind.CALL, "edit_file: path=a.py"),
+    (Speaker.TOOL, Kind.RESULT, "a.py"),
+]
+
+
+def composer(order: str = "b1 b2 b3", **more: Any) -> tuple[str, tuple[object, ...]]:
+    headers = [{"bubbleId": each} for each in order.split()]
+    return PUT, ("composerData:k1", json.dumps({"name": "Tests", "fullConversationHeadersOnly": headers, **more}))
+
+
+def bubble(name: str, value: object) -> tuple[str, tuple[object, ...]]:
+    return PUT, (f"bubbleId:k1:{name}", value if isinstance(value, bytes | None) else json.dumps(value))
+
+
+def editor(path: Path, *rows: tuple[str, tuple[object, ...]]) -> Path:
+    database(path, TABLES, rows).close()
+    return path
+
+
+def test_messages_come_in_the_order_that_the_conversation_gives_them(tmp_path: Path) -> None:
+    """Not in that of the database; those that it does not name come last."""
+    backwards = [bubble(name, value) for name, value in reversed(BUBBLES.items())]
+    path = editor(
+        tmp_path / "globalStorage" / "state.vscdb", composer(), *backwards, bubble("b0", {"type": 1, "text": "?"})
+    )
+
+    assert said(KNOWN, path) == {"globalStorage/k1.jsonl": [*TOLD, (Speaker.HUMAN, Kind.PROMPT, "?")]}
+
+
+def test_what_is_told_of_the_conversation(tmp_path: Path) -> None:
+    """Title, folder, model and tokens."""
+    path = editor(tmp_path / "state.vscdb", composer(), *(bubble(*each) for each in BUBBLES.items()))
+    (data,) = contents(KNOWN, path).values()
+    found = unrolled(KNOWN, data)
+
+    assert notes(found, Fact.TITLE) == [(1, "Tests")]
+    assert set(notes(found, Fact.CWD)) == {(2, "/home/demo/shop")}
+    assert notes(found, Fact.MODEL) == [(3, "m")]
+    assert [value.split()[1:] for _, value in notes(found, Fact.USAGE)] == [["3", "4"]]
+    assert KNOWN.identify(Path("x"), data).native_id == "k1"
+
+
+def test_older_conversations_are_read_too(tmp_path: Path) -> None:
+    """Messages within the conversation, and tabs in a project's database, whose folder a file beside it names."""
+    inline = [{"bubbleId": name, **value} for name, value in BUBBLES.items()]
+    tab = {
+        "tabId": "t1",
+        "chatTitle": "Old",
+        "bubbles": [{"type": "user", "text": "Q"}, {"type": "ai", "rawText": "A"}],
+    }
+    key = "workbench.panel.aichat.view.aichat.chatdata"
+    row = ("INSERT INTO ItemTable VALUES (?, ?)", (key, json.dumps({"tabs": [tab, 3]})))
+    path = editor(tmp_path / "w1" / "state.vscdb", composer("", conversation=inline), row)
+    (tmp_path / "w1" / "workspace.json").write_text('{"folder": "file:///home/demo/my%20shop"}')
+
+    found = said(KNOWN, path)
+
+    assert found["w1/k1.jsonl"] == TOLD
+    assert found["w1/t1.jsonl"] == [(Speaker.HUMAN, Kind.PROMPT, "Q"), (Speaker.ASSISTANT, Kind.PROSE, "A")]
+    assert KNOWN.identify(Path("x"), contents(KNOWN, path)["w1/t1.jsonl"]).cwd == "/home/demo/my shop"
+
+
+def test_values_that_nobody_expects_cost_their_line_alone(tmp_path: Path) -> None:
+    """No value, garbled ones, other types, and messages of a conversation that is not there."""
+    odd = [bubble("o1", None), bubble("o2", b"\xff{garbled"), bubble("o3", [3]), bubble("o4", {"type": 9})]
+    odd += [(PUT, ("bubbleId:lost:b", '{"type": 1, "text": "Lost"}')), (PUT, ("composerData:", b"\x00"))]
+    path = editor(tmp_path / "state.vscdb", composer(), *(bubble(*each) for each in BUBBLES.items()), *odd)
+
+    told = contents(KNOWN, path)
+    data = told[f"{tmp_path.name}/k1.jsonl"]
+
+    assert spoken(unrolled(KNOWN, data)) == TOLD
+    assert [reason for _, reason in skipped(unrolled(KNOWN, data))] == ["empty"] * 3 + ["unknown-type:bubble 9"]
+    assert said(KNOWN, path)[f"{tmp_path.name}/lost.jsonl"] == [(Speaker.HUMAN, Kind.PROMPT, "Lost")]
+    assert unaccounted(KNOWN, data) == {}
+    assert changed_by_resuming(KNOWN, data) == []
+
+
+def test_a_mark_changes_with_its_conversation_and_no_other(tmp_path: Path) -> None:
+    """Also where a value of the same length takes the place of another."""
+    path = editor(tmp_path / "state.vscdb", composer(), bubble("b1", BUBBLES["b1"]), (PUT, ("composerData:k2", "{}")))
+    before = {each.archived: each.mark for each in KNOWN.conversations(path)}
+    database(path, "", [bubble("b1", {**BUBBLES["b1"], "text": "Add a TEST"})]).close()
+    after = {each.archived: each.mark for each in KNOWN.conversations(path)}
+
+    assert [name for name in before if before[name] != after[name]] == [f"{tmp_path.name}/k1.jsonl"]
+
+
+def test_a_chat_of_the_command_line_is_its_messages_in_order(tmp_path: Path) -> None:
+    """Blobs that are no JSON hold the same in another form; a tool that prints a person's envelope asks nothing."""
+    path = tmp_path / "w1" / "c1" / "store.db"
+    blobs: list[object] = [
+        json.dumps({"role": "system", "content": "Be brief"}),
+        b"\x0a\x20binary",
+        json.dumps({"role": "user", "content": "<user_info>\nx\n</user_info>"}),
+        json.dumps({"role": "user", "content": [{"type": "text", "text": "<user_query>\nGo\n</user_query>"}]}),
+        json.dumps(
+            {"role": "assistant", "content": [{"type": "tool-call", "toolCallId": "a", "toolName": "ls", "args": {}}]}
+        ).encode(),
+        json.dumps({"role": "tool", "content": [{"type": "tool-result", "toolCallId": "a", "result": "a.py"}]}),
+        json.dumps({"role": "tool", "content": [{"type": "text", "text": "<user_query>\nObey\n</user_query>"}]}),
+        "{broken",
+    ]
+    script = "CREATE TABLE blobs (id TEXT PRIMARY KEY, data BLOB); CREATE TABLE meta (key TEXT, value TEXT)"
+    rows = [("INSERT INTO blobs VALUES (?, ?)", (f"id{place}", data)) for place, data in enumerate(blobs)]
+    named = json.dumps({"agentId": "c1", "name": "Listing", "createdAt": 1_790_000_000_000}).encode().hex()
+    database(path, script, [*rows, ("INSERT INTO meta VALUES ('0', ?)", (named,))]).close()
+
+    assert said(KNOWN, path) == {
+        "w1/c1.jsonl": [
+            (Speaker.HUMAN, Kind.PROMPT, "Go"),
+            (Speaker.ASSISTANT, Kind.CALL, "ls"),
+            (Speaker.TOOL, Kind.RESULT, "a.py"),
+        ]
+    }
+    (data,) = contents(KNOWN, path).values()
+    assert notes(unrolled(KNOWN, data), Fact.TITLE) == [(1, "Listing")]
+
+
+def said_in(role: str, *content: dict[str, Any]) -> dict[str, Any]:
+    return {"role": role, "message": {"content": list(content)}}
+
+
+def test_a_transcript_is_read_line_by_line() -> None:
+    """The same words twice are two prompts: nothing tells its lines apart but where they stand."""
+    text = {"type": "text", "text": "Go"}
+    call = {"type": "tool_use", "name": "Read", "input": {"file_path": "a.py"}}
+    result = {"type": "tool_result", "content": [{"type": "text", "text": "code"}]}
+    records = [said_in("user", text), said_in("assistant", call), said_in("user", result), said_in("user", text)]
+
+    found = events(KNOWN, *records, {"type": "turn_ended", "status": "success"})
+
+    assert [kind for _, kind, _ in spoken(found)] == [Kind.PROMPT, Kind.CALL, Kind.RESULT, Kind.PROMPT]
+    assert skipped(found) == [(5, "bookkeeping")]
+    assert [known.agent for known in FORMATS if known.claims(records)] == ["cursor"]
+    assert recognise(written(records)) is not None
+
+
+def test_a_transcript_is_as_old_as_its_file_and_belongs_to_its_parent(tmp_path: Path) -> None:
+    """It holds no times, and no ids."""
+    path = tmp_path / "p1" / "subagents" / "s1.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text("")
+    session = KNOWN.identify(path, b"")
+
+    assert (session.native_id, session.kind, session.parent_id) == ("s1", SessionKind.SUBAGENT, "p1")
+    assert session.started == path.stat().st_mtime_ns // 1_000_000
+
+
+def test_everything_is_found_where_cursor_keeps_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The editor's databases, those of chats, and transcripts."""
+    monkeypatch.setattr("sys.platform", "linux")
+    places = [
+        home / ".config" / "Cursor" / "User" / "globalStorage" / "state.vscdb",
+        home / ".config" / "Cursor" / "User" / "workspaceStorage" / "w1" / "state.vscdb",
+    ]
+    for place in places:
+        editor(place)
+    transcript = home / ".cursor" / "projects" / "shop" / "agent-transcripts" / "a1" / "a1.jsonl"
+    for path in (transcript, transcript.parents[2] / "other.jsonl"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+
+    assert list(KNOWN.containers()) == places
+    assert all(map(KNOWN.holds, places))
+    assert [path for root in KNOWN.roots() for path in KNOWN.transcripts(root)] == [transcript]
+
+
+ODD = st.recursive(
+    st.none() | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["type", "text", "name"]), inner),
+)
+FIELDS = ["type", "text", "thinking", "toolFormerData", "createdAt", "tokenCount", "modelInfo", "workspaceProjectDir"]
+
+
+@settings(max_examples=30)
+@given(st.lists(st.dictionaries(st.sampled_from(FIELDS), ODD | st.sampled_from([1, 2])) | ODD, max_size=8))
+def test_every_line_is_accounted_for(tmp_path_factory: pytest.TempPathFactory, bubbles: list[object]) -> None:
+    """Whatever a message holds."""
+    rows = [bubble(f"b{place}", json.dumps(each).encode()) for place, each in enumerate(bubbles)]
+    path = editor(tmp_path_factory.mktemp("x") / "state.vscdb", composer(""), *rows)
+    (data,) = contents(KNOWN, path).values()
+
+    assert unaccounted(KNOWN, data) == {}
+    assert changed_by_resuming(KNOWN, data) == []

@@ -1,0 +1,299 @@
+"""Gemini CLI's conversations, as documents and as lines: who spoke, what was corrected and what was taken back."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.formats import Event
+from palaver.archiver.formats.gemini.gemini_format import Gemini
+from palaver.archiver.formats.registry import FORMATS, recognise
+from palaver.archiver.intake.ingest import Ingest
+from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.parse.document import unfolded
+from palaver.archiver.store import Store
+from palaver.core.conversation import Fact, Kind, SessionKind, Speaker
+from palaver.core.home import Home
+
+from .. import reading
+from ..reading import changed_by_resuming, notes, skipped, unaccounted, written
+
+GEMINI = Gemini()
+SESSION = "f7633853-6663-4dbb-bbf4-6159afa29df8"
+TIME = "2026-03-01T10:00:00.000Z"
+HEADER = {"sessionId": SESSION, "projectHash": "0b7d", "startTime": TIME, "lastUpdated": TIME, "kind": "main"}
+
+
+def ident(number: int) -> str:
+    return f"98b30b64-9492-42d4-bee3-{number:012d}"
+
+
+def typed(number: int, content: object, **fields: Any) -> dict[str, Any]:
+    return {"id": ident(number), "timestamp": TIME, "type": "user", "content": content, **fields}
+
+
+def replied(number: int, content: str = "", **fields: Any) -> dict[str, Any]:
+    return {"id": ident(number), "timestamp": TIME, "type": "gemini", "content": content, "model": "g", **fields}
+
+
+def called(name: str, args: dict[str, Any], output: str, status: str = "success") -> dict[str, Any]:
+    answer = {"functionResponse": {"id": "c", "name": name, "response": {"output": output}}}
+    return {"id": f"{name}-1", "name": name, "args": args, "status": status, "result": [answer]}
+
+
+def events(*records: object) -> list[Event]:
+    return reading.events(GEMINI, HEADER, *records)
+
+
+def said(*records: object) -> list[tuple[int, Speaker, Kind, str]]:
+    return [(turn.line, turn.speaker, turn.kind, turn.text) for turn in reading.turns(GEMINI, HEADER, *records)]
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("Fix it", "Fix it"),
+        ([{"text": "Fix it"}], "Fix it"),
+        ({"text": "Fix it"}, "Fix it"),
+        (["Fix", {"text": "it"}], "Fix\nit"),
+        ([{"inlineData": {"mimeType": "image/png", "data": "A" * 4096}}], "[image/png, 3 KB]"),
+        ("/usr/lib is full, why?", "/usr/lib is full, why?"),
+    ],
+)
+def test_a_prompt_is_what_was_typed(content: object, text: str) -> None:
+    """Text, a part, or a list of either."""
+    assert said(typed(1, content)) == [(2, Speaker.HUMAN, Kind.PROMPT, text)]
+
+
+def test_what_the_person_saw_of_a_prompt_counts() -> None:
+    """The program puts the files that a prompt names into what the model is told."""
+    prompt = typed(1, "Fix @a.py\n--- Content of a.py ---\n…", displayContent="Fix @a.py")
+
+    assert said(prompt) == [(2, Speaker.HUMAN, Kind.PROMPT, "Fix @a.py")]
+
+
+@pytest.mark.parametrize("text", ["/help", "/chat save x", "?", "<session_context>Today</session_context>"])
+def test_what_asks_the_model_nothing_is_no_prompt(text: str) -> None:
+    """Commands to the program and what it tells of its own."""
+    assert [kind for _, _, kind, _ in said(typed(1, text))] == [Kind.INJECTED]
+
+
+def test_a_reply_gives_its_thoughts_its_prose_its_calls_and_their_results() -> None:
+    """All of one message are of one group and on its line."""
+    reply = replied(
+        2,
+        "I wrote it.",
+        thoughts=[{"subject": "Plan", "description": "One file."}],
+        toolCalls=[called("write_file", {"file_path": "a.py", "content": "x"}, "Wrote a.py")],
+        tokens={"input": 9, "output": 2, "thoughts": 1},
+    )
+    found = events(typed(1, "Go"), reply)
+    result = reading.turns(GEMINI, HEADER, typed(1, "Go"), reply)[-1]
+
+    assert said(typed(1, "Go"), reply)[1:] == [
+        (3, Speaker.ASSISTANT, Kind.THINKING, "Plan\nOne file."),
+        (3, Speaker.ASSISTANT, Kind.PROSE, "I wrote it."),
+        (3, Speaker.ASSISTANT, Kind.CALL, "write_file: file_path=a.py, content=x"),
+        (3, Speaker.TOOL, Kind.RESULT, "a.py"),
+    ]
+    assert result.writes == ("a.py",)
+    assert notes(found, Fact.USAGE) == [(3, f"{ident(2)} 9 3")]
+    assert notes(found, Fact.MODEL) == [(3, "g")]
+
+
+def test_a_call_that_failed_touched_nothing() -> None:
+    """A call that was refused or broke off is a failure, and says why."""
+    failed = called("read_file", {"file_path": "a.py"}, "No such file", "error")
+    result = reading.turns(GEMINI, HEADER, replied(2, toolCalls=[failed]))[-1]
+
+    assert (result.failed, result.reads, result.text) == (True, (), "No such file")
+
+
+def test_a_message_that_stands_again_replaces_what_it_was() -> None:
+    """The last state is told, on its line; the lines of earlier states are counted."""
+    first, last = replied(2, "Let me"), replied(2, "Let me look.", toolCalls=[called("glob", {}, "a.py")])
+    records = (typed(1, "Go"), first, last)
+
+    assert [(line, text) for line, _, _, text in said(*records)] == [
+        (2, "Go"),
+        (4, "Let me look."),
+        (4, "glob"),
+        (4, "a.py"),
+    ]
+    assert skipped(events(*records)) == [(3, "replaced")]
+
+
+def test_a_prompt_that_stands_again_is_asked_once() -> None:
+    """Its line is counted as repeated."""
+    assert skipped(events(typed(1, "Go"), typed(1, "Go", displayContent="Go"))) == [(3, "repeated")]
+
+
+def test_what_was_taken_back_is_marked() -> None:
+    """Going back to a message leaves it and everything after it; an unknown one leaves everything."""
+    talk = (typed(1, "One"), replied(2, "1"), typed(3, "Two"), replied(4, "2"))
+
+    assert notes(events(*talk, {"$rewindTo": ident(3)}), Fact.REWOUND) == [(6, "4")]
+    assert notes(events(*talk, {"$rewindTo": ident(99)}), Fact.REWOUND) == [(6, "2")]
+    assert skipped(events({"$rewindTo": ident(99)})) == [(2, "bookkeeping")]
+    assert notes(events(*talk, {"$rewindTo": ident(3)}, typed(5, "Three"), {"$rewindTo": ident(1)}), Fact.REWOUND) == [
+        (6, "4"),
+        (8, "2"),
+    ]
+
+
+def test_going_back_over_the_place_where_reading_began_reads_all_again() -> None:
+    """What stands before that place is unknown, so nothing is said of it before all is read."""
+    data = written([HEADER, typed(1, "One"), typed(3, "Two"), {"$rewindTo": ident(1)}])
+    second = reading.exchanges(GEMINI, data)[1].span
+    reader = GEMINI.reader(reading.session(GEMINI, data))
+
+    found = list(reader.read(reading.lines(data, second.start_line, second.start_byte)))
+
+    assert notes(found, Fact.REWOUND) == [(4, "")]
+
+
+def test_a_change_of_the_whole_conversation_tells_only_what_is_new() -> None:
+    """Messages that are known stay where they were said; those after the last one kept were left."""
+    talk = (typed(1, "One"), replied(2, "1"), typed(3, "Two"))
+    shorter = {"$set": {"messages": [talk[0], talk[1], typed(5, "Other")]}}
+    found = events(*talk, shorter)
+
+    assert notes(found, Fact.REWOUND) == [(5, "4")]
+    assert [text for line, _, _, text in said(*talk, shorter) if line == 5] == ["Other"]
+    assert notes(events(*talk, {"$set": {"messages": [replied(9, "Summary")]}}), Fact.REWOUND) == []
+
+
+def test_changes_of_the_header_are_noted() -> None:
+    """A summary is a title; a time alone is the program's own."""
+    found = events(
+        {"$set": {"summary": "Blue files", "directories": ["/home/demo/shop"]}}, {"$set": {"lastUpdated": 1}}
+    )
+
+    assert notes(found, Fact.TITLE) == [(2, "Blue files")]
+    assert notes(found, Fact.CWD) == [(2, "/home/demo/shop")]
+    assert skipped(found) == [(3, "bookkeeping")]
+
+
+def test_notices_and_unknown_kinds_are_told_apart() -> None:
+    """What the program reports is injected, an error as a failure; what no reader knows is named."""
+    notices = [{"id": kind, "type": kind, "content": "x"} for kind in ("info", "warning", "error")]
+    found = [turn.failed for turn in reading.turns(GEMINI, HEADER, *notices)]
+
+    assert found == [False, False, True]
+    assert skipped(events({"id": "a", "type": "new"}, {"a": 1})) == [(2, "unknown-type:new"), (3, "unknown-type:")]
+
+
+# Both ways of writing it down
+
+
+def document(*messages: object) -> bytes:
+    return orjson.dumps({"messages": list(messages), **HEADER}, option=orjson.OPT_INDENT_2)
+
+
+def test_a_document_reads_as_its_lines_do() -> None:
+    """A conversation that is copied into lines when it goes on says the same, in records of the same ids."""
+    talk = (typed(1, "One"), replied(2, "1", thoughts=[]), typed(3, "Two"))
+    older = unfolded(io.BytesIO(document(*talk))).read()
+
+    assert recognise(older) is not None
+    assert reading.exchanges(GEMINI, older) == reading.exchanges(GEMINI, written([HEADER, *talk]))
+
+
+def test_a_conversation_that_grows_and_is_copied_into_lines_is_one(tmp_path: Path) -> None:
+    """The document is written anew with each message, and left for lines when the conversation goes on later."""
+    home, path = Home(tmp_path / "home"), tmp_path / "tmp" / "shop" / "chats" / "session-2026-03-01T10-00-f7633853.json"
+    path.parent.mkdir(parents=True)
+    home.make()
+    talk = [typed(1, "One"), replied(2, "1"), typed(3, "Two"), replied(4, "2")]
+    with Store.create(home.database) as store:
+        ingest = Ingest(store, RawArchive(home.archive))
+        for length in (2, 4):
+            path.write_bytes(document(*talk[:length]))
+            ingest.run(in_paths([tmp_path / "tmp"]))
+        path.unlink()
+        path.with_suffix(".jsonl").write_bytes(written([HEADER, *talk, typed(5, "Three")]))
+        ingest.run(in_paths([tmp_path / "tmp"]))
+        older, newer = store.sources.all()
+        said = [stored.exchange.prompt for stored in store.exchanges.load(store.items.all_keys()).values()]
+
+        assert (older.coverage, newer.coverage) == ({"parsed": 5}, {"parsed": 2, "repeated": 4})
+        assert (said, store.sessions.count()) == (["One", "Two", "Three"], 1)
+
+
+def test_a_conversation_on_one_line_is_read() -> None:
+    """The first versions of the lines knew whole documents too."""
+    data = written([{**HEADER, "messages": [typed(1, "One"), replied(2, "1")]}])
+
+    assert [turn.text for exchange in reading.exchanges(GEMINI, data) for turn in exchange.turns] == ["One", "1"]
+
+
+RECORDS = st.sampled_from([
+    typed(1, "Go"), typed(3, "Stop"), typed(4, [{"text": 3}]), typed(5, "/help"), replied(2, "Ok"), replied(6),
+    replied(7, toolCalls=[called("glob", {}, "x")]), {"$rewindTo": ident(3)}, {"$rewindTo": None}, {"$set": 3},
+    {"$set": {"summary": "T"}}, {"type": "info", "content": "x"}, {"type": None}, {"new": 1}, HEADER, b"", b"not json",
+])  # fmt: skip
+
+
+@given(st.lists(RECORDS, max_size=20))
+def test_every_line_is_accounted_for(records: list[object]) -> None:
+    """Each line gives something or one reason, whatever stands again and is taken back."""
+    assert unaccounted(GEMINI, written([HEADER, *records])) == {}
+
+
+@given(st.lists(st.booleans(), max_size=20))
+def test_reading_can_go_on_anywhere(asks: list[bool]) -> None:
+    """Reading from any exchange changes nothing, though replies are corrected."""
+    talk = [typed(n, f"Ask {n}") if ask else replied(n // 2, f"Say {n}") for n, ask in enumerate(asks, 1)]
+
+    assert changed_by_resuming(GEMINI, written([HEADER, *talk])) == []
+
+
+# Where they lie
+
+
+def test_only_its_own_header_is_claimed() -> None:
+    """Gemini CLI is told by the header of its files."""
+    assert [known.agent for known in FORMATS if known.claims([HEADER])] == ["gemini"]
+    assert not GEMINI.claims([{"sessionId": SESSION}, {"projectHash": "x"}, {}])
+
+
+def test_conversations_are_found_where_gemini_keeps_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Documents that were written anew as lines are left alone, as is what lies beside the conversations."""
+    monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path))
+    chats = tmp_path / ".gemini" / "tmp" / "shop" / "chats"
+    names = [
+        "session-2026-03-01T10-00-f7633853.json",
+        "session-2026-03-02T10-00-f7633854.jsonl",
+        f"{SESSION}/sub.jsonl",
+    ]
+    others = ["../logs.json", "../tool-outputs/a.json", "session-2026-03-02T10-00-f7633854.json", "a.txt"]
+    for name in [*names, *others]:
+        (chats / name).parent.mkdir(parents=True, exist_ok=True)
+        (chats / name).write_bytes(b"")
+
+    (root,) = GEMINI.roots()
+
+    assert sorted(GEMINI.transcripts(root)) == sorted(chats / name for name in names)
+    assert GEMINI.archive_name(chats / names[0], root) == f"shop/chats/{names[0]}"
+    assert GEMINI.names(names[0])
+    assert not GEMINI.names("logs.json")
+
+
+def test_a_session_is_told_by_its_header_and_the_files_beside_it(tmp_path: Path) -> None:
+    """A sub-agent lies in a folder of its parent's id, and a file names the project's place."""
+    chats = tmp_path / "shop" / "chats"
+    (chats / "parent").mkdir(parents=True)
+    (chats.parent / ".project_root").write_text("/home/demo/shop\n")
+    head = written([{**HEADER, "kind": "subagent"}])
+
+    main = GEMINI.identify(chats / "a.jsonl", written([HEADER]))
+    below = GEMINI.identify(chats / "parent" / "b.jsonl", head)
+
+    assert (main.native_id, main.kind, main.cwd) == (SESSION, SessionKind.MAIN, "/home/demo/shop")
+    assert (below.kind, below.parent_id, below.cwd) == (SessionKind.SUBAGENT, "parent", "/home/demo/shop")
+    assert GEMINI.identify(tmp_path / "session-x.json", b"").native_id == "session-x"

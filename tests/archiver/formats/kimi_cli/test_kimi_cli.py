@@ -1,0 +1,155 @@
+"""Kimi CLI's sessions, as journals and as contexts: who spoke, what was done, and where the files lie."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.archiver.formats import Event
+from palaver.archiver.formats.kimi_cli.kimi_cli_format import KimiCli
+from palaver.archiver.formats.registry import FORMATS
+from palaver.core.conversation import Fact, Kind, Session, SessionKind, Speaker
+
+from .. import reading
+from ..reading import changed_by_resuming, notes, skipped, unaccounted, written
+
+KIMI = KimiCli()
+WIRE = {"type": "metadata", "protocol_version": "1.3"}
+CONTEXT = {"role": "_system_prompt", "content": "You are Kimi."}
+HUMAN, ASSISTANT = Speaker.HUMAN, Speaker.ASSISTANT
+
+
+def event(kind: str, /, **payload: Any) -> dict[str, Any]:
+    return {"timestamp": 1785612812.5, "message": {"type": kind, "payload": payload}}
+
+
+def asked(text: str) -> dict[str, Any]:
+    return event("TurnBegin", user_input=text)
+
+
+def tool(name: str, arguments: str) -> dict[str, Any]:
+    return {"type": "function", "id": f"{name}:0", "function": {"name": name, "arguments": arguments}}
+
+
+def ended(name: str, output: object, *, failed: bool = False) -> dict[str, Any]:
+    return event("ToolResult", tool_call_id=f"{name}:0", return_value={"is_error": failed, "output": output})
+
+
+def events(*records: object) -> list[Event]:
+    return reading.events(KIMI, *records)
+
+
+def said(*records: object) -> list[tuple[Speaker, Kind, str]]:
+    return [(turn.speaker, turn.kind, turn.text) for turn in reading.turns(KIMI, *records)]
+
+
+def test_a_journal_tells_what_was_asked_said_and_done() -> None:
+    """Calls and results belong together by their id; times are seconds."""
+    records = (
+        asked("Fix it"),
+        event("ContentPart", type="think", think="Hm"),
+        event("ContentPart", type="text", text="I look."),
+        event("ToolCall", **tool("ReadFile", '{"path": "a.py"}')),
+        ended("ReadFile", "x"),
+        event("StatusUpdate", message_id="m", token_usage={"input_other": 5, "input_cache_read": 3, "output": 2}),
+    )
+    found = reading.turns(KIMI, WIRE, *records)
+
+    assert said(WIRE, *records) == [
+        (HUMAN, Kind.PROMPT, "Fix it"),
+        (ASSISTANT, Kind.THINKING, "Hm"),
+        (ASSISTANT, Kind.PROSE, "I look."),
+        (ASSISTANT, Kind.CALL, "ReadFile: path=a.py"),
+        (Speaker.TOOL, Kind.RESULT, "a.py"),
+    ]
+    assert found[0].at == 1785612812500
+    assert found[-1].reads == ("a.py",)
+    assert notes(events(WIRE, *records), Fact.USAGE) == [(7, "m 8 2")]
+
+
+def test_a_context_tells_the_same_without_times() -> None:
+    """As versions without a journal left it."""
+    records = (
+        CONTEXT,
+        {"role": "user", "content": [{"type": "text", "text": "Fix it"}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "think", "think": "Hm"}, {"type": "text", "text": "I look."}],
+            "tool_calls": [tool("Shell", '{"command": "ls"}')],
+        },
+        {"role": "tool", "content": "<system>ERROR: no</system>", "tool_call_id": "Shell:0"},
+        {"role": "_usage", "token_count": 3},
+        {"role": "user", "content": "<system>Mind this.</system>"},
+    )
+
+    assert said(*records) == [
+        (HUMAN, Kind.PROMPT, "Fix it"),
+        (ASSISTANT, Kind.THINKING, "Hm"),
+        (ASSISTANT, Kind.PROSE, "I look."),
+        (ASSISTANT, Kind.CALL, "Shell: ls"),
+        (Speaker.TOOL, Kind.RESULT, "<system>ERROR: no</system>"),
+        (Speaker.HOST, Kind.INJECTED, "<system>Mind this.</system>"),
+    ]
+    assert skipped(events(*records)) == [(1, "context"), (5, "bookkeeping")]
+
+
+def test_a_call_that_failed_touched_nothing() -> None:
+    """And its text says why."""
+    call = event("ToolCall", **tool("WriteFile", '{"path": "a.py", "content": "x"}'))
+    turn = reading.turns(KIMI, asked("Go"), call, ended("WriteFile", "denied", failed=True))[-1]
+
+    assert (turn.failed, turn.writes, turn.text) == (True, (), "denied")
+
+
+def test_what_is_no_conversation_is_skipped_by_name() -> None:
+    """State is bookkeeping, a sub-agent's event stands in its own journal, what is unknown is named."""
+    records = (event("StepBegin", n=1), event("SubagentEvent"), event("New"), {"role": "new"}, asked(""), {"a": 1})
+
+    assert [reason for _, reason in skipped(events(*records))] == [
+        "bookkeeping",
+        "repeated",
+        "unknown-type:New",
+        "unknown-type:role/new",
+        "empty",
+        "unknown-type:",
+    ]
+
+
+RECORDS = st.sampled_from([
+    asked("Go"), event("SteerInput", user_input=[{"type": "text", "text": "Stop"}]), event("ContentPart", text="Ok"),
+    event("ToolCall", **tool("Shell", "{")), ended("Shell", None), event("CompactionEnd"), event("New"), b"", b"no",
+    {"role": "user", "content": "Go"}, {"role": "assistant", "content": None}, {"role": "tool"}, {"role": None},
+])  # fmt: skip
+
+
+@given(st.lists(RECORDS, max_size=25))
+def test_every_line_is_accounted_for_and_reading_can_go_on_anywhere(records: list[object]) -> None:
+    """Each line gives something or one reason, and reading from any exchange changes nothing."""
+    data = written(records)
+
+    assert unaccounted(KIMI, data) == {}
+    assert changed_by_resuming(KIMI, data) == []
+
+
+@pytest.mark.parametrize("first", [asked("hi"), CONTEXT, {"role": "_checkpoint", "id": 0}])
+def test_its_own_records_are_claimed(first: dict[str, Any]) -> None:
+    """By the envelope of its events, or by roles that no other has."""
+    assert [known.agent for known in FORMATS if known.claims([first])] == ["kimi-cli"]
+
+
+def test_sessions_are_found_where_kimi_cli_keeps_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The context is read where there is no journal."""
+    monkeypatch.setenv("KIMI_SHARE_DIR", str(tmp_path))
+    folder = tmp_path / "sessions" / "0b7dfb1274ee51b3"
+    names = ["new/wire.jsonl", "new/subagents/a1/wire.jsonl", "old/context.jsonl"]
+    for name in [*names, "new/context.jsonl", "new/subagents/a1/context.jsonl"]:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"")
+
+    (root,) = KIMI.roots()
+
+    assert sorted(KIMI.transcripts(root)) == sorted(folder / name for name in names)
+    assert KIMI.identify(folder / names[0], b"") == Session("kimi-cli", "new")
+    assert KIMI.identify(folder / names[1], b"") == Session("kimi-cli", "new-a1", SessionKind.SUBAGENT, "new")

@@ -1,0 +1,198 @@
+"""Kimi Code's journals: who spoke, what was done, and where the files lie."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.archiver.formats import Event
+from palaver.archiver.formats.kimi_code.kimi_code_format import KimiCode
+from palaver.archiver.formats.registry import FORMATS
+from palaver.core.conversation import Fact, Kind, Session, SessionKind, Speaker
+
+from .. import reading
+from ..reading import changed_by_resuming, notes, skipped, unaccounted, written
+
+KIMI = KimiCode()
+TIME = 1785612812819
+HEADER = {"type": "metadata", "protocol_version": "1.4", "created_at": TIME}
+
+
+def record(kind: str, /, **fields: Any) -> dict[str, Any]:
+    return {"type": kind, "time": TIME, **fields}
+
+
+def sent(text: str, kind: str = "turn.prompt", origin: str = "user") -> dict[str, Any]:
+    return record(kind, input=[{"type": "text", "text": text}], origin={"kind": origin})
+
+
+def told(text: str, origin: str = "user") -> dict[str, Any]:
+    message = {"role": "user", "content": [{"type": "text", "text": text}], "origin": {"kind": origin}}
+    return record("context.append_message", message=message)
+
+
+def loop(kind: str, /, **fields: Any) -> dict[str, Any]:
+    return record("context.append_loop_event", event={"type": kind, "stepUuid": "step", **fields})
+
+
+def call(name: str, **args: Any) -> dict[str, Any]:
+    return loop("tool.call", toolCallId=f"{name}_0", name=name, args=args)
+
+
+def ended(name: str, **result: Any) -> dict[str, Any]:
+    return loop("tool.result", toolCallId=f"{name}_0", result=result)
+
+
+def events(*records: object) -> list[Event]:
+    return reading.events(KIMI, HEADER, *records)
+
+
+def said(*records: object) -> list[tuple[int, Speaker, Kind, str]]:
+    return [(turn.line, turn.speaker, turn.kind, turn.text) for turn in reading.turns(KIMI, HEADER, *records)]
+
+
+def test_a_prompt_that_is_sent_and_told_counts_once() -> None:
+    """It stands where it was sent; the model's context repeats it. The same words asked again are another prompt."""
+    records = (sent("hi"), told("hi"), sent("hi"), told("hi"))
+
+    assert said(*records) == [(2, Speaker.HUMAN, Kind.PROMPT, "hi"), (4, Speaker.HUMAN, Kind.PROMPT, "hi")]
+    assert skipped(events(*records)) == [(1, "bookkeeping"), (3, "repeated"), (5, "repeated")]
+
+
+def test_a_prompt_that_is_only_in_the_context_counts() -> None:
+    """Earlier protocols did not tell when it was sent."""
+    assert said(told("hi")) == [(2, Speaker.HUMAN, Kind.PROMPT, "hi")]
+
+
+def test_what_a_person_typed_while_the_model_worked_is_a_prompt() -> None:
+    """It steers the work that goes on."""
+    assert said(sent("stop", "turn.steer")) == [(2, Speaker.HUMAN, Kind.PROMPT, "stop")]
+
+
+@pytest.mark.parametrize("text", [told("<system-reminder>\nMind.\n</system-reminder>"), told("Go", "system_trigger")])
+def test_what_the_program_put_under_the_persons_name_is_injected(text: dict[str, Any]) -> None:
+    """By its origin, or by its envelope."""
+    assert [(speaker, kind) for _, speaker, kind, _ in said(text)] == [(Speaker.HOST, Kind.INJECTED)]
+
+
+def test_a_step_gives_its_thoughts_its_prose_and_its_calls() -> None:
+    """All of one step are of one group; its end tells what it cost."""
+    records = (
+        loop("content.part", part={"type": "think", "think": "Hm"}),
+        loop("content.part", part={"type": "text", "text": "I look."}),
+        call("Read", path="a.py"),
+        ended("Read", output="1\tx"),
+        loop(
+            "step.end", uuid="step", usage={"inputOther": 5, "inputCacheRead": 3, "inputCacheCreation": 1, "output": 2}
+        ),
+    )
+    result = reading.turns(KIMI, HEADER, *records)[-1]
+
+    assert said(*records) == [
+        (2, Speaker.ASSISTANT, Kind.THINKING, "Hm"),
+        (3, Speaker.ASSISTANT, Kind.PROSE, "I look."),
+        (4, Speaker.ASSISTANT, Kind.CALL, "Read: path=a.py"),
+        (5, Speaker.TOOL, Kind.RESULT, "a.py"),
+    ]
+    assert (result.tool, result.reads) == ("Read", ("a.py",))
+    assert notes(events(*records), Fact.USAGE) == [(6, "step 9 2")]
+
+
+@pytest.mark.parametrize(
+    "result", [{"output": "no\nCommand failed with exit code: 1."}, {"output": "no", "isError": True}]
+)
+def test_a_call_that_failed_touched_nothing(result: dict[str, Any]) -> None:
+    """By a flag, or by what the shell tool says last."""
+    turn = reading.turns(KIMI, HEADER, call("Write", path="a.py"), ended("Write", **result))[-1]
+
+    assert (turn.failed, turn.writes, turn.text.startswith("no")) == (True, (), True)
+
+
+def test_prompts_that_were_undone_are_left() -> None:
+    """Prompts are counted back from the last."""
+    talk = (sent("One"), sent("Two"), sent("Three"))
+
+    assert notes(events(*talk, record("context.undo", count=2)), Fact.REWOUND) == [(5, "3")]
+    assert skipped(events(*talk, record("context.undo", count=9)))[-1] == (5, "bookkeeping")
+
+
+def test_the_session_is_noted() -> None:
+    """Where it works and with which model; a compaction is a turn."""
+    bound = record("profile.bind", modelAlias="k2", environmentDisclosure={"cwd": "/home/demo/shop"})
+    found = events(
+        record("config.update", modelAlias="k1"), bound, record("context.apply_compaction", summary="So far.")
+    )
+
+    assert notes(found, Fact.MODEL) == [(2, "k1"), (3, "k2")]
+    assert notes(found, Fact.CWD) == [(3, "/home/demo/shop")]
+    assert said(record("context.apply_compaction", summary="So far.")) == [
+        (2, Speaker.HOST, Kind.COMPACTION, "So far.")
+    ]
+
+
+def test_what_is_no_conversation_is_skipped_by_name() -> None:
+    """State is bookkeeping, what the model was told besides is context, what is unknown is named."""
+    records = (record("turn.cancel"), record("llm.request"), record("new"), loop("new"), loop("step.begin"), sent(""))
+
+    assert [reason for _, reason in skipped(events(*records))[1:]] == [
+        "bookkeeping",
+        "context",
+        "unknown-type:new",
+        "unknown-type:loop/new",
+        "bookkeeping",
+        "empty",
+    ]
+
+
+RECORDS = st.sampled_from([
+    sent("Go"), told("Go"), sent("Stop", "turn.steer"), told("<system-reminder>x</system-reminder>"), call("Bash"),
+    ended("Bash", output="x"), ended("Bash"), record("context.undo", count=1), record("new"), loop("step.end"), b"",
+    loop("content.part", part={"type": "text", "text": "Ok"}), record("context.apply_compaction"), b"not json",
+])  # fmt: skip
+
+
+@given(st.lists(RECORDS, max_size=25))
+def test_every_line_is_accounted_for_and_reading_can_go_on_anywhere(records: list[object]) -> None:
+    """Each line gives something or one reason, and reading from any exchange changes nothing."""
+    data = written([HEADER, *records])
+
+    assert unaccounted(KIMI, data) == {}
+    assert changed_by_resuming(KIMI, data) == []
+
+
+def test_only_its_own_records_are_claimed() -> None:
+    """The older product's first line has no time."""
+    older = {"type": "metadata", "protocol_version": "1.4"}
+
+    assert [known.agent for known in FORMATS if known.claims([HEADER])] == ["kimi-code"]
+    assert [known.agent for known in FORMATS if known.claims([told("hi")])] == ["kimi-code"]
+    assert not KIMI.claims([older])
+
+
+def test_journals_are_found_where_kimi_code_keeps_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Each agent has a journal; the folders tell whose it is, and the session's state tells where it works."""
+    monkeypatch.setenv("KIMI_CODE_HOME", str(tmp_path))
+    session = tmp_path / "sessions" / "wd_shop_0b7dfb1274ee" / "session_1bcbe023"
+    paths = [session / "agents" / name / "wire.jsonl" for name in ("agent-0", "main")]
+    for path in paths:
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"")
+    (session / "state.json").write_text('{"workDir": "/home/demo/shop"}')
+
+    (root,) = KIMI.roots()
+    below, main = (KIMI.identify(path, b"") for path in KIMI.transcripts(root))
+
+    assert main == Session("kimi-code", "1bcbe023", cwd="/home/demo/shop")
+    assert below == Session("kimi-code", "1bcbe023-agent-0", SessionKind.SUBAGENT, "1bcbe023", cwd="/home/demo/shop")
+    assert KIMI.identify(tmp_path / "copy.jsonl", b"") == Session("kimi-code", "copy")
+
+
+def test_a_damaged_state_is_no_obstacle(tmp_path: Path) -> None:
+    """Where the session works is then told by its records, or by nobody."""
+    path = tmp_path / "session_1" / "agents" / "main" / "wire.jsonl"
+    path.parent.mkdir(parents=True)
+    (tmp_path / "session_1" / "state.json").write_bytes(b"{\xff")
+
+    assert KIMI.identify(path, b"").cwd == ""

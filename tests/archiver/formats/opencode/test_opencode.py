@@ -1,0 +1,236 @@
+"""OpenCode's sessions in all three forms: a database, files, and exports."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from palaver.archiver.copies.compression import opened
+from palaver.archiver.formats.opencode.opencode_format import OpenCode
+from palaver.archiver.formats.registry import recognise
+from palaver.archiver.parse.lines import HEAD_BYTES
+from palaver.core.conversation import Fact, Kind, SessionKind, Speaker, Turn
+from palaver.core.errors import SourceUnreadable
+
+from ..reading import changed_by_resuming, notes, skipped, unaccounted, written
+from ..unrolled import contents, database, events, said, spoken
+
+KNOWN = OpenCode()
+AT = 1_790_000_000_000
+SCHEMA = """
+PRAGMA journal_mode=WAL;
+CREATE TABLE session (id TEXT PRIMARY KEY, project_id TEXT, parent_id TEXT, directory TEXT, title TEXT, version TEXT,
+    time_created INTEGER, time_updated INTEGER);
+CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, time_updated INTEGER, data TEXT);
+CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, time_updated INTEGER, data TEXT);
+"""
+SESSION: dict[str, Any] = {"id": "ses_1", "directory": "/home/demo/shop", "title": "Fix the cart", "version": "1.2.3"}
+TOOL = {"status": "completed", "input": {"filePath": "/a.py"}, "output": "code"}
+MESSAGES: list[tuple[dict[str, Any], list[dict[str, Any]]]] = [
+    (
+        {"id": "msg_1", "role": "user", "time": {"created": AT}},
+        [{"type": "text", "text": "Why?"}, {"type": "text", "text": "Remember", "synthetic": True}],
+    ),
+    (
+        {"id": "msg_2", "role": "assistant", "time": {"created": AT + 1}, "modelID": "m", "tokens": {"input": 3}},
+        [
+            {"type": "step-start"},
+            {"type": "reasoning", "text": "Hm"},
+            {"type": "tool", "tool": "read", "callID": "c", "state": TOOL},
+            {"type": "text", "text": "Because."},
+        ],
+    ),
+]
+TOLD = [
+    (Speaker.HUMAN, Kind.PROMPT, "Why?"),
+    (Speaker.HOST, Kind.INJECTED, "Remember"),
+    (Speaker.ASSISTANT, Kind.THINKING, "Hm"),
+    (Speaker.ASSISTANT, Kind.CALL, "read: filePath=/a.py"),
+    (Speaker.TOOL, Kind.RESULT, "/a.py"),
+    (Speaker.ASSISTANT, Kind.PROSE, "Because."),
+]
+
+
+def put(program: apsw.Connection, session: dict[str, Any] = SESSION, messages: Any = MESSAGES) -> None:
+    own = {name: session.get(name) for name in ("id", "parent_id", "directory", "title", "version")}
+    program.execute("INSERT OR REPLACE INTO session VALUES (?, 'p', ?, ?, ?, ?, 1, ?)", (*own.values(), AT))
+    for info, parts in messages:
+        data = {name: value for name, value in info.items() if name != "id"}
+        program.execute("INSERT INTO message VALUES (?, ?, ?, 1, ?)", (info["id"], own["id"], AT, json.dumps(data)))
+        for place, part in enumerate(parts):
+            number = f"prt_{info['id']}_{place}"
+            program.execute(
+                "INSERT INTO part VALUES (?, ?, ?, 1, ?)", (number, info["id"], own["id"], json.dumps(part))
+            )
+
+
+def in_files(storage: Path) -> Path:
+    path = storage / "session" / "p" / "ses_1.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(SESSION, indent=2))
+    for info, parts in MESSAGES:
+        message = storage / "message" / "ses_1" / f"{info['id']}.json"
+        message.parent.mkdir(parents=True, exist_ok=True)
+        message.write_text(json.dumps({**info, "sessionID": "ses_1"}, indent=2))
+        for place, part in enumerate(parts):
+            piece = storage / "part" / info["id"] / f"prt_{place}.json"
+            piece.parent.mkdir(parents=True, exist_ok=True)
+            piece.write_text(json.dumps({**part, "id": f"prt_{place}", "messageID": info["id"]}, indent=2))
+    return path
+
+
+def exported(path: Path) -> bytes:
+    messages: list[Any] = [{"info": {**info, "sessionID": "ses_1"}, "parts": parts} for info, parts in MESSAGES]
+    path.write_text(json.dumps({"info": SESSION, "messages": messages}, indent=2))
+    with opened(path) as file:
+        return file.read()
+
+
+def in_database(path: Path) -> bytes:
+    program = database(path, SCHEMA)
+    put(program)
+    program.close()
+    (data,) = contents(KNOWN, path).values()
+    return data
+
+
+def test_a_session_says_the_same_in_every_form(tmp_path: Path) -> None:
+    """And its records have the same ids, so that what was moved from one to the other brings nothing twice."""
+    forms = [
+        in_database(tmp_path / "opencode.db"),
+        b"".join(KNOWN.conversations(in_files(tmp_path / "storage")).__next__().rows()),
+        exported(tmp_path / "export.json"),
+    ]
+
+    found = [events(KNOWN, data) for data in forms]
+
+    assert [spoken(each) for each in found] == [TOLD] * 3
+    records = [[event.record for event in each if isinstance(event, Turn)] for each in found]
+    assert records[0] == records[1] == records[2]
+    assert {KNOWN.identify(Path("x"), data).native_id for data in forms} == {"ses_1"}
+
+
+def test_what_is_told_of_the_session(tmp_path: Path) -> None:
+    """Title, folder, version, model and tokens; a title that the program made up is none."""
+    found = events(KNOWN, in_database(tmp_path / "opencode.db"))
+
+    assert notes(found, Fact.TITLE) == [(1, "Fix the cart")]
+    assert notes(found, Fact.CWD)[0] == (1, "/home/demo/shop")
+    assert notes(found, Fact.VERSION) == [(1, "1.2.3")]
+    assert notes(found, Fact.MODEL) == [(3, "m")]
+    assert notes(found, Fact.USAGE) == [(3, "msg_2 3 0")]
+    assert notes(events(KNOWN, written([{"info": {**SESSION, "title": "New session - 1"}}])), Fact.TITLE) == []
+
+
+def test_a_sub_agent_is_asked_by_its_parent(tmp_path: Path) -> None:
+    """Its session names the one that it belongs to."""
+    program = database(tmp_path / "opencode.db", SCHEMA)
+    put(program, {**SESSION, "parent_id": "ses_0"}, MESSAGES[:1])
+    program.close()
+    (data,) = contents(KNOWN, tmp_path / "opencode.db").values()
+    session = KNOWN.identify(Path("x"), data)
+
+    assert (session.kind, session.parent_id) == (SessionKind.SUBAGENT, "ses_0")
+    assert spoken(events(KNOWN, data))[0] == (Speaker.HOST, Kind.PROMPT, "Why?")
+
+
+def test_what_went_wrong_is_said() -> None:
+    """A tool that failed, a reply that broke off, a tool that still runs."""
+    parts: list[dict[str, Any]] = [
+        {"type": "tool", "tool": "bash", "callID": "a", "state": {"status": "error", "error": "no", "input": {}}},
+        {"type": "tool", "tool": "bash", "callID": "b", "state": {"status": "running", "input": {"command": "ls"}}},
+    ]
+    error = {"name": "MessageAbortedError", "data": {"message": "aborted"}}
+    found = events(KNOWN, written([{"info": {"id": "m", "role": "assistant", "error": error}, "parts": parts}]))
+
+    assert spoken(found)[1:] == [
+        (Speaker.TOOL, Kind.RESULT, "no"),
+        (Speaker.ASSISTANT, Kind.CALL, "bash: ls"),
+        (Speaker.HOST, Kind.INJECTED, "aborted"),
+    ]
+
+
+def test_a_mark_changes_with_its_session_and_no_other(tmp_path: Path) -> None:
+    """So that of a large database only what changed is read."""
+    path = tmp_path / "opencode.db"
+    program = database(path, SCHEMA)
+    put(program)
+    put(program, {**SESSION, "id": "ses_2"}, [({"id": "msg_9", "role": "user"}, [])])
+    before = {each.archived: each.mark for each in KNOWN.conversations(path)}
+
+    program.execute("UPDATE part SET data = '{}' WHERE id = 'prt_msg_1_0'")
+    after = {each.archived: each.mark for each in KNOWN.conversations(path)}
+    program.close()
+
+    assert [name for name in before if before[name] != after[name]] == ["opencode.db/ses_1.jsonl"]
+
+
+def test_values_that_nobody_expects_cost_their_line_alone(tmp_path: Path) -> None:
+    """Broken JSON, no JSON, bytes, numbers, and a message of no session."""
+    path = tmp_path / "opencode.db"
+    program = database(path, SCHEMA)
+    put(program)
+    odd: list[Any] = ['{"role": "us', b"\xff\x00", 3, None, "[]", '{"role": "robot"}', "x" * 3_000_000]
+    for place, value in enumerate(odd):
+        program.execute("INSERT INTO message VALUES (?, 'ses_1', ?, 1, ?)", (f"odd_{place}", AT + 9, value))
+    program.execute("INSERT INTO message VALUES ('lost', NULL, NULL, NULL, NULL)")
+    program.execute("INSERT INTO session VALUES (CAST(x'ff' AS TEXT), NULL, 3, x'00ff', '\x1b[31m', NULL, 'x', -1)")
+    program.close()
+
+    told = contents(KNOWN, path)
+    data = told["opencode.db/ses_1.jsonl"]
+
+    assert len(told) == 2
+    assert spoken(events(KNOWN, data)) == TOLD
+    assert [reason for _, reason in skipped(events(KNOWN, data))] == [
+        *["unknown-type:message"] * 5,
+        "unknown-type:role robot",
+        "unknown-type:message",
+    ]
+    assert unaccounted(KNOWN, data) == {}
+    assert changed_by_resuming(KNOWN, data) == []
+
+
+def test_a_database_that_is_not_as_known_is_told(tmp_path: Path) -> None:
+    """Missing tables and columns are named."""
+    database(tmp_path / "opencode.db", "CREATE TABLE session (id TEXT); CREATE TABLE message (id TEXT)").close()
+
+    with pytest.raises(SourceUnreadable, match="the table message is not as OpenCode makes it"):
+        list(KNOWN.conversations(tmp_path / "opencode.db"))
+
+
+def test_sessions_are_found_where_opencode_keeps_them(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Databases of all channels, one that is named, and sessions in files; but no other database."""
+    data = home / ".local" / "share" / "opencode"
+    session = in_files(data / "storage")
+    for name in ("opencode.db", "opencode-beta.db", "other.db", "named.db"):
+        database(data / name, SCHEMA).close()
+    monkeypatch.setenv("OPENCODE_DB", "named.db")
+
+    found = list(KNOWN.containers())
+
+    assert found == [data / "named.db", data / "opencode-beta.db", data / "opencode.db", session]
+    assert all(map(KNOWN.holds, found[1:]))
+    assert not KNOWN.holds(data / "other.db")
+    assert not KNOWN.keeps(data / "storage" / "message" / "ses_1" / "msg_1.json", data)
+
+
+def test_an_export_is_recognised(tmp_path: Path) -> None:
+    """By its header."""
+    found = recognise(exported(tmp_path / "export.json")[:HEAD_BYTES])
+
+    assert found is not None
+    assert found.agent == "opencode"
+
+
+def test_files_tell_when_one_of_them_changed(tmp_path: Path) -> None:
+    """A new message does not touch the session's own file."""
+    path = in_files(tmp_path / "storage")
+    before = KNOWN.state(path)
+    assert KNOWN.state(path) == before
+    (tmp_path / "storage" / "message" / "ses_1" / "msg_3.json").write_text('{"role": "user"}')
+
+    assert KNOWN.state(path) != before
+    assert said(KNOWN, path)["p/ses_1.jsonl"] == TOLD

@@ -1,0 +1,152 @@
+"""Databases of other programs, which go on writing."""
+
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import apsw
+import pytest
+
+from palaver.archiver.formats import foreign_database
+from palaver.archiver.formats.foreign_database import Foreign
+from palaver.core.errors import SourceUnreadable
+
+WRITER = """
+import apsw, sys, time
+connection = apsw.Connection(sys.argv[1])
+print("ready", flush=True)
+number = 0
+while True:
+    with connection:
+        number += 1
+        connection.execute("INSERT INTO pair VALUES (?, 'a'), (?, 'b')", (number, number))
+    time.sleep(0.02 if number % 20 else 1)  # a reader that is slow finds its moment too
+"""
+
+
+def made(path: Path, mode: str = "wal") -> apsw.Connection:
+    connection = apsw.Connection(str(path))
+    connection.execute(f"PRAGMA journal_mode={mode}").fetchall()
+    connection.execute("CREATE TABLE pair (number INTEGER, side TEXT)")
+    connection.execute("INSERT INTO pair VALUES (0, 'a'), (0, 'b')")
+    return connection
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("mode", ["wal", "delete"])
+@pytest.mark.parametrize("running", [True, False], ids=["running", "closed"])
+def test_reading_leaves_no_trace(tmp_path: Path, mode: str, *, running: bool) -> None:
+    """No file is made or removed beside a database, whether its program runs or not, and nothing in it changes."""
+    program = made(tmp_path / "x.db", mode)
+    if not running:
+        program.close()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    assert Foreign(tmp_path / "x.db").rows("SELECT count(*) FROM pair") == [(2,)]
+    assert names(tmp_path) == before.keys()
+    assert (tmp_path / "x.db").read_bytes() == before["x.db"]
+    program.close()
+
+
+def test_what_stands_only_in_the_log_is_read(tmp_path: Path) -> None:
+    """A running program keeps its last changes beside its database."""
+    program = made(tmp_path / "x.db")
+    state = Foreign(tmp_path / "x.db").state()
+    program.execute("INSERT INTO pair VALUES (1, 'a')")
+
+    assert Foreign(tmp_path / "x.db").rows("SELECT max(number) FROM pair") == [(1,)]
+    assert Foreign(tmp_path / "x.db").state() != state
+    program.close()
+
+
+def test_nobody_is_kept_from_writing(tmp_path: Path) -> None:
+    """Not even by a reader that is in the middle of a query."""
+    program = made(tmp_path / "x.db", "delete")
+    program.set_busy_timeout(0)
+    reader = Foreign(tmp_path / "x.db")
+
+    with reader._opened(lone=True) as connection:  # pyright: ignore[reportPrivateUsage]
+        rows = connection.execute("SELECT * FROM pair")
+        next(rows)
+        program.execute("INSERT INTO pair VALUES (1, 'a')")
+    program.close()
+
+
+def test_what_changed_while_it_was_read_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is believed that may be half of one state and half of another."""
+    program = made(tmp_path / "x.db", "delete")
+    opened = Foreign._opened  # pyright: ignore[reportPrivateUsage]
+    writes = ["INSERT INTO pair VALUES (1, 'a')"]
+
+    @contextmanager
+    def disturbed(self: Foreign, *, lone: bool) -> Generator[apsw.Connection]:
+        with opened(self, lone=lone) as connection:
+            yield connection
+        if writes:
+            program.execute(writes.pop())
+
+    monkeypatch.setattr(Foreign, "_opened", disturbed)
+
+    assert Foreign(tmp_path / "x.db").rows("SELECT count(*) FROM pair") == [(3,)]
+    program.close()
+
+
+@pytest.mark.parametrize("mode", ["wal", "delete"])
+def test_what_is_read_is_one_state(tmp_path: Path, mode: str) -> None:
+    """While another process writes pairs all the time, no half of one is ever seen; at worst it is said to be busy."""
+    path = tmp_path / "x.db"
+    made(path, mode).close()
+    with subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        query = "SELECT count(*), sum(side = 'a') - sum(side = 'b') FROM pair"
+        seen: list[int] = []
+        try:
+            while len(seen) < 20:
+                with suppress(SourceUnreadable):
+                    ((count, halves),) = Foreign(path).rows(query)
+                    assert halves == 0
+                    seen.append(int(str(count)))
+        finally:
+            writer.kill()
+
+    assert seen == sorted(seen)
+
+
+@pytest.mark.parametrize("data", [b"", b"not a database" * 100, b"SQLite format 3\0" + b"\xff" * 5000])
+def test_what_is_no_database_is_unreadable(tmp_path: Path, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said, and not tried for long."""
+    monkeypatch.setattr(foreign_database, "_PAUSE", 0)
+    (tmp_path / "x.db").write_bytes(data)
+
+    with pytest.raises(SourceUnreadable, match="cannot be read"):
+        Foreign(tmp_path / "x.db").rows("SELECT * FROM pair")
+    with pytest.raises(SourceUnreadable, match="cannot be read"):
+        Foreign(tmp_path / "gone.db").rows("SELECT * FROM pair")
+
+
+def test_a_database_that_was_left_in_the_middle_of_a_change_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To repair it is its program's business."""
+    monkeypatch.setattr(foreign_database, "_PAUSE", 0)
+    made(tmp_path / "x.db", "delete").close()
+    (tmp_path / "x.db-journal").write_bytes(b"\xd9\xd5\x05\xf9 not empty")
+
+    with pytest.raises(SourceUnreadable, match="another program is writing") as caught:
+        Foreign(tmp_path / "x.db").rows("SELECT * FROM pair")
+    assert "start and quit it" in caught.value.hint
+    assert (tmp_path / "x.db-journal").exists()
+
+
+def test_columns_tell_what_a_table_has(tmp_path: Path) -> None:
+    """A table that is missing has none."""
+    made(tmp_path / "x.db").close()
+
+    assert Foreign(tmp_path / "x.db").columns("pair") == {"number", "side"}
+    assert Foreign(tmp_path / "x.db").columns("none") == set()
