@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from bench.retrieval import ablation
 from bench.retrieval.ablation import Findings, Found, findings, rankings
 from bench.retrieval.corpus import Question
-
 from palaver.core.disclosure import Filters, Mode
 from palaver.core.home import Home
 from palaver.search import engine

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+
 from bench import embedding
 from bench.embedding import Comparison, compared, main, rows
 from bench.stopwatch import Took

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+
 from bench.retrieval.corpus import Question
 from bench.retrieval.metrics import hit_at, interval, ndcg_at, recall_at, reciprocal_rank, separation, silenced
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench.phases import phases
 
+from bench.phases import phases
 from palaver.core.disclosure import Query
 from palaver.core.home import Home
 from palaver.search import engine

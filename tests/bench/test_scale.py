@@ -8,7 +8,6 @@ from bench.scale.material import Material
 from bench.scale.measures import ask, live
 from bench.scale.row import Row
 from bench.stopwatch import Took
-
 from palaver.archiver.store import Store
 from palaver.core.home import Home
 from palaver.search.embedder import load

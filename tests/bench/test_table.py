@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from bench import table
 from bench.table import write_section
 

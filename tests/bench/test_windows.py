@@ -1,6 +1,7 @@
 """The windows that the floor is measured over."""
 
 import orjson
+
 from bench.retrieval.windows import SIZE, windows
 
 
