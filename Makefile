@@ -5,13 +5,13 @@ VENV   ?= .venv
 DEV    := $(VENV)-dev
 MODELS := $(VENV)-models
 
-.PHONY: start test check bench models
+.PHONY: start test check bench models dist
 
-start: $(VENV)/installed  ## set up, then archive and index what your agents said
+start: $(VENV)/installed  ## install, then archive and index your agents' conversations
 	$(VENV)/bin/palaver up
 
-test: $(DEV)/installed  ## the tests
-	$(DEV)/bin/pytest
+test: $(DEV)/installed  ## run the tests, one process a core
+	$(DEV)/bin/pytest -n auto --dist worksteal
 
 check: $(DEV)/installed  ## lint, format and types
 	$(DEV)/bin/ruff check
@@ -19,18 +19,22 @@ check: $(DEV)/installed  ## lint, format and types
 	$(DEV)/bin/mypy
 	$(DEV)/bin/pyright --pythonpath $(DEV)/bin/python
 
-bench: $(VENV)/installed  ## how well it finds, how fast (bench/README.md names the others)
+bench: $(VENV)/installed  ## measure retrieval quality and speed
 	@echo "bench.retrieval, then bench.speed; bench/README.md names the other benchmarks"
 	$(VENV)/bin/python -m bench.retrieval
 	$(VENV)/bin/python -m bench.speed
 
-models: $(MODELS)/installed  ## the tests of the extra `models`: any sentence-transformers model
+dist: $(DEV)/installed  ## build the wheel, the sdist and the MCP bundle
+	$(DEV)/bin/hatchling build -t sdist -t wheel -d dist
+	$(DEV)/bin/python release/bundle.py dist
+
+models: $(MODELS)/installed  ## run the tests of the extra `models`
 	$(MODELS)/bin/pytest tests/models
 
-# What pip compiles when it installs, but not what it only links to.
-ROOMS := agents archiver core observe search templates src/palaver
+# Compiled when the environment is made; pip compiles only what it copies.
+SOURCES := agents archiver core observe search templates src/palaver
 
-# An environment is made anew whenever what belongs in it has changed.
+# A change of these files recreates the environments.
 PINS := pyproject.toml constraints.txt
 
 define install
@@ -38,7 +42,7 @@ define install
 	@$(PYTHON) -m venv --clear $(@D)
 	@$(@D)/bin/pip install -q -c constraints.txt --upgrade pip
 	@$(@D)/bin/pip install -q -c constraints.txt -e $(1)
-	@$(@D)/bin/python -m compileall -q $(ROOMS)
+	@$(@D)/bin/python -m compileall -q $(SOURCES)
 	@touch $@
 endef
 
