@@ -16,7 +16,7 @@ from statistics import median, quantiles
 import numpy as np
 
 from palaver.archiver.store import Store
-from palaver.archiver.store.vectors import TOKEN_BYTES, Embedded
+from palaver.archiver.store.vector_table import TOKEN_BYTES, Embedded
 from palaver.core.clock import now
 from palaver.core.home import Home
 from palaver.core.memory import Edge, Memory, Relation

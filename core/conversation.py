@@ -180,3 +180,15 @@ class Session(Struct):
     ended: Milliseconds | None = None
     links: dict[str, str] = field(default_factory=dict[str, str])
     """Pull requests and continued sessions: name -> address or id."""
+
+
+class ResumePoint(Struct):
+    """Position from which parsing continues after a file grew: the start of its last exchange, which may still grow."""
+
+    line: int = 1
+    byte: int = 0
+    ordinal: int = 0
+    coverage: dict[str, int] = field(default_factory=dict[str, int])
+    """Lines before `line`, by outcome."""
+    entitles: bool = False
+    """True if that exchange gave its session the title."""

@@ -141,7 +141,7 @@ class Memory(Struct, frozen=True):
 
 
 class MemoryStats(Struct, frozen=True):
-    """Statistics of a memory's outcomes. Counts never decrease; `strikes` are failures since it became a golden rule."""
+    """Statistics of a memory's outcomes. Counts never decrease; `strikes` count failures since its promotion."""
 
     confidence: float = STARTS_AT
     successes: int = 0

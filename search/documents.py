@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ..archiver.store import Entity, Store, StoredExchange, StoredObservation, StoredVector
 from ..archiver.store.change_triggers import CONTEXT
-from ..archiver.store.vectors import PARTS_MAX, PROMPT
+from ..archiver.store.vector_table import PARTS_MAX, PROMPT
 from ..core.conversation import Exchange, Kind, Session, Speaker, Turn
 from ..core.disclosure import Role
 from ..core.observation import Observation

@@ -31,7 +31,7 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..archiver.store.vectors import PROMPT
+from ..archiver.store.vector_table import PROMPT
 from ..core.disclosure import Part
 from .findings import Flags, Fractions, Matches, Nears, Numbers, TextMatch, among, distinct
 

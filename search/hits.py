@@ -25,7 +25,7 @@ from .wording import Wording, unquoted
 
 if TYPE_CHECKING:
     from ..archiver.store import Store, StoredExchange
-    from ..archiver.store.exchanges import Head
+    from ..archiver.store.exchange_table import ExchangeLocation
     from ..core.conversation import Milliseconds
     from ..core.document import HeldChunk
     from ..core.memory import StoredMemory
@@ -166,7 +166,7 @@ class Hits:
             shown.append(hit if sought is None else self._with_snippet(hit, event, sought))
         return tuple(shown)
 
-    def _hit(self, choice: Choice, head: Head, whole: StoredExchange | None) -> Hit:
+    def _hit(self, choice: Choice, head: ExchangeLocation, whole: StoredExchange | None) -> Hit:
         """A hit on an observation, or on an exchange, which alone is needed whole."""
         event, learned, match = choice.event, choice.learned, choice.event.best_match
         if learned is not None:

@@ -15,7 +15,7 @@ from ..archiver.privacy.discretion import Discretion
 from ..archiver.privacy.withholding import is_withheld
 from ..archiver.redaction import Redactor
 from ..archiver.store import Source, Store
-from ..archiver.store.exchanges import Start
+from ..archiver.store.exchange_table import ExchangeStart
 from ..core import tokens
 from ..core.conversation import UNINDEXED, Exchange, Fact, Session
 from ..core.disclosure import Transcript
@@ -37,7 +37,7 @@ class _Stretch(Struct, frozen=True):
     source: Source
     start: int
     last: int
-    near: Start
+    near: ExchangeStart
     left: frozenset[int]
 
 
@@ -162,7 +162,7 @@ class Passages:
         left = self._store.exchanges.left_behind(source.id or 0, start, last)
         return _Stretch(source, start, last, self._near(source, start), frozenset(left))
 
-    def _near(self, source: Source, start: int) -> Start:
+    def _near(self, source: Source, start: int) -> ExchangeStart:
         """Where to begin, so that what stands from line `start` on is understood: an exchange can be a whole day. One
         that is not stored may be kept back, which its prompt tells.
         """

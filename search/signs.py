@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from ..archiver.store.vectors import TOKEN_BYTES, Embedded
+from ..archiver.store.vector_table import TOKEN_BYTES, Embedded
 from .embedder import Reading
 from .findings import Fractions, Numbers
 from .generation import share

@@ -2,7 +2,7 @@
 
 from functools import cached_property
 
-from ...archiver.store.projects import plain_namespace
+from ...archiver.store.project_table import plain_namespace
 from ...core.document import DocumentStats, IndexedDirectory
 from ...observe.background.rounds import Rounds
 from ...observe.memory import MemoryCore

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import islice
 from typing import BinaryIO, Final
 
-from ...core.conversation import Session
+from ...core.conversation import ResumePoint, Session
 from ...core.errors import CopyDamaged
 from ..copies.compression import opened
 from ..copies.forms import SEALED, Copy
@@ -18,7 +18,6 @@ from ..copies.seekable import Seekable
 from ..formats.registry import by_agent
 from ..parse.lines import split
 from ..parse.parsing import REPEATED, Parsed, parse
-from ..parse.resume import Resume
 from ..redaction import Redactor
 from ..store import Source, Store
 from .oblivion import FORGOTTEN, Oblivion
@@ -167,4 +166,4 @@ def reading_file(source: Source) -> Generator[BinaryIO]:
 
 def parsed(file: BinaryIO, agent: str, key: bytes, repeated: Collection[str] = frozenset()) -> Parsed:
     """What the lines of a copy say, whatever was said before elsewhere, but for `repeated` records."""
-    return parse(by_agent(agent), Session(agent, ""), Resume(), file, Redactor(key), repeated)
+    return parse(by_agent(agent), Session(agent, ""), ResumePoint(), file, Redactor(key), repeated)

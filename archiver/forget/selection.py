@@ -17,7 +17,7 @@ from ...core.home import Home
 from ..copies.raw import RawArchive
 from ..parse.lines import split
 from ..store import Source, State, Store
-from ..store.exchanges import Outline
+from ..store.exchange_table import ExchangeOutline
 from .belonging import TELLING, Belonging, is_left, reading
 from .oblivion import FORGOTTEN, Oblivion
 
@@ -37,7 +37,7 @@ class Selected(Struct):
     that go though only a part of them was named, `unread` copies of which nobody knows whether they mention a text.
     """
 
-    exchanges: dict[int, Outline] = field(default_factory=dict[int, Outline])
+    exchanges: dict[int, ExchangeOutline] = field(default_factory=dict[int, ExchangeOutline])
     sessions: set[int] = field(default_factory=set[int])
     sources: set[int] = field(default_factory=set[int])
     lines: dict[int, set[int]] = field(default_factory=dict[int, set[int]])
@@ -61,7 +61,7 @@ class _Named(Struct):
     parts: dict[str, int | tuple[int, range]] = field(default_factory=dict[str, "int | tuple[int, range]"])
     """Targets that may name less than goes: the exchange of an observation, or lines of a source."""
 
-    def covers(self, outline: Outline) -> bool:
+    def covers(self, outline: ExchangeOutline) -> bool:
         if outline.key in self.exchanges or outline.session in self.sessions or outline.source in self.sources:
             return True
         spans = self.spans.get(outline.source, ())
@@ -229,13 +229,18 @@ class Selector:
         return source.id if source is not None and source.id in self.sources else None
 
     def _mentioning(
-        self, wanted: Wanted, chosen: Sequence[Outline], fitting: Collection[int], named: _Named, result: Selected
-    ) -> list[Outline]:
+        self,
+        wanted: Wanted,
+        chosen: Sequence[ExchangeOutline],
+        fitting: Collection[int],
+        named: _Named,
+        result: Selected,
+    ) -> list[ExchangeOutline]:
         """Those of the exchanges in whose lines the text stands; other lines with it are noted in the result."""
-        by_source: dict[int, list[Outline]] = {}
+        by_source: dict[int, list[ExchangeOutline]] = {}
         for each in self.outlines:
             by_source.setdefault(each.source, []).append(each)
-        allowed, found = {each.key for each in chosen}, dict[int, Outline]()
+        allowed, found = {each.key for each in chosen}, dict[int, ExchangeOutline]()
         timed = wanted.since is not None or wanted.until is not None
         for number, source in self.sources.items():
             inside = not wanted.targets or number in named.sources or source.session in named.sessions
@@ -312,7 +317,7 @@ def _fits(session: Session, wanted: Wanted) -> bool:
     return not wanted.projects or in_project(wanted.projects, session.project, session.cwd)
 
 
-def _in_time(outline: Outline, wanted: Wanted) -> bool:
+def _in_time(outline: ExchangeOutline, wanted: Wanted) -> bool:
     if wanted.since is None and wanted.until is None:
         return True
     at = outline.at

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-from ...core.conversation import UNINDEXED, Session
+from ...core.conversation import UNINDEXED, ResumePoint, Session
 from ...core.errors import CopyDamaged, SourceUnreadable, ValueRefused
 from ...core.home import Home
 from ...core.progress import Progress, silent
@@ -26,7 +26,6 @@ from ..formats.registry import by_agent
 from ..parse import lines
 from ..parse.parsing import place_in
 from ..parse.reading import Boundaries, Reading
-from ..parse.resume import Resume
 from ..privacy.discretion import Discretion
 from ..privacy.exclusion import Exclusion
 from ..redaction import Redactor
@@ -372,5 +371,5 @@ def _source(job: _Job, copied: Copied) -> Source:
     source = copied.source(job.format.agent, job.path, job.archived)
     if before is not None:
         source.id, source.session = before.id, before.session
-        source.resume = Resume() if job.renewed or before.rules != source.rules else before.resume
+        source.resume = ResumePoint() if job.renewed or before.rules != source.rules else before.resume
     return source

@@ -8,14 +8,13 @@ import time
 from typing import Final
 
 from ...core.clock import now
-from ...core.conversation import UNINDEXED, Session
+from ...core.conversation import UNINDEXED, ResumePoint, Session
 from ...core.errors import CopyDamaged, CopyGone, SourceUnreadable
 from ...core.progress import Progress, silent
 from ...core.report import Pass
 from ..copies.raw import RawArchive, unreadable
 from ..formats.registry import by_agent
 from ..parse.reading import Boundaries, Reading
-from ..parse.resume import Resume
 from ..privacy.discretion import Discretion
 from ..redaction import VERSION
 from ..store import Source, Store
@@ -79,7 +78,7 @@ class Rereading:
     def _read(self, source: Source) -> tuple[Session, Reading]:
         self._raw.verify(source)  # a damaged copy never replaces what was read of a whole one
         session = self._session(source)
-        source.resume, source.rules = Resume(), VERSION
+        source.resume, source.rules = ResumePoint(), VERSION
         with self._raw.open(source.archived) as file:
             reading = Reading(by_agent(source.agent), session, source, Stored(self._store), self._boundaries)
             reading.run(file)

@@ -12,13 +12,12 @@ from typing import IO, TypeAlias
 import msgspec
 from msgspec import Struct, msgpack
 
-from ...core.conversation import Session
+from ...core.conversation import ResumePoint, Session
 from ...core.errors import PalaverError
 from ..copies.compression import opened
 from ..formats import TranscriptFormat
 from ..parse.lines import head
 from ..parse.parsing import Parsed, parse
-from ..parse.resume import Resume
 from ..privacy.discretion import Discretion
 from ..redaction import Redactor
 
@@ -43,7 +42,7 @@ class Task(Struct, frozen=True):
         with opened(self.archive / self.archived) as file:
             redactor = Redactor(self.key)
             session = Discretion(redactor).session(self.format.identify(self.path, head(file)))
-            return session, parse(self.format, session, Resume(), file, redactor)
+            return session, parse(self.format, session, ResumePoint(), file, redactor)
 
     def answer(self) -> Answer | None:
         """What it found; None where its copy cannot be read: who takes the file up then says why."""

@@ -7,14 +7,13 @@ from typing import BinaryIO
 
 from msgspec import Struct, field
 
-from ...core.conversation import Exchange, Fact, Kind, Note, Session, Skipped, Speaker, Turn
+from ...core.conversation import Exchange, Fact, Kind, Note, ResumePoint, Session, Skipped, Speaker, Turn
 from ..formats import Event, TranscriptFormat, TranscriptReader
 from ..privacy.discretion import Discretion
 from ..privacy.private import Unindexed, asked_for
 from ..redaction import Redactor
 from .exchanges import group
 from .lines import Line, decode, split
-from .resume import Resume
 
 PARSED = "parsed"
 REPEATED = "repeated"
@@ -28,7 +27,7 @@ class Parsed(Struct):
     last line that is still being written. `unindexed` is true when the person asked to keep the session out.
     """
 
-    start: Resume
+    start: ResumePoint
     end: int
     pending: int = 0
     unindexed: bool = False
@@ -41,7 +40,7 @@ class Parsed(Struct):
 def parse(
     known: TranscriptFormat,
     session: Session,
-    start: Resume,
+    start: ResumePoint,
     file: BinaryIO,
     redactor: Redactor,
     repeated: Collection[str] = frozenset(),

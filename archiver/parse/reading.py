@@ -9,7 +9,7 @@ from typing import BinaryIO, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.conversation import UNINDEXED, Exchange, Fact, Kind, Note, Session
+from ...core.conversation import UNINDEXED, Exchange, Fact, Kind, Note, ResumePoint, Session
 from ...core.project import WORKTREE
 from ..forget.oblivion import FORGOTTEN, Oblivion
 from ..formats import TranscriptFormat
@@ -21,7 +21,6 @@ from .exchanges import left_behind
 from .lines import split
 from .parsing import REPEATED, Parsed, parse
 from .recursion import leave_out
-from .resume import Resume
 from .text import heading_of, one_line, plan_in
 
 _TITLE_LENGTH = 80
@@ -115,7 +114,7 @@ class Reading:
         self._found = parsed or self._parse(file, self._source.resume)
         elsewhere = self._known_elsewhere()
         if self._reaches_back(elsewhere) or (self._is_unindexed and not self.is_whole):
-            self._found = self._parse(file, Resume())
+            self._found = self._parse(file, ResumePoint())
             elsewhere = self._known_elsewhere()
         if elsewhere:
             lines = self.records
@@ -132,7 +131,7 @@ class Reading:
         if self._is_unindexed or self._is_forgotten:
             self.repetitions = []
 
-    def _parse(self, file: BinaryIO, start: Resume, repeated: Collection[str] = frozenset()) -> Parsed:
+    def _parse(self, file: BinaryIO, start: ResumePoint, repeated: Collection[str] = frozenset()) -> Parsed:
         return parse(self._format, self._session, start, file, self._boundaries.redactor, repeated)
 
     @property
@@ -171,7 +170,7 @@ class Reading:
             withhold_all(self._found)
             self._session.links[UNINDEXED] = "yes"
             self._session.title, self._session.title_rank = "", -1
-            self._source.resume = Resume()
+            self._source.resume = ResumePoint()
 
     def _known_elsewhere(self) -> dict[str, Place]:
         """Records that stood on another line before. Asked once for all: most files share nothing with others.
@@ -251,7 +250,9 @@ class Reading:
             last = self.exchanges[-1]
             before = Counter(start.coverage) + Counter(found.outcomes[: last.span.start_line - start.line])
             entitles = last.ordinal == self._entitling
-            source.resume = Resume(last.span.start_line, last.span.start_byte, last.ordinal, dict(before), entitles)
+            source.resume = ResumePoint(
+                last.span.start_line, last.span.start_byte, last.ordinal, dict(before), entitles
+            )
 
 
 def entitle(session: Session, note: Note) -> None:

@@ -59,3 +59,8 @@ class Backups:
     @property
     def _today(self) -> Path:
         return self._folder / f"palaver-{show_day(now())}.db"
+
+
+def stamp() -> str:
+    """Return the present day and second, for the name of a file that is kept."""
+    return f"{show_day(now())}-{now() // 1000 % 86_400:05}"

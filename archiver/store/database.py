@@ -26,7 +26,7 @@ Row = tuple[Value, ...]
 
 AMONG: Final = "IN (SELECT value FROM json_each(?))"
 """How a statement asks for however many keys: `listed` makes one value of them."""
-MEND: Final = "Run `palaver fsck --repair`: it saves what can still be read."
+REPAIR_HINT: Final = "Run `palaver fsck --repair`: it saves what can still be read."
 _BUSY_MS = 30_000
 _TRIES = 10
 """How often a query is made of a file that each time was changed meanwhile."""
@@ -51,7 +51,7 @@ class Database:
         self.path = path
         self.unreadable: set[int] = set()
         """Keys of items that were asked for and lie on damaged pages."""
-        self._again: Callable[[], Database] = lambda: self.look(path)
+        self._again: Callable[[], Database] = lambda: self.open_read_only(path)
         """Opens what is there now, the same way."""
 
     @classmethod
@@ -66,7 +66,7 @@ class Database:
         return cls._open(path, apsw.SQLITE_OPEN_READWRITE)
 
     @classmethod
-    def look(cls, path: Path) -> Self:
+    def open_read_only(cls, path: Path) -> Self:
         """Open an existing file to be read only, and change nothing about it; raises `StoreMissing`."""
         _check(path)
         _refuse_cut(path)
@@ -82,7 +82,7 @@ class Database:
     @classmethod
     def _open(cls, path: Path, flags: int) -> Self:
         file = ForeignFile.at(path)
-        made = cls.look(path)._as_known() if file and file.still else cls._open_to_write(path, flags, file)  # noqa: SLF001 - one of ours
+        made = cls.open_read_only(path)._as_known() if file and file.still else cls._open_to_write(path, flags, file)  # noqa: SLF001 - one of ours
         made._again = lambda: cls._open(path, flags & ~apsw.SQLITE_OPEN_CREATE)  # noqa: SLF001 - one of ours
         return made
 
@@ -272,7 +272,7 @@ class Database:
     def problems(path: Path) -> list[str]:
         """Return what SQLite's integrity check finds wrong with a file, empty for a sound one."""
         try:
-            with closing(Database.look(path)) as database:
+            with closing(Database.open_read_only(path)) as database:
                 found = [str(row[0]) for row in database.rows("PRAGMA integrity_check")]
         except StoreCorrupt as error:
             return [str(error)]
@@ -346,7 +346,7 @@ def _wal_is_safe(version: str) -> bool:
 
 
 def _corrupt(path: Path, reason: str) -> StoreCorrupt:
-    return StoreCorrupt(f"{path}: {reason}", hint=MEND)
+    return StoreCorrupt(f"{path}: {reason}", hint=REPAIR_HINT)
 
 
 @contextmanager

@@ -6,8 +6,8 @@ from typing import Any, Final, cast
 import msgspec
 
 from .database import AMONG, Database, Value, listed
-from .observations import MODEL_PREFIX, RENOUNCED
-from .summaries import Summaries
+from .observation_table import MODEL_PREFIX, RENOUNCED
+from .summary_table import SummaryTable
 
 _Rows = dict[str, list[dict[str, Any]]]
 """Rows by table, each as its columns."""
@@ -27,7 +27,7 @@ _ORDER: Final = ("item", "exchange", "observation", "summary", "vector", "token"
 class ForgottenItems:
     """Reads and writes the rows of forgotten exchanges, one set for each exchange. The caller opens the transaction."""
 
-    def __init__(self, database: Database, summaries: Summaries) -> None:
+    def __init__(self, database: Database, summaries: SummaryTable) -> None:
         self._db, self._summaries = database, summaries
 
     def keep(self, forgetting: int, exchanges: Sequence[int], observations: Collection[int] | None = None) -> None:

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterable
 from typing import Final, cast
 
-from .changes import Changes, Entity
+from .change_log import ChangeTable, Entity
 from .database import AMONG, Database, listed
-from .observations import MODEL_PREFIX
-from .vectors import TOKEN_BYTES
+from .observation_table import MODEL_PREFIX
+from .vector_table import TOKEN_BYTES
 
 _TOLD: Final = 20
 """Problems of the file that are told; one is enough to act."""
@@ -22,7 +22,7 @@ _TAGGED: Final = "SELECT memory, tag FROM memory_tag"
 class Integrity:
     """Compares rows. Its repairs run inside a transaction of the caller."""
 
-    def __init__(self, database: Database, changes: Changes) -> None:
+    def __init__(self, database: Database, changes: ChangeTable) -> None:
         self._db, self._changes = database, changes
 
     def damage(self) -> list[str]:

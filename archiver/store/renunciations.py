@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple, cast
 
 from .database import AMONG, Database, listed
-from .observations import RENOUNCED
+from .observation_table import RENOUNCED
 
 
 class Renunciation(NamedTuple):

@@ -17,17 +17,15 @@ from typing import Final, NamedTuple, cast
 import apsw
 from msgspec import Struct, field
 
-from ...core.clock import now, show_day
 from ...core.durability import sync_path
 from ...core.errors import StoreBusy, StoreCorrupt
 from ...core.home import Home
 from ...core.memory import StoredMemory
 from . import watermark
-from .backups import Backups
+from .backups import Backups, stamp
 from .database import PAGE, Database, Row, Value, connect
-from .foreign_file import has_log
 from .leaf_rows import leaf_rows
-from .memories import checked, decoded
+from .memory_table import checked, decoded
 from .migrations import MIGRATIONS
 
 _BEYOND: Final = 1 << 40
@@ -78,7 +76,7 @@ def salvage(home: Home) -> Salvaged:
     """
     _refuse_others(home.database)
     home.backups.mkdir(mode=0o700, exist_ok=True)
-    done = Salvaged(home.backups / f"damaged-{_stamp()}.db")
+    done = Salvaged(home.backups / f"damaged-{stamp()}.db")
     # SQLite fills an incomplete last page by itself, but compares the checksum of a whole one.
     os.truncate(home.database, home.database.stat().st_size + -home.database.stat().st_size % PAGE)
     fresh = home.database.with_name(f"{home.database.name}.new")
@@ -297,14 +295,6 @@ def _digests(connection: apsw.Connection) -> dict[int, str]:
     return {}
 
 
-def keep_log(home: Home) -> None:
-    """Keep the write-ahead log of a database that lacks acknowledged changes, before SQLite removes it."""
-    log = _files(home.database)[1]
-    if has_log(home.database):
-        home.backups.mkdir(mode=0o700, exist_ok=True)
-        shutil.copy2(log, home.backups / f"lost-{_stamp()}.db-wal")
-
-
 def memories_in_logs(home: Home) -> list[StoredMemory]:
     """Return the memories in kept logs whose content has its SHA-256, also from frames that SQLite dropped."""
     with closing(_opened(home.database)) as connection:
@@ -312,10 +302,6 @@ def memories_in_logs(home: Home) -> list[StoredMemory]:
     logs = sorted(home.backups.glob("lost-*.db-wal"))
     rows = (row for log in logs for row in _memory_rows(None, log, columns))
     return list({held.memory.content_hash: held for held in map(decoded, rows)}.values())
-
-
-def _stamp() -> str:
-    return f"{show_day(now())}-{now() // 1000 % 86_400:05}"
 
 
 def _columns(connection: apsw.Connection, table: str) -> list[str]:

@@ -21,7 +21,7 @@ from ...core.home import Home
 from .database import AMONG, Database, Value, listed
 from .register import NEVER, Entry, Head, KeyChanged, KeyLost, Register, Registered, sign
 from .renunciations import Renunciations
-from .stages import Stages
+from .stage_table import StageTable
 
 _STAGE: Final = "forget"
 
@@ -68,7 +68,7 @@ class Tombstones:
             self._adopt(self._register.read())
         if self.lost:
             told = f"the marks of what was forgotten are damaged, {self.lost} of them: it may be back. Forget it again."
-            Stages(self._db).note(_STAGE, [StoreError(told)])
+            StageTable(self._db).note(_STAGE, [StoreError(told)])
         self._db.run("DELETE FROM register")
         self._db.run("INSERT INTO register VALUES (?)", (max(head.seq if head else 0, seq),))
 
@@ -117,11 +117,11 @@ class Tombstones:
     @property
     def loss(self) -> str:
         """What was lost of the register, until somebody was told; empty where nothing was."""
-        return next((each.problem for each in Stages(self._db).all() if each.name == _STAGE and each.fails), "")
+        return next((each.problem for each in StageTable(self._db).all() if each.name == _STAGE and each.fails), "")
 
     def loss_told(self) -> None:
         """Somebody was told of the loss."""
-        Stages(self._db).note(_STAGE)
+        StageTable(self._db).note(_STAGE)
 
     def unregistered(self) -> bool:
         """Whether the register does not say all that the tables say, or says something else."""

@@ -4,19 +4,22 @@ A database that is behind it lost writes that were acknowledged, as when its wri
 written after each commit and not synced: after a power cut it may be behind the database, never ahead of it.
 """
 
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
 from ...core.durability import with_checksum, without_checksum
 from ...core.home import Home
-from .changes import Changes
+from .backups import stamp
+from .change_log import ChangeTable
 from .database import Database
+from .foreign_file import has_log
 
 
 class Watermark:
     """Number of the last change of one store, and the count of changes that it lacks."""
 
-    def __init__(self, database: Database, changes: Changes) -> None:
+    def __init__(self, database: Database, changes: ChangeTable) -> None:
         self._home, self._changes = Home(database.path.parent), changes
         self._path, self._lost_path = _paths(self._home)
         self._written = -1
@@ -41,10 +44,8 @@ class Watermark:
         if self._written < 0:
             self._written = 0
             if missing := self._behind():
-                from .salvage import keep_log
-
                 with suppress(OSError):
-                    keep_log(self._home)
+                    _keep_log(self._home)
                 _write(self._lost_path, missing)
 
     def accept(self) -> None:
@@ -67,6 +68,14 @@ def reset(home: Home) -> None:
 def _paths(home: Home) -> tuple[Path, Path]:
     """Return the file with the number, and the one with a loss."""
     return home.changes, home.changes.with_name(f"{home.changes.name}.lost")
+
+
+def _keep_log(home: Home) -> None:
+    """Copy the write-ahead log of a database that lacks acknowledged changes, before SQLite removes it."""
+    if has_log(home.database):
+        home.backups.mkdir(mode=0o700, exist_ok=True)
+        log = home.database.with_name(f"{home.database.name}-wal")
+        shutil.copy2(log, home.backups / f"lost-{stamp()}.db-wal")
 
 
 def _read(path: Path) -> int:

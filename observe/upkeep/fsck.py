@@ -123,7 +123,7 @@ def _named(memories: Sequence[int]) -> str:
 def damage_of(home: Home) -> list[str]:
     """What SQLite finds wrong with the database, to which nothing is written; raises `StoreMissing`."""
     try:
-        with Store.look(home.database) as store:
+        with Store.open_read_only(home.database) as store:
             return store.integrity.damage()
     except StoreCorrupt as problem:
         return [str(problem)]

@@ -31,7 +31,7 @@ _MEND: Final = "Run `palaver fsck --repair`: it copies anew what the agent still
 
 def database(patient: Patient) -> Answer:
     try:
-        with Store.look(patient.home.database) as store:
+        with Store.open_read_only(patient.home.database) as store:
             seen, known = store.schema
             if seen > known:
                 yield Finding("database", f"it has schema {seen}, and this Palaver knows {known}", upgrade_hint())

@@ -43,7 +43,7 @@ class Patient(Struct, frozen=True, dict=True):
     def store(self) -> Store | None:
         """The store, to be read only; None where there is none that can be read, which `holdings.database` tells."""
         try:
-            store = Store.look(self.home.database)
+            store = Store.open_read_only(self.home.database)
             seen, known = store.schema
             return store if seen == known and store.integrity.is_readable() else None
         except PalaverError:

@@ -160,7 +160,7 @@ def test_an_incomplete_last_page_is_damage(home: Home, left: int) -> None:
     held = memories(home)
     cut(home.database, home.database.stat().st_size - PAGE + left)
 
-    for opened in (Store.open, Store.look):
+    for opened in (Store.open, Store.open_read_only):
         with pytest.raises(StoreCorrupt, match="last page is incomplete"):
             opened(home.database)
     assert "last page is incomplete" in fsck(home).findings[0].problem

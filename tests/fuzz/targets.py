@@ -13,9 +13,9 @@ import orjson
 from palaver.archiver.formats.registry import FORMATS
 from palaver.archiver.parse import lines
 from palaver.archiver.parse.parsing import parse
-from palaver.archiver.parse.resume import Resume
 from palaver.archiver.redaction import Redactor
 from palaver.core.clock import parse_instant, show_instant, show_minute
+from palaver.core.conversation import ResumePoint
 from palaver.core.disclosure import Filters, Query
 from palaver.core.errors import InvalidInput
 from palaver.core.periods import period
@@ -43,7 +43,7 @@ def read_records(data: bytes) -> None:
     for known in FORMATS:
         known.claims(records)
         session = known.identify(Path("11111111-0000-4000-8000-000000000001.jsonl"), data)
-        found = parse(known, session, Resume(), io.BytesIO(data), redactor())
+        found = parse(known, session, ResumePoint(), io.BytesIO(data), redactor())
         assert len(found.outcomes) == sum(1 for line in lines.split(io.BytesIO(data)) if line.end <= found.end)
 
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from palaver.archiver.forget.renouncing import Renouncing
 from palaver.archiver.store import State, StoredObservation
-from palaver.archiver.store.confirmations import CANDIDATES
-from palaver.archiver.store.repetitions import Repetition
+from palaver.archiver.store.confirmation_table import CANDIDATES
+from palaver.archiver.store.repetition_table import Repetition
 from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.observe import rules
 from palaver.observe.learned import keep, summarise

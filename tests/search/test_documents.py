@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.archiver.store import StoredObservation
-from palaver.archiver.store.vectors import PARTS_MAX
+from palaver.archiver.store.vector_table import PARTS_MAX
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
 from palaver.core.observation import ObservationType
 from palaver.search.documents import WINDOW, entries, texts, unlabelled, windows

@@ -15,7 +15,7 @@ from palaver.archiver.copies.forms import Copy
 from palaver.archiver.copies.sealing import Sealer
 from palaver.archiver.copies.sweeping import Sweeper
 from palaver.archiver.store import ARCHIVER
-from palaver.archiver.store.sources import Sources
+from palaver.archiver.store.source_table import SourceTable
 from palaver.core.clock import now
 from palaver.core.errors import CopyDamaged
 from palaver.core.report import Swept
@@ -130,7 +130,7 @@ def test_a_source_that_goes_meanwhile(history: History, monkeypatch: pytest.Monk
     def listed(*_: object, **__: object) -> list[int | None]:
         return waiting
 
-    monkeypatch.setattr(Sources, "to_inspect", listed)
+    monkeypatch.setattr(SourceTable, "to_inspect", listed)
 
     assert swept(history) == Swept(compared=4)
     assert history.store.sources.inspection()[0] == 3

@@ -26,7 +26,7 @@ from palaver.archiver.intake import rereading
 from palaver.archiver.parse.reading import Boundaries
 from palaver.archiver.privacy.exclusion import Exclusion
 from palaver.archiver.redaction import VERSION, Redactor
-from palaver.archiver.store import RENOUNCED, State, Store, sources
+from palaver.archiver.store import RENOUNCED, State, Store, source_table
 from palaver.archiver.store.database import Database
 from palaver.core import ids
 from palaver.core.forgetting import Wanted
@@ -227,7 +227,7 @@ class World:
 
     def _rules(self) -> None:
         self._versions.append(f"newer-{len(self._versions)}")
-        for module in (rereading, sources):
+        for module in (rereading, source_table):
             vars(module)["VERSION"] = self._versions[-1]
 
     def _seal(self) -> None:
@@ -300,7 +300,7 @@ def test_in_any_order(tmp_path_factory: pytest.TempPathFactory, data: st.DataObj
     version = VERSION
     with (
         patch.object(rereading, "VERSION", version),
-        patch.object(sources, "VERSION", version),
+        patch.object(source_table, "VERSION", version),
     ):
         world = World(tmp_path_factory.mktemp("any"), data.draw, [version])
         with world.history:

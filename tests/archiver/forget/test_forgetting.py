@@ -15,7 +15,7 @@ from palaver.archiver.forget.erasing import Erasing
 from palaver.archiver.forget.forgetting import KEPT, Forgetting
 from palaver.archiver.intake import rereading
 from palaver.archiver.redaction import rules, scanner
-from palaver.archiver.store import State, sources
+from palaver.archiver.store import State, source_table
 from palaver.core import ids
 from palaver.core.clock import now
 from palaver.core.errors import InvalidInput, SourceUnreadable
@@ -39,7 +39,7 @@ def newer_rules(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]
     def give_out() -> None:
         known = (*rules.rules(), rules.Rule("corp", r"(CORPKEY-[a-z0-9]{16})", ("corpkey",)))
         monkeypatch.setattr(scanner, "rules", lambda: known)
-        for module in (rereading, sources):
+        for module in (rereading, source_table):
             monkeypatch.setattr(module, "VERSION", "newer")
         _forget_rules()
 

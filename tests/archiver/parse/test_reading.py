@@ -10,11 +10,10 @@ from msgspec.structs import replace
 from palaver.archiver.formats.claude_code.claude_code_format import ClaudeCode
 from palaver.archiver.parse.parsing import PARSED, REPEATED
 from palaver.archiver.parse.reading import Boundaries, Reading, entitle, project_of, title_of
-from palaver.archiver.parse.resume import Resume
 from palaver.archiver.privacy.exclusion import Exclusion
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Place, Source
-from palaver.core.conversation import Fact, Note, Session, SessionKind
+from palaver.core.conversation import Fact, Note, ResumePoint, Session, SessionKind
 
 from ..formats.claude_code.claude_lines import replied, said, text, written
 from ..history import FORK, ORIGINAL, talk
@@ -128,14 +127,14 @@ def test_the_next_reading_begins_with_the_last_exchange() -> None:
     """What is remembered is where that begins, in lines, bytes and exchanges, and what became of the lines before."""
     found = Read(MODE, *talk("one", "two"))
 
-    assert found.source.resume == Resume(
+    assert found.source.resume == ResumePoint(
         line=4, byte=len(written([MODE, *talk("one")])), ordinal=1, coverage={"bookkeeping": 1, PARSED: 2}
     )
 
 
 def test_a_file_without_conversation_is_read_from_its_start() -> None:
     """There is no exchange to go on from."""
-    assert Read(MODE, MODE).source.resume == Resume()
+    assert Read(MODE, MODE).source.resume == ResumePoint()
 
 
 def test_lines_that_another_file_brought_are_repeated() -> None:

@@ -8,7 +8,7 @@ import apsw
 from palaver.archiver.store import Store
 from palaver.archiver.store.backups import Backups
 from palaver.archiver.store.database import Database
-from palaver.archiver.store.leases import BACKUP
+from palaver.archiver.store.lease_table import BACKUP
 from palaver.archiver.store.migrations import MIGRATIONS
 from palaver.core.home import Home
 
@@ -36,7 +36,7 @@ def test_a_backup_that_another_process_makes_is_left_to_it(path: Path) -> None:
 
 
 def has_checksums(path: Path) -> bool:
-    with closing(Database.look(path)) as looked:
+    with closing(Database.open_read_only(path)) as looked:
         return looked.has_checksums
 
 

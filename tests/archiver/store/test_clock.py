@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.store import Entity, Store, leases
+from palaver.archiver.store import Entity, Store, lease_table
 from palaver.core.clock import day_start, now, parse_instant
 from palaver.core.errors import LeaseHeld
 
@@ -44,7 +44,7 @@ def taken_elsewhere(folder: Path) -> str:
 def test_no_lease_is_held_twice(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: int) -> None:
     """However the clock is set, nobody else gets a lease before it is given back; then somebody does."""
     with store.leases.hold("index") as lease:
-        monkeypatch.setattr(leases, "now", lambda: now() + jump)
+        monkeypatch.setattr(lease_table, "now", lambda: now() + jump)
         assert taken_elsewhere(tmp_path) == "held"
         with pytest.raises(LeaseHeld), store.leases.hold("index"):
             pass

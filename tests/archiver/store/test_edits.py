@@ -7,7 +7,7 @@ import pytest
 
 from palaver.archiver.store import Edit
 from palaver.archiver.store.database import Database
-from palaver.archiver.store.edits import Edits
+from palaver.archiver.store.edit_table import EditTable
 from palaver.archiver.store.migrations import MIGRATIONS
 
 from ..formats.claude_code.claude_lines import replied, result, said, tool
@@ -81,4 +81,4 @@ def test_what_was_archived_before_is_known_too(history: History) -> None:
         database.run(MIGRATIONS[step].partition(";")[0])
         database.run(MIGRATIONS[step].partition(";")[2])
 
-    assert Edits(database).newest(None) == before
+    assert EditTable(database).newest(None) == before

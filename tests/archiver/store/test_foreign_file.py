@@ -54,7 +54,7 @@ def counted(reader: Popen[str], *, ask: bool = True) -> int:
     return int(reader.stdout.readline())
 
 
-@pytest.mark.parametrize("how", ["open", "look", "create"])
+@pytest.mark.parametrize("how", ["open", "open_read_only", "create"])
 def test_what_its_owner_writes_is_read_at_once(tmp_path: Path, how: str) -> None:
     """Whether it still has its log, has none any more, or is another file by now."""
     path, other = tmp_path / "home" / "palaver.db", tmp_path / "other" / "palaver.db"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from palaver.archiver.parse.resume import Resume
 from palaver.archiver.store import Store
+from palaver.core.conversation import ResumePoint
 from palaver.core.errors import StoreError
 
 from .said import begun, source
@@ -26,7 +26,7 @@ def test_a_stored_source_is_the_same_source(store: Store) -> None:
         pending=10,
         lines=9,
         coverage={"parsed": 8, "blank": 1},
-        resume=Resume(5, 50, 2, {"parsed": 4}, entitles=True),
+        resume=ResumePoint(5, 50, 2, {"parsed": 4}, entitles=True),
     )
     number = store.sources.save(saved)
 

@@ -10,7 +10,7 @@ import pytest
 from palaver.archiver.forget.renouncing import Renouncing
 from palaver.archiver.store import Store
 from palaver.archiver.store.migrations import MIGRATIONS
-from palaver.archiver.store.observations import RENOUNCED
+from palaver.archiver.store.observation_table import RENOUNCED
 from palaver.core.conversation import Kind
 from palaver.core.memory import SESSION_LIFETIME
 

@@ -195,7 +195,7 @@ def test_copies_are_copied_anew(home: Home, damage: Callable[[Path], None], seal
     kept = damage is not Path.unlink and not (sealed and damage is without_an_end)
     assert [bool(finding.remedy) for finding in found.findings] == [kept]
     assert path.read_bytes() == content
-    with Store.look(home.database) as store:
+    with Store.open_read_only(home.database) as store:
         assert store.sources.faulty() == []
     assert len(list(home.archive.rglob("*.damaged"))) == kept
     assert fsck(home).findings == []

@@ -10,7 +10,7 @@ from msgspec.structs import astuple
 from ...core.conversation import Milliseconds
 from ...core.observation import Evidence
 from .database import AMONG, Database, listed
-from .observations import COLUMNS, FROM, StoredObservation, stored_of
+from .observation_table import COLUMNS, FROM, StoredObservation, stored_of
 
 CANDIDATES = 100
 """Observations of equal values that a new one is compared with."""
@@ -26,7 +26,7 @@ class Confirmation(Struct, frozen=True):
     evidence: tuple[Evidence, ...]
 
 
-class Confirmations:
+class ConfirmationTable:
     """Reads and writes confirmations by exchange and by observation."""
 
     def __init__(self, database: Database) -> None:

@@ -22,7 +22,7 @@ class Mirrored(Struct, frozen=True):
     gone: bool = False
 
 
-class Mnemonics:
+class MnemonicTable:
     """Reads and writes what was mirrored, by absolute path."""
 
     def __init__(self, database: Database) -> None:

@@ -5,7 +5,7 @@ from typing import NamedTuple, cast
 
 from msgspec import Struct
 
-from .changes import Changes, Entity
+from .change_log import ChangeTable, Entity
 from .database import AMONG, Database, Row, listed
 
 PARTS_MAX = 256
@@ -38,10 +38,10 @@ class StoredVector(Struct, frozen=True):
     signs: bytes = b""
 
 
-class Vectors:
+class VectorTable:
     """Reads and writes vectors by item and model."""
 
-    def __init__(self, database: Database, changes: Changes) -> None:
+    def __init__(self, database: Database, changes: ChangeTable) -> None:
         self._db, self._changes = database, changes
 
     def unembedded(self, model: str, limit: int) -> list[int]:

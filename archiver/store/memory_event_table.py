@@ -9,7 +9,7 @@ from .database import AMONG, Database, Row, listed
 _COLUMNS = "memory, kind, at, context, session_id, before, id"
 
 
-class MemoryEvents:
+class MemoryEventTable:
     """Reads and writes the events of memories."""
 
     def __init__(self, database: Database) -> None:

@@ -10,8 +10,7 @@ from typing import cast
 from msgspec import Struct, field
 
 from ...core.clock import now
-from ...core.conversation import UNINDEXED, Milliseconds, SessionKind
-from ..parse.resume import Resume
+from ...core.conversation import UNINDEXED, Milliseconds, ResumePoint, SessionKind
 from ..redaction import VERSION
 from .database import AMONG, Database, Row, listed
 
@@ -45,7 +44,7 @@ class Source(Struct):
     pending: int = 0
     lines: int = 0
     coverage: dict[str, int] = field(default_factory=dict[str, int])
-    resume: Resume = field(default_factory=Resume)
+    resume: ResumePoint = field(default_factory=ResumePoint)
     rules: str = VERSION
     sums: bytes = b""
     compared: bool = False
@@ -58,7 +57,7 @@ _COLUMNS = (
 )
 
 
-class Sources:
+class SourceTable:
     """Reads and writes `Source` rows."""
 
     def __init__(self, database: Database) -> None:
@@ -272,6 +271,22 @@ class Sources:
         return [(Path(os.fsdecode(cast(bytes, path))), str(reason)) for path, reason in rows]
 
 
+class ContainerTable:
+    """Reads and writes the state in which each file or database of many sessions was last ingested as a whole."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def state(self, path: Path) -> int | None:
+        """Return the state in which a container was last ingested; None if it never was."""
+        row = self._db.one("SELECT state FROM container WHERE path = ?", (os.fsencode(path),))
+        return row[0] if row and isinstance(row[0], int) else None
+
+    def keep(self, path: Path, state: int) -> None:
+        """Record that all sessions of a container were ingested in this state."""
+        self._db.run("INSERT OR REPLACE INTO container VALUES (?, ?)", (os.fsencode(path), state))
+
+
 def _values(source: Source) -> tuple[str | bytes | int | None, ...]:
     resume = source.resume
     return (
@@ -315,7 +330,7 @@ def _source(row: Row) -> Source:
         pending=cast(int, pending),
         lines=cast(int, lines),
         coverage=json.loads(str(coverage)),
-        resume=Resume(*json.loads(str(resume))),
+        resume=ResumePoint(*json.loads(str(resume))),
         rules=str(rules),
         sums=cast(bytes, sums),
         compared=bool(compared),

@@ -24,7 +24,7 @@ class Edit(NamedTuple):
     ended: Milliseconds | None
 
 
-class Edits:
+class EditTable:
     """Reads and writes the files that exchanges changed."""
 
     def __init__(self, database: Database) -> None:

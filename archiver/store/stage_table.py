@@ -9,7 +9,7 @@ from ...core.report import StageState
 from .database import Database
 
 
-class Stages:
+class StageTable:
     """Reads and writes the states of stages."""
 
     def __init__(self, database: Database) -> None:

@@ -35,7 +35,7 @@ class Lease(Struct, frozen=True):
     epoch: int
 
 
-class Leases:
+class LeaseTable:
     """Gives out leases. The file lock tells the living from the dead; the row's epoch fences the sleeping."""
 
     def __init__(self, database: Database) -> None:

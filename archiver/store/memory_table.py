@@ -34,7 +34,7 @@ _Earned: TypeAlias = tuple[float, int, int, int, str]
 _Times: TypeAlias = tuple[str, int, int, int | None, int, int | None]
 
 
-class Memories:
+class MemoryTable:
     """Reads and writes memories."""
 
     def __init__(self, database: Database) -> None:

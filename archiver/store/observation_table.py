@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from ...core.observation import Evidence, Observation, ObservationType
-from .changes import Changes, Entity
+from .change_log import ChangeTable, Entity
 from .database import AMONG, Database, Row, Value
 
 
@@ -39,10 +39,10 @@ RENOUNCED = f"{MODEL_PREFIX}renounced"
 """The extractor of an exchange from which a person wants nothing learned."""
 
 
-class Observations:
+class ObservationTable:
     """Reads and writes observations by exchange."""
 
-    def __init__(self, database: Database, changes: Changes) -> None:
+    def __init__(self, database: Database, changes: ChangeTable) -> None:
         self._db, self._changes = database, changes
 
     def replace(

@@ -7,13 +7,13 @@ from msgspec.structs import replace
 
 from ...core.observation import Observation
 from .database import AMONG, Database, listed
-from .observations import COLUMNS, FROM, Observations, StoredObservation, stored_of
+from .observation_table import COLUMNS, FROM, ObservationTable, StoredObservation, stored_of
 
 
-class Summaries:
+class SummaryTable:
     """Reads and writes the summaries of sessions."""
 
-    def __init__(self, database: Database, observations: Observations) -> None:
+    def __init__(self, database: Database, observations: ObservationTable) -> None:
         self._db, self._observations = database, observations
 
     def bounds(self, session: int) -> tuple[int, int] | None:

@@ -12,7 +12,7 @@ _COLUMNS = (
 )
 
 
-class Sessions:
+class SessionTable:
     """Reads and writes `Session` values under the store's own numbers."""
 
     def __init__(self, database: Database) -> None:

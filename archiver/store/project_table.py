@@ -23,7 +23,7 @@ def plain_namespace(folder: Path) -> str:
     return project_namespace(str(main_worktree(root_of(folder))))
 
 
-class Projects:
+class ProjectTable:
     """Gives each project a namespace of its own.
 
     The first project of a name has the plain name, `project:repo`; others of that name have a number, `project:repo-2`.

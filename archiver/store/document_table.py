@@ -40,7 +40,7 @@ class Queued(Struct, frozen=True):
     root: Path
 
 
-class Documents:
+class DocumentTable:
     """Reads and writes documents, their chunks, and what waits. What an index holds is logged with every write."""
 
     def __init__(self, database: Database) -> None:

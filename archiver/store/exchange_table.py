@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from ...core.conversation import Exchange, Kind, Span, Speaker, Turn
 from .database import AMONG, Database, Row, listed
-from .edits import Edits
-from .observations import MODEL_PREFIX, Observations
-from .repetitions import Repetition
-from .summaries import Summaries
+from .edit_table import EditTable
+from .observation_table import MODEL_PREFIX, ObservationTable
+from .repetition_table import Repetition
+from .summary_table import SummaryTable
 
 
 class StoredExchange(Struct, frozen=True):
@@ -23,7 +23,7 @@ class StoredExchange(Struct, frozen=True):
     exchange: Exchange
 
 
-class Head(NamedTuple):
+class ExchangeLocation(NamedTuple):
     """Where an exchange stands, without what was said in it. `path` is relative to the archive."""
 
     start_line: int
@@ -33,7 +33,7 @@ class Head(NamedTuple):
     path: str
 
 
-class Outline(NamedTuple):
+class ExchangeOutline(NamedTuple):
     """An exchange without what was said in it: whose it is, when it was, and which lines of its source it takes."""
 
     key: int
@@ -45,7 +45,7 @@ class Outline(NamedTuple):
     end_byte: int
 
 
-class Whole(NamedTuple):
+class ExchangeHeader(NamedTuple):
     """All of an exchange but what was said in it."""
 
     ordinal: int
@@ -55,7 +55,7 @@ class Whole(NamedTuple):
     tokens_out: int
 
 
-class Start(NamedTuple):
+class ExchangeStart(NamedTuple):
     """Where an exchange begins in its source."""
 
     ordinal: int
@@ -69,12 +69,12 @@ _FROM = "FROM exchange e JOIN item i ON i.key = e.item"
 _UNOBSERVED = f"(e.observed IS NULL OR (e.observed <> ? AND e.observed NOT LIKE '{MODEL_PREFIX}%'))"
 
 
-class Exchanges:
+class ExchangeTable:
     """Reads and writes exchanges by source and ordinal; a growing exchange keeps its key."""
 
-    def __init__(self, database: Database, summaries: Summaries, observations: Observations) -> None:
+    def __init__(self, database: Database, summaries: SummaryTable, observations: ObservationTable) -> None:
         self._db, self._summaries, self._observations = database, summaries, observations
-        self._edits = Edits(database)
+        self._edits = EditTable(database)
 
     def replace(
         self,
@@ -122,7 +122,7 @@ class Exchanges:
         )
         return _stored(rows[0]) if rows else None
 
-    def _move(self, stored: StoredExchange, session: int, source: int, exchange: Exchange) -> "_Known":
+    def _move(self, stored: StoredExchange, session: int, source: int, exchange: Exchange) -> "_KnownExchange":
         """Let an exchange of another source be one of this source. What a model was paid for is not asked again; rules
         look at it once more.
         """
@@ -136,7 +136,7 @@ class Exchanges:
         lines = {before.line: now.line for before, now in zip(stored.exchange.turns, exchange.turns, strict=True)}
         self._observations.move(key, session, lines)
         self._summaries.outdate(session)
-        return _Known(key, span.start_line, turns)
+        return _KnownExchange(key, span.start_line, turns)
 
     def delete(self, keys: Sequence[int]) -> None:
         """Remove exchanges with their observations and vectors, and the summaries of their sessions."""
@@ -164,14 +164,16 @@ class Exchanges:
                 if len(values[_TEXT]) > length:
                     yield cast(int, key), _turn(values)
 
-    def heads(self, keys: Sequence[int]) -> dict[int, Head]:
+    def heads(self, keys: Sequence[int]) -> dict[int, ExchangeLocation]:
         """Where the exchanges with these keys stand; unknown keys are left out."""
         rows = self._db.rows_among(
             f"""SELECT e.item, e.start_line, e.end_line, s.project, s.native_id, r.archived {_FROM}
                 JOIN session s ON s.id = i.session JOIN source r ON r.id = e.source WHERE e.item {AMONG}""",
             keys,
         )
-        return {cast(int, key): Head(*cast("tuple[int, int, str, str, str]", tuple(row))) for key, *row in rows}
+        return {
+            cast(int, key): ExchangeLocation(*cast("tuple[int, int, str, str, str]", tuple(row))) for key, *row in rows
+        }
 
     def texts_on(self, key: int, start: int, end: int) -> list[str]:
         """What was said on these lines of an exchange; nothing where it no longer exists."""
@@ -196,16 +198,16 @@ class Exchanges:
         )
         return [cast(int, row[0]) for row in rows]
 
-    def before(self, source: int, line: int) -> Start:
+    def before(self, source: int, line: int) -> ExchangeStart:
         """Where the exchange that holds a line begins; the start of the file when none does."""
         row = self._db.one(
             """SELECT ordinal, start_line, start_byte FROM exchange WHERE source = ? AND start_line <= ?
                ORDER BY start_line DESC LIMIT 1""",
             (source, line),
         )
-        return Start(*(cast(int, value) for value in row)) if row else Start(0, 1, 0)
+        return ExchangeStart(*(cast(int, value) for value in row)) if row else ExchangeStart(0, 1, 0)
 
-    def around_line(self, source: int, line: int) -> Whole | None:
+    def around_line(self, source: int, line: int) -> ExchangeHeader | None:
         """The whole exchange that a line of a source is in; None where it is in none that is stored."""
         row = self._db.one(
             f"""SELECT e.ordinal, e.start_line, e.end_line, e.start_byte, e.end_byte, i.at, e.tokens_in, e.tokens_out
@@ -215,7 +217,7 @@ class Exchanges:
         if row is None or cast(int, row[2]) < line:
             return None
         ordinal, *span, tokens_in, tokens_out = (cast(int, value) for value in (*row[:5], *row[6:]))
-        return Whole(ordinal, Span(*span), cast("int | None", row[5]), tokens_in, tokens_out)
+        return ExchangeHeader(ordinal, Span(*span), cast("int | None", row[5]), tokens_in, tokens_out)
 
     def left_behind(self, source: int, start: int, end: int) -> set[int]:
         """The lines of a source from `start` to `end` that the person rewound and left."""
@@ -240,12 +242,12 @@ class Exchanges:
         )
         return [_stored(row) for row in rows]
 
-    def outlines(self) -> list[Outline]:
+    def outlines(self) -> list[ExchangeOutline]:
         """Every exchange in outline, by key."""
         rows = self._db.rows(
             f"SELECT i.key, i.session, e.source, i.at, e.start_line, e.end_line, e.end_byte {_FROM} ORDER BY i.key"
         )
-        return [Outline(*cast("tuple[int, int, int, int | None, int, int, int]", row)) for row in rows]
+        return [ExchangeOutline(*cast("tuple[int, int, int, int | None, int, int, int]", row)) for row in rows]
 
     def count_unobserved(self, extractor: str) -> int:
         """How many exchanges wait for the rules."""
@@ -259,13 +261,15 @@ class Exchanges:
         rows = self._db.rows_among(f"SELECT DISTINCT session FROM item WHERE key {AMONG}", keys)
         return [cast(int, row[0]) for row in rows]
 
-    def _known(self, source: int, first: int) -> "dict[int, _Known]":
+    def _known(self, source: int, first: int) -> "dict[int, _KnownExchange]":
         rows = self._db.rows(
             "SELECT ordinal, item, start_line, turns FROM exchange WHERE source = ? AND ordinal >= ?", (source, first)
         )
-        return {cast(int, ordinal): _Known(*cast("tuple[int, int, bytes]", tuple(row))) for ordinal, *row in rows}
+        return {
+            cast(int, ordinal): _KnownExchange(*cast("tuple[int, int, bytes]", tuple(row))) for ordinal, *row in rows
+        }
 
-    def _put(self, session: int, source: int, exchange: Exchange, known: "_Known | None") -> None:
+    def _put(self, session: int, source: int, exchange: Exchange, known: "_KnownExchange | None") -> None:
         """Insert an exchange, or update the one that it was before; changed turns are embedded and observed again."""
         turns = _pack(exchange.turns)
         if known is None:
@@ -314,7 +318,7 @@ class Exchanges:
         )
 
 
-class _Known(NamedTuple):
+class _KnownExchange(NamedTuple):
     """An exchange as it was stored before."""
 
     key: int
@@ -322,7 +326,7 @@ class _Known(NamedTuple):
     turns: bytes
 
 
-def _matched(known: "dict[int, _Known]", exchanges: Sequence[Exchange]) -> "dict[int, _Known]":
+def _matched(known: "dict[int, _KnownExchange]", exchanges: Sequence[Exchange]) -> "dict[int, _KnownExchange]":
     """What each exchange was before, by ordinal: the one that begins on its line, else the one that counted like it."""
     begun = {each.start_line: each for each in known.values()}
     kept = {each.ordinal: begun[each.span.start_line] for each in exchanges if each.span.start_line in begun}

@@ -30,7 +30,7 @@ _SAID: Final = frozenset({Kind.PROMPT, Kind.PROSE})
 _TOTALS = "sum(tokens_in), sum(cache_written), sum(cache_read), sum(tokens_out)"
 
 
-class LedgerRows:
+class LedgerTable:
     """Reads and writes calls. A call that was reserved and never settled counts with the most it can have cost."""
 
     def __init__(self, database: Database) -> None:

@@ -9,7 +9,7 @@ from .database import AMONG, Database, Row, Value, listed
 _COLUMNS = "source, target, relation, weight, reason, inferred, proposed, id"
 
 
-class MemoryEdges:
+class MemoryEdgeTable:
     """Reads and writes edges."""
 
     def __init__(self, database: Database) -> None:

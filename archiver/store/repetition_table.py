@@ -15,7 +15,7 @@ class Repetition(NamedTuple):
     again: int
 
 
-class Repetitions:
+class RepetitionTable:
     """Reads and writes, by the place of an exchange, the other sources that repeat records of it."""
 
     def __init__(self, database: Database) -> None:

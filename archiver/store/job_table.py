@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from ...core.conversation import Milliseconds
 from .database import AMONG, Database, Row, listed
-from .observations import MODEL_PREFIX
+from .observation_table import MODEL_PREFIX
 
 
 class Job(Struct, frozen=True):
@@ -42,7 +42,7 @@ class Batch(Struct, frozen=True):
 _LIVE = "exchange = ? AND digest = ? AND attempts = ? AND state IN ('leased', 'sent')"
 
 
-class Jobs:
+class JobTable:
     """Reads and writes jobs. Every method is one statement or two; the caller opens the transaction."""
 
     def __init__(self, database: Database) -> None:

@@ -21,7 +21,7 @@ class StoredItem(Struct, frozen=True):
     exchange: int
 
 
-class Items:
+class ItemTable:
     """Looks items up across kinds."""
 
     def __init__(self, database: Database) -> None:

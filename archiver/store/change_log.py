@@ -1,0 +1,77 @@
+"""The change log, by which a search index learns what changed, and the record of the indexes built from it.
+
+Triggers write most entries (`change_triggers.py`).
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Final, Protocol
+
+from .database import AMONG, Database, listed
+
+_PUBLICATIONS_KEPT: Final = 100
+"""More than any index that is still open can be behind the newest."""
+
+
+class Entity(StrEnum):
+    """Part of an item that changed: its text (and everything derived from it), or only its vectors."""
+
+    ITEM = "item"
+    VECTOR = "vector"
+
+
+class ChangeLog(Protocol):
+    """Numbered entries, each written in the transaction of the change that it records.
+
+    Numbers rise with every entry and are never reused, so the last number that a reader has seen is its watermark.
+    """
+
+    def log(self, entity: Entity, items: Iterable[int]) -> None:
+        """Append one entry for each item. The caller opens the transaction."""
+        ...
+
+    def last(self) -> int:
+        """Return the number of the newest entry; 0 for an empty log."""
+        ...
+
+    def since(self, seq: int, entities: Iterable[Entity] = ...) -> list[int]:
+        """Return the items with entries after number `seq`, each once, in key order. They may no longer exist."""
+        ...
+
+
+class ChangeTable:
+    """Change log in the table `change`."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def log(self, entity: Entity, items: Iterable[int]) -> None:
+        """Append one entry for each item. The caller opens the transaction."""
+        self._db.run_many("INSERT INTO change (entity, id) VALUES (?, ?)", [(entity, item) for item in items])
+
+    def last(self) -> int:
+        """Return the number of the newest entry; 0 for an empty log."""
+        return self._db.number("SELECT max(seq) FROM change")
+
+    def since(self, seq: int, entities: Iterable[Entity] = tuple(Entity)) -> list[int]:
+        """Return the items with entries after number `seq`, each once, in key order. They may no longer exist."""
+        rows = self._db.rows(
+            f"SELECT DISTINCT id FROM change WHERE seq > ? AND entity {AMONG} ORDER BY id", (seq, listed(entities))
+        )
+        return [int(str(row[0])) for row in rows]
+
+
+class PublicationTable:
+    """Tokens of the last published indexes, so that no index built from another store is taken for one of this."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def add(self, token: str) -> None:
+        """Record the token of an index that is about to be published."""
+        number = self._db.run("INSERT INTO publication (token) VALUES (?)", (token,))
+        self._db.run("DELETE FROM publication WHERE id <= ?", (number - _PUBLICATIONS_KEPT,))
+
+    def knows(self, token: str) -> bool:
+        """Return whether an index with this token was built from this store, in its present or an earlier state."""
+        return self._db.one("SELECT 1 FROM publication WHERE token = ?", (token,)) is not None

@@ -1,0 +1,202 @@
+"""The store: one connection to the database, and an object for each of its tables."""
+
+from collections.abc import Collection, Generator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import Self
+
+from ...core.closing import Closing
+from ...core.errors import LeaseHeld, StoreCorrupt, StoreError
+from ...core.home import Home
+from . import watermark
+from .backups import Backups
+from .change_log import ChangeTable, PublicationTable
+from .confirmation_table import ConfirmationTable
+from .database import REPAIR_HINT, Database
+from .document_table import DocumentTable
+from .edit_table import EditTable
+from .exchange_table import ExchangeTable
+from .forgotten_items import ForgottenItems
+from .integrity import Integrity
+from .item_table import ItemTable
+from .job_table import JobTable
+from .lease_table import BACKUP, LeaseTable
+from .ledger_table import LedgerTable
+from .memory_edge_table import MemoryEdgeTable
+from .memory_event_table import MemoryEventTable
+from .memory_table import MemoryTable
+from .mnemonic_table import MnemonicTable
+from .numbering import Numbering
+from .observation_table import ObservationTable
+from .project_table import ProjectTable
+from .renunciations import Renunciations
+from .repetition_table import RepetitionTable
+from .session_table import SessionTable
+from .source_table import ContainerTable, SourceTable
+from .stage_table import StageTable
+from .summary_table import SummaryTable
+from .tombstones import Tombstones
+from .vector_table import VectorTable
+
+
+class Store(Closing):
+    """Everything parsed, learned and remembered. For one thread; each process and thread opens its own."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.changes = ChangeTable(database)
+        self.sources = SourceTable(database)
+        self.containers = ContainerTable(database)
+        self.repetitions = RepetitionTable(database)
+        self.sessions = SessionTable(database)
+        self.items = ItemTable(database)
+        self.observations = ObservationTable(database, self.changes)
+        self.confirmations = ConfirmationTable(database)
+        self.summaries = SummaryTable(database, self.observations)
+        self.exchanges = ExchangeTable(database, self.summaries, self.observations)
+        self.edits = EditTable(database)
+        self.vectors = VectorTable(database, self.changes)
+        self.memories = MemoryTable(database)
+        self.memory_events = MemoryEventTable(database)
+        self.memory_edges = MemoryEdgeTable(database)
+        self.mnemonics = MnemonicTable(database)
+        self.projects = ProjectTable(database)
+        self.documents = DocumentTable(database)
+        self.renunciations = Renunciations(database)
+        self.tombstones = Tombstones(database)
+        self.forgotten_items = ForgottenItems(database, self.summaries)
+        self.leases = LeaseTable(database)
+        self.publications = PublicationTable(database)
+        self.integrity = Integrity(database, self.changes)
+        self.stages = StageTable(database)
+        self.jobs = JobTable(database)
+        self.ledger = LedgerTable(database)
+        self.numbering = Numbering(database)
+        self.watermark = watermark.Watermark(database, self.changes)
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open an existing database, and migrate it to the current schema.
+
+        Raises:
+            StoreMissing: The file does not exist or is empty.
+            StoreCorrupt: The file is damaged.
+            StoreFromFuture: A newer version of Palaver wrote it.
+            StoreReadOnly: It has an older schema, and this process may not write it.
+        """
+        store = cls(Database.open(path))
+        store._reconcile()
+        return store
+
+    @classmethod
+    def open_read_only(cls, path: Path) -> Self:
+        """Open an existing database only to read it, whatever its schema. Raises `StoreMissing`."""
+        return cls(Database.open_read_only(path))
+
+    @classmethod
+    def create(cls, path: Path) -> Self:
+        """Open a database, or create it.
+
+        Raises:
+            StoreMissing: The database is missing but archived copies exist, so that it must have been lost.
+        """
+        Home(path.parent).check_not_lost()
+        return cls.create_anew(path)
+
+    @classmethod
+    def create_anew(cls, path: Path) -> Self:
+        """Open a database, or create it even if archived copies exist, which the caller then reads again.
+
+        What was deleted before the database was lost stays deleted.
+        """
+        home = Home(path.parent)
+        if not home.has_database:
+            watermark.reset(home)
+        store = cls(Database.create(path))
+        store._reconcile()
+        return store
+
+    @property
+    def home(self) -> Home:
+        """Folder that contains the database."""
+        return Home(self._database.path.parent)
+
+    @property
+    def schema(self) -> tuple[int, int]:
+        """Number of migrations that were applied to the file, and of those that exist."""
+        return self._database.schema
+
+    @property
+    def is_read_only(self) -> bool:
+        """True if nothing can be written, as in a home without write permission."""
+        return self._database.is_read_only
+
+    @contextmanager
+    def transaction(self) -> Generator[None]:
+        """Commit all writes in the block together, or none. Keep it short; transactions do not nest."""
+        self.numbering.go_on()
+        self.watermark.check()
+        with self._database.transaction():
+            yield
+            self.tombstones.write_down()
+            self.numbering.write_down()
+        self.watermark.advance()
+
+    def step(self) -> AbstractContextManager[None]:
+        """Return a context for a part of a transaction that can fail and be undone alone."""
+        return self._database.step()
+
+    def refuse_unreadable(self, keys: Collection[int] = ()) -> None:
+        """Raise `StoreCorrupt` if an earlier read skipped rows on damaged pages: any row, or those with these keys."""
+        damaged = self._database.unreadable.intersection(keys) if keys else self._database.unreadable
+        if damaged:
+            named = ", ".join(map(str, sorted(damaged)[:3]))
+            raise StoreCorrupt(
+                f"{self._database.path}: items on damaged pages cannot be read, such as {named}", hint=REPAIR_HINT
+            )
+
+    def back_up(self) -> None:
+        """Make today's backup unless it exists or another process is making it. Record failures in stage `backup`.
+
+        A database without page checksums gets them first.
+        """
+        backups = Backups(self.home)
+        if self.is_read_only or not backups.is_due:
+            return
+        try:
+            with self.leases.hold(BACKUP):
+                if not self._database.has_checksums:
+                    self._database.run("VACUUM")
+                backups.make(self._database)
+        except LeaseHeld:
+            return
+        except StoreError as problem:
+            self.stages.note("backup", [problem])
+        except OSError as error:
+            self.stages.note("backup", [StoreError(f"{self.home.backups}: {error.strerror or error}")])
+        else:
+            self.stages.note("backup")
+
+    def close(self) -> None:
+        """Close the database; calling it twice is fine."""
+        self._database.close()
+
+    def _reconcile(self) -> None:
+        """Compare the database with the files beside it: the watermark, and the register of deletions."""
+        try:
+            with suppress(StoreCorrupt):  # a damaged change log must not prevent searching
+                self.watermark.check()
+            if not self.tombstones.agree:
+                self._adopt_deletions()
+        except StoreError:
+            self.close()
+            raise
+
+    def _adopt_deletions(self) -> None:
+        try:
+            with self.transaction():
+                self.tombstones.take_over()
+        except StoreError:
+            # An unwritable register must not prevent reading, unless it has deletions that the tables lack.
+            if not self.tombstones.know_all:
+                raise
