@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
     from .conversation import Milliseconds
     from .memory import StoredMemory
-    from .origin import Origin
 
 
 class Wanted(Struct, frozen=True):
@@ -19,8 +18,7 @@ class Wanted(Struct, frozen=True):
 
     A target is the id of an exchange, an observation (which stands for its exchange) or a memory, the id of a session
     or its first characters, or the path of a transcript, with `:FIRST-LAST` for some of its lines. `projects` are names
-    or folders. `mentions` is text that has to stand there, in upper or lower case. With `derived` only what was learned
-    goes, and what was said stays; so it does where `origins` are named.
+    or folders. `mentions` is text that has to stand there, in upper or lower case.
     """
 
     targets: tuple[str, ...] = ()
@@ -29,22 +27,13 @@ class Wanted(Struct, frozen=True):
     since: Milliseconds | None = None
     until: Milliseconds | None = None
     mentions: str = ""
-    origins: tuple[Origin, ...] = ()
-    derived: bool = False
     erase: bool = False
     force: bool = False
 
     @property
-    def only_learned(self) -> bool:
-        """Whether what was said stays."""
-        return self.derived or bool(self.origins)
-
-    @property
     def names_nothing(self) -> bool:
         """Whether it would be everything there is."""
-        return not (
-            self.targets or self.projects or self.agents or self.mentions or self.origins or self.since or self.until
-        )
+        return not (self.targets or self.projects or self.agents or self.mentions or self.since or self.until)
 
 
 class DoomedSession(Struct, frozen=True):
@@ -66,14 +55,6 @@ class DoomedCopy(Struct, frozen=True):
     lines: int
     size: int
     whole: bool
-
-
-class DoomedObservation(Struct, frozen=True):
-    """Something that was learned and goes, while what it was learned from stays."""
-
-    id: str
-    type: str
-    title: str
 
 
 class DoomedFile(Struct, frozen=True):
@@ -98,7 +79,7 @@ class Preview(Struct, frozen=True):
     `protected` memories are golden or pinned, and stay unless forced. `shared` copies repeat some of the lines. `files`
     are those in which people keep the memories: they go where `erase` is meant, and stay otherwise. `unread` copies are
     damaged: nobody knows whether some of it stands there. `kept` lines repeat what other sessions said first, and
-    stay in those. `learned` are the observations by name where they go alone; `observations` counts them in any case.
+    stay in those.
     """
 
     token: str
@@ -115,7 +96,6 @@ class Preview(Struct, frozen=True):
     files: tuple[DoomedFile, ...] = ()
     unread: tuple[str, ...] = ()
     kept: int = 0
-    learned: tuple[DoomedObservation, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -164,12 +144,11 @@ class Outcome(Struct, frozen=True):
 class Undone(Struct, frozen=True):
     """Items that undoing a deletion did not restore.
 
-    `left` memories stay archived, because another memory says the same by now. Nothing is extracted from `renounced`
-    exchanges, because another deletion forbids it. The next ingest run extracts observations from `unobserved` ones.
+    `left` memories stay archived, because another memory says the same by now. The next ingest run extracts
+    observations from `unobserved` exchanges.
     """
 
     left: tuple[StoredMemory, ...] = ()
-    renounced: int = 0
     unobserved: int = 0
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from ..archiver.forget.renouncing import Renouncing
 from ..archiver.store import Store, StoredExchange
 from ..core.conversation import Session
 from ..core.observation import Evidence, Observation
@@ -22,7 +21,6 @@ def keep(
     fresh: list[Observation] = []
     marks: list[str] = []
     confirmed: dict[int, tuple[Evidence, ...]] = {}
-    observations, extractor = Renouncing(store).heed(stored, observations, extractor)
     for observation in dict.fromkeys(observations):
         name = mark(observation, session.project)
         known = store.confirmations.candidates(name, observation.title, stored.key)

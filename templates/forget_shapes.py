@@ -28,14 +28,6 @@ class DoomedCopyJson(TypedDict):
     whole: bool
 
 
-class DoomedObservationJson(TypedDict):
-    """Something that was learned and goes, while what it was learned from stays."""
-
-    id: str
-    type: str
-    title: str
-
-
 class WidenedJson(TypedDict):
     """Lines that go because an exchange goes as a whole, of which a target named only a part."""
 
@@ -62,7 +54,6 @@ class PreviewJson(TypedDict):
     files: list[str]
     unread: list[str]
     kept: int
-    learned: list[DoomedObservationJson]
 
 
 class ProofJson(TypedDict):
@@ -136,9 +127,6 @@ def preview_json(preview: Preview) -> PreviewJson:
         files=[clean(file.path) for file in preview.files],
         unread=[clean(name) for name in preview.unread],
         kept=preview.kept,
-        learned=[
-            DoomedObservationJson(id=each.id, type=each.type, title=clean(each.title)) for each in preview.learned
-        ],
     )
 
 

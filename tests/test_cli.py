@@ -645,7 +645,7 @@ REFUSED = [
     (SWAPPED, ["search", "tide", "--after", "2026-03-02", "--before", "2026-03-01"]),
     (SWAPPED, ["search", "--after", "2026-03-02", "--before", "2026-03-01"]),
     (SWAPPED, ["forget", "--since", "2026-03-02", "--until", "2026-03-01"]),
-    (SWAPPED, ["forget", "--mentions", "tide", "--since", "2026-03-02", "--until", "2026-03-01", "--derived"]),
+    (SWAPPED, ["forget", "--mentions", "tide", "--since", "2026-03-02", "--until", "2026-03-01", "--erase"]),
     ("Invalid limit: 0\nAsk for 1 to 50 results.", ["search", "tide", "-n", "0"]),
     ("Unknown observation type: wish\nUse one of: decision, ", ["search", "tide", "--type", "wish"]),
     ("types: for single-concept searches only", ["search", "--all-of", "tide", "sql", "--type", "test"]),

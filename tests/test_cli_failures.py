@@ -198,7 +198,7 @@ def test_what_cannot_be_undone_is_never_guessed(typed: str) -> None:
         f"No such option '{typed}'. Memories named by their ids go at once; all else is shown, and "
         "--confirm TOKEN does what was shown"
     )
-    assert "--derived" in failure(palaver("forget", "--derivd", "--json"))["message"]
+    assert "--mentions" in failure(palaver("forget", "--mention", "--json"))["message"]
     assert "go at once" not in failure(palaver("documents", "forget", "--yes", "--json"))["message"]
 
 

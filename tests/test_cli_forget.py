@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from msgspec.structs import replace
 
 from palaver.archiver.intake.transcripts import DEMO, in_paths
-from palaver.archiver.store import Store
 from palaver.cli import main
 from palaver.core.home import Home
 from palaver.observe.pipeline import Pipeline
@@ -45,68 +43,10 @@ def test_nothing_goes_without_its_token() -> None:
     assert "Would forget" in palaver("forget", "--mentions", "tide").stdout
 
 
-def learned(home: Home) -> list[tuple[str, str]]:
-    """The origin and title of everything learned, after `palaver archive`."""
-    palaver("archive")
-    with Store.open(home.database) as store:
-        found = store.observations.of_exchanges(store.items.all_keys())
-    return sorted((each.observation.origin, each.observation.title) for held in found.values() for each in held)
-
-
 def forgotten(*words: str) -> str:
     """Forget this; the number by which it can be undone."""
     token = json.loads(palaver("forget", *words, "--json").stdout)["token"]
     return str(json.loads(palaver("forget", *words, "--confirm", token, "--json").stdout)["number"])
-
-
-@pytest.mark.parametrize("by_model", [False, True])
-def test_what_was_learned_can_be_had_back(home: Path, *, by_model: bool) -> None:
-    """Undoing `--derived` restores the observations with their IDs, and nobody asks a model for them again."""
-    archive = Home(home / "palaver")
-    before = learned(archive)
-    with Store.open(archive.database) as store:
-        told = {key: held for key, held in store.observations.of_exchanges(store.items.all_keys()).items() if held}
-        assert max(map(len, told.values())) > 1
-        if by_model:
-            with store.transaction():
-                for key, held in told.items():
-                    parts = [each.observation for each in held if not each.summary]
-                    store.observations.replace(key, held[0].session, parts, "llm:test/1")
-
-    number = forgotten("--mentions", "e", "--derived")
-    assert learned(archive) == []
-    said = palaver("forget", "--undo", number).stdout
-
-    assert said == "Restored, with all its IDs. It can be searched now.\n"
-    with Store.open(archive.database) as store:
-        found = store.observations.of_exchanges(store.items.all_keys())
-        assert {key: held for key, held in found.items() if held} == told
-        assert bool(store.jobs.candidates("llm:test/1", outdated=False)) != by_model
-    assert learned(archive) == before
-
-
-@pytest.mark.parametrize("first", [0, 1])
-def test_what_was_forgotten_twice_is_back_when_both_are_undone(home: Path, first: int) -> None:
-    """What stays of an exchange is there all along, and undoing one of two says why nothing is learned from it yet."""
-    archive = Home(home / "palaver")
-    before = learned(archive)
-    with Store.open(archive.database) as store:
-        held = next(iter(store.observations.of_exchanges(store.items.all_keys()).values()))[0]
-        assert not held.summary
-        outside = replace(held.observation, title="Said elsewhere", origin="external")
-        with store.transaction():
-            store.observations.insert(held.exchange, held.session, outside)
-
-    numbers = [forgotten("--mentions", "e", "--origin", "external")]
-    assert learned(archive) == before
-    numbers.append(forgotten("--mentions", "e", "--derived"))
-    assert learned(archive) == []
-
-    one, other = numbers[first], numbers[1 - first]
-    assert "But from 1 exchange of it nothing is learned" in palaver("forget", "--undo", one).stdout
-    assert held.observation.title not in {title for _, title in learned(archive)}
-    assert json.loads(palaver("forget", "--undo", other, "--json").stdout)["renounced"] == 0
-    assert learned(archive) == before
 
 
 def test_a_number_says_what_became_of_it() -> None:
@@ -203,16 +143,3 @@ def test_what_looks_after_the_past_does_nothing_else(words: tuple[str, ...]) -> 
     """No word of a call that erases or brings back is passed over in silence."""
     told = palaver("forget", *words, code=2).stderr
     assert told.splitlines()[0].endswith("goes with nothing but --json")
-
-
-def test_the_preview_names_what_was_learned_where_that_goes_alone() -> None:
-    """With --derived each observation that would go is named, and counted; the observations named are those that go."""
-    shown = palaver("forget", "--mentions", "tide", "--derived").stdout
-    told = json.loads(palaver("forget", "--mentions", "tide", "--derived", "--json").stdout)
-    assert len(told["learned"]) == told["observations"] > 0
-    for each in told["learned"]:
-        assert f"- {each['id']} ({each['type']}): {each['title'][:12]}" in shown
-    going = {each["id"] for each in told["learned"]}
-    palaver("forget", "--mentions", "tide", "--derived", "--confirm", told["token"])
-    left = json.loads(palaver("search", "tide", "--kind", "observation", "--json").stdout)["results"]
-    assert not going & {each["id"] for each in left}

@@ -25,7 +25,6 @@ from .belonging import TELLING, Belonging
 from .erasing import Erasing
 from .oblivion import FORGOTTEN, Oblivion
 from .planning import Plan, Planner
-from .renouncing import Renouncing
 from .selection import Selected, Selector
 
 KEPT: Final = 30 * 24 * 3600 * 1000
@@ -165,21 +164,19 @@ class Forgetting:
         known = self._store.tombstones.known(marks, of=forgotten.id)
         self._store.tombstones.erase_records([marks[mark] for mark in known])
 
-    def undo(self, number: int, also: Callable[[], None] = _nothing) -> int:
+    def undo(self, number: int, also: Callable[[], None] = _nothing) -> None:
         """Restore what was forgotten, with every ID and all that was extracted; `also` runs in the same transaction.
 
-        Returns how many exchanges another deletion still keeps extraction from. Raises `InvalidInput` when it was
+        Raises `InvalidInput` when it was
         erased, undone before, or never existed.
         """
         with self._store.transaction():
             self._kept(number)
-            renounced = Renouncing(self._store).take_back(number)
             self._store.forgotten_items.restore(number)
             self._store.tombstones.undo(number)
             told = [each.id for each in self._store.sources.all() if each.coverage.get(FORGOTTEN) and each.id]
             self._store.tombstones.reread(told)
             also()
-        return renounced
 
     def _kept(self, number: int) -> Forgotten:
         found = self._store.tombstones.load(number)

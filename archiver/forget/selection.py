@@ -112,8 +112,6 @@ class Selector:
             for source, spans in named.spans.items():
                 result.lines[source] = {line for span in spans for line in span}
         self.complete(result)
-        if wanted.only_learned:
-            return Selected(exchanges=result.exchanges, sessions=result.sessions, memories=named.memories)
         result.widened = list(self._widened(named, result))
         return result
 

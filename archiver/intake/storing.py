@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ...core.conversation import Note, Session
-from ..forget.renouncing import Renouncing
 from ..parse.reading import Reading, entitle
 from ..store import Place, Source, Store
 
@@ -36,11 +35,7 @@ def store_reading(store: Store, source: Source, session: Session, reading: Readi
     if reading.preceded:
         store.sources.disown(reading.preceded, reading.records)
     store.sources.own(number_of_source, reading.records)
-    renouncing = Renouncing(store)
-    renouncing.carry_over()
     moved = store.exchanges.replace(number, number_of_source, reading.first, reading.exchanges, reading.taken_over)
-    if reading.is_whole:
-        renouncing.heed_anew(number_of_source)
     if not reading.first or all(each.ended != session.ended for each in reading.exchanges):
         store.sessions.date(number)  # what began or ended it may be there no more, as a prompt that was taken back
     store.repetitions.keep(number_of_source, reading.repetitions, anew=reading.is_whole)

@@ -15,8 +15,7 @@ from .job_table import Batch, DeadJob, Job
 from .lease_table import ARCHIVER, LEARNER, WATCHER, Lease
 from .ledger_table import Planned
 from .mnemonic_table import Mirrored
-from .observation_table import MODEL_PREFIX, RENOUNCED, StoredObservation
-from .renunciations import Renunciation
+from .observation_table import MODEL_PREFIX, StoredObservation
 from .repetition_table import Repetition
 from .source_table import Place, Source
 from .store import Store
@@ -27,7 +26,6 @@ __all__ = [
     "ARCHIVER",
     "LEARNER",
     "MODEL_PREFIX",
-    "RENOUNCED",
     "WATCHER",
     "Batch",
     "ChangeLog",
@@ -44,7 +42,6 @@ __all__ = [
     "Place",
     "Planned",
     "Queued",
-    "Renunciation",
     "Repetition",
     "Source",
     "State",

@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from .database import AMONG, Database, Value, listed
-from .observation_table import MODEL_PREFIX, RENOUNCED
+from .observation_table import MODEL_PREFIX
 from .summary_table import SummaryTable
 
 _Rows = dict[str, list[dict[str, Any]]]
@@ -30,8 +30,8 @@ class ForgottenItems:
     def __init__(self, database: Database, summaries: SummaryTable) -> None:
         self._db, self._summaries = database, summaries
 
-    def keep(self, forgetting: int, exchanges: Sequence[int], observations: Collection[int] | None = None) -> None:
-        """Copy what is about to be deleted: exchanges with all that depends on them, or these `observations` alone.
+    def keep(self, forgetting: int, exchanges: Sequence[int]) -> None:
+        """Copy what is about to be deleted: exchanges with all that depends on them.
 
         The summary of a session goes with whatever it quotes, so it is copied as well.
         """
@@ -44,12 +44,8 @@ class ForgottenItems:
             learned = [
                 row["item"] for row in self._select("observation", "exchange", [key]) if row["scope"] == "exchange"
             ]
-            if observations is not None:
-                learned = [item for item in learned if item in observations]
-            items = learned if observations is not None else [key, *learned]
-            rows = self._of_items(items)
-            if observations is None:
-                rows |= {table: self._select(table, column, [key]) for table, column in _OF_EXCHANGE}
+            rows = self._of_items([key, *learned])
+            rows |= {table: self._select(table, column, [key]) for table, column in _OF_EXCHANGE}
             self._put(key, forgetting, *lines, observed, rows)
 
     def _keep_summaries(self, forgetting: int, exchanges: Sequence[int]) -> None:
@@ -79,12 +75,12 @@ class ForgottenItems:
         The caller has the sources read again: whatever else hides an exchange deletes it then.
         """
         rows = self._db.rows(
-            "SELECT exchange, source, start_line, observed, rows FROM forgotten_item WHERE forgetting = ?",
+            "SELECT source, start_line, rows FROM forgotten_item WHERE forgetting = ?",
             (forgetting,),
         )
         found: list[_Rows] = []
         sources: set[int] = set()
-        for exchange, source, line, observed, packed in rows:
+        for source, line, packed in rows:
             kept: _Rows = msgspec.msgpack.decode(cast(bytes, packed))
             if not line:
                 found.append(kept)
@@ -95,11 +91,6 @@ class ForgottenItems:
                 if not taken:
                     found.append(kept)
                     sources.add(cast(int, source))
-            elif observed != RENOUNCED and self._db.rows(
-                "UPDATE exchange SET observed = ? WHERE item = ? AND observed IS NULL RETURNING item",
-                (observed, exchange),
-            ):
-                found.append(kept)
         self._insert(found)
         self._number(sources)
         self._db.run("DELETE FROM forgotten_item WHERE forgetting = ?", (forgetting,))
@@ -136,8 +127,7 @@ class ForgottenItems:
         for table in _ORDER:
             for row in (row for rows in found for row in rows.get(table, ())):
                 if table == "exchange":
-                    observed = None if row["observed"] == RENOUNCED else row["observed"]
-                    row |= {"ordinal": -1 - row["item"], "observed": observed}
+                    row["ordinal"] = -1 - row["item"]
                 self._insert_row(table, row)
         keys = [row["key"] for rows in found for row in rows["item"]]
         for row in (row for rows in found for row in rows.get("confirmation", ())):

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from ...core.conversation import Milliseconds
 from .database import AMONG, Database, Row, listed
-from .observation_table import MODEL_PREFIX
+from .observation_table import MODEL_PREFIX, OPTED_OUT
 
 
 class Job(Struct, frozen=True):
@@ -56,7 +56,7 @@ class JobTable:
         kind = "e.observed LIKE ? AND e.observed <> ?" if outdated else "e.observed NOT LIKE ? AND e.observed <> ?"
         rows = self._db.rows(
             f"""SELECT e.item FROM exchange e JOIN item i ON i.key = e.item
-                WHERE {kind} AND e.observed <> '{MODEL_PREFIX}renounced' ORDER BY coalesce(i.at, 0) DESC, i.key DESC""",
+                WHERE {kind} AND e.observed <> '{OPTED_OUT}' ORDER BY coalesce(i.at, 0) DESC, i.key DESC""",
             (f"{MODEL_PREFIX}%", extractor),
         )
         return [cast(int, row[0]) for row in rows]

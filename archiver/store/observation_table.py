@@ -35,8 +35,8 @@ FROM = "FROM observation o JOIN item i ON i.key = o.item"
 
 MODEL_PREFIX = "llm:"
 """How the name of an extractor begins that asks a language model. Its results outlive a change of the rules."""
-RENOUNCED = f"{MODEL_PREFIX}renounced"
-"""The extractor of an exchange from which a person wants nothing learned."""
+OPTED_OUT = f"{MODEL_PREFIX}renounced"
+"""Extractor of exchanges that an earlier version excluded from extraction at the user's request."""
 
 
 class ObservationTable:
@@ -94,27 +94,15 @@ class ObservationTable:
         rows = self._db.rows_among(f"SELECT {COLUMNS} {FROM} WHERE i.key {AMONG}", keys)
         return {stored.key: stored for stored in map(stored_of, rows)}
 
-    def keys_of_exchanges(self, exchanges: Sequence[int], origins: Sequence[str] = ()) -> dict[int, list[int]]:
-        """The keys of the observations of these exchanges, by exchange, in the order they were made; only those of
-        these origins where some are named.
-        """
-        chosen = f"AND origin IN ({','.join('?' * len(origins))})" if origins else ""
+    def keys_of_exchanges(self, exchanges: Sequence[int]) -> dict[int, list[int]]:
+        """Return the keys of the observations of these exchanges by exchange, in the order they were made."""
         rows = self._db.rows_among(
-            f"SELECT exchange, item FROM observation WHERE exchange {AMONG} {chosen} ORDER BY item",
-            exchanges,
-            tuple(origins),
+            f"SELECT exchange, item FROM observation WHERE exchange {AMONG} ORDER BY item", exchanges
         )
         found: dict[int, list[int]] = {}
         for exchange, item in rows:
             found.setdefault(cast(int, exchange), []).append(cast(int, item))
         return found
-
-    def renounce(self, exchanges: Collection[int], observations: Collection[int]) -> None:
-        """Delete these observations, and let nobody look at these exchanges again."""
-        self._db.run_many("DELETE FROM item WHERE key = ?", [(key,) for key in observations])
-        self._db.run_many("DELETE FROM job WHERE exchange = ?", [(key,) for key in exchanges])
-        self._db.run_many("UPDATE exchange SET observed = ? WHERE item = ?", [(RENOUNCED, key) for key in exchanges])
-        self._changes.log(Entity.ITEM, exchanges)
 
     def unobserve(self, exchanges: Collection[int]) -> None:
         """Have these exchanges observed anew."""
@@ -182,7 +170,7 @@ class ObservationTable:
             rows = self._db.rows(
                 """SELECT e.item FROM confirmation c JOIN exchange e ON e.item = c.exchange
                    WHERE c.observation = ? AND e.observed <> ?""",
-                (key, RENOUNCED),
+                (key, OPTED_OUT),
             )
             self._db.run_many("DELETE FROM job WHERE exchange = ? AND state = 'done'", [*rows])
             self._db.run_many("UPDATE exchange SET observed = NULL WHERE item = ?", [*rows])

@@ -1,6 +1,6 @@
 """The register: what was forgotten, in a small file beside the copies, so that forgetting outlives the database.
 
-It says by keyed marks alone what the tables say, also of what nothing is to be learned from, and is written whole and
+It says by keyed marks alone what the tables say, and is written whole and
 at once before a transaction commits. A database that is new, or was restored from a backup, takes over what stands in
 it. Its first line tells the number of the write, how many lines follow, and by which key the marks were made.
 """
@@ -26,18 +26,12 @@ _STATES: Final = ("kept", "erasing", "erased")
 
 
 class Entry(Struct, frozen=True):
-    """One forgetting: its number, when it was decided, its state, and the marks of what it is about.
-
-    What has one of the marks in `renounced` was said on, but nothing is to be learned from it that is of these
-    `origins`, or nothing at all where none is named.
-    """
+    """One forgetting: its number, when it was decided, its state, and the marks of what it is about."""
 
     number: int
     at: Milliseconds
     state: str
     marks: tuple[int, ...]
-    renounced: tuple[int, ...] = ()
-    origins: tuple[str, ...] = ()
 
 
 class Registered(Struct, frozen=True):
@@ -138,8 +132,6 @@ class Register:
 
 def _row(entry: Entry) -> bytes:
     told = b"%d %d %s %s" % (entry.number, entry.at, entry.state.encode(), _packed(entry.marks))
-    if entry.renounced:
-        told += b" %s %s" % (_packed(entry.renounced), ",".join(entry.origins).encode())
     return b"%08x %s\n" % (zlib.crc32(told), told)
 
 
@@ -148,11 +140,10 @@ def _entry(row: bytes) -> Entry | None:
     sum_, _, told = row.partition(b" ")
     fields = told.split(b" ")
     try:
-        if int(sum_, 16) != zlib.crc32(told) or len(fields) not in {4, 6}:
+        if int(sum_, 16) != zlib.crc32(told) or len(fields) not in {4, 6}:  # earlier versions wrote two fields more
             return None
-        number, at, state, marks, renounced, origins = (*fields, b"", b"")[:6]
-        named = tuple(filter(None, origins.decode().split(",")))
-        entry = Entry(int(number), int(at), state.decode(), _unpacked(marks), _unpacked(renounced), named)
+        number, at, state, marks = fields[:4]
+        entry = Entry(int(number), int(at), state.decode(), _unpacked(marks))
     except (ValueError, struct.error):
         return None
     return entry if entry.state in _STATES else None

@@ -29,7 +29,6 @@ from .mnemonic_table import MnemonicTable
 from .numbering import Numbering
 from .observation_table import ObservationTable
 from .project_table import ProjectTable
-from .renunciations import Renunciations
 from .repetition_table import RepetitionTable
 from .session_table import SessionTable
 from .source_table import ContainerTable, SourceTable
@@ -62,7 +61,6 @@ class Store(Closing):
         self.mnemonics = MnemonicTable(database)
         self.projects = ProjectTable(database)
         self.documents = DocumentTable(database)
-        self.renunciations = Renunciations(database)
         self.tombstones = Tombstones(database)
         self.forgotten_items = ForgottenItems(database, self.summaries)
         self.leases = LeaseTable(database)

@@ -20,7 +20,6 @@ from ...core.forgetting import UNTOLD, About
 from ...core.home import Home
 from .database import AMONG, Database, Value, listed
 from .register import NEVER, Entry, Head, KeyChanged, KeyLost, Register, Registered, sign
-from .renunciations import Renunciations
 from .stage_table import StageTable
 
 _STAGE: Final = "forget"
@@ -129,7 +128,7 @@ class Tombstones:
         return bool(found.damaged) or found.entries != tuple(self._entries())
 
     def register_anew(self) -> None:
-        """Write what the tables say, also of what was renounced, with the next commit."""
+        """Write what the tables say, with the next commit."""
         self._changed = True
 
     def _sign(self) -> bytes:
@@ -146,11 +145,7 @@ class Tombstones:
         marks: dict[int, list[int]] = {}
         for number, mark in self._db.rows("SELECT forgetting, mark FROM tombstone ORDER BY forgetting, mark"):
             marks.setdefault(cast(int, number), []).append(cast(int, mark))
-        renounced = Renunciations(self._db)
-        return [
-            Entry(each.id, each.at, each.state, tuple(marks.get(each.id, ())), *renounced.told_with(each.id))
-            for each in reversed(self.all())
-        ]
+        return [Entry(each.id, each.at, each.state, tuple(marks.get(each.id, ()))) for each in reversed(self.all())]
 
     def _adopt(self, found: Registered) -> None:
         """Hold what the register tells. What rows tell of it goes when their copies are read again."""
@@ -171,7 +166,6 @@ class Tombstones:
                 sql = "INSERT INTO forgetting (id, at, state) VALUES (?, ?, ?)"
                 number = self._db.run(sql, (free, entry.at, state))
             self._db.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?)", [(mark, number) for mark in entry.marks])
-            Renunciations(self._db).add(number, entry.renounced, entry.origins)
             if state is State.ERASING:
                 self.intend(number, dict.fromkeys(places, False))
                 self._db.run("DELETE FROM forgotten_item")  # any of them may hold what was erased

@@ -11,7 +11,6 @@ from msgspec import Struct
 from ...archiver.copies.raw import RawArchive
 from ...archiver.forget.forgetting import KEPT, Forgetting
 from ...archiver.forget.planning import Plan
-from ...archiver.forget.renouncing import Renouncing
 from ...archiver.forget.selection import Selected, Selector, in_project
 from ...archiver.intake.ingest import Ingest
 from ...archiver.privacy.exclusion import Exclusion
@@ -24,7 +23,6 @@ from ...core.errors import InvalidInput
 from ...core.forgetting import (
     About,
     DoomedCopy,
-    DoomedObservation,
     DoomedSession,
     Outcome,
     Past,
@@ -50,15 +48,10 @@ _SOME: Final = 5
 
 
 class _Planned(Struct, frozen=True):
-    """What is shown, and what is needed to do it. `learned` are the observations that go where what was said stays.
-
-    What is left of the `told` sessions is summed up anew.
-    """
+    """What is shown, and what is needed to do it."""
 
     preview: Preview
     plan: Plan
-    learned: dict[int, list[int]]
-    told: set[int]
 
 
 class Forgetter(Closing):
@@ -89,7 +82,7 @@ class Forgetter(Closing):
             if not wanted.erase:
                 number = self._carry_out(planned, wanted)
                 self._reread(report)
-                self._retell(planned.told)
+                self._retell(planned.plan.sessions)
                 return Outcome(preview, number, now() + KEPT)
             with stage(report, "Sampling"):
                 texts = samples(self._store, self._raw, planned.plan, preview.memories)
@@ -116,11 +109,11 @@ class Forgetter(Closing):
                 summarise(self._store, sessions)  # a restored summary may quote what was forgotten later
 
         with self._store.leases.hold(ARCHIVER, _PATIENCE):
-            renounced = self._forgetting.undo(number, also)
+            self._forgetting.undo(number, also)
             self._reread(report)
             self._retell(sessions)
             unobserved = self._store.exchanges.count_unobserved(rules.VERSION)
-        return Undone(tuple(left), renounced, unobserved)
+        return Undone(tuple(left), unobserved)
 
     def for_good(self, number: int, report: Reporter = silent) -> erasure.Finished:
         """Erase what was forgotten, and can still be had back.
@@ -149,17 +142,11 @@ class Forgetter(Closing):
         selector = Selector(self._store, self._raw, wanted)
         self._check_projects(wanted.projects, selector)
         selected = selector.select()
-        learned: dict[int, list[int]] = {}
-        if wanted.only_learned:
-            origins = [str(origin) for origin in wanted.origins]
-            learned = self._store.observations.keys_of_exchanges(list(selected.exchanges), origins)
-        going = Selected() if wanted.only_learned else selected
-        plan = self._forgetting.plan(selector, going, partial(report, "Comparing"))
+        plan = self._forgetting.plan(selector, selected, partial(report, "Comparing"))
         memories = self._memories(wanted, selector, selected)
         protected = [held for held in memories if (held.protected or held.memory.pinned) and not wanted.force]
         unprotected = [held for held in memories if held not in protected]
-        preview = self._preview(wanted, plan, learned, unprotected, protected)
-        return _Planned(preview, plan, learned, plan.sessions | self._told(learned))
+        return _Planned(self._preview(wanted, plan, unprotected, protected), plan)
 
     def _check_projects(self, names: Sequence[str], selector: Selector) -> None:
         sessions = [(each.project, each.cwd) for each in selector.sessions.values()]
@@ -176,16 +163,15 @@ class Forgetter(Closing):
         self,
         wanted: Wanted,
         plan: Plan,
-        learned: dict[int, list[int]],
         going: list[StoredMemory],
         protected: list[StoredMemory],
     ) -> Preview:
         keys = list(plan.selected.exchanges)
-        known = learned or self._store.observations.keys_of_exchanges(keys, ())
+        known = self._store.observations.keys_of_exchanges(keys)
         held = sorted((each.key, each.updated, each.state) for each in going)
         files = files_of(going)
         return Preview(
-            token=self._forgetting.token(plan, sorted(learned.items()), held, files, wanted.erase, wanted.force),
+            token=self._forgetting.token(plan, held, files, wanted.erase, wanted.force),
             sessions=tuple(self._sessions(plan)),
             exchanges=len(keys),
             observations=sum(map(len, known.values())),
@@ -199,13 +185,7 @@ class Forgetter(Closing):
             files=files,
             unread=plan.unread,
             kept=plan.kept,
-            learned=self._learned([key for each in learned.values() for key in each]),
         )
-
-    def _learned(self, keys: Sequence[int]) -> tuple[DoomedObservation, ...]:
-        found = self._store.observations.load(keys)
-        known = [(found[key].key, found[key].observation) for key in keys if key in found]
-        return tuple(DoomedObservation(ids.show("observation", key), each.type, each.title) for key, each in known)
 
     def _sessions(self, plan: Plan) -> list[DoomedSession]:
         counts = dict.fromkeys(sorted(plan.selected.sessions), 0)
@@ -234,8 +214,7 @@ class Forgetter(Closing):
 
     def _memories(self, wanted: Wanted, selector: Selector, selected: Selected) -> list[StoredMemory]:
         """The memories that are meant; those that were put away before only where they are to be erased."""
-        origins = [str(origin) for origin in wanted.origins]
-        learned = self._store.observations.keys_of_exchanges(list(selected.exchanges), origins).values()
+        learned = self._store.observations.keys_of_exchanges(list(selected.exchanges)).values()
         made_of = {selector.sessions[number].native_id for number in selected.sessions}
         made_of |= {ids.show("observation", key) for keys in learned for key in keys}
         held = self._store.memories.all()
@@ -244,11 +223,8 @@ class Forgetter(Closing):
 
     def _carry_out(self, planned: _Planned, wanted: Wanted) -> int:
         memories = [held.key for held in planned.preview.memories]
-        renouncing = Renouncing(self._store)
 
         def also(number: int) -> None:
-            for exchange, observations in planned.learned.items():
-                renouncing.renounce([exchange], observations, number, wanted.origins)
             if wanted.erase:
                 edges = [edge for key in memories for edge in superseded_by(self._store, key)]
                 self._store.memories.erase(memories)
@@ -265,12 +241,6 @@ class Forgetter(Closing):
         ingest = Ingest(self._store, self._raw, self._exclusion)
         ingest.run((), partial(report, "Reading"), budget=None)
 
-    def _told(self, learned: dict[int, list[int]]) -> set[int]:
-        """The sessions that lose something that was learned, but not what sums them up."""
-        going = self._store.observations.load([key for keys in learned.values() for key in keys]).values()
-        left = {each.session for each in going} - {each.session for each in going if each.summary}
-        return {number for number in left if self._store.summaries.of_session(number) is not None}
-
     def _retell(self, sessions: Collection[int]) -> None:
         with self._store.transaction():
             summarise(self._store, sorted(sessions))
@@ -279,7 +249,7 @@ class Forgetter(Closing):
         left = delete(self._store, planned.preview.memories, planned.preview.files)
         finished = erasure.finish(self._home, self._store, self._exclusion, self._model, report)
         done = finished.done
-        self._retell(planned.told)
+        self._retell(planned.plan.sessions)
         gone = _ids(planned)
         with stage(report, "Verifying"):
             proof = erasure.prove(self._home, self._model, texts, gone)
@@ -310,8 +280,6 @@ def _ids(planned: _Planned) -> Collection[str]:
 def _is_meant(held: StoredMemory, wanted: Wanted, made_of: Collection[str]) -> bool:
     """Whether a memory was stored in a session or made of an observation that goes, or satisfies all that is asked."""
     memory = held.memory
-    if wanted.origins and memory.origin not in wanted.origins:
-        return False
     if {memory.session_id, str(memory.metadata.get(OBSERVATION, ""))} & {*made_of}:
         return True
     if wanted.targets or wanted.agents:

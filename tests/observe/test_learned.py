@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from palaver.archiver.forget.renouncing import Renouncing
-from palaver.archiver.store import State, StoredObservation
+from palaver.archiver.store import StoredObservation
 from palaver.archiver.store.confirmation_table import CANDIDATES
+from palaver.archiver.store.observation_table import OPTED_OUT
 from palaver.archiver.store.repetition_table import Repetition
 from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.observe import rules
@@ -151,10 +151,10 @@ def test_what_is_no_longer_confirmed_is_observed_anew(told: History, now: tuple[
     assert len(learn(told, two, preference(1))) == 1
 
 
-@pytest.mark.parametrize("gone", ["forgotten", "reworded", "unlearned"])
+@pytest.mark.parametrize("gone", ["forgotten", "reworded", "taken back"])
 def test_what_a_model_learned_again_is_asked_again(told: History, gone: str) -> None:
     """When the first wording goes or changes, a model is asked once more about what confirmed it, but never about what
-    a person wants nothing learned from.
+    an earlier version excluded from extraction.
     """
     one, two, three = (told.say(name, Said(RULE), project="shop")[0] for name in ("one", "two", "three"))
     for key in (one, two, three):
@@ -164,8 +164,7 @@ def test_what_a_model_learned_again_is_asked_again(told: History, gone: str) -> 
         told.store.jobs.put(two, "digest")
         [job] = told.store.jobs.claim(0, 1, 9, None)
         told.store.jobs.finish(job, "learned", 0)
-        number = told.store.tombstones.begin(0, State.KEPT, ())
-        Renouncing(told.store).renounce([three], [], number)
+        told.store.observations.replace(three, 3, [], OPTED_OUT)
 
     if gone == "forgotten":
         with told.store.transaction():
@@ -230,8 +229,7 @@ def test_a_summary_never_outlives_its_parts(told: History) -> None:
     assert summary is not None
     mark = told.store.changes.last()
     with told.store.transaction():
-        gone = [stored.key for stored in told.store.observations.of_exchange(2)]
-        Renouncing(told.store).renounce([2], gone, told.store.tombstones.begin(0, State.KEPT, ()))
+        told.store.observations.replace(2, 1, [], rules.VERSION)
 
     assert told.store.summaries.of_session(1) is None
     assert summary.key in told.store.changes.since(mark)

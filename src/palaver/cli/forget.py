@@ -11,7 +11,6 @@ import click
 from palaver.core import ids
 from palaver.core.amount import many
 from palaver.core.config import Config
-from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
 
 from .dates import dated
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.core.forgetting import Preview, Undone, Wanted
-    from palaver.core.origin import Origin
     from palaver.observe.forget.forgetting import Forgetter
 
 _WORDS = "palaver.forget.words"
@@ -53,8 +51,6 @@ class _Typed(click.Command):
 @dated("--since", help="Only from then on: 2026-03-01, last tuesday, march, ...")
 @dated("--until", last=True, help="Only up to then; that day or month included.")
 @click.option("--mentions", default="", metavar="TEXT", help="Only where this stands, in upper or lower case.")
-@click.option("--derived", is_flag=True, help="Only what was learned from it; what was said stays.")
-@click.option("--origin", "origins", multiple=True, metavar="NAME", help="As --derived, of this origin: external, ...")
 @click.option("--erase", is_flag=True, help="Leave no byte of it. It cannot be undone.")
 @click.option("--force", is_flag=True, help="Golden rules and pinned memories too.")
 @click.option("--confirm", metavar="TOKEN", help="Do what the preview with this token showed.")
@@ -70,8 +66,6 @@ def forget(
     since: str | None,
     until: str | None,
     mentions: str,
-    derived: bool,
-    origins: Sequence[str],
     erase: bool,
     force: bool,
     confirm: str | None,
@@ -92,7 +86,7 @@ def forget(
 
     Memories named by their ids are forgotten at once; `palaver memories undo ID` holds them again.
     """
-    narrowed = projects or agents or since or until or mentions or derived or origins or erase
+    narrowed = projects or agents or since or until or mentions or erase
     past = {"--undo": undo is not None, "--for-good": for_good is not None, "--list": listed}
     if asked := [name for name, given in past.items() if given]:
         if len(asked) > 1 or what or narrowed or force or confirm:
@@ -113,8 +107,6 @@ def forget(
         since=first,
         until=end,
         mentions=mentions,
-        origins=_origins(origins),
-        derived=derived,
         erase=erase,
         force=force,
     )
@@ -196,8 +188,7 @@ def _look_after(undo: int | None, for_good: int | None, *, as_json: bool) -> Non
         from msgspec import to_builtins
 
         past = {"forgotten": list(map(to_builtins, found)), "finished": done}
-        stays = {"left": [held.id for held in undone.left], "renounced": undone.renounced}
-        print_json({**past, **stays, "problems": problems})
+        print_json({**past, "left": [held.id for held in undone.left], "problems": problems})
     elif undo is not None:
         _tell(undone)
     elif for_good is not None:
@@ -222,12 +213,6 @@ def _tell(undone: Undone) -> None:
     if undone.left:
         left = ", ".join(held.id for held in undone.left)
         click.echo(f"Still forgotten, because another memory says the same by now: {left}.")
-    if undone.renounced:
-        exchanges = many(undone.renounced, "exchange")
-        click.echo(
-            f"But from {exchanges} of it nothing is learned: what was learned there was forgotten another time, too. "
-            "See `palaver forget --list`."
-        )
 
 
 def _is_memory(what: str) -> bool:
@@ -259,16 +244,6 @@ def _put_away(what: Sequence[str], *, force: bool, as_json: bool) -> None:
     if protected:
         click.echo(f"Not forgotten, as golden rules or pinned: {', '.join(protected)}. Add --force to forget them too.")
         sys.exit(1)
-
-
-def _origins(names: Sequence[str]) -> tuple[Origin, ...]:
-    from palaver.core.origin import Origin
-
-    try:
-        return tuple(map(Origin, names))
-    except ValueError:
-        known = ", ".join(Origin)
-        raise InvalidInput(f"No such origin: {', '.join(names)}", hint=f"Use one of: {known}.") from None
 
 
 def _forgetter() -> Forgetter:

@@ -1,4 +1,4 @@
-"""Sessions, forks, erasures, unlearning, kills and newer rules in any order: nothing that went returns, nothing else is
+"""Sessions, forks, erasures, kills and newer rules in any order: nothing that went returns, nothing else is
 lost, and what a fork repeats is its origin's.
 """
 
@@ -20,13 +20,12 @@ from palaver.archiver.copies.sealing import Sealer
 from palaver.archiver.forget.erasing import Erasing
 from palaver.archiver.forget.forgetting import Forgetting
 from palaver.archiver.forget.oblivion import Oblivion
-from palaver.archiver.forget.renouncing import Renouncing
 from palaver.archiver.forget.selection import Selector
 from palaver.archiver.intake import rereading
 from palaver.archiver.parse.reading import Boundaries
 from palaver.archiver.privacy.exclusion import Exclusion
 from palaver.archiver.redaction import VERSION, Redactor
-from palaver.archiver.store import RENOUNCED, State, Store, source_table
+from palaver.archiver.store import State, Store, source_table
 from palaver.archiver.store.database import Database
 from palaver.core import ids
 from palaver.core.forgetting import Wanted
@@ -35,7 +34,7 @@ from ..formats.claude_code.claude_lines import written
 from ..history import History, talk
 
 STEPS = ("session", "grow", "rewind", "fork", "resume", "rewrite", "copy", "forget", "erase", "whole", "undo", "expire",
-         "unlearn", "relearn", "rules", "seal", "vanish", "kill", "lose")  # fmt: skip
+         "rules", "seal", "vanish", "kill", "lose")  # fmt: skip
 
 
 class World:
@@ -50,7 +49,6 @@ class World:
         self.said: set[str] = set()
         self.erased: set[str] = set()
         self.forgotten: dict[int, set[str]] = {}
-        self.unlearned: dict[int, str] = {}
         self._before: dict[str, str] = {}
         """What words follow after a rewind."""
         self._words = self._at = self._sessions = 0
@@ -79,10 +77,6 @@ class World:
         assert history.store.sources.unaccounted() == []
         integrity = history.store.integrity
         assert not [*integrity.dangling(), *integrity.misplaced(), *integrity.unproven()]
-        renounced = self._renounced()
-        assert {word for word, by in renounced.items() if by == RENOUNCED} == renounced.keys() & {
-            *self.unlearned.values()
-        }
         for name, origin in self.origins.items():
             self._check_origin(name, origin)
 
@@ -94,14 +88,6 @@ class World:
             own = {word.partition(":")[0] for word in self.files[origin] if ":" not in word}
             told = {each.exchange.prompt[:-1] for each in self.history.stored() if each.session == fork}
             assert not told & own, (fork, first)
-
-    def _renounced(self) -> dict[str, str]:
-        """By whom what is there counts as learned."""
-        store = self.history.store
-        with store.transaction():
-            return {
-                each.exchange.prompt[:-1]: Renouncing(store).heed(each, [], "")[1] for each in self.history.stored()
-            }
 
     def _session(self) -> None:
         self._write(self._name(), self._new())
@@ -161,7 +147,7 @@ class World:
             self.erased |= gone
             self.forgotten = {each: words for each, words in self.forgotten.items() if not words <= self.erased}
             kept = {each.id for each in self.history.store.tombstones.all() if each.state is State.KEPT}
-            assert kept == self.forgotten.keys() | self.unlearned.keys()
+            assert kept == self.forgotten.keys()
         else:
             self.forgotten[number] = gone
 
@@ -192,20 +178,6 @@ class World:
             self.ingest()
             forgetting.drop_empty()
             self.erased |= self.forgotten.pop(number)
-
-    def _unlearn(self) -> None:
-        words = {each.exchange.prompt[:-1]: each.key for each in self.history.stored()}
-        if word := self._some(words):
-            store = self.history.store
-            with store.transaction():
-                number = store.tombstones.begin(0, State.KEPT, ())
-                Renouncing(store).renounce([words[word]], [], number)
-            self.unlearned[number] = word
-
-    def _relearn(self) -> None:
-        if number := self._some(self.unlearned):
-            Forgetting(self.history.store, self.history.raw).undo(number)
-            del self.unlearned[number]
 
     def _kill(self) -> None:
         """The process dies while it archives what was said."""

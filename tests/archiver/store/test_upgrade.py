@@ -1,16 +1,13 @@
 """Is a database of every earlier schema brought up to date, with all that it holds?"""
 
-import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import apsw
 import pytest
 
-from palaver.archiver.forget.renouncing import Renouncing
 from palaver.archiver.store import Store
 from palaver.archiver.store.migrations import MIGRATIONS
-from palaver.archiver.store.observation_table import RENOUNCED
 from palaver.core.conversation import Kind
 from palaver.core.memory import SESSION_LIFETIME
 
@@ -87,35 +84,6 @@ def test_vectors_from_before_tokens_are_kept_until_they_are_made_anew(tmp_path: 
         model = "all-MiniLM-L6-v2-int8/2"
         assert [(each.item, each.data, each.signs) for each in store.vectors.all(model)] == [(1, b"\0\x3c\0\0", b"")]
         assert store.vectors.unembedded(model, 9) == [2, 1]
-
-
-@pytest.mark.parametrize(
-    ("told", "left"),
-    [
-        ([], None),
-        ([{"exchanges": 3, "observations": 2}], None),
-        ([{"exchanges": 0, "observations": 0, "memories": 1}], None),
-        ([{"exchanges": 0, "observations": 2}, {"exchanges": 0, "observations": 1}], RENOUNCED),
-    ],
-)
-def test_what_was_renounced_before_is_held_by_what_may_have_renounced_it(
-    tmp_path: Path, told: list[dict[str, int]], left: str | None
-) -> None:
-    """An exchange whose forgetting was undone is observed anew; another is when all are that may have renounced it."""
-    before = next(step for step, statement in enumerate(MIGRATIONS) if "CREATE TABLE renounced" in statement)
-    path = database(tmp_path, before)
-    connection = apsw.Connection(str(path))
-    connection.execute("UPDATE exchange SET observed = ?", (RENOUNCED,))
-    for about in told:
-        connection.execute("INSERT INTO forgetting (at, state, told) VALUES (1, 'kept', ?)", (json.dumps(about),))
-    connection.close()
-
-    with Store.open(path) as store:
-        assert store.exchanges.count_unobserved("rules") == (left is None)
-        if left:
-            with store.transaction():
-                assert [Renouncing(store).take_back(number) for number in (1, 2)] == [1, 0]
-            assert store.exchanges.count_unobserved("rules") == 1
 
 
 def test_golden_rules_of_agents_wait_for_approval_after_an_upgrade(tmp_path: Path) -> None:

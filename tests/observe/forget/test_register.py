@@ -28,7 +28,6 @@ from palaver.observe.upkeep.fsck import fsck
 from palaver.observe.upkeep.rebuilding import rebuild_from_archive
 from palaver.search import layers
 
-from ...archiver.formats.claude_code.claude_lines import said
 from ...archiver.history import FORK, ORIGINAL, History, talk
 from ...search.fake_embedder import FakeEmbedder
 
@@ -231,49 +230,6 @@ def test_a_lost_register_is_written_again(history: History) -> None:
 
     assert Register(register).read().entries == before
     assert before
-
-
-@pytest.mark.parametrize("restored", [False, True])
-def test_unlearning_outlives_the_database(history: History, *, restored: bool) -> None:
-    """What a person wanted nothing learned from is not learned again by a database that is made anew from the copies,
-    nor is it in one that was restored from before; undoing lets it be learned.
-    """
-    rules = [said("From now on use tabs in all templates.", uuid="tabs", sessionId=ORIGINAL, cwd="/home/demo/shop")]
-    history.write(rules, at=9)
-    archive(history)
-
-    def learned() -> list[str]:
-        with Store.open(history.home.database) as store:
-            found = store.observations.of_exchanges([each.key for each in store.exchanges.outlines()]).values()
-            return [each.observation.title for one in found for each in one if "tabs" in each.observation.title]
-
-    before = learned()
-    backup = history.home.root.parent / "backup.db"
-    with Store.open(history.home.database) as store, store.transaction():
-        [key] = [each.key for each in store.exchanges.outlines() if store.observations.of_exchange(each.key)]
-        told = store.observations.of_exchange(key)
-        store.observations.replace(key, told[0].session, [each.observation for each in told], "llm:model:1")
-    history.store.close()
-    shutil.copy(history.home.database, backup)
-    with Forgetter(history.home) as forgetter:
-        wanted = Wanted((ORIGINAL,), derived=True)
-        number = forgetter.forget(wanted, forgetter.preview(wanted).token).number
-    assert (len(before), learned()) == (1, [])
-
-    for path in history.home.root.glob("palaver.db*"):
-        path.unlink()
-    if restored:
-        shutil.copy(backup, history.home.database)
-        assert learned() == before
-    archive(history)
-    archive(history)
-
-    assert learned() == []
-    with Forgetter(history.home) as forgetter:
-        assert number is not None
-        forgetter.undo(number)
-    archive(history)
-    assert learned() == before
 
 
 def test_the_register_says_nothing(history: History) -> None:

@@ -26,9 +26,7 @@ def rows(home: Home) -> dict[str, set[tuple[object, ...]]]:
         return {table: set(store._database.rows(f"SELECT * FROM {table}")) for table in TABLES}  # pyright: ignore[reportPrivateUsage]
 
 
-@pytest.mark.parametrize(
-    "wanted", [Wanted((GONE,)), Wanted((GONE,), derived=True), Wanted(mentions="order 1"), Wanted(mentions="order")]
-)
+@pytest.mark.parametrize("wanted", [Wanted((GONE,)), Wanted(mentions="order 1"), Wanted(mentions="order")])
 def test_undo_restores_every_row_at_once(root: Path, wanted: Wanted) -> None:
     """Undo restores exchanges, observations and vectors with their IDs and texts, without another ingest run."""
     home = Home(root / "home")
@@ -70,7 +68,6 @@ def test_undo_does_not_restore_what_a_later_deletion_removed(root: Path) -> None
 def test_erasing_leaves_nothing_of_what_could_be_restored(root: Path, wanted: Wanted) -> None:
     """What is erased leaves the rows that are kept for undo, too."""
     home = Home(root / "home")
-    forgot(home, Wanted((GONE,), derived=True))
     forgot(home, Wanted((GONE,)))
     outcome = forgot(home, wanted)
     assert outcome.proof is not None
