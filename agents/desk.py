@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec import Struct
 
-from ..core.disclosure import Detail, Query, Results, Transcript
+from ..core.disclosure import Detail, Query, Results, TranscriptExcerpt
 from ..core.errors import InvalidInput, PalaverError, ServerNotReady
 from ..core.home import Home
 from ..templates.render import Renderer
@@ -24,7 +24,7 @@ class Layers(Protocol):
 
     def get_observations(self, ids: Sequence[str], /) -> tuple[Detail, ...]: ...
 
-    def read(self, path: str, start_line: int = 1, end_line: int | None = None, /) -> Transcript: ...
+    def read(self, path: str, start_line: int = 1, end_line: int | None = None, /) -> TranscriptExcerpt: ...
 
 
 class Desk(Struct, frozen=True):

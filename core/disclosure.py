@@ -1,6 +1,6 @@
-"""The three layers' values: what is asked, and what each layer hands back.
+"""Requests and answers of the three layers of search.
 
-Layer 1 is `Query` -> `Results`, layer 2 ids -> `Detail`s, layer 3 a path and lines -> `Transcript`.
+Layer 1: `Query` -> `Results`. Layer 2: ids -> `Detail`. Layer 3: path and lines -> `TranscriptExcerpt`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,16 +13,15 @@ from .conversation import Exchange, Milliseconds, SessionKind, Span
 from .errors import ConceptCount, FilterNotAllowed, InvalidInput, InvalidLimit, QueryNotText, QueryTooShort
 from .observation import Observation, ObservationType
 from .origin import Origin
-from .printed import Printed
 
 LIMIT_MAX = 50
 IDS_MAX = 20
 BUDGET = 10_000
-"""Tokens that no reply exceeds unless more is asked for."""
+"""Default token limit of a reply."""
 
 
 class Mode(StrEnum):
-    """Which engines answer."""
+    """Search engines to ask."""
 
     VECTOR = "vector"
     TEXT = "text"
@@ -30,7 +29,7 @@ class Mode(StrEnum):
 
 
 class Role(StrEnum):
-    """Who said what is searched for. `tool` is what a program printed when it failed."""
+    """Author of a text. `tool` is the output of a program that failed."""
 
     HUMAN = "human"
     ASSISTANT = "assistant"
@@ -38,7 +37,7 @@ class Role(StrEnum):
 
 
 class HitKind(StrEnum):
-    """What a hit can be: something learned, said, held, written."""
+    """Kinds of hits."""
 
     OBSERVATION = "observation"
     EXCHANGE = "exchange"
@@ -48,19 +47,23 @@ class HitKind(StrEnum):
 
 
 class Grouping(StrEnum):
-    """What counts as one result."""
+    """Unit of a result."""
 
     EVENT = "event"
     SESSION = "session"
 
 
 class Filters(Struct, frozen=True):
-    """What a hit must satisfy. Different filters combine with AND, the values of one with OR; empty means no filter.
+    """Conditions for hits: AND between different filters, OR between the values of one.
 
-    `after` is the first instant allowed, `before` the first instant no longer allowed. `projects` are names or full
-    paths; `files` match what was read or modified: by path, end of a path, name, folder, or glob (`*`, `**`, `?`).
-    `kinds` are those of `Hit.kind`. `sessions` are ids or the beginnings of ids; `origins` say whose word it is. With
-    `roles` only what these said is searched.
+    Attributes:
+        after: First instant; `before` is the first instant excluded.
+        projects: Names or full paths.
+        files: Paths, ends of paths, names, folders or globs (`*`, `**`, `?`) of files read or modified.
+        kinds: Values of `HitKind`.
+        sessions: Ids or their beginnings.
+        origins: Values of `Origin`.
+        roles: Values of `Role`; only their texts are searched.
     """
 
     after: Milliseconds | None = None
@@ -82,19 +85,16 @@ class Filters(Struct, frozen=True):
         *,
         after: str | None = None,
         before: str | None = None,
-        projects: Sequence[str] = (),
         types: Sequence[str] = (),
-        concepts: Sequence[str] = (),
-        files: Sequence[str] = (),
         kinds: Sequence[str] = (),
-        sessions: Sequence[str] = (),
-        branches: Sequence[str] = (),
-        agents: Sequence[str] = (),
         origins: Sequence[str] = (),
         roles: Sequence[str] = (),
+        **names: Sequence[str],
     ) -> "Filters":
-        """Filters from what a caller sent; dates are as `periods` takes them, and included. Raises the `InvalidInput`
-        that says how to correct them.
+        """Return filters for the values a caller sent. Both dates are included, and read as in `periods`.
+
+        Raises:
+            InvalidInput: if a value is invalid.
         """
         first = end = None
         if after is not None or before is not None:
@@ -104,16 +104,11 @@ class Filters(Struct, frozen=True):
         return cls(
             after=first,
             before=end,
-            projects=tuple(projects),
             types=tuple(dict.fromkeys(ObservationType.parse(name) for name in types)),
-            concepts=tuple(concepts),
-            files=tuple(files),
             kinds=_chosen("kind", kinds, HitKind),
-            sessions=tuple(sessions),
-            branches=tuple(branches),
-            agents=tuple(agents),
             origins=_chosen("origin", origins, Origin),
             roles=_chosen("role", roles, Role),
+            **{name: tuple(values) for name, values in names.items()},
         )
 
     def __bool__(self) -> bool:
@@ -121,10 +116,12 @@ class Filters(Struct, frozen=True):
 
 
 class Query(Struct, frozen=True):
-    """A search that is known to be well-formed.
+    """Well-formed search request.
 
-    `concepts` has one entry, or two to five that must all be present; none asks for the newest of what satisfies the
-    filters. `weak` asks for what is not clearly relevant too. `cursor` is what `Results.cursor` was, to go on there.
+    Attributes:
+        concepts: One query, two to five that must all match, or none to list the newest entries.
+        weak: Include hits below the relevance threshold.
+        cursor: `Results.cursor` of the previous page.
     """
 
     concepts: tuple[str, ...]
@@ -147,19 +144,36 @@ class Query(Struct, frozen=True):
         cursor: str = "",
         **filters: Any,
     ) -> "Query":
-        """A query from what a caller sent, `filters` as `Filters.parse` takes them; raises the `InvalidInput` that
-        says how to correct it.
+        """Return the query for the values a caller sent; `filters` are the arguments of `Filters.parse`.
+
+        Raises:
+            InvalidInput: if a value is invalid.
         """
         wanted = _concepts(query)
         given = [name for name in ("types", "concepts", "files") if filters.get(name)]
         if len(wanted) > 1 and given:
             raise FilterNotAllowed(given)
-        return cls(wanted, _mode(mode), _limit(limit), Filters.parse(**filters), weak, _grouping(by), cursor)
+        return cls(
+            wanted,
+            Mode(*_chosen("mode", [mode], Mode)),
+            _limit(limit),
+            Filters.parse(**filters),
+            weak,
+            Grouping(*_chosen("grouping", [by], Grouping)),
+            cursor,
+        )
 
     @classmethod
     def newest(cls, *, limit: object = 10, by: str = "event", cursor: str = "", **filters: Any) -> "Query":
-        """A query without words: the newest of what satisfies the filters. Raises as `parse` does."""
-        return cls((), Mode.TEXT, _limit(limit), Filters.parse(**filters), by=_grouping(by), cursor=cursor)
+        """Return a query without words, for the newest entries that match the filters. Raises as `parse` does."""
+        return cls(
+            (),
+            Mode.TEXT,
+            _limit(limit),
+            Filters.parse(**filters),
+            by=Grouping(*_chosen("grouping", [by], Grouping)),
+            cursor=cursor,
+        )
 
 
 def _limit(limit: object) -> int:
@@ -168,18 +182,13 @@ def _limit(limit: object) -> int:
     return limit
 
 
-def _grouping(name: str) -> Grouping:
-    [chosen] = _chosen("grouping", [name], Grouping)
-    return Grouping(chosen)
-
-
-def _chosen(what: str, names: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
-    """The names without repetition; raises `InvalidInput` for one that is none of the known ones."""
+def _chosen(label: str, names: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
+    """Return the names without repetition; raise `InvalidInput` for an unknown one."""
     wanted = tuple(dict.fromkeys(name.strip().lower() for name in names))
     allowed = [str(name) for name in known]
     for name in wanted:
         if name not in allowed:
-            raise InvalidInput(f"Unknown {what}: {name}", hint=f"Use one of: {', '.join(allowed)}.")
+            raise InvalidInput(f"Unknown {label}: {name}", hint=f"Use one of: {', '.join(allowed)}.")
     return wanted
 
 
@@ -198,13 +207,8 @@ def _concepts(query: object) -> tuple[str, ...]:
     return tuple(wanted)
 
 
-def _mode(name: str) -> Mode:
-    [chosen] = _chosen("mode", [name], Mode)
-    return Mode(chosen)
-
-
-class Part(NamedTuple):
-    """A part of a score: how much of something was found (`value`), and what that adds to the score (`points`)."""
+class ScorePart(NamedTuple):
+    """Component of a score: the measured `value` and the `points` it adds to the score."""
 
     name: str
     value: float
@@ -212,13 +216,13 @@ class Part(NamedTuple):
 
 
 class Hit(Struct, frozen=True):
-    """One line of layer 1.
+    """One result of layer 1.
 
-    `score` ordered the list, and is what `parts` add up to; `similarity` is a true cosine, or None where no vector was
-    compared. `tokens` is what layer 2 would cost for this hit. `path` is relative to the archive; the lines are those
-    that prove the hit. `matched` are the words found, as they stand in the snippet. `more` is how many other events of
-    its session matched, where sessions are asked for. `cursor` goes on after this hit. `also_in` are the ids of other
-    sessions that repeat it, as forks, resumed sessions and copies do.
+    `score` orders the list and is the sum of the points of `parts`. `similarity` is a cosine; None if no vectors were
+    compared. `tokens` is the cost of layer 2 for this hit. `path` is relative to the archive; the lines are the
+    evidence for the hit. `matched` are the terms found in the snippet. `more` counts the other matching events of the
+    session in a search for sessions. `cursor` continues after this hit. `also_in` are ids of other sessions with the
+    same text: forks, resumed sessions and copies.
     """
 
     id: str
@@ -236,15 +240,15 @@ class Hit(Struct, frozen=True):
     tokens: int
     facts: tuple[str, ...] = ()
     snippet: str = ""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ScorePart, ...] = ()
     matched: tuple[str, ...] = ()
     more: int = 0
     cursor: str = ""
     also_in: tuple[str, ...] = ()
 
 
-class Unknown(NamedTuple):
-    """A name of a `filter` (a field of `Filters`) that nothing has; something has the `nearest`, and so many `more`."""
+class UnknownName(NamedTuple):
+    """Value of a `filter` (a field of `Filters`) that no entry has; up to three similar ones, and how many `more`."""
 
     filter: str
     name: str
@@ -252,86 +256,116 @@ class Unknown(NamedTuple):
     more: int = 0
 
 
-class Spelling(NamedTuple):
-    """A word that stands nowhere in the archive, and the one that does and is spelled most like it."""
+class Correction(NamedTuple):
+    """Word that does not occur in the archive, and the most similar one that does."""
 
     word: str
     nearest: str
 
 
-class Occasion(NamedTuple):
-    """When something was, as a query `said`: from the instant `after` on, until `before`, as in `Filters`."""
+class TimeExpression(NamedTuple):
+    """Time expression of a query, and its range: from the instant `after` until `before`, exclusive."""
 
-    said: str
+    text: str
     after: Milliseconds
     before: Milliseconds
 
 
-class Present(NamedTuple):
-    """In how many conversations that satisfy the filters one of several concepts is clearly present by itself."""
+class ConceptHits(NamedTuple):
+    """Number of conversations that match one of several concepts by itself."""
 
     concept: str
     conversations: int
 
 
-class Absence(Struct, frozen=True):
-    """Why nothing was found.
+class ToolOutputLine(NamedTuple):
+    """Archived line with a quoted phrase in the output of a tool: path below the archive, line, surrounding text."""
 
-    `phrases` were quoted, and nothing that satisfies the filters has them so. `weak` are the nearest of what was left
-    out because it is not clearly relevant, or because it has the words but not as they were quoted; there are none of a
-    query that is `unheard`, no sentence, and none of its words stands in what is searched. `without` tells for each
-    filter how many there would be without it, `earlier` and `later` the nearest instants outside the range that have
-    some. Of several concepts `present` tells each, and `apart` those two that no conversation has together, although it
-    has each. What was quoted is looked for in what tools `printed`, too, which is not searched otherwise. Of few words
-    those are told that stand `nowhere`, and of one concept how many hits the `others` would have, if there are others.
+    path: str
+    line: int
+    text: str
+
+
+class ToolOutputMatches(Struct, frozen=True):
+    """First few matches of quoted phrases in tool output that is not indexed.
+
+    `unread` copies were not searched before the time limit. `searched` tells whether any copy was to be searched.
+    """
+
+    lines: tuple[ToolOutputLine, ...] = ()
+    unread: int = 0
+    searched: bool = False
+
+
+class ZeroResultExplanation(Struct, frozen=True):
+    """Reasons for an empty result, and ways to find something.
+
+    Attributes:
+        weak: Nearest hits below the relevance threshold, or without the quoted phrases.
+        without: Number of hits without each filter.
+        earlier: Nearest instant before the date range that has a hit; `later` the nearest one after it.
+        similar: Similar terms for words of the query.
+        unknown: Filter values that no entry has.
+        phrases: Quoted phrases that no entry has under the filters.
+        concepts: Number of conversations for each of several concepts.
+        disjoint: Pairs of concepts that occur, but never in the same conversation.
+        no_known_term: True if no word of the query, nor a similar one, occurs in the index.
+        tool_output: Matches of the quoted phrases in tool output that is not indexed.
+        missing: Words of a short query that do not occur.
+        without_missing: Number of hits without the missing words; None if no other words are left.
     """
 
     weak: tuple[Hit, ...] = ()
     without: tuple[tuple[str, int], ...] = ()
     earlier: Milliseconds | None = None
     later: Milliseconds | None = None
-    spelling: tuple[Spelling, ...] = ()
-    unknown: tuple[Unknown, ...] = ()
+    similar: tuple[Correction, ...] = ()
+    unknown: tuple[UnknownName, ...] = ()
     phrases: tuple[str, ...] = ()
-    present: tuple[Present, ...] = ()
-    apart: tuple[tuple[str, str], ...] = ()
-    unheard: bool = False
-    printed: Printed = Printed()
-    nowhere: tuple[str, ...] = ()
-    others: int | None = None
+    concepts: tuple[ConceptHits, ...] = ()
+    disjoint: tuple[tuple[str, str], ...] = ()
+    no_known_term: bool = False
+    tool_output: ToolOutputMatches = ToolOutputMatches()
+    missing: tuple[str, ...] = ()
+    without_missing: int | None = None
 
 
 class Results(Struct, frozen=True):
-    """The answer of layer 1. `total` counts the hits, as on the reference page.
+    """Answer of layer 1.
 
-    `index_lag` is how many changes the published index is behind the archive (they are searched too);
-    `searched` names the engines that answered, so that a missing one is seen. `cursor` asks for the next page; empty
-    where there is none. `why` is given where there are no hits. `respelled` are the words that were looked for in
-    another spelling, because they stand nowhere; `reworded` what was quoted and stands nowhere word for word, or
-    nowhere together, but in other forms of its words; `loosened` what was quoted in a sentence and stands in no form,
-    whose words were looked for. `beyond` is whether this is the last page although more may match than a search ranks.
-    `occasions` were said in the query and not searched as words: what is of then comes earlier. Nothing is of
-    `vacant` ones; the `newest` is told with these.
+    Attributes:
+        total: Number of hits.
+        index_lag: Number of changes that are not in the published index; they are searched as well.
+        engines: Search engines that answered.
+        cursor: Start of the next page; empty on the last one.
+        explanation: Reasons for an empty result; None if there are hits.
+        corrections: Words that were searched in a similar spelling.
+        inexact: Quoted phrases that match only with other forms of their words.
+        relaxed: Quoted phrases without any match, searched as single words.
+        times: Time expressions of the query; hits within their ranges rank higher.
+        empty_times: Time expressions without any entry in their ranges, searched as words.
+        newest: Date of the newest entry, given together with `empty_times`.
+        ranking_limit: True on the last page if more entries may match than a search ranks.
     """
 
     query: Query
     hits: tuple[Hit, ...]
     total: int
     index_lag: int
-    searched: tuple[str, ...]
+    engines: tuple[str, ...]
     cursor: str = ""
-    why: Absence | None = None
-    respelled: tuple[Spelling, ...] = ()
-    reworded: tuple[str, ...] = ()
-    loosened: tuple[str, ...] = ()
-    occasions: tuple[Occasion, ...] = ()
-    vacant: tuple[Occasion, ...] = ()
+    explanation: ZeroResultExplanation | None = None
+    corrections: tuple[Correction, ...] = ()
+    inexact: tuple[str, ...] = ()
+    relaxed: tuple[str, ...] = ()
+    times: tuple[TimeExpression, ...] = ()
+    empty_times: tuple[TimeExpression, ...] = ()
     newest: Milliseconds | None = None
-    beyond: bool = False
+    ranking_limit: bool = False
 
 
 class Timeline(Struct, frozen=True):
-    """What was said and learned just before and after a hit, in order; `anchor` is the id of what stands for that."""
+    """Events of a session around the one with the id `anchor`, in order."""
 
     anchor: str
     hits: tuple[Hit, ...]
@@ -340,11 +374,10 @@ class Timeline(Struct, frozen=True):
 
 
 class Detail(Struct, frozen=True):
-    """One entry of layer 2. An exchange without observations is shown as an observation of type `general`.
+    """One entry of layer 2. An exchange without observations has one of type `general`.
 
-    `tokens` is what layer 3 would cost for the lines that prove it. `also_in` are the ids of other sessions that repeat
-    the exchange. Later exchanges said it again `confirmed` times, the last of them at `confirmed_at`. `left_out` parts
-    of the observation are not in it, as there was no room to show them.
+    `tokens` is the cost of layer 3 for its evidence. `also_in` are ids of other sessions with the same exchange. Later
+    exchanges repeated it `confirmed` times, last at `confirmed_at`. `left_out` parts exceeded the token limit.
     """
 
     id: str
@@ -364,13 +397,12 @@ class Detail(Struct, frozen=True):
     left_out: int = 0
 
 
-class Transcript(Struct, frozen=True):
-    """The answer of layer 3: whole exchanges or the part of them that lies in the lines asked for. Of a part, the turns
-    are those of these lines; the span and the tokens used are those of the whole exchange.
+class TranscriptExcerpt(Struct, frozen=True):
+    """Answer of layer 3: the exchanges within a range of lines.
 
-    `parent_id` is the session that sent a sub-agent out, or the one that a main session was forked from.
-    `pull_request` is the address of the one that came of it, if any. `next_line` is where to go on when the reply had
-    to be cut, otherwise None. `also_in` are the ids of other sessions in which some of it stands, too.
+    The turns are those of the lines asked for; the spans and tokens are those of whole exchanges. `parent_id` is the
+    session that started a sub-agent, or that a main session was forked from. `pull_request` is an address.
+    `next_line` continues a truncated answer. `also_in` are ids of other sessions with some of the same text.
     """
 
     path: str
@@ -394,5 +426,5 @@ class Transcript(Struct, frozen=True):
     also_in: tuple[str, ...] = ()
 
     def shown(self, span: Span) -> tuple[int, int]:
-        """The first and the last line of an exchange's span that are in this answer."""
+        """Return the first and last line of an exchange's span that are in this answer."""
         return max(span.start_line, self.start_line), min(span.end_line, self.end_line)

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from ..archiver.store import Store
-from ..core.disclosure import Filters, Mode, Occasion
+from ..core.disclosure import Filters, Mode, TimeExpression
 from ..core.errors import ModelUnavailable
 from ..core.memo import Memo
 from .embedder import Embedder, Reading, load, model_of
@@ -359,7 +359,7 @@ def completed(wording: Wording, matches: Matches, nears: Nears, words: Words) ->
     return matches.and_also(others, len(matches) + len(others))
 
 
-def _within(occasion: Occasion) -> Filters:
+def _within(occasion: TimeExpression) -> Filters:
     return Filters(after=occasion.after, before=occasion.before)
 
 

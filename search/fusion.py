@@ -32,7 +32,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..archiver.store.vector_table import PROMPT
-from ..core.disclosure import Part
+from ..core.disclosure import ScorePart
 from .findings import Flags, Fractions, Matches, Nears, Numbers, TextMatch, among, distinct
 
 
@@ -110,7 +110,7 @@ class Event(Struct, eq=False):
     _matches: Matches
     _nears: Nears
     _shares: tuple[float, ...]
-    _concepts: tuple[Part, ...] = ()
+    _concepts: tuple[ScorePart, ...] = ()
     """What each of several concepts adds to the score, where several were asked for."""
 
     @classmethod
@@ -124,7 +124,7 @@ class Event(Struct, eq=False):
         return self._matches[self._best] if self._best >= 0 else None
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[ScorePart, ...]:
         """What the score is made of: the points, added one after the other, are the score, to the last bit."""
         if self._concepts:
             return self._concepts
@@ -135,7 +135,7 @@ class Event(Struct, eq=False):
         values = [self.words, self.words_around, *meant, self.words_together, self.of_period]
         counted = [words, around, *meant, together, self.of_period]
         rows = zip((*NAMES, PERIOD), values, counted, self._shares, strict=True)
-        parts = tuple(Part(name, value, share * counts) for name, value, counts, share in rows)
+        parts = tuple(ScorePart(name, value, share * counts) for name, value, counts, share in rows)
         return parts if self._shares[-1] else parts[:-1]
 
     @property
@@ -155,7 +155,8 @@ class Event(Struct, eq=False):
 def joined(concepts: Sequence[str], events: Sequence[Event]) -> Event:
     """The best of these, the events of one place that each concept found, with the mean of their scores as its own."""
     parts = tuple(
-        Part(concept, event.score, event.score / len(events)) for concept, event in zip(concepts, events, strict=True)
+        ScorePart(concept, event.score, event.score / len(events))
+        for concept, event in zip(concepts, events, strict=True)
     )
     best = max(events, key=lambda event: event.score)
     return replace(best, score=sum(part.points for part in parts), _concepts=parts)

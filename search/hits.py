@@ -52,7 +52,7 @@ class Hits:
             return answer
         # Something is nearest to any vector, be it of a word that is none.
         nearest = () if found.wording.unheard else near or self._anywhere(query, snippets=snippets)
-        return replace(answer, why=self._reasons.why(query, nearest, found.wording))
+        return replace(answer, explanation=self._reasons.why(query, nearest, found.wording))
 
     def _answer(self, query: Query, found: Found, *, snippets: bool) -> tuple[Results, tuple[Hit, ...]]:
         """The page, and the nearest that are shown where there are no hits, without saying why."""
@@ -69,13 +69,13 @@ class Hits:
             self._engine.lag,
             self._engine.searched(query.mode),
             cursor=cursor.after(page[-1].event.key, query) if relevant and further else "",
-            respelled=found.wording.respelled,
-            reworded=found.wording.reworded,
-            loosened=found.wording.loosened,
-            occasions=found.wording.occasions,
-            vacant=found.wording.vacant,
+            corrections=found.wording.respelled,
+            inexact=found.wording.reworded,
+            relaxed=found.wording.loosened,
+            times=found.wording.occasions,
+            empty_times=found.wording.vacant,
             newest=self._last() if found.wording.vacant else None,
-            beyond=bool(page and relevant and not further and found.rest != Rest() and events == found.events),
+            ranking_limit=bool(page and relevant and not further and found.rest != Rest() and events == found.events),
         )
         unworded = {_public(choice) for choice in page if not choice.event.words}
         near = (hit for hit in hits if hit.id not in unworded or not _is_command(hit))

@@ -17,7 +17,7 @@ from .placeholders import without_secrets
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..core.disclosure import Detail, Query, Results, Timeline, Transcript
+    from ..core.disclosure import Detail, Query, Results, Timeline, TranscriptExcerpt
     from ..core.home import Home
     from .engine import Engine
     from .hits import Hits
@@ -43,10 +43,10 @@ class Layers(Closing):
         """Layer 1: what matches, one compact hit per event; see `Hits.search`. The query comes back without secrets."""
         query = self._with_namespaces(without_secrets(query, self._home))
         found = self._hits.search(query, snippets=snippets)
-        if found.why is None or not found.why.phrases or len(query.concepts) > 1:
+        if found.explanation is None or not found.explanation.phrases or len(query.concepts) > 1:
             return found
-        printed = self._printouts.having(query, found.why.phrases)
-        return replace(found, why=replace(found.why, printed=printed))
+        printed = self._printouts.having(query, found.explanation.phrases)
+        return replace(found, explanation=replace(found.explanation, tool_output=printed))
 
     def timeline(self, public: str, around: int = 3) -> Timeline:
         """What was said and learned just before and after a hit; raises `InvalidInput` where there is no such place."""
@@ -158,7 +158,7 @@ class Layers(Closing):
             raise InvalidInput(f"{hit.id} is no conversation", hint=f"`palaver show {hit.id}` has all of it.")
         return hit.path, hit.start_line
 
-    def read(self, path: str, start_line: int = 1, end_line: int | None = None) -> Transcript:
+    def read(self, path: str, start_line: int = 1, end_line: int | None = None) -> TranscriptExcerpt:
         """Layer 3: the conversation on these lines; raises `PathOutsideArchive` or `InvalidLineRange`."""
         return self._passages.read(path, start_line, end_line)
 

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from typing import Final
 
 from ..core.clock import day_end, day_start
-from ..core.disclosure import Occasion
+from ..core.disclosure import TimeExpression
 from ..core.errors import InvalidDate
 from ..core.periods import Period, period
 
@@ -63,7 +63,7 @@ _STOP: Final = re.compile(r"[?!.,)]")
 _POSSESSIVE: Final = re.compile(r"\A['’]s\b")
 
 
-def taken_out(typed: str, today: date | None = None) -> tuple[str, Occasion | None]:
+def taken_out(typed: str, today: date | None = None) -> tuple[str, TimeExpression | None]:
     """What was typed without the words of its occasion, which is meant as seen from `today`; all of it, and None, where
     no period, or more than one, is said.
     """
@@ -83,7 +83,7 @@ def taken_out(typed: str, today: date | None = None) -> tuple[str, Occasion | No
     if len(_WORD.findall(left)) < _LEAST:
         return typed, None
     begin, end = day_start(days.first.isoformat()), day_end(days.last.isoformat())
-    return " ".join(left.split()), Occasion(said, begin, end)
+    return " ".join(left.split()), TimeExpression(said, begin, end)
 
 
 def _is_other(plain: str, found: re.Match[str]) -> bool:

@@ -18,7 +18,7 @@ from ..archiver.store import Source, Store
 from ..archiver.store.exchange_table import ExchangeStart
 from ..core import tokens
 from ..core.conversation import UNINDEXED, Exchange, Fact, Session
-from ..core.disclosure import Transcript
+from ..core.disclosure import TranscriptExcerpt
 from ..core.errors import CopyGone, InvalidLineRange, PathOutsideArchive
 
 BUDGET = 8_000
@@ -47,7 +47,7 @@ class Passages:
     def __init__(self, store: Store, raw: RawArchive, redactor: Redactor, oblivion: Oblivion | None = None) -> None:
         self._store, self._raw, self._discretion, self._oblivion = store, raw, Discretion(redactor), oblivion
 
-    def read(self, path: str, start: int, end: int | None) -> Transcript:
+    def read(self, path: str, start: int, end: int | None) -> TranscriptExcerpt:
         """The conversation on these lines (1-based, inclusive; to the last one without `end`).
 
         Long tool inputs and results are shortened unless the whole stretch fits the budget.
@@ -62,7 +62,7 @@ class Passages:
         exchanges = self._discretion.exchanges(exchanges)
         exchanges, next_line = _within_budget(exchanges)
         end_line = next_line - 1 if next_line else last
-        return Transcript(
+        return TranscriptExcerpt(
             path=source.archived,
             session_id=session.native_id,
             kind=session.kind,

@@ -16,9 +16,8 @@ from ..archiver.parse.text import one_line
 from ..archiver.redaction import placed
 from ..archiver.store import Source, Store
 from ..core.conversation import Turn
-from ..core.disclosure import Query
+from ..core.disclosure import Query, ToolOutputLine, ToolOutputMatches
 from ..core.errors import InvalidInput, SourceUnreadable
-from ..core.printed import Place, Printed
 from ..core.recursion import without_recalled
 from .analysis import composed, verbatim
 from .engine import Engine
@@ -56,26 +55,26 @@ class Printouts:
     def __init__(self, store: Store, raw: RawArchive, passages: Passages, engine: Engine) -> None:
         self._store, self._raw, self._passages, self._engine = store, raw, passages, engine
 
-    def having(self, query: Query, phrases: Sequence[str], seconds: float = SECONDS) -> Printed:
+    def having(self, query: Query, phrases: Sequence[str], seconds: float = SECONDS) -> ToolOutputMatches:
         """The first places that have all these phrases and satisfy the filters; nothing that is searched has them.
 
         What stands in the place of a secret is not looked for: the copies have the secret itself.
         """
         words = {word for phrase in phrases for word in _words(phrase)}
         if query.filters.roles or not words or any(map(placed, phrases)):
-            return Printed()
+            return ToolOutputMatches()
         patterns, rows = tuple(map(verbatim, phrases)), tuple(map(_row, phrases))
         wanted = _Wanted(query, patterns, tuple(words), rows, monotonic() + seconds)
         sources = sorted(self._store.sources.all(), key=lambda source: -source.mtime)
-        places = list[Place]()
+        places = list[ToolOutputLine]()
         for number, source in enumerate(sources):
             for line in self._lines(source, wanted):
                 places += self._places(source, line, wanted)
                 if len(places) >= _MOST:
-                    return Printed(tuple(places[:_MOST]), looked=True)
+                    return ToolOutputMatches(tuple(places[:_MOST]), searched=True)
             if monotonic() > wanted.until:  # perhaps in its midst
-                return Printed(tuple(places), len(sources) - number, looked=True)
-        return Printed(tuple(places), looked=True)
+                return ToolOutputMatches(tuple(places), len(sources) - number, searched=True)
+        return ToolOutputMatches(tuple(places), searched=True)
 
     def _lines(self, source: Source, wanted: _Wanted) -> Iterator[int]:
         """The lines of a copy that have all the words, as far as it can be read."""
@@ -89,7 +88,7 @@ class Printouts:
         except (OSError, SourceUnreadable):
             return  # Layer 3 and the doctor tell of damage.
 
-    def _places(self, source: Source, line: int, wanted: _Wanted) -> Iterator[Place]:
+    def _places(self, source: Source, line: int, wanted: _Wanted) -> Iterator[ToolOutputLine]:
         """This line, where layer 3 shows what is looked for on it and the filters let its exchange through."""
         try:
             exchanges = self._passages.whole(source.archived, line)
@@ -104,7 +103,7 @@ class Printouts:
             texts = (_told(turn) for turn in exchange.turns if (turn.line, turn.call) in others)
             said = next((text for text in texts if all(each.search(text) for each in wanted.patterns)), "")
             if said and self._engine.allowed(wanted.query.filters, [stored.key]):
-                yield Place(source.archived, line, _around(said, wanted.patterns[0]))
+                yield ToolOutputLine(source.archived, line, _around(said, wanted.patterns[0]))
                 return
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import fields, replace
 
 from ..archiver.store import Store
-from ..core.disclosure import Absence, Filters, Hit, Mode, Present, Query, Spelling, Unknown
+from ..core.disclosure import ConceptHits, Correction, Filters, Hit, Mode, Query, UnknownName, ZeroResultExplanation
 from .analysis import label, path_label, terms
 from .engine import Engine
 from .spelling import spelled_like
@@ -38,7 +38,7 @@ class Reasons:
     def __init__(self, store: Store, engine: Engine) -> None:
         self._store, self._engine = store, engine
 
-    def why(self, query: Query, weak: Sequence[Hit], wording: Wording) -> Absence:
+    def why(self, query: Query, weak: Sequence[Hit], wording: Wording) -> ZeroResultExplanation:
         """Why a query found nothing, or nothing clearly relevant: `weak` are the nearest then, and `wording` is how the
         archive knows its words.
         """
@@ -47,29 +47,29 @@ class Reasons:
         whenever = self._events(query, undated) if undated != query.filters else []
         earlier, later = self._dates(query.filters, whenever)
         present, apart = self._together(query)
-        return Absence(
+        return ZeroResultExplanation(
             weak=tuple(weak),
             without=tuple(self._without(query, len(whenever))),
             earlier=earlier,
             later=later,
-            spelling=tuple(islice(self._spelling(wording), _MOST)),
+            similar=tuple(islice(self._spelling(wording), _MOST)),
             unknown=tuple(islice(self._unknown(query.filters), _MOST)),
             phrases=tuple(islice(self._unfound(query), _MOST)),
-            present=present,
-            apart=apart,
-            unheard=wording.unheard,
-            nowhere=nowhere,
-            others=self._others(query, wording, nowhere) if nowhere else None,
+            concepts=present,
+            disjoint=apart,
+            no_known_term=wording.unheard,
+            missing=nowhere,
+            without_missing=self._others(query, wording, nowhere) if nowhere else None,
         )
 
-    def _together(self, query: Query) -> tuple[tuple[Present, ...], tuple[tuple[str, str], ...]]:
+    def _together(self, query: Query) -> tuple[tuple[ConceptHits, ...], tuple[tuple[str, str], ...]]:
         """In how many conversations each of several concepts is, and which two are in none together. There are at most
         five concepts, and so ten pairs, which are looked for only where each concept is somewhere.
         """
         concepts = query.concepts
         if len(concepts) < 2:
             return (), ()
-        present = tuple(Present(one, len(self._having(query, query.filters, one))) for one in concepts)
+        present = tuple(ConceptHits(one, len(self._having(query, query.filters, one))) for one in concepts)
         if not all(each.conversations for each in present):
             return present, ()
         pairs = combinations(concepts, 2)
@@ -135,7 +135,7 @@ class Reasons:
             return None
         return len(self._events(replace(query, concepts=(others,)), query.filters))
 
-    def _spelling(self, wording: Wording) -> Iterator[Spelling]:
+    def _spelling(self, wording: Wording) -> Iterator[Correction]:
         """For words that stand nowhere, words that are spelled much like them."""
         yield from wording.respelled
         yield from filter(None, map(self._engine.snapshot.respelled, wording.asked[:_WORDS]))
@@ -153,7 +153,7 @@ class Reasons:
             if alone or not stand(typed.text, *typed.phrases):
                 yield from alone or typed.phrases
 
-    def _unknown(self, filters: Filters) -> Iterator[Unknown]:
+    def _unknown(self, filters: Filters) -> Iterator[UnknownName]:
         """Names that nothing has, with the nearest that something has."""
         view = self._engine.snapshot
         for field, indexed in _NAMED.items():
@@ -163,7 +163,7 @@ class Reasons:
             known = sorted(view.names(indexed)) if missing else []
             yield from (self._nearest(field, name, known) for name in missing)
 
-    def _nearest(self, field: str, name: str, known: Sequence[str]) -> Unknown:
+    def _nearest(self, field: str, name: str, known: Sequence[str]) -> UnknownName:
         """Names that have this one in them or are spelled much like it, and how many more there are; all of them where
         there are no more. Of thousands some may be counted that nothing has any more.
         """
@@ -182,7 +182,7 @@ class Reasons:
             holding = (one for one in alike if asked in one)
             near = tuple(islice(living(dict.fromkeys(chain(holding, spelled_like(asked, alike)))), _NAMES))
         written = self._written() if field == "projects" else {}
-        return Unknown(field, name, tuple(written.get(one, one) for one in near), len(alike) - len(near))
+        return UnknownName(field, name, tuple(written.get(one, one) for one in near), len(alike) - len(near))
 
     def _written(self) -> dict[str, str]:
         """Projects and folders as they are written, by how they are indexed."""

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from ..archiver.store import Entity, Store
-from ..core.disclosure import Filters, Role, Spelling
+from ..core.disclosure import Correction, Filters, Role
 from ..core.errors import IndexDamaged
 from ..core.memo import Memo
 from .analysis import terms
@@ -123,7 +123,7 @@ class Snapshot:
         published = self._text is not None and self._text.newest(filters, 1, sorted(self._hidden))
         return bool(published or self._read_tail().newest(filters, 1))
 
-    def respelled(self, word: str) -> Spelling | None:
+    def respelled(self, word: str) -> Correction | None:
         """For a word that stands nowhere the one that is spelled most like it; None where none is."""
         for plain in WORD.findall(word):
             said = terms(plain)
@@ -133,7 +133,7 @@ class Snapshot:
                 alike = [item for index in self._texts for item in index.spelled_like(said[0], _LOOKED_AT)]
                 bodies = (entry.body for entry in documents.entries(self._store, [*dict.fromkeys(alike)]))
                 if near := spelling.nearest(plain, bodies):
-                    return Spelling(plain, near)
+                    return Correction(plain, near)
         return None
 
     def having(self, term: str) -> int:

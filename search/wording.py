@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.disclosure import Occasion, Spelling
+from ..core.disclosure import Correction, TimeExpression
 
 WORD = re.compile(r"[^\W_]+")
 """A word of any text, without the signs that hold names together."""
@@ -53,7 +53,7 @@ class Wording(Struct, frozen=True):
     phrases: tuple[str, ...] = ()
     name: str = ""
     beginnings: tuple[str, ...] = ()
-    respelled: tuple[Spelling, ...] = ()
+    respelled: tuple[Correction, ...] = ()
     complete: bool = False
     unheard: bool = False
     brevity: float = 0.0
@@ -61,8 +61,8 @@ class Wording(Struct, frozen=True):
     verbatim: tuple[str, ...] = ()
     reworded: tuple[str, ...] = ()
     loosened: tuple[str, ...] = ()
-    occasions: tuple[Occasion, ...] = ()
-    vacant: tuple[Occasion, ...] = ()
+    occasions: tuple[TimeExpression, ...] = ()
+    vacant: tuple[TimeExpression, ...] = ()
 
     @classmethod
     def of(cls, typed: str, *, dated: bool = False) -> "Wording":
@@ -82,7 +82,7 @@ class Wording(Struct, frozen=True):
             words, phrases, name, beginnings, in_sentence=around >= SENTENCE, occasions=(occasion,) if occasion else ()
         )
 
-    def instead(self, respelled: Sequence[Spelling]) -> "Wording":
+    def instead(self, respelled: Sequence[Correction]) -> "Wording":
         """With other words in the place of those that are misspelled."""
         if not respelled:
             return self
@@ -93,7 +93,7 @@ class Wording(Struct, frozen=True):
     @property
     def asked(self) -> list[str]:
         """Its words, each once, without the signs around them, and without those of a vacant period."""
-        when = {word for each in self.vacant for word in each.said.split()}
+        when = {word for each in self.vacant for word in each.text.split()}
         words = (word.strip(_AROUND) for word in unquoted(self.text).split())
         return [word for word in dict.fromkeys(words) if word and word not in when]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TypedDict
 
 from ..core.clock import show_day
-from ..core.disclosure import Absence, Spelling
+from ..core.disclosure import Correction, ZeroResultExplanation
 from .quote import clean
 
 
@@ -63,28 +63,30 @@ class WhyJson(TypedDict):
     others: int | None
 
 
-def why_json(why: Absence) -> WhyJson:
+def why_json(why: ZeroResultExplanation) -> WhyJson:
     """Why nothing was found as JSON."""
     return WhyJson(
-        relevant=not (why.weak or why.unheard),
+        relevant=not (why.weak or why.no_known_term),
         without=dict(why.without),
         earlier=None if why.earlier is None else show_day(why.earlier),
         later=None if why.later is None else show_day(why.later),
-        spelling=spelling_json(why.spelling),
+        spelling=spelling_json(why.similar),
         unknown=[
             UnknownJson(filter=field, name=clean(name), nearest=[clean(one) for one in nearest], more=more)
             for field, name, nearest, more in why.unknown
         ],
         phrases=[clean(phrase) for phrase in why.phrases],
-        present=[PresentJson(concept=clean(each.concept), conversations=each.conversations) for each in why.present],
-        apart=[[clean(concept) for concept in pair] for pair in why.apart],
-        printed=[PlaceJson(path=clean(path), line=line, said=clean(said)) for path, line, said in why.printed.places],
-        unread=why.printed.unread,
-        nowhere=[clean(word) for word in why.nowhere],
-        others=why.others,
+        present=[PresentJson(concept=clean(each.concept), conversations=each.conversations) for each in why.concepts],
+        apart=[[clean(concept) for concept in pair] for pair in why.disjoint],
+        printed=[
+            PlaceJson(path=clean(path), line=line, said=clean(said)) for path, line, said in why.tool_output.lines
+        ],
+        unread=why.tool_output.unread,
+        nowhere=[clean(word) for word in why.missing],
+        others=why.without_missing,
     )
 
 
-def spelling_json(words: Iterable[Spelling]) -> list[SpellingJson]:
+def spelling_json(words: Iterable[Correction]) -> list[SpellingJson]:
     """Words and what is spelled like them as JSON."""
     return [SpellingJson(word=clean(word), nearest=clean(nearest)) for word, nearest in words]

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 from msgspec.structs import replace
 
 from ..core.conversation import Exchange, Turn
-from ..core.disclosure import BUDGET, Detail, Hit, Timeline, Transcript
+from ..core.disclosure import BUDGET, Detail, Hit, Timeline, TranscriptExcerpt
 from ..core.observation import Evidence, Observation
 from ..core.tokens import count
 
@@ -81,7 +81,9 @@ def fitting_timeline(timeline: Timeline, cost: Callable[[Timeline], int], budget
     return shortened(most_that_fit(lambda length: cost(shortened(length)), budget * PER_TOKEN, budget))
 
 
-def fitting_transcript(transcript: Transcript, cost: Callable[[Transcript], int], budget: int) -> Transcript:
+def fitting_transcript(
+    transcript: TranscriptExcerpt, cost: Callable[[TranscriptExcerpt], int], budget: int
+) -> TranscriptExcerpt:
     """Its first lines, as many as fit; of a single line that does not fit, the beginning of each text."""
     lines = sorted({turn.line for exchange in transcript.exchanges for turn in exchange.turns})
     if cost(transcript) <= budget:
@@ -108,7 +110,7 @@ class CutLine(NamedTuple):
     option: str
 
 
-def cut_line(whole: Transcript, part: Transcript) -> CutLine | None:
+def cut_line(whole: TranscriptExcerpt, part: TranscriptExcerpt) -> CutLine | None:
     """The line of which a part shows the beginning only, if there is one."""
     texts, shown = ([turn for each in one.exchanges for turn in each.turns] for one in (whole, part))
     line = next((turn.line for turn, kept in zip(texts, shown, strict=False) if turn.text != kept.text), None)
@@ -153,7 +155,7 @@ def _fitting(items: tuple[_Item, ...], cost: Callable[[tuple[_Item, ...]], int],
     return one if cost(one) <= budget else ()
 
 
-def _first_lines(transcript: Transcript, lines: list[int], many: int) -> Transcript:
+def _first_lines(transcript: TranscriptExcerpt, lines: list[int], many: int) -> TranscriptExcerpt:
     """The transcript up to the last of its first so many lines; it goes on at the next one."""
     if many >= len(lines):
         return transcript
@@ -205,7 +207,7 @@ _TOLD: Final[Mapping[type, Mapping[str, Callable[[Any, int], Any]]]] = {
         "evidence": lambda proofs, length: _each(_few(proofs, length), length),
     },
     Evidence: {"quote": clip},
-    Transcript: {
+    TranscriptExcerpt: {
         **dict.fromkeys(
             ("session_id", "parent_id", "project", "title", "cwd", "branch", "version", "pull_request"), clip
         ),

@@ -13,7 +13,18 @@ from msgspec.structs import replace
 
 from ..core.amount import many
 from ..core.conversation import SessionKind
-from ..core.disclosure import BUDGET, Absence, Detail, Filters, Grouping, Hit, Mode, Results, Timeline, Transcript
+from ..core.disclosure import (
+    BUDGET,
+    Detail,
+    Filters,
+    Grouping,
+    Hit,
+    Mode,
+    Results,
+    Timeline,
+    TranscriptExcerpt,
+    ZeroResultExplanation,
+)
 from ..core.errors import PalaverError
 from ..core.tokens import count, tally, together
 from .budget import (
@@ -107,14 +118,14 @@ class Renderer:
             name,
             hits=hits,
             missing=_missing(results),
-            respelled=results.respelled[:_RESPELLED],
-            respelled_more=len(results.respelled[_RESPELLED:]),
-            reworded=results.reworded[:_RESPELLED],
-            reworded_more=len(results.reworded[_RESPELLED:]),
-            loosened=results.loosened[:_RESPELLED],
-            loosened_more=len(results.loosened[_RESPELLED:]),
-            occasions=results.occasions[:_RESPELLED],
-            vacant=results.vacant[:_RESPELLED],
+            respelled=results.corrections[:_RESPELLED],
+            respelled_more=len(results.corrections[_RESPELLED:]),
+            reworded=results.inexact[:_RESPELLED],
+            reworded_more=len(results.inexact[_RESPELLED:]),
+            loosened=results.relaxed[:_RESPELLED],
+            loosened_more=len(results.relaxed[_RESPELLED:]),
+            occasions=results.times[:_RESPELLED],
+            vacant=results.empty_times[:_RESPELLED],
             newest=results.newest,
             name_room=_RESPELLING,
             scored=bool(results.query.concepts),
@@ -131,12 +142,12 @@ class Renderer:
             explain=explain,
             cut=len(results.hits) if cut else 0,
             further=further,
-            beyond=results.beyond and not cut,
+            beyond=results.ranking_limit and not cut,
             **_price(hits),
         )
 
     def _nothing(self, results: Results, noun: str) -> str:
-        why = results.why or Absence()
+        why = results.explanation or ZeroResultExplanation()
         return self._render(
             "search_none",
             noun=noun,
@@ -144,7 +155,7 @@ class Renderer:
             dates=[name for name in ("after", "before") if getattr(results.query.filters, name) is not None],
             missing=_missing(results),
             why=why,
-            vacant=results.vacant[:_RESPELLED],
+            vacant=results.empty_times[:_RESPELLED],
             newest=results.newest,
             worded=bool(results.query.concepts),
             lag=results.index_lag,
@@ -181,7 +192,7 @@ class Renderer:
         return self._within(first(fitting_details(every, lambda some: first(some).tokens, self._budget)))
 
     def with_read_costs(
-        self, details: Sequence[Detail], load: Callable[[str, int, int], Transcript]
+        self, details: Sequence[Detail], load: Callable[[str, int, int], TranscriptExcerpt]
     ) -> tuple[Detail, ...]:
         """Return the details with the tokens that `read` costs for their lines, counted as it renders them.
 
@@ -189,24 +200,24 @@ class Renderer:
         """
         return tuple(self._with_read_cost(one, load) if was_said(one) else one for one in details)
 
-    def _with_read_cost(self, one: Detail, load: Callable[[str, int, int], Transcript]) -> Detail:
+    def _with_read_cost(self, one: Detail, load: Callable[[str, int, int], TranscriptExcerpt]) -> Detail:
         try:
             lines = load(one.path, one.start_line, one.end_line)
         except PalaverError:
             return one
         return replace(one, tokens=count(self.read(lines)))
 
-    def read(self, transcript: Transcript) -> str:
+    def read(self, transcript: TranscriptExcerpt) -> str:
         """Layer 3: the conversation. Results of tools share a limited room unless a single line was asked for."""
         whole = transcript.start_line == transcript.end_line
 
         @cache  # most fit as they are, and are shown as they were counted
-        def shown(part: Transcript) -> Page:
+        def shown(part: TranscriptExcerpt) -> Page:
             return self._transcript(part, cut_line(transcript, part), whole=whole)
 
         return self._within(shown(fitting_transcript(transcript, lambda part: shown(part).tokens, self._budget)))
 
-    def _transcript(self, transcript: Transcript, rest: CutLine | None, *, whole: bool) -> Page:
+    def _transcript(self, transcript: TranscriptExcerpt, rest: CutLine | None, *, whole: bool) -> Page:
         from .dialogue import share, steps  # a page of hits has none
 
         limit = share(transcript.exchanges, whole=whole)
@@ -388,4 +399,4 @@ def _missing(results: Results) -> tuple[str, ...]:
     """The engines that should have answered and did not."""
     mode = results.query.mode
     wanted = (Mode.TEXT.value, Mode.VECTOR.value) if mode is Mode.BOTH else (mode.value,)
-    return tuple(engine for engine in wanted if engine not in results.searched)
+    return tuple(engine for engine in wanted if engine not in results.engines)

@@ -7,8 +7,17 @@ from typing import Final, TypedDict
 from msgspec.structs import replace
 
 from ..core.clock import show_day, show_minute
-from ..core.disclosure import BUDGET, Detail, Grouping, Hit, Occasion, Part, Results, Timeline
-from ..core.printed import Printed
+from ..core.disclosure import (
+    BUDGET,
+    Detail,
+    Grouping,
+    Hit,
+    Results,
+    ScorePart,
+    TimeExpression,
+    Timeline,
+    ToolOutputMatches,
+)
 from .absence_shapes import SpellingJson, WhyJson, spelling_json, why_json
 from .budget import clip, fitting_details, fitting_hits, fitting_timeline
 from .elsewhere import AlsoInJson, also_in_json
@@ -172,28 +181,28 @@ def results_json(results: Results, *, explain: bool = False, budget: int = BUDGE
     # Words that somebody sent can be as long as anything. What they are is known to whoever sent them.
     why = (
         replace(
-            results.why,
+            results.explanation,
             weak=(),
             spelling=(),
             unknown=(),
             phrases=(),
             present=(),
             apart=(),
-            printed=Printed(),
+            printed=ToolOutputMatches(),
             nowhere=(),
         )
-        if results.why
+        if results.explanation
         else None
     )
     return _fitting(
-        replace(results, why=why, respelled=(), reworded=(), loosened=(), occasions=(), vacant=()),
+        replace(results, explanation=why, corrections=(), inexact=(), relaxed=(), times=(), empty_times=()),
         explain=explain,
         budget=budget,
     )
 
 
 def _fitting(results: Results, *, explain: bool, budget: int) -> ResultsJson:
-    given = results.why.weak if results.why and not results.hits else results.hits
+    given = results.explanation.weak if results.explanation and not results.hits else results.hits
 
     @lru_cache(1)  # what fits was made and counted to find that out
     def shown(some: tuple[Hit, ...]) -> ResultsJson:
@@ -204,7 +213,7 @@ def _fitting(results: Results, *, explain: bool, budget: int) -> ResultsJson:
 
 def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool) -> ResultsJson:
     """The answer with these of its hits, or with these of the weak ones where it has none."""
-    grouped, why = results.query.by is Grouping.SESSION, results.why
+    grouped, why = results.query.by is Grouping.SESSION, results.explanation
     hits = [_hit(hit, explain=explain, grouped=grouped) for hit in shown]
     concepts = [clip(clean(concept), _ECHOED // len(results.query.concepts)) for concept in results.query.concepts]
     cut = len(results.hits) - len(hits) if results.hits else 0
@@ -215,19 +224,19 @@ def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool) -> Resu
         query=concepts if len(concepts) > 1 else "".join(concepts),
         tokens=0,
         index_lag=results.index_lag,
-        searched=list(results.searched),
+        searched=list(results.engines),
         next=further or None,
-        beyond=results.beyond and not cut,
+        beyond=results.ranking_limit and not cut,
         cut=cut,
         found=len(results.hits),
-        respelled=[clean(word) for word, _ in results.respelled[:_NAMED]],
-        instead=spelling_json(results.respelled[:_NAMED]),
-        reworded=[clean(phrase) for phrase in results.reworded[:_NAMED]],
-        loosened=[clean(phrase) for phrase in results.loosened[:_NAMED]],
-        occasions=[_occasion(each) for each in results.occasions],
+        respelled=[clean(word) for word, _ in results.corrections[:_NAMED]],
+        instead=spelling_json(results.corrections[:_NAMED]),
+        reworded=[clean(phrase) for phrase in results.inexact[:_NAMED]],
+        loosened=[clean(phrase) for phrase in results.relaxed[:_NAMED]],
+        occasions=[_occasion(each) for each in results.times],
         vacant=[
             VacancyJson(**_occasion(each), newest=None if results.newest is None else show_day(results.newest))
-            for each in results.vacant
+            for each in results.empty_times
         ],
         weak=[] if results.hits else hits,
         why=why_json(why) if why else None,
@@ -262,11 +271,11 @@ def details_json(details: Sequence[Detail], *, budget: int = BUDGET) -> DetailsJ
     return shown(fitting_details(every, lambda some: shown(some)["tokens"], budget))
 
 
-def _occasion(occasion: Occasion) -> OccasionJson:
-    return OccasionJson(said=clean(occasion.said), first=show_day(occasion.after), last=show_day(occasion.before - 1))
+def _occasion(occasion: TimeExpression) -> OccasionJson:
+    return OccasionJson(said=clean(occasion.text), first=show_day(occasion.after), last=show_day(occasion.before - 1))
 
 
-def _part(part: Part) -> PartJson:
+def _part(part: ScorePart) -> PartJson:
     return PartJson(name=part.name, value=part.value, points=part.points)
 
 

@@ -5,7 +5,7 @@ from typing import TypedDict
 
 from ..core.clock import show_day, show_minute
 from ..core.conversation import Exchange, Turn
-from ..core.disclosure import BUDGET, Transcript
+from ..core.disclosure import BUDGET, TranscriptExcerpt
 from .budget import CutLine, cut_line, fitting_transcript
 from .elsewhere import AlsoInJson, also_in_json
 from .priced import PricedJson, priced
@@ -77,16 +77,16 @@ class TranscriptJson(PricedJson):
     exchanges: list[ExchangeJson]
 
 
-def transcript_json(transcript: Transcript, *, budget: int = BUDGET) -> TranscriptJson:
+def transcript_json(transcript: TranscriptExcerpt, *, budget: int = BUDGET) -> TranscriptJson:
     """Layer 3 as JSON, as many lines as the budget has room for."""
 
-    def shown(part: Transcript) -> TranscriptJson:
+    def shown(part: TranscriptExcerpt) -> TranscriptJson:
         return _transcript(part, cut_line(transcript, part))
 
     return shown(fitting_transcript(transcript, lambda part: shown(part)["tokens"], budget))
 
 
-def _transcript(transcript: Transcript, rest: CutLine | None) -> TranscriptJson:
+def _transcript(transcript: TranscriptExcerpt, rest: CutLine | None) -> TranscriptJson:
     shape = TranscriptJson(
         path=clean(transcript.path),
         session_id=clean(transcript.session_id),
@@ -112,7 +112,7 @@ def _transcript(transcript: Transcript, rest: CutLine | None) -> TranscriptJson:
     return priced(shape)
 
 
-def _rest(transcript: Transcript, rest: CutLine) -> RestJson:
+def _rest(transcript: TranscriptExcerpt, rest: CutLine) -> RestJson:
     command = f"palaver read {shlex.quote(transcript.path)} {rest.line} {rest.option}"
     return RestJson(line=rest.line, tokens=rest.tokens, command=clean(command))
 

@@ -140,7 +140,7 @@ def prove(home: Home, model: str | None, texts: Sequence[str], gone: Collection[
             for mode in (Mode.TEXT, Mode.VECTOR):
                 with suppress(InvalidInput):
                     results = layers.search(Query.parse(unquoted(text), mode=mode))
-                    proof.searches += mode.value in results.searched
+                    proof.searches += mode.value in results.engines
                     proof.hits += [hit.id for hit in results.hits if hit.id in gone or hit.session_id in gone]
     return proof
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from palaver.agents.conversation import CONVERSATION
 from palaver.agents.desk import Desk, Place
 from palaver.agents.surface import Surface
-from palaver.core.disclosure import IDS_MAX, Detail, Query, Results, Transcript
+from palaver.core.disclosure import IDS_MAX, Detail, Query, Results, TranscriptExcerpt
 from palaver.core.errors import InvalidLineRange, PathOutsideArchive, TooManyIds, UnknownIds
 from palaver.core.home import Home
 from palaver.templates.render import Renderer
@@ -50,7 +50,7 @@ class FakeLayers:
             raise UnknownIds(gone, gone)
         return tuple(detail() for _ in ids)
 
-    def read(self, path: str, start_line: int = 1, end_line: int | None = None) -> Transcript:
+    def read(self, path: str, start_line: int = 1, end_line: int | None = None) -> TranscriptExcerpt:
         """One transcript at one path."""
         self.read_lines.append((path, start_line, end_line))
         if path != transcript().path:

@@ -65,7 +65,7 @@ def test_any_sentence_transformers_model_embeds_an_archive(tmp_path: Path, model
     assert published.manifest.model.startswith(str(model_folder))
     assert published.manifest.vectors >= len(SAID) // 2
     assert "picture" in results.hits[0].title
-    assert results.searched == ("vector",)
+    assert results.engines == ("vector",)
 
 
 def asked(home: Home, model: str) -> Results:
@@ -109,6 +109,6 @@ def test_old_vectors_answer_until_all_are_made_anew(
     assert after is not None
     assert stopped.model is not None
     assert between.manifest.model == before.manifest.model != after.manifest.model
-    assert ("picture" in told.hits[0].title, told.searched) == (True, ("vector",))
+    assert ("picture" in told.hits[0].title, told.engines) == (True, ("vector",))
     assert before.manifest.vectors == after.manifest.vectors
     assert "picture" in results.hits[0].title

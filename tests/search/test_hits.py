@@ -157,8 +157,8 @@ def test_several_concepts_have_the_floor_of_each(history: History, monkeypatch: 
     found = history.search("kettle", "valve")
 
     assert found.hits == ()
-    assert found.why is not None
-    assert len(found.why.weak) == 1
+    assert found.explanation is not None
+    assert len(found.explanation.weak) == 1
 
 
 def test_a_command_alone_is_near_to_nothing(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +169,7 @@ def test_a_command_alone_is_near_to_nothing(history: History, monkeypatch: pytes
     monkeypatch.setattr(engine, "_WORDED", 2.0)
 
     def nearest(query: str) -> list[str]:
-        found = history.search(query).why
+        found = history.search(query).explanation
         return [hit.title for hit in found.weak] if found else []
 
     assert nearest("brass xyzzyplugh") == ["brass kettle"]
@@ -201,8 +201,8 @@ def test_nothing_is_near_to_words_that_stand_nowhere(
     found = history.search(query)
 
     assert not found.hits
-    assert found.why is not None
-    assert (found.why.unheard, not found.why.weak) == (unheard, unheard)
+    assert found.explanation is not None
+    assert (found.explanation.no_known_term, not found.explanation.weak) == (unheard, unheard)
     assert '"' in query or Hits(history.store, history.engine()).search(Query((query,), weak=True)).hits
 
 
@@ -211,16 +211,16 @@ def test_several_concepts_that_find_nothing_say_which_of_them_is_to_blame(histor
     history.say("one", Said("the kettle has a valve"))
     history.say("two", Said("a kettle and a pump"))
 
-    missing = history.search("kettle", "zeppelin", mode=Mode.TEXT).why
-    parted = history.search("kettle", "valve", "pump", mode=Mode.TEXT).why
-    two = history.search("valve", "pump", mode=Mode.TEXT).why
+    missing = history.search("kettle", "zeppelin", mode=Mode.TEXT).explanation
+    parted = history.search("kettle", "valve", "pump", mode=Mode.TEXT).explanation
+    two = history.search("valve", "pump", mode=Mode.TEXT).explanation
 
     assert missing is not None
-    assert (missing.present, missing.apart) == ((("kettle", 2), ("zeppelin", 0)), ())
+    assert (missing.concepts, missing.disjoint) == ((("kettle", 2), ("zeppelin", 0)), ())
     assert parted is not None
-    assert (parted.present, parted.apart) == ((("kettle", 2), ("valve", 1), ("pump", 1)), (("valve", "pump"),))
+    assert (parted.concepts, parted.disjoint) == ((("kettle", 2), ("valve", 1), ("pump", 1)), (("valve", "pump"),))
     assert two is not None
-    assert (two.present, two.apart) == ((("valve", 1), ("pump", 1)), (("valve", "pump"),))
+    assert (two.concepts, two.disjoint) == ((("valve", 1), ("pump", 1)), (("valve", "pump"),))
 
 
 def test_the_limit_is_kept(history: History) -> None:

@@ -11,7 +11,7 @@ from palaver.archiver.intake.ingest import Ingest
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.core.conversation import SessionKind
-from palaver.core.disclosure import IDS_MAX, Query, Transcript
+from palaver.core.disclosure import IDS_MAX, Query, TranscriptExcerpt
 from palaver.core.errors import (
     InvalidLineRange,
     PathOutsideArchive,
@@ -165,7 +165,7 @@ def test_long_answers_are_cut_in_layer_two(store: Store, layers: Layers) -> None
     assert len(detail.observation.narrative) <= 1_201
 
 
-def lines_of(passage: Transcript) -> list[int]:
+def lines_of(passage: TranscriptExcerpt) -> list[int]:
     return [turn.line for exchange in passage.exchanges for turn in exchange.turns]
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.core.clock import day_end, day_start, now, show_day
-from palaver.core.disclosure import Filters, Mode, Occasion
+from palaver.core.disclosure import Filters, Mode, TimeExpression
 from palaver.search.engine import Engine
 from palaver.search.occasion import taken_out
 from palaver.search.wording import Wording
@@ -53,7 +53,7 @@ WEEK = 7 * 86_400_000
 )  # fmt: skip
 def test_a_period_is_taken_out(typed: str, left: str, said: str, first: str, last: str) -> None:
     """What is said once, as time alone, among several other words."""
-    assert taken_out(typed, TODAY) == (left, Occasion(said, day_start(first), day_end(last)))
+    assert taken_out(typed, TODAY) == (left, TimeExpression(said, day_start(first), day_end(last)))
     assert Wording.of(typed, dated=True).text == left
 
 
@@ -112,7 +112,7 @@ def test_what_is_of_then_comes_first(told: History, mode: Mode, day: str) -> Non
 
     assert show_day(found.hits[0].at) == f"2026-02-{day}"
     assert {hit.id for hit in found.hits} == {hit.id for hit in plain.hits}
-    assert [occasion.said for occasion in found.occasions] == [f"on {day} february 2026"]
+    assert [occasion.text for occasion in found.times] == [f"on {day} february 2026"]
     assert [part.value for hit in found.hits for part in hit.parts if part.name == "period"] == [
         float(show_day(hit.at) == f"2026-02-{day}") for hit in found.hits
     ]
@@ -144,9 +144,9 @@ def test_a_period_of_which_there_is_nothing_is_words(told: History, mode: Mode) 
     """Whatever the filters are: they only ever remove."""
     found = told.search("the february parade on 18 february 1999", mode=mode)
 
-    assert found.occasions == ()
+    assert found.times == ()
     assert found.hits[0].session_id == "other"
-    assert ([one.said for one in found.vacant], found.newest) == (["on 18 february 1999"], DAY + 2 * WEEK)
+    assert ([one.text for one in found.empty_times], found.newest) == (["on 18 february 1999"], DAY + 2 * WEEK)
     assert results_json(found)["vacant"] == [
         {"said": "on 18 february 1999", "first": "1999-02-18", "last": "1999-02-18", "newest": "2026-03-04"}
     ]
@@ -158,10 +158,10 @@ def test_the_words_of_a_period_are_not_misspelled(history: History) -> None:
     history.embed()
     found = history.search("anything done last week?", filters=Filters(projects=("nowhere",)))
 
-    assert found.why is not None
-    assert not {"week", "week?"} & {word for word, _ in found.why.spelling}
-    assert not {"week", "week?"} & {*found.why.nowhere}
-    assert [one.said for one in found.vacant] == ["last week"]
+    assert found.explanation is not None
+    assert not {"week", "week?"} & {word for word, _ in found.explanation.similar}
+    assert not {"week", "week?"} & {*found.explanation.missing}
+    assert [one.text for one in found.empty_times] == ["last week"]
 
 
 def test_filters_leave_it_as_it_is(told: History) -> None:
@@ -170,7 +170,7 @@ def test_filters_leave_it_as_it_is(told: History) -> None:
     every = told.search(query)
     late = told.search(query, filters=Filters(after=DAY + WEEK))
 
-    assert late.occasions == every.occasions
+    assert late.times == every.times
     assert {hit.id for hit in late.hits} <= {hit.id for hit in every.hits}
     assert late.hits
 
@@ -191,7 +191,7 @@ def test_several_concepts_have_each_its_own(told: History) -> None:
     found = told.search("the brass kettle on 18 february 2026", "whistles")
 
     assert [hit.session_id for hit in found.hits] == ["early", "late"]
-    assert [occasion.said for occasion in found.occasions] == ["on 18 february 2026"]
+    assert [occasion.text for occasion in found.times] == ["on 18 february 2026"]
 
 
 def test_recall_takes_dates_for_words(told: History) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from palaver.core.disclosure import Filters, Grouping, Mode, Query, Unknown
+from palaver.core.disclosure import Filters, Grouping, Mode, Query, UnknownName
 from palaver.core.errors import InvalidInput, UnknownIds
 from palaver.core.memory import Memory
 from palaver.core.observation import SUMMARY, ObservationType
@@ -81,7 +81,7 @@ def test_a_list_that_ends_before_the_archive_does_says_so(history: History, mode
         asked, told = Query((words,), mode, limit=50, by=by), list[bool]()
         while True:
             page = Hits(history.store, history.engine()).search(asked)
-            told.append(page.beyond)
+            told.append(page.ranking_limit)
             if not page.cursor:
                 return told
             asked = replace(asked, cursor=page.cursor)
@@ -119,10 +119,10 @@ def test_nothing_relevant_is_said(told: History, monkeypatch: pytest.MonkeyPatch
     hits = Hits(told.store, told.engine())
     nothing, everything = hits.search(Query(("kettle",))), hits.search(Query(("kettle",), weak=True))
 
-    assert (nothing.hits, nothing.total, nothing.searched) == ((), 0, ("text", "vector"))
-    assert nothing.why is not None
-    assert [hit.id for hit in nothing.why.weak] == [hit.id for hit in everything.hits[:3]]
-    assert everything.why is None
+    assert (nothing.hits, nothing.total, nothing.engines) == ((), 0, ("text", "vector"))
+    assert nothing.explanation is not None
+    assert [hit.id for hit in nothing.explanation.weak] == [hit.id for hit in everything.hits[:3]]
+    assert everything.explanation is None
 
 
 def test_words_that_stand_together_are_relevant(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,12 +142,14 @@ def test_a_brief_query_needs_a_better_score() -> None:
 
 def test_zero_hits_explain_themselves(told: History) -> None:
     """What each filter removed, the nearest days with hits, and the nearest names."""
-    why = told.search("kettle", mode=Mode.TEXT, filters=Filters(after=MAY_1 + 10 * 86_400_000, projects=("te",))).why
+    why = told.search(
+        "kettle", mode=Mode.TEXT, filters=Filters(after=MAY_1 + 10 * 86_400_000, projects=("te",))
+    ).explanation
 
     assert why is not None
     assert dict(why.without) == {"dates": 0, "projects": 0}
-    assert why.unknown == (Unknown("projects", "te", ("ship", "soup", "tea")),)
-    late = told.search("kettle", mode=Mode.TEXT, filters=Filters(after=MAY_1 + 10 * 86_400_000)).why
+    assert why.unknown == (UnknownName("projects", "te", ("ship", "soup", "tea")),)
+    late = told.search("kettle", mode=Mode.TEXT, filters=Filters(after=MAY_1 + 10 * 86_400_000)).explanation
     assert late is not None
     assert (dict(late.without), late.earlier, late.later) == ({"dates": 3}, MAY_1 + 86_400_000, None)
 
@@ -159,7 +161,7 @@ def test_what_there_would_be_of_several_concepts_is_relevant(
     """Without a filter there are as many as would be shown, and none where the nearest alone would be named."""
     monkeypatch.setattr(engine, "_FLOOR", floor)
     monkeypatch.setattr(engine, "_WORDED", 2.0)
-    why = told.search("copper pan", "kettle", filters=Filters(projects=("tea",))).why
+    why = told.search("copper pan", "kettle", filters=Filters(projects=("tea",))).explanation
 
     assert why is not None
     assert dict(why.without) == {"projects": found}
@@ -182,7 +184,7 @@ def test_what_there_would_be_of_several_concepts_is_relevant(
 )
 def test_names_that_nothing_has_are_told(told: History, filters: dict[str, Any], unknown: list[object]) -> None:
     """Where nothing is found, each name that a filter asked for in vain is named, with those that something has."""
-    why = told.search("nowhere", mode=Mode.TEXT, filters=replace(NO_FILTERS, **filters)).why
+    why = told.search("nowhere", mode=Mode.TEXT, filters=replace(NO_FILTERS, **filters)).explanation
 
     assert why is not None
     assert [one[:3] for one in why.unknown] == unknown
@@ -196,16 +198,16 @@ def test_it_is_told_how_many_names_there_are_besides(history: History) -> None:
     with history.store.transaction():
         history.store.exchanges.delete([1, 2])
 
-    why = Hits(history.store, engine).search(Query(("kettle",), filters=Filters(sessions=("12",)))).why
+    why = Hits(history.store, engine).search(Query(("kettle",), filters=Filters(sessions=("12",)))).explanation
 
     assert why is not None
-    assert why.unknown == (Unknown("sessions", "12", ("g12",), 5),)
+    assert why.unknown == (UnknownName("sessions", "12", ("g12",), 5),)
 
 
 def test_projects_are_named_as_they_are_written(history: History) -> None:
     """Not in the small letters that they are compared in."""
     history.say("one", Said("kettle"), cwd="/Users/Ann/Code/Tea")
-    why = history.search("kettle", filters=Filters(projects=("/elsewhere",))).why
+    why = history.search("kettle", filters=Filters(projects=("/elsewhere",))).explanation
 
     assert why is not None
     assert "/Users/Ann/Code/Tea" in why.unknown[0].nearest
@@ -226,10 +228,10 @@ def test_few_words_that_stand_nowhere_are_named(
     """With how many there would be without them, as of filters; a question has words that matter to nobody."""
     monkeypatch.setattr(engine, "_FLOOR", 0.4)
     monkeypatch.setattr(engine, "_WORDED", 0.2)
-    why = told.search(words).why
+    why = told.search(words).explanation
 
     assert why is not None
-    assert (why.nowhere, why.others) == (nowhere, others)
+    assert (why.missing, why.without_missing) == (nowhere, others)
 
 
 @pytest.mark.parametrize("published", [True, False])
@@ -245,7 +247,7 @@ def test_names_that_were_deleted_are_not_told(history: History, published: bool)
         history.store.exchanges.delete([1, 2])
 
     def unknown(**filters: Any) -> list[object]:
-        why = reader.search(Query(("nowhere",), Mode.TEXT, filters=replace(NO_FILTERS, **filters))).why
+        why = reader.search(Query(("nowhere",), Mode.TEXT, filters=replace(NO_FILTERS, **filters))).explanation
         assert why is not None
         return [one[:3] for one in why.unknown]
 
@@ -277,7 +279,7 @@ def test_names_are_told_soon(history: History, monkeypatch: pytest.MonkeyPatch) 
 
     assert min(tried() for _ in range(4)) < 0.5
     compared.clear()
-    why = reader.search(asked).why
+    why = reader.search(asked).explanation
     assert 0 < len(compared) < len(names) / 20
     assert why is not None
     assert "module_12345.py" in why.unknown[0].nearest

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from palaver.archiver.copies.sealing import Sealer
-from palaver.core.disclosure import Transcript
+from palaver.core.disclosure import TranscriptExcerpt
 from palaver.search import passages
 from palaver.search.layers import Layers
 from palaver.templates.render import Renderer
@@ -92,7 +92,7 @@ def test_a_part_of_an_exchange_is_told_as_a_part_of_the_whole(history: History) 
     assert (shape["shown_start_line"], shape["shown_end_line"]) == (83, 99)
 
 
-def told(transcript: Transcript) -> list[object]:
+def told(transcript: TranscriptExcerpt) -> list[object]:
     return [
         (each.ordinal, each.span, each.started, each.tokens_in, [(t.line, t.text) for t in each.turns])
         for each in transcript.exchanges

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from palaver.core.disclosure import Filters, Mode, Query, Spelling
+from palaver.core.disclosure import Correction, Filters, Mode, Query
 from palaver.core.memory import Memory
 from palaver.search import documents
 from palaver.search.analysis import composed, expand, stems, verbatim
@@ -102,9 +102,9 @@ def test_what_stands_nowhere_so_is_named(told: History, mode: Mode, asked: str, 
     found = told.search(asked, mode=mode)
 
     assert not found.hits
-    assert found.why is not None
-    assert found.why.phrases == missed
-    assert {hit.session_id for hit in found.why.weak} == {"tea", "soup"}
+    assert found.explanation is not None
+    assert found.explanation.phrases == missed
+    assert {hit.session_id for hit in found.explanation.weak} == {"tea", "soup"}
 
 
 def test_the_weak_have_it_too(told: History) -> None:
@@ -112,21 +112,21 @@ def test_the_weak_have_it_too(told: History) -> None:
     found = Hits(told.store, told.engine()).search(Query(('"kettle brass"',), weak=True))
 
     assert not found.hits
-    assert found.why is not None
-    assert found.why.phrases == ("kettle brass",)
+    assert found.explanation is not None
+    assert found.explanation.phrases == ("kettle brass",)
 
 
 def test_several_concepts_keep_their_phrases(told: History) -> None:
     """With several concepts each phrase must stand in the conversation, and only the missing one is named."""
     assert {hit.session_id for hit in told.search('"brass kettle"', "whistles").hits} == {"tea"}
-    why = told.search('"brass kettle"', '"kettle whistles loudly"').why
+    why = told.search('"brass kettle"', '"kettle whistles loudly"').explanation
     assert why is not None
     assert why.phrases == ("kettle whistles loudly",)
 
 
 def test_a_phrase_that_filters_leave_out_is_told_so(told: History) -> None:
     """Under a filter nothing has it, and it is said how many there are without the filter."""
-    why = told.search('"brass kettle"', filters=Filters(projects=("soup",))).why
+    why = told.search('"brass kettle"', filters=Filters(projects=("soup",))).explanation
 
     assert why is not None
     assert (why.phrases, why.without) == (("brass kettle",), (("projects", 1),))
@@ -137,15 +137,15 @@ def test_in_a_sentence_it_is_words_where_it_stands_nowhere(told: History, mode: 
     """Who asks a question quotes from memory: what stands nowhere so is words like the others, and that is told."""
     found = told.search('what was said of the "kettle brass" and of the "brass kettle"', mode=mode)
     assert {hit.session_id for hit in found.hits} == {"tea"}
-    assert found.loosened == ("kettle brass",)
+    assert found.relaxed == ("kettle brass",)
 
     found = told.search('what was said of the "kettle brass" there', mode=mode)
     assert {hit.session_id for hit in found.hits} == {"tea", "soup"}
-    assert found.loosened == ("kettle brass",)
+    assert found.relaxed == ("kettle brass",)
 
     found = told.search('what was said of the "brass kettle" with the "pan of brass"', mode=mode)
     assert {hit.session_id for hit in found.hits} == {"tea", "soup"}
-    assert found.loosened == ("brass kettle", "pan of brass")
+    assert found.relaxed == ("brass kettle", "pan of brass")
 
 
 def test_in_a_sentence_it_is_a_phrase_where_it_stands(told: History) -> None:
@@ -153,7 +153,7 @@ def test_in_a_sentence_it_is_a_phrase_where_it_stands(told: History) -> None:
     asked = 'what was said of the "brass kettle" there'
 
     assert {hit.session_id for hit in told.search(asked).hits} == {"tea"}
-    assert told.search(asked).loosened == ()
+    assert told.search(asked).relaxed == ()
     assert not told.search(asked, filters=Filters(projects=("soup",))).hits
 
 
@@ -178,12 +178,12 @@ def test_what_is_quoted_stands_as_it_was_typed(history: History, typed: str, has
     history.say("other", Said(lacks))
     found = history.search(f'"{typed}"')
     assert [hit.session_id for hit in found.hits] in (["other"], [])
-    assert found.reworded == (typed,) * len(found.hits)
+    assert found.inexact == (typed,) * len(found.hits)
 
     history.say("same", Said(has))
     found = history.search(f'"{typed}"')
     assert [hit.session_id for hit in found.hits] == ["same"]
-    assert found.reworded == ()
+    assert found.inexact == ()
     assert verbatim(typed).search(composed(found.hits[0].snippet))
 
 
@@ -194,8 +194,8 @@ def test_word_for_word_is_decided_without_filters(history: History) -> None:
     found = history.search('"running tests"', filters=Filters(projects=("other",)))
 
     assert not found.hits
-    assert found.why is not None
-    assert (found.why.phrases, found.why.without) == (("running tests",), (("projects", 1),))
+    assert found.explanation is not None
+    assert (found.explanation.phrases, found.explanation.without) == (("running tests",), (("projects", 1),))
 
 
 def test_who_is_asked_for_said_it_word_for_word(history: History) -> None:
@@ -214,7 +214,7 @@ def test_all_that_is_quoted_stands_in_other_forms_where_it_does_not_stand_togeth
     found = history.search('"running tests" "brass kettle"')
 
     assert [hit.session_id for hit in found.hits] == ["both"]
-    assert found.reworded == ("running tests", "brass kettle")
+    assert found.inexact == ("running tests", "brass kettle")
 
 
 def test_it_is_found_below_many_that_have_other_forms(history: History) -> None:
@@ -248,7 +248,7 @@ def test_in_a_sentence_other_forms_come_before_words(told: History) -> None:
     found = told.search('what was said of the "brass-kettles" there')
 
     assert {hit.session_id for hit in found.hits} == {"tea"}
-    assert (found.reworded, found.loosened) == (("brass-kettles",), ())
+    assert (found.inexact, found.relaxed) == (("brass-kettles",), ())
 
 
 PHRASE = "brass kettle whistles"
@@ -320,7 +320,7 @@ def test_what_is_held_is_found_across_a_cut(history: History) -> None:
 
 def test_words_without_quotes_are_no_phrase(told: History) -> None:
     """Without quotes nothing is told of phrases, and a name that stands nowhere is searched by its words."""
-    why = told.search("zebra").why
+    why = told.search("zebra").explanation
     assert why is not None
     assert why.phrases == ()
     assert {hit.session_id for hit in told.search("kettle_brass", mode=Mode.TEXT).hits} == {"tea", "soup"}
@@ -328,8 +328,8 @@ def test_words_without_quotes_are_no_phrase(told: History) -> None:
 
 def test_it_is_told_what_was_searched_instead(told: History) -> None:
     """A word that stands nowhere is named with the word that was searched in its place."""
-    assert told.search("ketle").respelled == (Spelling("ketle", "kettle"),)
-    assert told.search("kettle").respelled == ()
+    assert told.search("ketle").corrections == (Correction("ketle", "kettle"),)
+    assert told.search("kettle").corrections == ()
 
 
 def test_a_misspelled_word_finds_what_it_was_meant_to(history: History) -> None:
@@ -343,7 +343,7 @@ def test_a_misspelled_word_finds_what_it_was_meant_to(history: History) -> None:
         Hits(history.store, history.engine()).search(Query((word,))) for word in ("remediation", "remeditaion")
     )
 
-    assert wrong.respelled == (Spelling("remeditaion", "remediation"),)
+    assert wrong.corrections == (Correction("remeditaion", "remediation"),)
     assert [(hit.id, hit.score, hit.matched) for hit in wrong.hits] == [
         (hit.id, hit.score, hit.matched) for hit in right.hits
     ]

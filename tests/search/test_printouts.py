@@ -9,9 +9,8 @@ import pytest
 from palaver.archiver.copies.sealing import Sealer
 from palaver.archiver.forget.forgetting import Forgetting
 from palaver.archiver.forget.selection import Selector
-from palaver.core.disclosure import Filters, Mode, Query
+from palaver.core.disclosure import Filters, Mode, Query, ToolOutputMatches
 from palaver.core.forgetting import Wanted
-from palaver.core.printed import Printed
 from palaver.search import printouts
 from palaver.search.layers import Layers
 from palaver.templates.render import Renderer
@@ -44,11 +43,11 @@ def lines(session: str, printed: str, asked: str = "what is there") -> list[obje
     ]
 
 
-def printed(history: History, phrase: str, filters: Filters = Filters()) -> Printed:  # noqa: B008
+def printed(history: History, phrase: str, filters: Filters = Filters()) -> ToolOutputMatches:  # noqa: B008
     with Layers(history.home) as layers:
-        why = layers.search(Query((f'"{phrase}"',), mode=Mode.TEXT, filters=filters)).why
+        why = layers.search(Query((f'"{phrase}"',), mode=Mode.TEXT, filters=filters)).explanation
     assert why is not None
-    return why.printed
+    return why.tool_output
 
 
 @pytest.mark.parametrize("sealed", [False, True])
@@ -57,17 +56,17 @@ def test_what_a_tool_printed_is_found_where_layer_3_reads_it(history: History, s
     if sealed:
         assert Sealer(history.store, history.raw).run(budget=60).sealed == 1
     for phrase in ("drwxr-xr-x brass", "total 8 Drwxr-xr-x", "export TOKEN"):
-        [place] = printed(history, phrase).places
+        [place] = printed(history, phrase).lines
         with Layers(history.home) as layers:
             [exchange] = layers.read(place.path, place.line, place.line).exchanges
             answer = layers.search(Query((f'"{phrase}"',), mode=Mode.TEXT))
 
         assert "drwxr-xr-x brass kettle" in exchange.turns[0].text.lower()
         assert place.line == 3
-        assert f"{place.path}:3 {place.said}" in Renderer().search(answer)
+        assert f"{place.path}:3 {place.text}" in Renderer().search(answer)
         why = results_json(answer)["why"]
         assert why is not None
-        assert why["printed"] == [{"path": place.path, "line": 3, "said": place.said}]
+        assert why["printed"] == [{"path": place.path, "line": 3, "said": place.text}]
 
 
 def test_what_palaver_answered_is_no_printout(history: History) -> None:
@@ -85,7 +84,7 @@ def test_what_palaver_answered_is_no_printout(history: History) -> None:
     history.write([said("where is it", uuid="q1", **place), *asked], OTHER, at=9)
     history.ingest()
 
-    assert [place.path for place in printed(history, "brass kettle").places] == [history.source().archived]
+    assert [place.path for place in printed(history, "brass kettle").lines] == [history.source().archived]
 
 
 def test_the_midst_of_a_long_printout_is_found(history: History) -> None:
@@ -95,9 +94,9 @@ def test_the_midst_of_a_long_printout_is_found(history: History) -> None:
     )
     history.ingest()
 
-    [found] = printed(history, "copper pot").places
-    assert "copper pot" in found.said
-    assert SECRET[4:12] not in found.said
+    [found] = printed(history, "copper pot").lines
+    assert "copper pot" in found.text
+    assert SECRET[4:12] not in found.text
 
 
 def test_words_that_come_again_and_again_take_no_time(history: History) -> None:
@@ -105,22 +104,22 @@ def test_words_that_come_again_and_again_take_no_time(history: History) -> None:
     history.write(lines(OTHER, "x 1\n" + "0 " * 2_000), OTHER)
     history.ingest()
 
-    assert printed(history, "0 0 0 0 0 0 0 0 1 x").places == ()
-    assert printed(history, "0 0 0 0 0 0 0 0").places
+    assert printed(history, "0 0 0 0 0 0 0 0 1 x").lines == ()
+    assert printed(history, "0 0 0 0 0 0 0 0").lines
 
 
 @pytest.mark.parametrize("phrase", ["rwxr-xr-x", "kettle brass", "drwxr xr x", "Bash command", "\\n"])
 def test_only_what_stands_there_word_for_word_is_found(history: History, phrase: str) -> None:
     """Neither parts of words, nor the JSON around them."""
-    assert printed(history, phrase).places == ()
+    assert printed(history, phrase).lines == ()
 
 
 def test_a_secret_does_not_come_back(history: History) -> None:
     """Neither by itself nor by what stands beside it; that tools printed it is not denied either."""
-    assert printed(history, SECRET) == Printed()
-    assert printed(history, SECRET[:20]) == Printed(looked=True)
-    [place] = printed(history, "export TOKEN").places
-    assert SECRET[4:12] not in place.said
+    assert printed(history, SECRET) == ToolOutputMatches()
+    assert printed(history, SECRET[:20]) == ToolOutputMatches(searched=True)
+    [place] = printed(history, "export TOKEN").lines
+    assert SECRET[4:12] not in place.text
 
 
 @pytest.mark.parametrize("erase", [False, True])
@@ -130,7 +129,7 @@ def test_what_was_forgotten_does_not_come_back(history: History, erase: bool) ->
     selector = Selector(history.store, history.raw, Wanted(targets=(ORIGINAL,), erase=erase))
     forgetting.forget(forgetting.plan(selector, selector.select()), lambda _: None)
 
-    assert printed(history, "drwxr-xr-x brass").places == ()
+    assert printed(history, "drwxr-xr-x brass").lines == ()
 
 
 @pytest.mark.parametrize("what", ["exchange", "session"])
@@ -141,15 +140,15 @@ def test_what_was_kept_back_does_not_come_back(history: History, what: str) -> N
     history.ingest()
 
     assert b"copper pan" in (history.home.archive / history.source(FORK).archived).read_bytes()
-    assert printed(history, "copper pan") == Printed(looked=True)
-    assert printed(history, "copper pot").places
+    assert printed(history, "copper pan") == ToolOutputMatches(searched=True)
+    assert printed(history, "copper pot").lines
 
 
 def test_filters_and_who_said_it_hold_there_too(history: History) -> None:
     """Nobody said what was printed."""
-    assert printed(history, "brass kettle", Filters(projects=("shop",))).places
-    assert printed(history, "brass kettle", Filters(projects=("other",))) == Printed(looked=True)
-    assert printed(history, "brass kettle", Filters(roles=("human",))) == Printed()
+    assert printed(history, "brass kettle", Filters(projects=("shop",))).lines
+    assert printed(history, "brass kettle", Filters(projects=("other",))) == ToolOutputMatches(searched=True)
+    assert printed(history, "brass kettle", Filters(roles=("human",))) == ToolOutputMatches()
 
 
 def test_a_copy_that_was_not_read_to_its_end_is_left(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,14 +157,14 @@ def test_a_copy_that_was_not_read_to_its_end_is_left(history: History, monkeypat
     with Layers(history.home) as layers:
         found = layers._printouts.having(Query(('"a folder"',)), ["a folder"], 2.0)  # pyright: ignore[reportPrivateUsage]
 
-    assert found == Printed(unread=1, looked=True)
+    assert found == ToolOutputMatches(unread=1, searched=True)
 
 
 def test_looking_ends_in_time_and_damage_stops_nothing(history: History) -> None:
     """It is told how many copies were left; one that is gone is passed over."""
     with Layers(history.home) as layers:
         left = layers._printouts.having(Query(('"brass kettle"',)), ["brass kettle"], 0.0)  # pyright: ignore[reportPrivateUsage]
-    assert left == Printed(unread=1, looked=True)
+    assert left == ToolOutputMatches(unread=1, searched=True)
 
     (history.home.archive / history.source().archived).unlink()
-    assert printed(history, "brass kettle") == Printed(looked=True)
+    assert printed(history, "brass kettle") == ToolOutputMatches(searched=True)

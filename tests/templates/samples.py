@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from palaver.core.conversation import Exchange, Kind, SessionKind, Span, Speaker, Turn
-from palaver.core.disclosure import Detail, Hit, Query, Results, Transcript
+from palaver.core.disclosure import Detail, Hit, Query, Results, TranscriptExcerpt
 from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.templates.render import Renderer
 
@@ -44,7 +44,7 @@ def hit(number: int = 1, *, title: str = "Implement JWT authentication middlewar
 
 def results(*hits: Hit, query: Query | None = None) -> Results:
     """What layer 1 found."""
-    return Results(query or Query(("authentication",)), hits, len(hits), index_lag=0, searched=("text", "vector"))
+    return Results(query or Query(("authentication",)), hits, len(hits), index_lag=0, engines=("text", "vector"))
 
 
 def detail(text: str = "", **changed: str) -> Detail:
@@ -94,9 +94,9 @@ def exchange(text: str = "", *, ordinal: int = 0, output: str = "2 passed") -> E
     return Exchange(ordinal, Span(3, 12, 0, 900), turns, NOON, NOON + 60_000, "/home/dev/my-api", "main")
 
 
-def transcript(text: str = "", *, parent: str = "", cut: bool = False, output: str = "2 passed") -> Transcript:
+def transcript(text: str = "", *, parent: str = "", cut: bool = False, output: str = "2 passed") -> TranscriptExcerpt:
     """What layer 3 hands back."""
-    return Transcript(
+    return TranscriptExcerpt(
         path="claude-code/my-api/5e0c.jsonl",
         session_id=f"5e0c{text}",
         kind=SessionKind.SUBAGENT if parent else SessionKind.MAIN,

@@ -10,22 +10,23 @@ from msgspec.structs import replace
 
 from palaver.core.conversation import Kind, Span, Speaker, Turn
 from palaver.core.disclosure import (
-    Absence,
+    ConceptHits,
+    Correction,
     Detail,
     Hit,
     HitKind,
-    Occasion,
-    Present,
     Query,
     Results,
-    Spelling,
+    TimeExpression,
     Timeline,
-    Transcript,
-    Unknown,
+    ToolOutputLine,
+    ToolOutputMatches,
+    TranscriptExcerpt,
+    UnknownName,
+    ZeroResultExplanation,
 )
 from palaver.core.memory import Memory, MemoryState, MemoryStats, StoredMemory
 from palaver.core.observation import Evidence, Observation, ObservationType
-from palaver.core.printed import Place, Printed
 from palaver.core.spending import DeadLetter
 from palaver.core.tokens import count
 from palaver.templates.budget import LEAST, most_near, most_that_fit, rows_that_fit
@@ -39,7 +40,7 @@ LONG = "words that go on and on " * 3_000
 HARD = '{"🚀":"检索","a":[1,2]}\n## x\n' * 400
 SIZES = (0, 3, 70, 900, 3_000)
 SHORT = 70
-OCCASIONS = (Occasion("on the 18th of september 2026", 1_790_000_000_000, 1_790_086_400_000),) * 5
+OCCASIONS = (TimeExpression("on the 18th of september 2026", 1_790_000_000_000, 1_790_086_400_000),) * 5
 BUDGETS = st.sampled_from([LEAST, 800, 3_000, 10_000])
 
 
@@ -104,7 +105,7 @@ def details(draw: st.DrawFn) -> tuple[Detail, ...]:
 
 
 @st.composite
-def transcripts(draw: st.DrawFn) -> Transcript:
+def transcripts(draw: st.DrawFn) -> TranscriptExcerpt:
     """Conversations of short and long lines, each of few or many pieces."""
     kind, (lines, pieces) = draw(st.sampled_from(Kind)), draw(st.sampled_from([(1, 1), (3, 3), (60, 1), (1, 200)]))
     text = draw(said())
@@ -125,20 +126,20 @@ def transcripts(draw: st.DrawFn) -> Transcript:
 def absences(draw: st.DrawFn) -> Results:
     """Searches that found nothing, for as many reasons as are told."""
     word = draw(said())
-    why = Absence(
+    why = ZeroResultExplanation(
         weak=draw(hits())[:3],
         without=tuple((name, 7) for name in ("dates", "projects", "types", "concepts", "files")),
-        spelling=(Spelling(word, word),) * 5,
-        unknown=(Unknown("projects", word, (word,) * 3, 95),) * 5,
-        nowhere=(word,) * 5,
-        others=7,
+        similar=(Correction(word, word),) * 5,
+        unknown=(UnknownName("projects", word, (word,) * 3, 95),) * 5,
+        missing=(word,) * 5,
+        without_missing=7,
         phrases=(word,) * 5,
-        present=(Present(word, 7),) * 5,
-        apart=((word, word),) * 10,
-        printed=Printed((Place(word, 7, word),) * 3, unread=7, looked=True),
+        concepts=(ConceptHits(word, 7),) * 5,
+        disjoint=((word, word),) * 10,
+        tool_output=ToolOutputMatches((ToolOutputLine(word, 7, word),) * 3, unread=7, searched=True),
     )
     told = results(query=Query((word or "ab",)))
-    return replace(told, why=why, respelled=(Spelling(word, word),) * 30, vacant=OCCASIONS, newest=7)
+    return replace(told, explanation=why, corrections=(Correction(word, word),) * 30, empty_times=OCCASIONS, newest=7)
 
 
 @given(st.lists(st.integers(0, 9), max_size=40), st.integers(0, 200), st.integers(-3, 50))
@@ -184,11 +185,11 @@ def test_what_was_sent_takes_no_room_from_what_was_found(budget: int, sent: str)
     """
     answer = replace(
         results(hit(1)),
-        respelled=(Spelling(sent, sent),) * 9,
-        reworded=(sent,) * 9,
-        loosened=(sent,) * 9,
-        occasions=OCCASIONS,
-        vacant=OCCASIONS,
+        corrections=(Correction(sent, sent),) * 9,
+        inexact=(sent,) * 9,
+        relaxed=(sent,) * 9,
+        times=OCCASIONS,
+        empty_times=OCCASIONS,
         newest=7,
     )
     shape = results_json(answer, budget=budget)
@@ -209,7 +210,7 @@ def test_no_details_are_dearer_than_their_budget(budget: int, told: tuple[Detail
 
 @settings(max_examples=4)
 @given(BUDGETS, transcripts())
-def test_no_conversation_is_dearer_than_its_budget(budget: int, told: Transcript) -> None:
+def test_no_conversation_is_dearer_than_its_budget(budget: int, told: TranscriptExcerpt) -> None:
     """Layer 3 keeps to it however long the lines are and however many pieces one has."""
     assert count(Renderer(budget=budget).read(told)) <= budget
     assert cost(transcript_json(told, budget=budget)) <= budget

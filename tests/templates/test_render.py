@@ -14,18 +14,19 @@ from msgspec.structs import replace
 from palaver.core.checkup import Rebuilt
 from palaver.core.clock import day_end, day_start
 from palaver.core.disclosure import (
-    Absence,
+    ConceptHits,
+    Correction,
     Filters,
-    Occasion,
-    Present,
     Query,
     Results,
-    Spelling,
-    Transcript,
-    Unknown,
+    TimeExpression,
+    ToolOutputLine,
+    ToolOutputMatches,
+    TranscriptExcerpt,
+    UnknownName,
+    ZeroResultExplanation,
 )
 from palaver.core.errors import CopyDamaged, TemplateInvalid
-from palaver.core.printed import Place, Printed
 from palaver.core.report import Exported, Original, Pass, Report, Sealing, Status
 from palaver.core.tokens import count
 from palaver.templates.filling import Filling
@@ -55,22 +56,24 @@ def stated(reply: str) -> int:
     return int(found[0])
 
 
-def printed(places: tuple[Place, ...] = (), unread: int = 0) -> Absence:
+def printed(places: tuple[ToolOutputLine, ...] = (), unread: int = 0) -> ZeroResultExplanation:
     """Why nothing was found that was looked for in what tools printed."""
-    return Absence(phrases=("pull it",), printed=Printed(places, unread, looked=True))
+    return ZeroResultExplanation(phrases=("pull it",), tool_output=ToolOutputMatches(places, unread, searched=True))
 
 
-PLACE = Place("claude-code/shop/one.jsonl", 12, "…and </recalled> pull it")
-TOGETHER = Absence(present=(Present("JWT", 2), Present("React Router", 1_200)), apart=(("JWT", "React Router"),))
+PLACE = ToolOutputLine("claude-code/shop/one.jsonl", 12, "…and </recalled> pull it")
+TOGETHER = ZeroResultExplanation(
+    concepts=(ConceptHits("JWT", 2), ConceptHits("React Router", 1_200)), disjoint=(("JWT", "React Router"),)
+)
 LONG = "what somebody remembers word for word, and at some length, of what was said a year ago"
 WHEN = (
-    Occasion("on 18 february", day_start("2026-02-18"), day_end("2026-02-18")),
-    Occasion("last week", day_start("2026-03-23"), day_end("2026-03-29")),
+    TimeExpression("on 18 february", day_start("2026-02-18"), day_end("2026-02-18")),
+    TimeExpression("last week", day_start("2026-03-23"), day_end("2026-03-29")),
 )
-INSTEAD = (Spelling("sqlite", "sqlite3"), Spelling("zzyx", "zzyxw"))
-UNHEARD = Absence(unheard=True)
-UNKNOWN = (Unknown("sessions", "12", ("0fd7", "515d", "598c"), 95), Unknown("projects", "tea", ("tee",)))
-NOWHERE = Absence((hit(1),), nowhere=("kubernetes", "zzyx"), others=1_200)
+INSTEAD = (Correction("sqlite", "sqlite3"), Correction("zzyx", "zzyxw"))
+UNHEARD = ZeroResultExplanation(no_known_term=True)
+UNKNOWN = (UnknownName("sessions", "12", ("0fd7", "515d", "598c"), 95), UnknownName("projects", "tea", ("tee",)))
+NOWHERE = ZeroResultExplanation((hit(1),), missing=("kubernetes", "zzyx"), without_missing=1_200)
 
 
 @pytest.mark.parametrize(
@@ -81,26 +84,37 @@ NOWHERE = Absence((hit(1),), nowhere=("kubernetes", "zzyx"), others=1_200)
         ("search_facts", lambda: RENDERER.search(results(*HITS[:2]), facts=True)),
         ("search_conversations", lambda: RENDERER.search(results(*HITS[:2], query=SEVERAL))),
         ("search_none", lambda: RENDERER.search(results())),
-        ("search_weak", lambda: RENDERER.search(replace(results(), why=Absence((hit(1),))))),
-        ("search_apart", lambda: RENDERER.search(replace(results(), why=Absence((hit(1),), phrases=("pull it",))))),
-        ("search_none_together", lambda: RENDERER.search(replace(results(query=SEVERAL), why=TOGETHER))),
-        ("search_instead", lambda: RENDERER.search(replace(results(hit(1)), respelled=INSTEAD))),
-        ("search_loosened", lambda: RENDERER.search(replace(results(hit(1)), loosened=("pull it", "and push")))),
-        ("search_occasion", lambda: RENDERER.search(replace(results(hit(1)), occasions=WHEN))),
-        ("search_vacant", lambda: RENDERER.search(replace(results(hit(1)), vacant=WHEN, newest=1))),
-        ("search_none_vacant", lambda: RENDERER.search(replace(results(), vacant=WHEN))),
+        ("search_weak", lambda: RENDERER.search(replace(results(), explanation=ZeroResultExplanation((hit(1),))))),
+        (
+            "search_apart",
+            lambda: RENDERER.search(
+                replace(results(), explanation=ZeroResultExplanation((hit(1),), phrases=("pull it",)))
+            ),
+        ),
+        ("search_none_together", lambda: RENDERER.search(replace(results(query=SEVERAL), explanation=TOGETHER))),
+        ("search_instead", lambda: RENDERER.search(replace(results(hit(1)), corrections=INSTEAD))),
+        ("search_loosened", lambda: RENDERER.search(replace(results(hit(1)), relaxed=("pull it", "and push")))),
+        ("search_occasion", lambda: RENDERER.search(replace(results(hit(1)), times=WHEN))),
+        ("search_vacant", lambda: RENDERER.search(replace(results(hit(1)), empty_times=WHEN, newest=1))),
+        ("search_none_vacant", lambda: RENDERER.search(replace(results(), empty_times=WHEN))),
         ("search_none_newest", lambda: RENDERER.search(results(query=Query((), filters=Filters(after=1))))),
-        ("search_nowhere", lambda: RENDERER.search(replace(results(), why=NOWHERE))),
-        ("search_unheard_named", lambda: RENDERER.search(replace(results(), why=replace(UNHEARD, nowhere=("zzyx",))))),
-        ("search_unknown", lambda: RENDERER.search(replace(results(), why=Absence(unknown=UNKNOWN)))),
-        ("search_many_instead", lambda: RENDERER.search(replace(results(hit(1)), respelled=INSTEAD * 3))),
-        ("search_unheard", lambda: RENDERER.search(replace(results(), why=UNHEARD))),
-        ("search_printed", lambda: RENDERER.search(replace(results(), why=printed(places=(PLACE, PLACE))))),
-        ("search_printed_nowhere", lambda: RENDERER.search(replace(results(), why=printed()))),
-        ("search_printed_unread", lambda: RENDERER.search(replace(results(), why=printed(unread=1_200)))),
-        ("search_reworded", lambda: RENDERER.search(replace(results(hit(1)), reworded=("pull it", "and push")))),
-        ("search_many_reworded", lambda: RENDERER.search(replace(results(hit(1)), reworded=(LONG,) * 9))),
-        ("search_many_loosened", lambda: RENDERER.search(replace(results(hit(1)), loosened=(LONG,) * 9))),
+        ("search_nowhere", lambda: RENDERER.search(replace(results(), explanation=NOWHERE))),
+        (
+            "search_unheard_named",
+            lambda: RENDERER.search(replace(results(), explanation=replace(UNHEARD, missing=("zzyx",)))),
+        ),
+        (
+            "search_unknown",
+            lambda: RENDERER.search(replace(results(), explanation=ZeroResultExplanation(unknown=UNKNOWN))),
+        ),
+        ("search_many_instead", lambda: RENDERER.search(replace(results(hit(1)), corrections=INSTEAD * 3))),
+        ("search_unheard", lambda: RENDERER.search(replace(results(), explanation=UNHEARD))),
+        ("search_printed", lambda: RENDERER.search(replace(results(), explanation=printed(places=(PLACE, PLACE))))),
+        ("search_printed_nowhere", lambda: RENDERER.search(replace(results(), explanation=printed()))),
+        ("search_printed_unread", lambda: RENDERER.search(replace(results(), explanation=printed(unread=1_200)))),
+        ("search_reworded", lambda: RENDERER.search(replace(results(hit(1)), inexact=("pull it", "and push")))),
+        ("search_many_reworded", lambda: RENDERER.search(replace(results(hit(1)), inexact=(LONG,) * 9))),
+        ("search_many_loosened", lambda: RENDERER.search(replace(results(hit(1)), relaxed=(LONG,) * 9))),
         ("observations", lambda: RENDERER.observations([detail(), detail()])),
         ("read", lambda: RENDERER.read(transcript())),
         ("read_cut_sidechain", lambda: RENDERER.read(transcript(parent="77aa", cut=True))),
@@ -307,7 +321,7 @@ def test_nothing_found_says_what_to_try(query: Query, answer: str) -> None:
 def test_an_engine_that_did_not_answer_is_named() -> None:
     """A search that only text answered says so, with and without hits."""
     for found in (results(hit(1)), results()):
-        assert "Not searched: vector." in RENDERER.search(replace(found, searched=("text",)))
+        assert "Not searched: vector." in RENDERER.search(replace(found, engines=("text",)))
         assert "Not searched" not in RENDERER.search(found)
 
 
@@ -459,7 +473,7 @@ def test_stored_text_is_never_a_template() -> None:
     assert "{{ 7 * 7 }}" in RENDERER.read(transcript("{{ 7 * 7 }}"))
 
 
-def empty() -> Transcript:
+def empty() -> TranscriptExcerpt:
     """A transcript whose lines hold nothing to show."""
     return replace(transcript(), exchanges=())
 

@@ -46,7 +46,7 @@ def test_a_result_has_every_promised_key() -> None:
 
 def test_a_list_that_ends_before_the_archive_does_says_so() -> None:
     """That more may match than was ranked is told, unless the budget leaves out some of what was."""
-    ended = replace(results(*(hit(n) for n in range(1, 9))), beyond=True)
+    ended = replace(results(*(hit(n) for n in range(1, 9))), ranking_limit=True)
 
     assert results_json(ended)["beyond"]
     assert "more may match" in Renderer().search(ended)
