@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 import orjson
 from pydantic import Field, SkipValidation
 
-from ..core.disclosure import BUDGET, IDS_MAX, LIMIT_MAX, Query
 from ..core.errors import (
     ConceptCount,
     InvalidInput,
@@ -18,6 +17,8 @@ from ..core.errors import (
     UnknownIds,
 )
 from ..core.ids import plain
+from ..core.query import IDS_MAX, LIMIT_MAX, Query
+from ..core.results import BUDGET
 from ..core.tokens import count
 from ..templates.called import was_said
 from ..templates.quote import brief

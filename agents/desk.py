@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec import Struct
 
-from ..core.disclosure import Detail, Query, Results, TranscriptExcerpt
 from ..core.errors import InvalidInput, PalaverError, ServerNotReady
 from ..core.home import Home
+from ..core.query import Query
+from ..core.results import Detail, Results, TranscriptExcerpt
 from ..templates.render import Renderer
 
 if TYPE_CHECKING:

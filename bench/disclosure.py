@@ -15,8 +15,8 @@ from msgspec import Struct, field
 
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Store
-from palaver.core.disclosure import Query
 from palaver.core.home import Home
+from palaver.core.query import Query
 from palaver.core.tokens import count
 from palaver.observe.pipeline import Pipeline
 from palaver.search.layers import Layers

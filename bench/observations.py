@@ -19,9 +19,9 @@ from msgspec.structs import replace
 
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Store, StoredExchange, StoredObservation
-from palaver.core.disclosure import LIMIT_MAX, Query
 from palaver.core.home import Home
 from palaver.core.observation import Observation, ObservationType
+from palaver.core.query import LIMIT_MAX, Query
 from palaver.observe.pipeline import Pipeline
 from palaver.observe.rules import observe
 from palaver.search.layers import Layers

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from palaver.archiver.store import Store
-from palaver.core.disclosure import Mode, Query
 from palaver.core.home import Home
+from palaver.core.query import Mode, Query
 from palaver.search.choices import Choices
 from palaver.search.embedder import Embedder
 from palaver.search.engine import DEPTH, Engine, completed

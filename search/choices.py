@@ -15,10 +15,10 @@ from .finder import concerns
 
 if TYPE_CHECKING:
     from ..archiver.store import Store, StoredObservation
-    from ..core.disclosure import Filters
     from ..core.document import HeldChunk
     from ..core.memory import StoredMemory
     from ..core.observation import Observation
+    from ..core.query import Filters
     from .engine import Engine
     from .findings import TextMatch
     from .fusion import Event

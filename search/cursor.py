@@ -5,8 +5,8 @@ import binascii
 from functools import lru_cache
 from hashlib import blake2b
 
-from ..core.disclosure import Query
 from ..core.errors import InvalidInput
+from ..core.query import Query
 
 _DIGEST = 4
 """Bytes that tell a search from every other; the key of the last event follows them."""

@@ -8,8 +8,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from ..archiver.store import Store
-from ..core.disclosure import Filters
 from ..core.memo import Memo
+from ..core.query import Filters
 from .analysis import composed, spaced, stems, terms, verbatim
 from .documents import around_cuts
 from .findings import Matches, distinct

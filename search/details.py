@@ -11,11 +11,11 @@ from ..archiver.parse.text import heading_of, one_line, plan_in
 from ..core import ids, tokens
 from ..core.amount import many
 from ..core.conversation import Kind
-from ..core.disclosure import Detail
 from ..core.memory import MemoryState, spoken
 from ..core.memory_types import Family
 from ..core.observation import Evidence, Observation, ObservationType
 from ..core.origin import Origin, Trust
+from ..core.results import Detail
 
 if TYPE_CHECKING:
     from ..archiver.store import Store, StoredExchange, StoredObservation

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from ..core.disclosure import Filters, Mode
 from ..core.document import ChunkKind, DocumentFilter, HeldChunk
+from ..core.query import Filters, Mode
 from .finder import Finder
 
 

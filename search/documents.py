@@ -10,9 +10,9 @@ from ..archiver.store import Entity, Store, StoredExchange, StoredObservation, S
 from ..archiver.store.change_triggers import CONTEXT
 from ..archiver.store.vector_table import PARTS_MAX, PROMPT
 from ..core.conversation import Exchange, Kind, Session, Speaker, Turn
-from ..core.disclosure import Role
 from ..core.observation import Observation
 from ..core.origin import Origin
+from ..core.query import Role
 from .analysis import label, path_label
 from .text_entry import TextEntry
 

@@ -10,9 +10,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from ..archiver.store import Store
-from ..core.disclosure import Filters, Mode, TimeExpression
 from ..core.errors import ModelUnavailable
 from ..core.memo import Memo
+from ..core.query import Filters, Mode
+from ..core.results import TimeExpression
 from .embedder import Embedder, Reading, load, model_of
 from .emphasis import emphasised
 from .findings import Fractions, Matches, Nears, among, distinct

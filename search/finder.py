@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from ..archiver.store import Store
-from ..core.disclosure import Filters, Mode
+from ..core.query import Filters, Mode
 from .embedder import Embedder
 from .generation import Generations
 from .wording import unquoted

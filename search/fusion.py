@@ -32,7 +32,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..archiver.store.vector_table import PROMPT
-from ..core.disclosure import ScorePart
+from ..core.results import ScorePart
 from .findings import Flags, Fractions, Matches, Nears, Numbers, TextMatch, among, distinct
 
 

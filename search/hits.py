@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from ..archiver.parse.text import one_line
 from ..core import ids
-from ..core.disclosure import Filters, Grouping, Hit, Query, Results, Timeline
 from ..core.errors import InvalidInput, UnknownIds
 from ..core.observation import PORTION
+from ..core.query import Filters, Grouping, Query
+from ..core.results import Hit, Results, Timeline
 from . import cursor
 from .choices import Choice, Choices
 from .details import of_chunk, of_exchange, of_memory

@@ -17,8 +17,9 @@ from .placeholders import without_secrets
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..core.disclosure import Detail, Query, Results, Timeline, TranscriptExcerpt
     from ..core.home import Home
+    from ..core.query import Query
+    from ..core.results import Detail, Results, Timeline, TranscriptExcerpt
     from .engine import Engine
     from .hits import Hits
     from .passages import Passages
@@ -115,7 +116,7 @@ class Layers(Closing):
 
     def look_up(self, wanted: Sequence[str]) -> tuple[tuple[Detail, ...], UnknownIds | None]:
         """Layer 2 of those that are there, and what to say of the others; raises `TooManyIds`."""
-        from ..core.disclosure import IDS_MAX
+        from ..core.query import IDS_MAX
 
         if not 1 <= len(wanted) <= IDS_MAX:
             raise TooManyIds(len(wanted), IDS_MAX)

@@ -14,7 +14,6 @@ from ..archiver.redaction import Redactor
 from ..archiver.store import Store
 from ..core import ids
 from ..core.closing import Closing
-from ..core.disclosure import Mode
 from ..core.document import (
     DEFAULT_NAMESPACE,
     DocumentFilter,
@@ -27,6 +26,7 @@ from ..core.document import (
 from ..core.errors import InvalidInput, ModelUnavailable
 from ..core.home import Home
 from ..core.progress import Progress, Reporter, never, silent
+from ..core.query import Mode
 from .document_finder import DocumentFinder, FoundChunk
 from .embedder import DEFAULT_MODEL, Embedder, load
 from .generation import Generations

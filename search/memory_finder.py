@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from ..archiver.store import Embedded
-from ..core.disclosure import Filters, Mode
 from ..core.errors import ModelUnavailable
 from ..core.memory import Memory, StoredMemory
 from ..core.memory_filter import MemoryFilter
+from ..core.query import Filters, Mode
 from .finder import Finder
 from .memory_text import KIND, parts
 

@@ -5,9 +5,9 @@ from datetime import date, timedelta
 from typing import Final
 
 from ..core.clock import day_end, day_start
-from ..core.disclosure import TimeExpression
 from ..core.errors import InvalidDate
 from ..core.periods import Period, period
+from ..core.results import TimeExpression
 
 _LONGEST: Final = 40
 """Words of a question; what is longer was pasted, and tells its own dates."""

@@ -18,8 +18,8 @@ from ..archiver.store import Source, Store
 from ..archiver.store.exchange_table import ExchangeStart
 from ..core import tokens
 from ..core.conversation import UNINDEXED, Exchange, Fact, Session
-from ..core.disclosure import TranscriptExcerpt
 from ..core.errors import CopyGone, InvalidLineRange, PathOutsideArchive
+from ..core.results import TranscriptExcerpt
 
 BUDGET = 8_000
 """Tokens of conversation in one reply; a longer stretch is cut and goes on at `next_line`."""

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from ..archiver.redaction.quick import may_hold, name_may_hold
-from ..core.disclosure import Query
 from ..core.home import Home
+from ..core.query import Query
 
 if TYPE_CHECKING:
     from ..archiver.redaction import Redacted

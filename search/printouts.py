@@ -16,9 +16,10 @@ from ..archiver.parse.text import one_line
 from ..archiver.redaction import placed
 from ..archiver.store import Source, Store
 from ..core.conversation import Turn
-from ..core.disclosure import Query, ToolOutputLine, ToolOutputMatches
 from ..core.errors import InvalidInput, SourceUnreadable
+from ..core.query import Query
 from ..core.recursion import without_recalled
+from ..core.results import ToolOutputLine, ToolOutputMatches
 from .analysis import composed, verbatim
 from .engine import Engine
 from .passages import Passages

@@ -11,8 +11,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from ..archiver.store import Store
-from ..core.disclosure import Filters
 from ..core.memo import Memo
+from ..core.query import Filters
 from . import documents
 from .analysis import composed, verbatim
 from .cuts import Cuts

@@ -8,7 +8,8 @@ from typing import Any
 from msgspec.structs import fields, replace
 
 from ..archiver.store import Store
-from ..core.disclosure import ConceptHits, Correction, Filters, Hit, Mode, Query, UnknownName, ZeroResultExplanation
+from ..core.query import Filters, Mode, Query
+from ..core.results import ConceptHits, Correction, Hit, UnknownName, ZeroResultExplanation
 from .analysis import label, path_label, terms
 from .engine import Engine
 from .spelling import spelled_like

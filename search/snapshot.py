@@ -15,9 +15,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from ..archiver.store import Entity, Store
-from ..core.disclosure import Correction, Filters, Role
 from ..core.errors import IndexDamaged
 from ..core.memo import Memo
+from ..core.query import Filters, Role
+from ..core.results import Correction
 from .analysis import terms
 from .embedder import Embedder
 from .findings import Flags, Fractions, Matches, Nears, Numbers, distinct

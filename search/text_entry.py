@@ -6,7 +6,7 @@ from operator import attrgetter
 import tantivy
 from msgspec import Struct
 
-from ..core.disclosure import Role
+from ..core.query import Role
 from .analysis import PROSE, expand
 
 NUMBERS = ("key", "event", "source", "ordinal", "start_line", "end_line", "in_code")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Self, cast
 
 import tantivy
 
-from ..core.disclosure import Filters
 from ..core.errors import IndexUnwritable
 from ..core.memo import Memo
+from ..core.query import Filters
 from . import glob
 from .analysis import PROSE, analyzer, label, path_label, project_labels, spaced, stems, terms
 from .lockable import lockable

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.disclosure import Correction, TimeExpression
+from ..core.results import Correction, TimeExpression
 
 WORD = re.compile(r"[^\W_]+")
 """A word of any text, without the signs that hold names together."""

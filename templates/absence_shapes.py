@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TypedDict
 
 from ..core.clock import show_day
-from ..core.disclosure import Correction, ZeroResultExplanation
+from ..core.results import Correction, ZeroResultExplanation
 from .quote import clean
 
 

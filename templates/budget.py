@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 from msgspec.structs import replace
 
 from ..core.conversation import Exchange, Turn
-from ..core.disclosure import BUDGET, Detail, Hit, Timeline, TranscriptExcerpt
 from ..core.observation import Evidence, Observation
+from ..core.results import BUDGET, Detail, Hit, Timeline, TranscriptExcerpt
 from ..core.tokens import count
 
 LEAST: Final = 500

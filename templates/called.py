@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..core.amount import many
-from ..core.disclosure import Detail, Hit, HitKind
+from ..core.query import HitKind
+from ..core.results import Detail, Hit
 from .quote import line
 
 _MANY: Final = {

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from ..core.disclosure import Detail
 from ..core.observation import PORTION, Observation
+from ..core.results import Detail
 from ..core.tokens import count
 from .budget import fitting_details, most_near
 

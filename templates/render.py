@@ -13,19 +13,9 @@ from msgspec.structs import replace
 
 from ..core.amount import many
 from ..core.conversation import SessionKind
-from ..core.disclosure import (
-    BUDGET,
-    Detail,
-    Filters,
-    Grouping,
-    Hit,
-    Mode,
-    Results,
-    Timeline,
-    TranscriptExcerpt,
-    ZeroResultExplanation,
-)
 from ..core.errors import PalaverError
+from ..core.query import Filters, Grouping, Mode
+from ..core.results import BUDGET, Detail, Hit, Results, Timeline, TranscriptExcerpt, ZeroResultExplanation
 from ..core.tokens import count, tally, together
 from .budget import (
     CutLine,

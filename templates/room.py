@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from ..core.clock import show_day
-from ..core.disclosure import Hit
+from ..core.results import Hit
 from ..core.tokens import count
 from .called import called
 from .quote import line

@@ -7,17 +7,8 @@ from typing import Final, TypedDict
 from msgspec.structs import replace
 
 from ..core.clock import show_day, show_minute
-from ..core.disclosure import (
-    BUDGET,
-    Detail,
-    Grouping,
-    Hit,
-    Results,
-    ScorePart,
-    TimeExpression,
-    Timeline,
-    ToolOutputMatches,
-)
+from ..core.query import Grouping
+from ..core.results import BUDGET, Detail, Hit, Results, ScorePart, TimeExpression, Timeline, ToolOutputMatches
 from .absence_shapes import SpellingJson, WhyJson, spelling_json, why_json
 from .budget import clip, fitting_details, fitting_hits, fitting_timeline
 from .elsewhere import AlsoInJson, also_in_json

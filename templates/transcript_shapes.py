@@ -5,7 +5,7 @@ from typing import TypedDict
 
 from ..core.clock import show_day, show_minute
 from ..core.conversation import Exchange, Turn
-from ..core.disclosure import BUDGET, TranscriptExcerpt
+from ..core.results import BUDGET, TranscriptExcerpt
 from .budget import CutLine, cut_line, fitting_transcript
 from .elsewhere import AlsoInJson, also_in_json
 from .priced import PricedJson, priced

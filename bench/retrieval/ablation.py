@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from palaver.archiver.store import Store
-from palaver.core.disclosure import Filters
 from palaver.core.home import Home
+from palaver.core.query import Filters
 from palaver.search import documents
 from palaver.search.embedder import Embedder
 from palaver.search.emphasis import emphasised

@@ -8,7 +8,8 @@ from pathlib import Path
 from palaver.archiver.intake.transcripts import Transcript, in_paths
 from palaver.archiver.store import Source, Store
 from palaver.core.conversation import Exchange, Kind, Session, Span, Speaker, Turn
-from palaver.core.disclosure import LIMIT_MAX, Hit, Query
+from palaver.core.query import LIMIT_MAX, Query
+from palaver.core.results import Hit
 from palaver.observe.pipeline import Pipeline
 from palaver.search.layers import Layers
 

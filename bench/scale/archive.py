@@ -12,8 +12,8 @@ from msgspec import Struct
 from palaver.archiver.store import Embedded, Source, Store
 from palaver.archiver.store.vector_table import TOKEN_BYTES
 from palaver.core.conversation import Exchange, Kind, Session, Span, Speaker, Turn
-from palaver.core.disclosure import Filters
 from palaver.core.observation import Evidence, Observation, ObservationType
+from palaver.core.query import Filters
 
 from .material import Material
 

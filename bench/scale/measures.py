@@ -9,8 +9,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from palaver.archiver.store import Store
-from palaver.core.disclosure import Filters, Query, Results
 from palaver.core.home import Home
+from palaver.core.query import Filters, Query
+from palaver.core.results import Results
 from palaver.search.embedder import Embedder
 from palaver.search.engine import DEPTH, Engine
 from palaver.search.generation import Generations

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Store
-from palaver.core.disclosure import Filters, Query
 from palaver.core.home import Home
+from palaver.core.query import Filters, Query
 from palaver.observe.pipeline import Pipeline
 from palaver.search.embedder import load
 from palaver.search.generation import Generations

@@ -18,12 +18,12 @@ from ...archiver.privacy.exclusion import Exclusion
 from ...archiver.store import State, Store
 from ...archiver.store.backups import Backups
 from ...core.clock import now
-from ...core.disclosure import Mode, Query
 from ...core.errors import InvalidInput, SourceUnreadable
 from ...core.forgetting import Proof
 from ...core.home import Home
 from ...core.memory import EventKind, MemoryState
 from ...core.progress import Reporter, silent, stage
+from ...core.query import Mode, Query
 from ...search.embedder import DEFAULT_MODEL, load
 from ...search.generation import Generations
 from ...search.indexer import LEASE as INDEX

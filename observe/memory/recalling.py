@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from ...archiver.store import Store
 from ...core.conversation import Milliseconds
-from ...core.disclosure import Mode
 from ...core.errors import InvalidInput
 from ...core.memory import MemoryState, StoredMemory
 from ...core.memory_filter import MemoryFilter
+from ...core.query import Mode
 from ...search.memory_finder import FoundMemory, MemoryFinder
 
 _CANDIDATES = 4

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from palaver.agents.conversation import CONVERSATION
 from palaver.agents.desk import Desk, Place
 from palaver.agents.surface import Surface
-from palaver.core.disclosure import IDS_MAX, Detail, Query, Results, TranscriptExcerpt
 from palaver.core.errors import InvalidLineRange, PathOutsideArchive, TooManyIds, UnknownIds
 from palaver.core.home import Home
+from palaver.core.query import IDS_MAX, Query
+from palaver.core.results import Detail, Results, TranscriptExcerpt
 from palaver.templates.render import Renderer
 
 from ..templates.samples import detail, hit, results, transcript

@@ -11,10 +11,10 @@ import pytest
 from palaver.agents.conversation import CONVERSATION, wording
 from palaver.agents.desk import Desk
 from palaver.agents.toolset import Reply
-from palaver.core.disclosure import Mode
 from palaver.core.errors import IndexDamaged, InvalidInput, LeaseHeld, PalaverError, StoreMissing, UnknownIds
 from palaver.core.home import Home
 from palaver.core.observation import ObservationType
+from palaver.core.query import Mode
 from palaver.templates.render import Renderer
 
 from ..templates.samples import transcript

@@ -18,8 +18,8 @@ from palaver.archiver.formats.registry import FORMATS
 from palaver.archiver.intake.ingest import Ingest
 from palaver.archiver.intake.transcripts import Transcript
 from palaver.archiver.store import Store
-from palaver.core.disclosure import Query
 from palaver.core.home import Home
+from palaver.core.query import Query
 from palaver.observe.pipeline import Pipeline
 from palaver.search.layers import Layers
 

@@ -8,8 +8,8 @@ import pytest
 from bench.retrieval import ablation
 from bench.retrieval.ablation import Findings, Found, findings, rankings
 from bench.retrieval.corpus import Question
-from palaver.core.disclosure import Filters, Mode
 from palaver.core.home import Home
+from palaver.core.query import Filters, Mode
 from palaver.search import engine
 from palaver.search.findings import Fractions, Matches, Nears, Numbers
 from palaver.search.fusion import Weights, gather

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bench.phases import phases
-from palaver.core.disclosure import Query
 from palaver.core.home import Home
+from palaver.core.query import Query
 from palaver.search import engine
 from palaver.search.findings import Fractions, Nears
 from palaver.search.segment import Array

@@ -11,10 +11,10 @@ import pytest
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Store, database
 from palaver.archiver.store.backups import KEPT, Backups
-from palaver.core.disclosure import Query
 from palaver.core.errors import StoreCorrupt
 from palaver.core.home import Home
 from palaver.core.memory import Memory
+from palaver.core.query import Query
 from palaver.observe.pipeline import Pipeline
 from palaver.observe.upkeep.fsck import fsck
 from palaver.search.generation import Generations

@@ -12,9 +12,10 @@ import pytest
 
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Store
-from palaver.core.disclosure import Hit, Query
 from palaver.core.home import Home
 from palaver.core.progress import silent
+from palaver.core.query import Query
+from palaver.core.results import Hit
 from palaver.observe import pipeline
 from palaver.search import layers
 from palaver.search.comparison import Comparison

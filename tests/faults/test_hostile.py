@@ -14,10 +14,10 @@ from palaver.archiver.copies.originals import Originals
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.cli import main
-from palaver.core.disclosure import Query
 from palaver.core.errors import InvalidInput, PathOutsideArchive, QueryTooShort
 from palaver.core.home import Home
 from palaver.core.memory import Memory
+from palaver.core.query import Query
 from palaver.observe import pipeline
 from palaver.observe.memory import MemoryCore
 from palaver.observe.memory import core as memory_core

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from palaver.archiver.intake.transcripts import in_paths
-from palaver.core.disclosure import Query
 from palaver.core.home import Home
 from palaver.core.memory import Memory
+from palaver.core.query import Query
 from palaver.observe import pipeline, stage
 from palaver.observe.memory import MemoryCore
 from palaver.observe.memory import core as memory_core

@@ -16,9 +16,9 @@ from palaver.archiver.parse.parsing import parse
 from palaver.archiver.redaction import Redactor
 from palaver.core.clock import parse_instant, show_instant, show_minute
 from palaver.core.conversation import ResumePoint
-from palaver.core.disclosure import Filters, Query
 from palaver.core.errors import InvalidInput
 from palaver.core.periods import period
+from palaver.core.query import Filters, Query
 from palaver.search.text_entry import TextEntry
 from palaver.search.text_index import TextIndex
 

@@ -11,9 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from palaver.archiver.intake.transcripts import in_paths
-from palaver.core.disclosure import Query, Results
 from palaver.core.errors import ModelUnavailable
 from palaver.core.home import Home
+from palaver.core.query import Query
+from palaver.core.results import Results
 from palaver.observe.pipeline import Pipeline
 from palaver.search import indexer
 from palaver.search.embedder import SentenceTransformerEmbedder

@@ -8,9 +8,9 @@ import pytest
 
 from palaver.archiver.intake.transcripts import Transcript, in_paths
 from palaver.archiver.store import ARCHIVER, LEARNER, Store
-from palaver.core.disclosure import Query
 from palaver.core.errors import LeaseHeld
 from palaver.core.home import Home
+from palaver.core.query import Query
 from palaver.core.report import Report
 from palaver.observe import pipeline
 from palaver.observe.pipeline import Pipeline

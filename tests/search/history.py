@@ -6,8 +6,9 @@ from pathlib import Path
 
 from palaver.archiver.store import Source, Store
 from palaver.core.conversation import Exchange, Kind, Session, Span, Speaker, Turn
-from palaver.core.disclosure import Filters, Mode, Query, Results
 from palaver.core.observation import Evidence, Observation, ObservationType
+from palaver.core.query import Filters, Mode, Query
+from palaver.core.results import Results
 from palaver.search.embedder import Embedder
 from palaver.search.engine import Engine
 from palaver.search.fusion import Event

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from palaver.archiver.store import Store
-from palaver.core.disclosure import Filters
+from palaver.core.query import Filters
 from palaver.search.generation import Generations
 from palaver.search.snapshot import Snapshot
 from tests.search.fake_embedder import FakeEmbedder

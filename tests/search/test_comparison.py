@@ -1,7 +1,7 @@
 """Is every difference between the index and the store found, and none that is none?"""
 
 from palaver.archiver.store import Embedded, Store
-from palaver.core.disclosure import Mode
+from palaver.core.query import Mode
 from palaver.search.comparison import Comparison
 from palaver.search.indexer import Indexer
 from palaver.search.text_entry import TextEntry

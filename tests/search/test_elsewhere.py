@@ -11,8 +11,9 @@ import pytest
 from palaver.archiver.forget.forgetting import Forgetting
 from palaver.archiver.forget.selection import Selector
 from palaver.archiver.store import migrations
-from palaver.core.disclosure import Mode, Query, Results
 from palaver.core.forgetting import Wanted
+from palaver.core.query import Mode, Query
+from palaver.core.results import Results
 from palaver.search.layers import Layers
 from palaver.templates.render import Renderer
 from palaver.templates.shapes import details_json, results_json

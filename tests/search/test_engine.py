@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.core.disclosure import Filters, Mode
 from palaver.core.errors import ModelUnavailable
+from palaver.core.query import Filters, Mode
 from palaver.search import engine
 from palaver.search.embedder import Reading
 from palaver.search.engine import Engine, completed

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from palaver.core.disclosure import Mode
+from palaver.core.query import Mode
 from palaver.search.finder import Finder
 from palaver.search.found import Found
 from palaver.search.fusion import Event

@@ -11,7 +11,7 @@ SEARCHING = """
 import sys
 from pathlib import Path
 from palaver.archiver.store import Store
-from palaver.core.disclosure import Filters
+from palaver.core.query import (Filters)
 from palaver.search.generation import Generations
 from palaver.search.snapshot import Snapshot
 

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from palaver.core import ids
 from palaver.core.clock import day_end, day_start
-from palaver.core.disclosure import Filters, Hit, Mode, Query
 from palaver.core.memory import Memory
 from palaver.core.observation import Observation, ObservationType
+from palaver.core.query import Filters, Mode, Query
+from palaver.core.results import Hit
 from palaver.search import engine
 from palaver.search.hits import Hits
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.archiver.store import Store
-from palaver.core.disclosure import Mode
 from palaver.core.errors import ModelUnavailable
+from palaver.core.query import Mode
 from palaver.search import indexer
 from palaver.search.generation import Generation, Manifest
 from palaver.search.indexer import LEASE, Indexer, MakeText

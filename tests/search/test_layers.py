@@ -11,7 +11,6 @@ from palaver.archiver.intake.ingest import Ingest
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.core.conversation import SessionKind
-from palaver.core.disclosure import IDS_MAX, Query, TranscriptExcerpt
 from palaver.core.errors import (
     InvalidLineRange,
     PathOutsideArchive,
@@ -21,6 +20,8 @@ from palaver.core.errors import (
 )
 from palaver.core.home import Home
 from palaver.core.observation import Observation, ObservationType
+from palaver.core.query import IDS_MAX, Query
+from palaver.core.results import TranscriptExcerpt
 from palaver.search.layers import Layers
 from palaver.search.passages import BUDGET
 from palaver.templates.render import Renderer

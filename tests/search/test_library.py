@@ -10,10 +10,10 @@ import pytest
 from palaver.archiver.documents import Roots
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
-from palaver.core.disclosure import Mode, Query
 from palaver.core.document import ChunkKind, DocumentFilter, HeldChunk
 from palaver.core.errors import DocumentOutsideRoots, InvalidInput
 from palaver.core.home import Home
+from palaver.core.query import Mode, Query
 from palaver.search import library
 from palaver.search.engine import Engine
 from palaver.search.generation import Generations

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.core.clock import day_end, day_start, now, show_day
-from palaver.core.disclosure import Filters, Mode, TimeExpression
+from palaver.core.query import Filters, Mode
+from palaver.core.results import TimeExpression
 from palaver.search.engine import Engine
 from palaver.search.occasion import taken_out
 from palaver.search.wording import Wording

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from palaver.core.disclosure import Filters, Grouping, Mode, Query, UnknownName
 from palaver.core.errors import InvalidInput, UnknownIds
 from palaver.core.memory import Memory
 from palaver.core.observation import SUMMARY, ObservationType
+from palaver.core.query import Filters, Grouping, Mode, Query
+from palaver.core.results import UnknownName
 from palaver.search import engine, spelling
 from palaver.search.engine import DEPTH
 from palaver.search.hits import Hits

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from palaver.archiver.copies.sealing import Sealer
-from palaver.core.disclosure import TranscriptExcerpt
+from palaver.core.results import TranscriptExcerpt
 from palaver.search import passages
 from palaver.search.layers import Layers
 from palaver.templates.render import Renderer

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from palaver.core.disclosure import Correction, Filters, Mode, Query
 from palaver.core.memory import Memory
+from palaver.core.query import Filters, Mode, Query
+from palaver.core.results import Correction
 from palaver.search import documents
 from palaver.search.analysis import composed, expand, stems, verbatim
 from palaver.search.documents import WINDOW

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.redaction import Redactor
-from palaver.core.disclosure import Filters, Query
 from palaver.core.home import Home
+from palaver.core.query import Filters, Query
 from palaver.search.placeholders import redacted, without_secrets
 
 from ..archiver.redaction.planted import AROUND_ACCESS_KEYS, AROUND_TOKENS, TOKENS, access_key

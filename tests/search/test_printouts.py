@@ -9,8 +9,9 @@ import pytest
 from palaver.archiver.copies.sealing import Sealer
 from palaver.archiver.forget.forgetting import Forgetting
 from palaver.archiver.forget.selection import Selector
-from palaver.core.disclosure import Filters, Mode, Query, ToolOutputMatches
 from palaver.core.forgetting import Wanted
+from palaver.core.query import Filters, Mode, Query
+from palaver.core.results import ToolOutputMatches
 from palaver.search import printouts
 from palaver.search.layers import Layers
 from palaver.templates.render import Renderer

@@ -2,7 +2,7 @@
 
 import pytest
 
-from palaver.core.disclosure import Mode
+from palaver.core.query import Mode
 from palaver.search.embedder import load
 
 from .history import History, Said

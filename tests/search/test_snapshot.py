@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from palaver.archiver.store import Store
-from palaver.core.disclosure import Filters, Mode, Role
+from palaver.core.query import Filters, Mode, Role
 from palaver.search import generation, snapshot
 from palaver.search.engine import Engine
 from palaver.search.findings import Matches, Nears, Numbers

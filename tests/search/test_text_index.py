@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.core.disclosure import Filters
 from palaver.core.errors import IndexUnwritable
 from palaver.core.observation import ObservationType
+from palaver.core.query import Filters
 from palaver.search import text_index
 from palaver.search.analysis import path_label
 from palaver.search.text_entry import TextEntry

@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from palaver.core.conversation import Exchange, Kind, SessionKind, Span, Speaker, Turn
-from palaver.core.disclosure import Detail, Hit, Query, Results, TranscriptExcerpt
 from palaver.core.observation import Evidence, Observation, ObservationType
+from palaver.core.query import Query
+from palaver.core.results import Detail, Hit, Results, TranscriptExcerpt
 from palaver.templates.render import Renderer
 
 NOON = 1_764_592_200_000

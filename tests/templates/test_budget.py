@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from palaver.core.conversation import Kind, Span, Speaker, Turn
-from palaver.core.disclosure import (
+from palaver.core.memory import Memory, MemoryState, MemoryStats, StoredMemory
+from palaver.core.observation import Evidence, Observation, ObservationType
+from palaver.core.query import HitKind, Query
+from palaver.core.results import (
     ConceptHits,
     Correction,
     Detail,
     Hit,
-    HitKind,
-    Query,
     Results,
     TimeExpression,
     Timeline,
@@ -25,8 +26,6 @@ from palaver.core.disclosure import (
     UnknownName,
     ZeroResultExplanation,
 )
-from palaver.core.memory import Memory, MemoryState, MemoryStats, StoredMemory
-from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.core.spending import DeadLetter
 from palaver.core.tokens import count
 from palaver.templates.budget import LEAST, most_near, most_that_fit, rows_that_fit

@@ -13,11 +13,12 @@ from msgspec.structs import replace
 
 from palaver.core.checkup import Rebuilt
 from palaver.core.clock import day_end, day_start
-from palaver.core.disclosure import (
+from palaver.core.errors import CopyDamaged, TemplateInvalid
+from palaver.core.query import Filters, Query
+from palaver.core.report import Exported, Original, Pass, Report, Sealing, Status
+from palaver.core.results import (
     ConceptHits,
     Correction,
-    Filters,
-    Query,
     Results,
     TimeExpression,
     ToolOutputLine,
@@ -26,8 +27,6 @@ from palaver.core.disclosure import (
     UnknownName,
     ZeroResultExplanation,
 )
-from palaver.core.errors import CopyDamaged, TemplateInvalid
-from palaver.core.report import Exported, Original, Pass, Report, Sealing, Status
 from palaver.core.tokens import count
 from palaver.templates.filling import Filling
 from palaver.templates.render import Renderer

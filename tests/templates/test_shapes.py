@@ -4,7 +4,7 @@ import orjson
 import pytest
 from msgspec.structs import replace
 
-from palaver.core.disclosure import Query
+from palaver.core.query import Query
 from palaver.core.tokens import count
 from palaver.templates.render import Renderer
 from palaver.templates.shapes import details_json, results_json

@@ -20,7 +20,7 @@ from .output import as_json, complain, print_json, print_page, raw_output, rende
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from palaver.core.disclosure import Query
+    from palaver.core.query import Query
     from palaver.search.layers import Layers
 
 
@@ -139,7 +139,7 @@ def _typed(words: Sequence[str]) -> str:
 
 def _wanted(query: str | list[str], options: dict[str, Any]) -> Query:
     """The query; raises `InvalidInput`, or a usage error where there is nothing to search for."""
-    from palaver.core.disclosure import Query
+    from palaver.core.query import Query
 
     options["projects"] = list(map(archived_as, options["projects"]))
     if query:

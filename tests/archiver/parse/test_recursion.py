@@ -10,7 +10,7 @@ import pytest
 from palaver.archiver.intake.ingest import Ingest
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.core.conversation import Kind
-from palaver.core.disclosure import Query
+from palaver.core.query import Query
 from palaver.core.recursion import OWN_PROMPT_MARK
 from palaver.search.layers import Layers
 from palaver.templates.render import Renderer

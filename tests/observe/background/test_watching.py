@@ -22,10 +22,10 @@ from palaver.archiver.store import ARCHIVER, State, Store
 from palaver.archiver.store.register import KeyLost
 from palaver.archiver.watch.events import FileEvents
 from palaver.archiver.watch.watching import Watch
-from palaver.core.disclosure import Query
 from palaver.core.errors import LeaseHeld, PalaverError, StoreMissing
 from palaver.core.forgetting import Wanted
 from palaver.core.home import Home
+from palaver.core.query import Query
 from palaver.observe.background.watching import Watcher
 from palaver.observe.forget.forgetting import Forgetter
 from palaver.observe.upkeep.status import status_of

@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from palaver.core.disclosure import Query
 from palaver.core.forgetting import Wanted
 from palaver.core.home import Home
+from palaver.core.query import Query
 from palaver.observe.forget.forgetting import Forgetter
 from palaver.search.layers import Layers
 

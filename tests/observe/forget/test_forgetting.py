@@ -18,12 +18,12 @@ from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Planned, State, Store
 from palaver.core import ids
 from palaver.core.clock import now
-from palaver.core.disclosure import Query
 from palaver.core.forgetting import Outcome, Wanted
 from palaver.core.home import Home
 from palaver.core.memory import Memory, MemoryState, Relation
 from palaver.core.observation import Observation, ObservationType
 from palaver.core.origin import Origin
+from palaver.core.query import Query
 from palaver.observe.candidates import candidates, keep
 from palaver.observe.forget import erasure
 from palaver.observe.forget.forgetting import Forgetter

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.store import Store
-from palaver.core.disclosure import Query
 from palaver.core.forgetting import Wanted
 from palaver.core.home import Home
 from palaver.core.observation import Observation, ObservationType
+from palaver.core.query import Query
 from palaver.observe.forget.forgetting import Forgetter
 from palaver.observe.forget.scouring import scour
 from palaver.search.layers import Layers

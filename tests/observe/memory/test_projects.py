@@ -2,9 +2,9 @@
 
 import pytest
 
-from palaver.core.disclosure import Query
 from palaver.core.home import Home
 from palaver.core.memory import Memory
+from palaver.core.query import Query
 from palaver.search.layers import Layers
 
 from .holding import Holding

@@ -12,10 +12,10 @@ from palaver.archiver.copies.forms import Copy
 from palaver.archiver.copies.inspection import names
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import ARCHIVER, Store
-from palaver.core.disclosure import Query
 from palaver.core.errors import LeaseHeld, StoreMissing
 from palaver.core.home import Home
 from palaver.core.memory import Memory
+from palaver.core.query import Query
 from palaver.observe.pipeline import Pipeline
 from palaver.observe.upkeep import fsck as module
 from palaver.observe.upkeep.fsck import fsck

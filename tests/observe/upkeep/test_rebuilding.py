@@ -14,10 +14,10 @@ from palaver.archiver.intake.ingest import Ingest
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.privacy.exclusion import Exclusion
 from palaver.archiver.store import Store
-from palaver.core.disclosure import Mode, Query
 from palaver.core.errors import StoreCorrupt, StoreMissing, UnknownIds
 from palaver.core.home import Home
 from palaver.core.memory import Memory
+from palaver.core.query import Mode, Query
 from palaver.observe.upkeep import fsck as checking
 from palaver.observe.upkeep import rebuilding
 from palaver.observe.upkeep.fsck import fsck

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.core.clock import day_end, day_start
-from palaver.core.disclosure import Filters, Mode, Query
 from palaver.core.errors import (
     ConceptCount,
     FilterNotAllowed,
@@ -17,6 +16,7 @@ from palaver.core.errors import (
     UnknownType,
 )
 from palaver.core.observation import ObservationType
+from palaver.core.query import Filters, Mode, Query
 
 
 def test_a_question_alone_is_enough() -> None:
