@@ -174,9 +174,9 @@ def wording(error: PalaverError) -> str:
 
 def _open(place: Place) -> Desk:
     """Raises `StoreMissing` where nothing was archived yet."""
-    from ..search.layers import Layers
+    from ..search.archive_search import ArchiveSearch
 
-    return Desk(Layers(place.home, place.model), place.renderer)
+    return Desk(ArchiveSearch(place.home, place.model), place.renderer)
 
 
 CONVERSATION = Toolset(

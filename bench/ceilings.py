@@ -25,8 +25,8 @@ from palaver.archiver.intake.ingest import Ingest
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.core.home import Home
-from palaver.search.generation import Generations
-from palaver.search.layers import Layers
+from palaver.search.archive_search import ArchiveSearch
+from palaver.search.index.generation import Generations
 
 from . import shared
 from .speed.process import PALAVER, Client, Place, run
@@ -138,7 +138,7 @@ def reading() -> list[list[str]]:
 
 def _reading(home: Home) -> float:
     """The median of milliseconds, once warm, at places of their own."""
-    with Layers(home) as layers, Store.open(home.database) as store:
+    with ArchiveSearch(home) as layers, Store.open(home.database) as store:
         [source] = store.sources.all()
         times: list[float] = []
         for start in range(source.lines // 2, source.lines // 2 + 1_100, 100):

@@ -19,7 +19,7 @@ from palaver.core.home import Home
 from palaver.core.query import Query
 from palaver.core.tokens import count
 from palaver.observe.pipeline import Pipeline
-from palaver.search.layers import Layers
+from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.render import Renderer
 
 from .retrieval.sets import coding_sessions
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def measured(home: Home, questions: Sequence[str]) -> Costs:
     """What these questions cost in this home: the list, its first hit whole, and the lines that prove it."""
     costs, page = Costs(), Renderer()
-    with Layers(home) as layers:
+    with ArchiveSearch(home) as layers:
         for question in questions:
             found = layers.search(Query.parse(question))
             if not found.hits:

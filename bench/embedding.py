@@ -24,9 +24,9 @@ from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.core.home import Home
 from palaver.observe.pipeline import Pipeline
-from palaver.search import documents
-from palaver.search.embedder import Embedder, load
-from palaver.search.model.build import docstrings
+from palaver.search.index import indexed_texts
+from palaver.search.model.build_model import docstrings
+from palaver.search.model.embedder import Embedder, load
 
 from .retrieval.sets import coding_sessions
 from .shared import SetMissing, transcripts, unpack
@@ -91,7 +91,7 @@ def _archived() -> list[str]:
         with Pipeline(home) as pipeline:
             pipeline.run(in_paths(unpack(transcripts(), Path(folder) / "history")))
         with Store.open(home.database) as store:
-            items = documents.texts(store, store.items.all_keys())
+            items = indexed_texts.texts(store, store.items.all_keys())
     return [text for parts in items.values() for text in parts.values()]
 
 

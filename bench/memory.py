@@ -22,9 +22,9 @@ from palaver.core.home import Home
 from palaver.core.memory import Edge, Memory, Relation
 from palaver.core.memory_filter import MemoryFilter
 from palaver.observe.memory import MemoryCore
-from palaver.search.embedder import load
-from palaver.search.generation import Generations
-from palaver.search.indexer import Indexer
+from palaver.search.index.generation import Generations
+from palaver.search.index.indexer import Indexer
+from palaver.search.model.embedder import load
 
 from .stopwatch import crowd
 from .table import table, write_section

@@ -24,7 +24,7 @@ from palaver.core.observation import Observation, ObservationType
 from palaver.core.query import LIMIT_MAX, Query
 from palaver.observe.pipeline import Pipeline
 from palaver.observe.rules import observe
-from palaver.search.layers import Layers
+from palaver.search.archive_search import ArchiveSearch
 
 from . import shared
 from .retrieval.corpus import Corpus, Ranked, Searcher
@@ -108,7 +108,7 @@ class Observed(Searcher):
     """Sessions by the observations that an archive made of them."""
 
     def __init__(self, home: Home) -> None:
-        self._layers = Layers(home)
+        self._layers = ArchiveSearch(home)
 
     def search(self, query: str, limit: int, project: str | None) -> Sequence[Ranked]:
         """Sessions, each at most once, best first."""

@@ -10,14 +10,14 @@ import numpy as np
 from palaver.archiver.store import Store
 from palaver.core.home import Home
 from palaver.core.query import Mode, Query
-from palaver.search.choices import Choices
-from palaver.search.embedder import Embedder
-from palaver.search.engine import DEPTH, Engine, completed
-from palaver.search.findings import Nears, distinct
-from palaver.search.found import Rest
-from palaver.search.generation import Generations
-from palaver.search.hits import Hits
-from palaver.search.wording import Wording
+from palaver.search.index.generation import Generations
+from palaver.search.index.matches import VectorMatches, distinct
+from palaver.search.model.embedder import Embedder
+from palaver.search.present.hits import Hits
+from palaver.search.present.representatives import Representatives
+from palaver.search.query.query_analysis import AnalyzedQuery
+from palaver.search.rank.engine import DEPTH, Engine, completed
+from palaver.search.rank.relevance import Rest
 from palaver.templates.render import Renderer
 
 from .stopwatch import Took, stopwatch
@@ -31,14 +31,14 @@ def phases(store: Store, home: Home, embedder: Embedder, queries: Sequence[Query
     The last queries are asked first, to warm up, and again.
     """
     engine = Engine(store, Generations(home.index), embedder)
-    hits, choices, renderer = Hits(store, engine), Choices(store, engine), Renderer()
+    hits, choices, renderer = Hits(store, engine), Representatives(store, engine), Renderer()
     taken: defaultdict[str, list[Took]] = defaultdict(list)
     for number, query in enumerate([*queries[-_WARM_UP:], *queries]):
         if number == _WARM_UP:
             taken.clear()
         view, filters = engine.snapshot, query.filters
         view.refresh()
-        wording = view.settled(Wording.of(query.concepts[0]))
+        wording = view.settled(AnalyzedQuery.of(query.concepts[0]))
         with stopwatch(taken, "query embedding"):
             vector = embedder.read([wording.text]).vectors[0, :]
         # The engine remembers what it read, so that no other part is told with the time of that.
@@ -47,7 +47,7 @@ def phases(store: Store, home: Home, embedder: Embedder, queries: Sequence[Query
             every = engine.worded(wording, Mode.BOTH, filters, DEPTH)
             matches = every.first(DEPTH)
         with stopwatch(taken, "vector engine"):
-            nears = Nears.none() if wording.phrases else view.nearest(vector, filters, DEPTH)
+            nears = VectorMatches.none() if wording.phrases else view.nearest(vector, filters, DEPTH)
         with stopwatch(taken, "comparing events"):
             compared = view.of_events(vector, distinct(np.concatenate([matches.event, nears.event]))[0])
         with stopwatch(taken, "completing words"):

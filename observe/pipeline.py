@@ -20,10 +20,10 @@ from ..core.errors import LeaseHeld, PalaverError, SourceUnreadable
 from ..core.home import Home
 from ..core.progress import Reporter, silent
 from ..core.report import Report
-from ..search.draft import Draft
-from ..search.embedder import DEFAULT_MODEL, load
-from ..search.generation import Generations
-from ..search.indexer import Indexer
+from ..search.index.draft import Draft
+from ..search.index.generation import Generations
+from ..search.index.indexer import Indexer
+from ..search.model.embedder import DEFAULT_MODEL, load
 
 
 class Pipeline(Closing):

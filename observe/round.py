@@ -16,7 +16,7 @@ from ..core.errors import ModelUnavailable
 from ..core.home import Home
 from ..core.memory_filter import MemoryFilter
 from ..core.progress import Reporter, never, silent
-from ..search.indexer import Indexer
+from ..search.index.indexer import Indexer
 from . import rules
 from .stage import observe_pending
 

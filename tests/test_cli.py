@@ -602,7 +602,7 @@ def test_a_search_loads_what_it_needs(archived: Home) -> None:
     assert json.loads(done.stdout)["searched"] == ["text", "vector"]
     assert len(json.loads(archived.whole_model.read_bytes())) == 3
     loaded, unneeded = set(done.stderr.split()), {"shutil", "tempfile", "jinja2", "palaver.core.periods"}
-    assert (loaded & unneeded, "palaver.search.engine" in loaded) == (set(), True)
+    assert (loaded & unneeded, "palaver.search.rank.engine" in loaded) == (set(), True)
 
 
 @pytest.mark.usefixtures("archived")

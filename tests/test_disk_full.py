@@ -12,7 +12,7 @@ import pytest
 
 from palaver.core.home import Home
 from palaver.observe.upkeep.fsck import fsck
-from palaver.search.generation import Generations
+from palaver.search.index.generation import Generations
 
 from . import demo
 

@@ -7,7 +7,7 @@ from ...core.document import DocumentStats, IndexedDirectory
 from ...observe.background.rounds import Rounds
 from ...observe.memory import MemoryCore
 from ...observe.traces import Traces
-from ...search.library import Documents
+from ...search.document_library import DocumentLibrary
 from ..desk import Place, opened
 
 
@@ -34,9 +34,9 @@ class TheoDesk:
         return projects.claim(folder) if claim else projects.namespace(folder)
 
     @cached_property
-    def documents(self) -> Documents:
+    def documents(self) -> DocumentLibrary:
         """Return the indexed documents; what waits since an earlier server is embedded in the background."""
-        documents = opened(lambda: Documents.open(self.place.home, self.place.roots, self.place.model))
+        documents = opened(lambda: DocumentLibrary.open(self.place.home, self.place.roots, self.place.model))
         self.embed_waiting(documents.stats())
         return documents
 

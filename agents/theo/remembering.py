@@ -12,7 +12,7 @@ from ...core.memory import Edge, Memory, MemoryState, Relation, StoredMemory
 from ...core.memory_filter import MemoryFilter
 from ...core.tokens import count
 from ...observe.memory import Context, Expanded, MemoryCore, Recalled, Remembered, near_the_best, relation_of
-from ...search.placeholders import redacted
+from ...search.query.secret_placeholders import redacted
 from ...templates.memory_changes import undoing
 from ...templates.quote import clean
 from ..toolset import Reply, WholeNumber

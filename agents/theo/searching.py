@@ -12,7 +12,7 @@ from ...core.errors import InvalidInput
 from ...core.memory import MemoryState, StoredMemory
 from ...core.memory_filter import MemoryFilter
 from ...core.origin import Origin
-from ...search.placeholders import redacted
+from ...search.query.secret_placeholders import redacted
 from ...templates.quote import clean
 from ..toolset import Reply, WholeNumber
 from .arguments import RESULTS_MAX, Count, Limit, Object, SearchQuery, checked_count

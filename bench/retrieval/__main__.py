@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from palaver.search.embedder import load
+from palaver.search.model.embedder import load
 
 from ..shared import SetMissing
 from ..table import write_section

@@ -12,19 +12,19 @@ from msgspec.structs import replace
 from palaver.archiver.store import Store
 from palaver.core.home import Home
 from palaver.core.query import Filters
-from palaver.search import documents
-from palaver.search.embedder import Embedder
-from palaver.search.emphasis import emphasised
-from palaver.search.engine import DEPTH as BROUGHT
-from palaver.search.engine import completed
-from palaver.search.findings import Matches, Nears, Numbers
-from palaver.search.fusion import Compare, Together, Weights, gather
-from palaver.search.generation import Generations
-from palaver.search.segment import Array
-from palaver.search.snapshot import Snapshot
-from palaver.search.text_entry import TextEntry
-from palaver.search.text_index import TextIndex
-from palaver.search.wording import Wording
+from palaver.search.index import indexed_texts
+from palaver.search.index.generation import Generations
+from palaver.search.index.matches import Numbers, TextMatches, VectorMatches
+from palaver.search.index.snapshot import Snapshot
+from palaver.search.index.text_entry import TextEntry
+from palaver.search.index.text_index import TextIndex
+from palaver.search.index.vector_segment import Array
+from palaver.search.model.embedder import Embedder
+from palaver.search.query.query_analysis import AnalyzedQuery
+from palaver.search.rank.engine import DEPTH as BROUGHT
+from palaver.search.rank.engine import completed
+from palaver.search.rank.fusion import Compare, Together, Weights, gather
+from palaver.search.rank.token_weights import emphasised
 
 from ..table import table
 from .corpus import DEPTH, Corpus, Question
@@ -47,8 +47,8 @@ class Housed(Protocol):
 class Found(NamedTuple):
     """What both engines found for one question, and what looks at it closely."""
 
-    matches: Matches
-    nears: Nears
+    matches: TextMatches
+    nears: VectorMatches
     compare: Compare
     together: Together
 
@@ -66,7 +66,7 @@ class Findings(Struct, frozen=True):
 class Words(Protocol):
     """Finds the best entries by words, of some items alone where they are given."""
 
-    def __call__(self, limit: int, among: Sequence[int] | None = None, /) -> Matches:
+    def __call__(self, limit: int, among: Sequence[int] | None = None, /) -> TextMatches:
         """No more than `limit` of them."""
         ...
 
@@ -110,33 +110,33 @@ def findings(store: Store, home: Home, asked: Sequence[Question], embedder: Embe
     """What is found for each question."""
     view = Snapshot(store, Generations(home.index), embedder)
     alone = TextIndex.make()
-    alone.apply([], _first(documents.entries(store, store.items.all_keys())))
+    alone.apply([], _first(indexed_texts.entries(store, store.items.all_keys())))
     for question in asked:
         filters = Filters(projects=(question.project,)) if question.project else Filters()
-        wording = view.settled(Wording.of(question.text))
+        wording = view.settled(AnalyzedQuery.of(question.text))
         reading = embedder.read([wording.text])
         vector = reading.vectors[0, :]
         emphasis = emphasised(wording.text, reading, view.rarity)
         closely = partial(view.closeness, emphasis, vector), partial(view.together, wording.text)
-        nearest = Nears.none() if wording.phrases else view.nearest(vector, filters, BROUGHT)
+        nearest = VectorMatches.none() if wording.phrases else view.nearest(vector, filters, BROUGHT)
         meaning = partial(_meant, view, vector, nearest)
         unworded, every = _both(wording, partial(view.text, wording, filters), meaning, closely)
         _, plain = _both(wording, partial(_searched, alone, wording, filters), meaning, closely)
         yield Findings(every, unworded, plain)
 
 
-def _meant(view: Snapshot, vector: Array, nearest: Nears, events: Numbers) -> Nears:
+def _meant(view: Snapshot, vector: Array, nearest: VectorMatches, events: Numbers) -> VectorMatches:
     return view.of_events(vector, np.unique(np.concatenate([events, nearest.event])))
 
 
 def _searched(
-    index: TextIndex, wording: Wording, filters: Filters, limit: int, among: Sequence[int] | None = None
-) -> Matches:
+    index: TextIndex, wording: AnalyzedQuery, filters: Filters, limit: int, among: Sequence[int] | None = None
+) -> TextMatches:
     return index.search(wording, filters, limit, among=among)
 
 
 def _both(
-    wording: Wording, words: Words, meaning: Callable[[Numbers], Nears], closely: tuple[Compare, Together]
+    wording: AnalyzedQuery, words: Words, meaning: Callable[[Numbers], VectorMatches], closely: tuple[Compare, Together]
 ) -> tuple[Found, Found]:
     """What both engines find, before and after the words of what meaning alone found are added."""
     matches = words(BROUGHT)
@@ -178,8 +178,8 @@ def _said(found: Found) -> Found:
     matches, nears, compare, together = found
     words, meant = matches.key == matches.event, nears.item == nears.event
     return Found(
-        Matches(matches.numbers[:, words], matches.fraction[words]),
-        Nears(nears.rows[:, meant], nears.similarity[meant]),
+        TextMatches(matches.numbers[:, words], matches.fraction[words]),
+        VectorMatches(nears.rows[:, meant], nears.similarity[meant]),
         compare,
         together,
     )

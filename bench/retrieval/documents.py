@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from palaver.archiver.store import Store
-from palaver.search.library import Documents
+from palaver.search.document_library import DocumentLibrary
 
 from .corpus import Corpus, Ranked, Searcher
 from .rooms import Rooms
@@ -21,7 +21,7 @@ class OurDocuments(Searcher):
         self._rooms = Rooms(corpus, kept)
         self.home, root = self._rooms.home, self._rooms.root
         self._items = {f"{number:06}{corpus.suffix}": passage.item for number, passage in enumerate(corpus.passages)}
-        self._documents = Documents.open(self.home, [root])
+        self._documents = DocumentLibrary.open(self.home, [root])
         if not self._rooms.known:
             (root / "files").mkdir()
             for name, passage in zip(self._items, corpus.passages, strict=True):

@@ -11,7 +11,7 @@ from palaver.core.conversation import Exchange, Kind, Session, Span, Speaker, Tu
 from palaver.core.query import LIMIT_MAX, Query
 from palaver.core.results import Hit
 from palaver.observe.pipeline import Pipeline
-from palaver.search.layers import Layers
+from palaver.search.archive_search import ArchiveSearch
 
 from .corpus import Corpus, Passage, Ranked, Searcher
 from .rooms import Rooms
@@ -31,7 +31,7 @@ class Ours(Searcher):
         self._items = [passage.item for passage in corpus.passages] if corpus.transcripts is None else None
         with Pipeline(self.home) as pipeline:
             pipeline.run([] if self._rooms.known else self._told(corpus))
-        self._layers = Layers(self.home)
+        self._layers = ArchiveSearch(self.home)
 
     def _told(self, corpus: Corpus) -> list[Transcript]:
         """What is to be archived; passages are stored at once."""

@@ -8,10 +8,10 @@ from msgspec import DecodeError, Struct, json
 
 from palaver.archiver.store import Store
 from palaver.core.home import Home
-from palaver.search import analysis
-from palaver.search.embedder import Embedder
-from palaver.search.generation import FORMAT, Generation, Generations
-from palaver.search.indexer import Indexer
+from palaver.search.index.generation import FORMAT, Generation, Generations
+from palaver.search.index.indexer import Indexer
+from palaver.search.model.embedder import Embedder
+from palaver.search.query import tokenizer
 
 from ..stopwatch import took
 from . import archive
@@ -29,7 +29,7 @@ class Made(Struct, frozen=True):
     model: str
     maker: int = archive.VERSION
     index: int = FORMAT
-    analysis: int = analysis.VERSION
+    analysis: int = tokenizer.VERSION
 
 
 class Built(Struct, frozen=True):

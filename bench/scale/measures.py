@@ -12,15 +12,15 @@ from palaver.archiver.store import Store
 from palaver.core.home import Home
 from palaver.core.query import Filters, Query
 from palaver.core.results import Results
-from palaver.search.embedder import Embedder
-from palaver.search.engine import DEPTH, Engine
-from palaver.search.generation import Generations
-from palaver.search.hits import Hits
-from palaver.search.indexer import Indexer
-from palaver.search.segment import Segment
-from palaver.search.snapshot import Snapshot
-from palaver.search.text_index import TextIndex
-from palaver.search.vector_index import VectorIndex
+from palaver.search.index.generation import Generations
+from palaver.search.index.indexer import Indexer
+from palaver.search.index.snapshot import Snapshot
+from palaver.search.index.text_index import TextIndex
+from palaver.search.index.vector_index import VectorIndex
+from palaver.search.index.vector_segment import Segment
+from palaver.search.model.embedder import Embedder
+from palaver.search.present.hits import Hits
+from palaver.search.rank.engine import DEPTH, Engine
 
 from ..phases import phases
 from ..stopwatch import Took, took

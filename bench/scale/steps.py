@@ -8,7 +8,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TypeAlias
 
-from palaver.search.embedder import load
+from palaver.search.model.embedder import load
 
 from .building import build
 from .material import Material

@@ -17,9 +17,9 @@ from palaver.archiver.store import Store
 from palaver.core.home import Home
 from palaver.core.query import Filters, Query
 from palaver.observe.pipeline import Pipeline
-from palaver.search.embedder import load
-from palaver.search.generation import Generations
-from palaver.search.layers import Layers
+from palaver.search.archive_search import ArchiveSearch
+from palaver.search.index.generation import Generations
+from palaver.search.model.embedder import load
 
 from .. import shared
 from ..phases import phases
@@ -141,7 +141,7 @@ def _server(place: Place) -> Iterator[Measure]:
 
 def warm_search(place: Place, queries: Sequence[str]) -> Iterator[Measure]:
     """Queries, two or more, to an archive that is open already: in this process and over MCP."""
-    with Layers(Home(place.home)) as layers:
+    with ArchiveSearch(Home(place.home)) as layers:
         inside = _each(lambda query: layers.search(Query.parse(query)), queries)
     with server(place) as client:
         client.initialize()

@@ -24,9 +24,9 @@ from ...core.errors import IndexDamaged, LeaseHeld, PalaverError, StoreCorrupt
 from ...core.home import Home
 from ...core.progress import never
 from ...core.report import Swept
-from ...search.embedder import DEFAULT_MODEL, load
-from ...search.generation import Generations
-from ...search.indexer import Indexer
+from ...search.index.generation import Generations
+from ...search.index.indexer import Indexer
+from ...search.model.embedder import DEFAULT_MODEL, load
 from .. import rules
 from ..round import learn
 

@@ -18,7 +18,7 @@ from ...archiver.watch.watching import Clock, SystemClock, Watch
 from ...core.errors import LeaseHeld, PalaverError
 from ...core.home import Home
 from ...core.report import Pass
-from ...search.generation import Generations
+from ...search.index.generation import Generations
 from ..forget.erasure import erase_expired, finish, is_unfinished
 from .catching_up import Caught, Helper
 from .learning import Learning

@@ -24,12 +24,12 @@ from ...core.home import Home
 from ...core.memory import EventKind, MemoryState
 from ...core.progress import Reporter, silent, stage
 from ...core.query import Mode, Query
-from ...search.embedder import DEFAULT_MODEL, load
-from ...search.generation import Generations
-from ...search.indexer import LEASE as INDEX
-from ...search.indexer import Indexer
-from ...search.layers import Layers
-from ...search.wording import unquoted
+from ...search.archive_search import ArchiveSearch
+from ...search.index.generation import Generations
+from ...search.index.indexer import LEASE as INDEX
+from ...search.index.indexer import Indexer
+from ...search.model.embedder import DEFAULT_MODEL, load
+from ...search.query.query_analysis import unquoted
 from .scouring import scour
 
 _PATIENCE: Final = 60.0
@@ -135,7 +135,7 @@ def prove(home: Home, model: str | None, texts: Sequence[str], gone: Collection[
     """
     scoured = scour(home.root, texts)
     proof = Proof(len(texts), scoured.files, scoured.size, found=list(scoured.found), unread=list(scoured.unread))
-    with Layers(home, model) as layers:
+    with ArchiveSearch(home, model) as layers:
         for text in texts[:: max(1, len(texts) // _SEARCHES)][:_SEARCHES]:
             for mode in (Mode.TEXT, Mode.VECTOR):
                 with suppress(InvalidInput):

@@ -7,7 +7,7 @@ from msgspec import Struct
 from ...core.conversation import Milliseconds
 from ...core.memory import Edge, Memory, Relation, StoredMemory
 from ...core.memory_filter import ACTIVE, MemoryFilter
-from ...search.memory_finder import MemoryFinder, MemoryVectors
+from ...search.rank.memory_finder import MemoryFinder, MemoryVectors
 from .judging import Judge, Judgement, Pair, Verdict
 
 NEIGHBOURS = 5

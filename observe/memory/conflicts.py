@@ -9,7 +9,7 @@ from ...archiver.store import Store
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
 from ...core.memory import Edge, MemoryState, Relation, StoredMemory
-from ...search.memory_finder import MemoryFinder
+from ...search.rank.memory_finder import MemoryFinder
 from .comparing import JUDGED_FROM, Compared, Comparing, explained, judged_by
 from .judging import Judge, Judgement, Verdict
 from .lookup import by_id, contradicting, held_memory

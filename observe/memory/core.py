@@ -10,9 +10,9 @@ from ...core.clock import now
 from ...core.closing import Closing
 from ...core.conversation import Milliseconds
 from ...core.home import Home
-from ...search.embedder import DEFAULT_MODEL, Embedder, load
-from ...search.generation import Generations
-from ...search.memory_finder import MemoryFinder
+from ...search.index.generation import Generations
+from ...search.model.embedder import DEFAULT_MODEL, Embedder, load
+from ...search.rank.memory_finder import MemoryFinder
 from .conflicts import Conflicts
 from .context import Contexts
 from .expanding import Expanding

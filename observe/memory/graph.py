@@ -10,7 +10,7 @@ from ...core import ids
 from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput
 from ...core.memory import Edge, Relation, StoredMemory
-from ...search.memory_finder import MemoryFinder
+from ...search.rank.memory_finder import MemoryFinder
 from .comparing import Comparing, edge_to
 from .judging import OfflineJudge
 from .lookup import held_memory, live_edges

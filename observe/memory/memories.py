@@ -21,7 +21,7 @@ from ...core.memory import (
 from ...core.memory_filter import STORED, MemoryFilter, MemoryOrder
 from ...core.memory_types import GOLDEN_RULE
 from ...core.origin import Origin
-from ...search.memory_finder import MemoryFinder
+from ...search.rank.memory_finder import MemoryFinder
 from .changes import Revision, retold, told
 from .conflicts import Conflicts
 from .lookup import held_memory

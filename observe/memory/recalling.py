@@ -13,7 +13,7 @@ from ...core.errors import InvalidInput
 from ...core.memory import MemoryState, StoredMemory
 from ...core.memory_filter import MemoryFilter
 from ...core.query import Mode
-from ...search.memory_finder import FoundMemory, MemoryFinder
+from ...search.rank.memory_finder import FoundMemory, MemoryFinder
 
 _CANDIDATES = 4
 """Candidates looked at for each memory asked for: what a memory has earned may move it up by so much."""

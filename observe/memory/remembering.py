@@ -10,7 +10,7 @@ from ...archiver.store import Store
 from ...core.conversation import Milliseconds
 from ...core.memory import Edge, EventKind, Memory, MemoryEvent, MemoryState, Relation, StoredMemory
 from ...core.origin import Origin
-from ...search.memory_finder import MemoryFinder
+from ...search.rank.memory_finder import MemoryFinder
 from .changes import told
 from .comparing import Compared, Comparing, edge_to
 from .judging import Judge, Verdict, named

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from ...search.analysis import stems
+from ...search.query.tokenizer import stems
 from .lexicon import CHANGES, EMPTY, LIGHT, NEGATORS, NUMBERS, PHRASES, UNITS, VALUED, VERSIONED
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=\S)|[\n;]+")

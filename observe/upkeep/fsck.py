@@ -26,10 +26,10 @@ from ...core.home import Home
 from ...core.memory import MemoryState
 from ...core.progress import Reporter, silent
 from ...core.report import Pass
-from ...search.comparison import Compared, Comparison
-from ...search.embedder import DEFAULT_MODEL, load
-from ...search.generation import Generations
-from ...search.indexer import Indexer
+from ...search.index.generation import Generations
+from ...search.index.index_check import IndexCheck, IndexDifferences
+from ...search.index.indexer import Indexer
+from ...search.model.embedder import DEFAULT_MODEL, load
 from .status import OUTDATED
 
 REPAIR: Final = "Run `palaver fsck --repair`."
@@ -298,12 +298,12 @@ class _Fsck:
             remedy = "Please report this; search finds it all the same." if self._repair else REPAIR
             yield Finding("index", problem, remedy if left else "", repaired=not left)
 
-    def _compared(self, generations: Generations) -> Compared:
-        found = Comparison(self._store, generations).run(partial(self._report, "Index"))
+    def _compared(self, generations: Generations) -> IndexDifferences:
+        found = IndexCheck(self._store, generations).run(partial(self._report, "Index"))
         self._checkup.compared["entries"], self._checkup.compared["vectors"] = found.entries, found.vectors
         return found
 
-    def _embedding(self, found: Compared) -> Iterator[Finding]:
+    def _embedding(self, found: IndexDifferences) -> Iterator[Finding]:
         """Have items embedded again that lack vectors. An index that cannot be used names no model to check them by."""
         if ill := found.ill_embedded:
             problem = f"{many(len(ill), 'item has', 'items have')} other vectors than of what is said there"

@@ -13,7 +13,7 @@ from ...core.config import Config
 from ...core.errors import PalaverError
 from ...core.home import Home
 from ...core.report import Status, Unsearched
-from ...search.generation import Generations
+from ...search.index.generation import Generations
 from .status import state_of
 
 ARCHIVE: Final = "Run `palaver archive`."

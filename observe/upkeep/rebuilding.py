@@ -23,9 +23,9 @@ from ...core.errors import SourceUnreadable, StoreCorrupt
 from ...core.home import Home
 from ...core.progress import Reporter, silent
 from ...core.report import Pass
-from ...search.embedder import DEFAULT_MODEL, load
-from ...search.generation import Generations
-from ...search.indexer import Indexer
+from ...search.index.generation import Generations
+from ...search.index.indexer import Indexer
+from ...search.model.embedder import DEFAULT_MODEL, load
 from ..stage import observe_pending
 from .fsck import RECOVER, damage_of
 

@@ -8,8 +8,8 @@ from ...core.amount import many
 from ...core.errors import IndexDamaged
 from ...core.home import Home
 from ...core.report import Status
-from ...search.embedder import DEFAULT_MODEL, load
-from ...search.generation import Generations, IndexOutdated
+from ...search.index.generation import Generations, IndexOutdated
+from ...search.model.embedder import DEFAULT_MODEL, load
 from .. import rules
 
 OUTDATED: Final = "of another version of Palaver, searched from the archive until `palaver archive` makes it anew"

@@ -14,9 +14,9 @@ from ...core.amount import many, size
 from ...core.checkup import Finding
 from ...core.errors import ModelUnavailable
 from ...core.installation import install_command
-from ...search import analysis
-from ...search.embedder import DEFAULT_MODEL, PackagedEmbedder, load
-from ...search.generation import FORMAT
+from ...search.index.generation import FORMAT
+from ...search.model.embedder import DEFAULT_MODEL, PackagedEmbedder, load
+from ...search.query import tokenizer
 from .. import rules
 from .patient import Answer, Fact, Patient
 
@@ -26,7 +26,7 @@ _LITTLE: Final = 1 << 30
 
 def versions(patient: Patient) -> Answer:
     told = f"palaver {patient.version}, Python {platform.python_version()}, SQLite {sqlite_version()}"
-    yield Fact("versions", f"{told}, index {FORMAT}.{analysis.VERSION}, rules {rules.VERSION}, secrets {SECRETS}")
+    yield Fact("versions", f"{told}, index {FORMAT}.{tokenizer.VERSION}, rules {rules.VERSION}, secrets {SECRETS}")
     if not is_wal_safe():
         remedy = f"Run `{install_command('apsw', upgrade=True)}`, which brings a newer one."
         yield Finding("versions", f"SQLite {sqlite_version()} can lose rows in its write-ahead log", remedy)

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
 
-from ..runtime import onnxruntime
-from ..signs import Tokens
-from ..verified import Identity, Verified
+from ..index.token_bits import Tokens
+from .onnx_runtime import onnxruntime
+from .verified import Identity, Verified
 
 MODEL, WEIGHTS, TOKENIZER = FILES = "model_int8.onnx", "model_int8.weights", "tokenizer.json"
 MANIFEST = "manifest.json"
@@ -44,7 +44,7 @@ class File(TypedDict):
     sha256: str
 
 
-class Session(Protocol):
+class OnnxSession(Protocol):
     """The model at work: the vector of one text, shape (384,), and its tokens, the model's two among them."""
 
     def run(self, output_names: None, input_feed: Mapping[str, npt.NDArray[np.int64]]) -> list[npt.NDArray[np.float32]]:
@@ -115,7 +115,7 @@ def open_tokenizer(folder: Path) -> Tokenizer:
     return Tokenizer.from_buffer((folder / TOKENIZER).read_bytes())
 
 
-def open_session(path: Path) -> Session:
+def open_session(path: Path) -> OnnxSession:
     """A model that is ready to run, with its weights beside it. Raises `OSError` or `ValueError`."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -124,7 +124,7 @@ def open_session(path: Path) -> Session:
     options.add_session_config_entry(_WEIGHTS_LIE_IN, str((path.parent / WEIGHTS).resolve().parent))
     try:
         session = onnxruntime.InferenceSession(path.read_bytes(), options, providers=["CPUExecutionProvider"])
-        return cast(Session, session)
+        return cast(OnnxSession, session)
     except _refusals() as error:
         raise ValueError(str(error)) from error
 

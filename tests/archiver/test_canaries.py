@@ -21,7 +21,7 @@ from palaver.archiver.store import Store
 from palaver.core.home import Home
 from palaver.core.query import Query
 from palaver.observe.pipeline import Pipeline
-from palaver.search.layers import Layers
+from palaver.search.archive_search import ArchiveSearch
 
 from .formats.claude_code.claude_lines import replied, result, said, tool
 from .formats.examples import records
@@ -117,7 +117,7 @@ def test_nothing_that_is_derived_knows_a_secret(tmp_path: Path) -> None:
 
     lines = [line for secret in secrets.values() for line in secret.splitlines() if not line.startswith("-")]
     assert files_with(home, *lines) == []
-    with Layers(home) as layers:
+    with ArchiveSearch(home) as layers:
         for secret in secrets.values():
             words = re.findall(r"\w{12,}", secret)
             assert not [hit for hit in layers.search(Query.parse(words[0])).hits if words[0] in str(hit)]

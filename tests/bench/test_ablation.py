@@ -10,14 +10,14 @@ from bench.retrieval.ablation import Findings, Found, findings, rankings
 from bench.retrieval.corpus import Question
 from palaver.core.home import Home
 from palaver.core.query import Filters, Mode
-from palaver.search import engine
-from palaver.search.findings import Fractions, Matches, Nears, Numbers
-from palaver.search.fusion import Weights, gather
+from palaver.search.index.matches import Fractions, Numbers, TextMatches, VectorMatches
+from palaver.search.rank import engine
+from palaver.search.rank.fusion import Weights, gather
 
 from ..search.history import History, Said
 
 
-def close(nears: Nears) -> Fractions:
+def close(nears: VectorMatches) -> Fractions:
     """The first event is closest."""
     return 1 / nears.event
 
@@ -28,14 +28,14 @@ def beside(items: Numbers) -> Fractions:
 
 
 EVERY = Found(
-    Matches(
+    TextMatches(
         np.array([[1, 1, 1, 0, 1, 2, 0], [12, 2, 1, 1, 3, 4, 0], [3, 3, 0, 0, 1, 2, 1]]).T, np.array([0.5, 0.4, 0.6])
     ),
-    Nears(np.array([[1, 1, 0], [12, 2, 0], [3, 3, 0]]).T, np.array([0.3, 0.2, 0.1])),
+    VectorMatches(np.array([[1, 1, 0], [12, 2, 0], [3, 3, 0]]).T, np.array([0.3, 0.2, 0.1])),
     close,
     beside,
 )
-NOTHING = Found(Matches.none(), Nears.none(), close, beside)
+NOTHING = Found(TextMatches.none(), VectorMatches.none(), close, beside)
 
 
 def scores(lacks: str) -> dict[int, float]:
@@ -56,7 +56,7 @@ def test_each_weight_is_taken_away_once() -> None:
 def test_words_in_proportion_count_as_the_fractions_they_are() -> None:
     """Twice the fraction is twice as much, in code as in prose."""
     found, _ = rankings()["words in proportion"](Findings(EVERY, NOTHING, NOTHING))
-    alone = gather(found.matches, Nears.none(), weights=Weights(1, 0, 0, 0, 0, 0, 0))
+    alone = gather(found.matches, VectorMatches.none(), weights=Weights(1, 0, 0, 0, 0, 0, 0))
 
     assert {event.key: round(event.score, 9) for event in alone} == {1: 0.5, 2: 0.4, 3: 0.6}
 

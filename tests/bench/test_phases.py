@@ -9,11 +9,11 @@ import pytest
 from bench.phases import phases
 from palaver.core.home import Home
 from palaver.core.query import Query
-from palaver.search import engine
-from palaver.search.findings import Fractions, Nears
-from palaver.search.segment import Array
-from palaver.search.signs import Tokens
-from palaver.search.snapshot import Snapshot
+from palaver.search.index.matches import Fractions, VectorMatches
+from palaver.search.index.snapshot import Snapshot
+from palaver.search.index.token_bits import Tokens
+from palaver.search.index.vector_segment import Array
+from palaver.search.rank import engine
 
 from ..search.history import History, Said
 
@@ -31,7 +31,7 @@ def test_what_is_compared_is_what_a_search_compares(
     compared: list[tuple[Tokens, int]] = []
     closeness = Snapshot.closeness
 
-    def spy(view: Snapshot, query: Tokens, vector: Array, nears: Nears) -> Fractions:
+    def spy(view: Snapshot, query: Tokens, vector: Array, nears: VectorMatches) -> Fractions:
         compared.append((query, len(nears)))
         return closeness(view, query, vector, nears)
 

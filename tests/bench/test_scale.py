@@ -10,7 +10,7 @@ from bench.scale.row import Row
 from bench.stopwatch import Took
 from palaver.archiver.store import Store
 from palaver.core.home import Home
-from palaver.search.embedder import load
+from palaver.search.model.embedder import load
 
 
 def test_growth_is_measured_over_any_number_of_items(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bench.speed.measures import ingest, parts, warm_search
 from bench.speed.process import Place, compile_modules
-from palaver.search import engine
+from palaver.search.rank import engine
 
 from .. import demo
 

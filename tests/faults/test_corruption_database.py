@@ -17,8 +17,8 @@ from palaver.core.memory import Memory
 from palaver.core.query import Query
 from palaver.observe.pipeline import Pipeline
 from palaver.observe.upkeep.fsck import fsck
-from palaver.search.generation import Generations
-from palaver.search.layers import Layers
+from palaver.search.archive_search import ArchiveSearch
+from palaver.search.index.generation import Generations
 
 from .. import demo
 
@@ -89,7 +89,7 @@ def cut(path: Path, at: int, _bit: int = 0) -> None:
 def search(home: Home) -> int:
     """Return how many hits there are; damage may be reported instead, in no other way."""
     try:
-        with Layers(home) as layers:
+        with ArchiveSearch(home) as layers:
             return len(layers.search(Query(("service port",))).hits)
     except StoreCorrupt:
         return -1

@@ -17,10 +17,10 @@ from palaver.core.progress import silent
 from palaver.core.query import Query
 from palaver.core.results import Hit
 from palaver.observe import pipeline
-from palaver.search import layers
-from palaver.search.comparison import Comparison
-from palaver.search.generation import Generations
-from palaver.search.indexer import Indexer
+from palaver.search import archive_search
+from palaver.search.index.generation import Generations
+from palaver.search.index.index_check import IndexCheck
+from palaver.search.index.indexer import Indexer
 
 from ..search.fake_embedder import FakeEmbedder
 from .stored import memories, prompts
@@ -39,7 +39,7 @@ DEADLINE = 120.0
 
 @pytest.fixture(autouse=True)
 def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (pipeline, layers):
+    for module in (pipeline, archive_search):
         monkeypatch.setattr(module, "load", fake)
 
 
@@ -153,7 +153,7 @@ def assert_rebuilt_alike(home: Home, words: list[str]) -> None:
     What was deleted still weighs a little on the statistics of words, so scores are the same to the third digit.
     """
     with Store.open(home.database) as store:
-        assert Comparison(store, Generations(home.index)).run(silent).differences == []
+        assert IndexCheck(store, Generations(home.index)).run(silent).differences == []
     grown = answers(home, words)
     home.index.rename(home.root / "grown")
     with Store.open(home.database) as store:
@@ -164,5 +164,5 @@ def assert_rebuilt_alike(home: Home, words: list[str]) -> None:
 
 
 def answers(home: Home, words: list[str]) -> list[tuple[Hit, ...]]:
-    with layers.Layers(home) as asked:
+    with archive_search.ArchiveSearch(home) as asked:
         return [asked.search(Query.parse(word)).hits for word in words]

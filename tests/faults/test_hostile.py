@@ -21,8 +21,8 @@ from palaver.core.query import Query
 from palaver.observe import pipeline
 from palaver.observe.memory import MemoryCore
 from palaver.observe.memory import core as memory_core
-from palaver.search import layers
-from palaver.search.layers import Layers
+from palaver.search import archive_search
+from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.render import Renderer
 
 from ..archiver.formats.claude_code.claude_lines import replied, result, said, text, tool, written
@@ -37,7 +37,7 @@ MODES = ("text", "vector", "both")
 
 @pytest.fixture(autouse=True)
 def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (pipeline, layers, memory_core):
+    for module in (pipeline, archive_search, memory_core):
         monkeypatch.setattr(module, "load", fake)
 
 
@@ -115,7 +115,7 @@ def test_every_string_in_every_field(spoken: Home) -> None:
     first_words = {exchange.prompt.split()[0] for exchange in exchanges}
     assert first_words >= {f"asked{number}" for number in range(len(payloads.naughty()))}
     page = Renderer(spoken.templates)
-    with Layers(spoken) as asked_layers:
+    with ArchiveSearch(spoken) as asked_layers:
         for number in range(0, len(payloads.naughty()), 5):
             [hit, *_] = asked_layers.search(Query.parse(f"asked{number}", mode="text")).hits
             page.observations(asked_layers.get_observations([hit.id]))
@@ -127,7 +127,7 @@ def test_every_string_in_every_field(spoken: Home) -> None:
 def test_every_string_as_a_query(spoken: Home, mode: str) -> None:
     """Each is answered, as the one query and as a concept among others, or refused as too short."""
     page = Renderer(spoken.templates)
-    with Layers(spoken) as asked:
+    with ArchiveSearch(spoken) as asked:
         for number, string in enumerate(payloads.naughty()):
             try:
                 page.search(asked.search(Query.parse(string, mode=mode)))
@@ -193,7 +193,7 @@ def test_no_path_leads_out_of_the_archive(guarded: History) -> None:
     """`read`, its raw form and the agent's tool refuse each in the same words; export knows none of them."""
     originals = Originals(guarded.store, guarded.raw)
     read = next(tool for tool in CONVERSATION.tools if tool.name == "read")
-    with Layers(guarded.home) as asked:
+    with ArchiveSearch(guarded.home) as asked:
         desk = Desk(asked, Renderer(guarded.home.templates))
         for path in escapes(guarded):
             with pytest.raises(PathOutsideArchive):

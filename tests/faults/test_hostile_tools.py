@@ -20,7 +20,7 @@ from palaver.core.forgetting import Wanted
 from palaver.core.home import Home
 from palaver.observe import pipeline
 from palaver.observe.memory import core as memory_core
-from palaver.search import layers, library
+from palaver.search import archive_search, document_library
 from palaver.templates.render import Renderer
 
 from ..archiver.history import History, talk
@@ -33,7 +33,7 @@ SECRET = "canary-7f3a"
 
 @pytest.fixture(autouse=True)
 def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (pipeline, layers, library, memory_core):
+    for module in (pipeline, archive_search, document_library, memory_core):
         monkeypatch.setattr(module, "load", fake)
 
 

@@ -15,8 +15,8 @@ import pytest
 from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.store import Source, Store
 from palaver.core.home import Home
-from palaver.search.comparison import Comparison
-from palaver.search.generation import Generations
+from palaver.search.index.generation import Generations
+from palaver.search.index.index_check import IndexCheck
 
 from .stored import memories, prompts
 from .warm import Warm
@@ -129,4 +129,4 @@ def assert_whole(home: Home) -> None:
     with Store.open(home.database) as store:
         integrity = store.integrity
         assert not any((integrity.dangling(), integrity.bodiless(), integrity.unparsed(), integrity.misplaced()))
-        assert Comparison(store, Generations(home.index)).run().differences == []
+        assert IndexCheck(store, Generations(home.index)).run().differences == []

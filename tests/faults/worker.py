@@ -22,8 +22,10 @@ from palaver.core.query import Query
 from palaver.observe import pipeline, stage
 from palaver.observe.memory import MemoryCore
 from palaver.observe.memory import core as memory_core
-from palaver.search import engine, hits, layers
-from palaver.search.layers import Layers
+from palaver.search import archive_search
+from palaver.search.archive_search import ArchiveSearch
+from palaver.search.present import hits
+from palaver.search.rank import engine
 
 from ..archiver.formats.claude_code.claude_lines import written
 from ..archiver.history import talk
@@ -105,7 +107,7 @@ def say(root: Path, chance: random.Random, name: str, number: int) -> tuple[Path
 def search(root: str, acks: str, others: str) -> None:
     """Look for what was acknowledged last to others; the seconds of work for the first answer are acknowledged too."""
     started, chance, told = time.process_time(), random.Random(acks), Acks(acks)
-    with Layers(Home(Path(root) / "home")) as asked:
+    with ArchiveSearch(Home(Path(root) / "home")) as asked:
         for number in count():
             content = chance.choice(latest(Path(others)))
             found = asked.search(Query.parse(content.split()[0], mode="text")).hits
@@ -181,7 +183,7 @@ def fake(_model: str = "", *, record: Path | None = None) -> FakeEmbedder:  # no
 
 def serve() -> None:
     """Do what standard input asks for until it ends."""
-    for module in (pipeline, memory_core, layers):
+    for module in (pipeline, memory_core, archive_search):
         vars(module)["load"] = fake
     asked: dict[str, Callable[..., Any]] = {"start": start, "kill": kill, "failed": failed}
     for line in sys.stdin:

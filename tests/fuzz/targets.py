@@ -19,8 +19,8 @@ from palaver.core.conversation import ResumePoint
 from palaver.core.errors import InvalidInput
 from palaver.core.periods import period
 from palaver.core.query import Filters, Query
-from palaver.search.text_entry import TextEntry
-from palaver.search.text_index import TextIndex
+from palaver.search.index.text_entry import TextEntry
+from palaver.search.index.text_index import TextIndex
 
 SPOKEN: Final = "The lease is taken by flock; see archiver/leases.py and ERR_42 in München, 東京 and the café"
 TODAY: Final = date(2026, 3, 4)

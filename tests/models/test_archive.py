@@ -16,10 +16,10 @@ from palaver.core.home import Home
 from palaver.core.query import Query
 from palaver.core.results import Results
 from palaver.observe.pipeline import Pipeline
-from palaver.search import indexer
-from palaver.search.embedder import SentenceTransformerEmbedder
-from palaver.search.generation import Generations
-from palaver.search.layers import Layers
+from palaver.search.archive_search import ArchiveSearch
+from palaver.search.index import indexer
+from palaver.search.index.generation import Generations
+from palaver.search.model.embedder import SentenceTransformerEmbedder
 
 Embed: TypeAlias = Callable[[SentenceTransformerEmbedder, Sequence[str]], NDArray[np.float32]]
 
@@ -57,7 +57,7 @@ def test_any_sentence_transformers_model_embeds_an_archive(tmp_path: Path, model
     with Pipeline(home, str(model_folder)) as pipeline:
         report = pipeline.run(in_paths([transcript(tmp_path)]))
     published = Generations(home.index).current()
-    with Layers(home, str(model_folder)) as layers:
+    with ArchiveSearch(home, str(model_folder)) as layers:
         results = layers.search(Query.parse("images cannot be sent to the server", mode="vector"))
 
     assert report.model is None
@@ -71,7 +71,7 @@ def test_any_sentence_transformers_model_embeds_an_archive(tmp_path: Path, model
 
 def asked(home: Home, model: str) -> Results:
     """What is found in other words."""
-    with Layers(home, model) as layers:
+    with ArchiveSearch(home, model) as layers:
         return layers.search(Query.parse("images cannot be sent to the server", mode="vector"))
 
 

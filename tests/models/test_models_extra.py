@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from palaver.core.errors import ModelUnavailable
-from palaver.search.embedder import PackagedEmbedder, SentenceTransformerEmbedder, load
+from palaver.search.model.embedder import PackagedEmbedder, SentenceTransformerEmbedder, load
 
 THINGS = (
     "connection pool",

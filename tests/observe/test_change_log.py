@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from palaver.archiver.store import Entity
 from palaver.core.progress import silent
 from palaver.observe.stage import observe_pending
-from palaver.search import documents
+from palaver.search.index import indexed_texts
 
 from ..archiver.formats.claude_code.claude_lines import replied, said, text, written
 from ..archiver.history import ORIGINAL, History
@@ -42,7 +42,7 @@ def _records(step: int, drawn: Lines) -> list[dict[str, Any]]:
 def _entries(history: History) -> dict[int, Counter[int]]:
     """Return the digests of each item's index entries."""
     found: dict[int, Counter[int]] = {}
-    for entry in documents.entries(history.store, history.store.items.all_keys()):
+    for entry in indexed_texts.entries(history.store, history.store.items.all_keys()):
         found.setdefault(entry.key, Counter())[entry.digest] += 1
     return found
 

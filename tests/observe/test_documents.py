@@ -1,4 +1,4 @@
-"""Documents that wait are read by whoever works next: a pass, or the background archiver."""
+"""DocumentLibrary that wait are read by whoever works next: a pass, or the background archiver."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from palaver.core.home import Home
 from palaver.observe.background.catching_up import Caught, catch_up
 from palaver.observe.background.learning import Learning
 from palaver.observe.pipeline import Pipeline
-from palaver.search.library import Documents
+from palaver.search.document_library import DocumentLibrary
 
 from ..archiver.watch.test_watching import Times
 from .background.test_learning import Hand
@@ -30,7 +30,7 @@ def place(tmp_path: Path) -> Home:
 
 def is_done(home: Home) -> bool:
     """Whether the document is found, by meaning too, and nothing waits; the damaged one is told of."""
-    with Documents.open(home, []) as documents:
+    with DocumentLibrary.open(home, []) as documents:
         stats = documents.stats()
         [found] = documents.search("how fast may a kiln be heated")
         assert [failed.file.name for failed in stats.failed] == ["bad.pdf"]

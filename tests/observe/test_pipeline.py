@@ -16,8 +16,8 @@ from palaver.observe import pipeline
 from palaver.observe.pipeline import Pipeline
 from palaver.observe.upkeep import status
 from palaver.observe.upkeep.status import status_of
-from palaver.search import layers
-from palaver.search.layers import Layers
+from palaver.search import archive_search
+from palaver.search.archive_search import ArchiveSearch
 
 from ..archiver.formats.claude_code.claude_lines import replied, result, said, text, tool, written
 from ..search.fake_embedder import FakeEmbedder
@@ -55,7 +55,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Model:
     """The embedder that every stage gets; another may be put in its place."""
 
     def use(embedder: FakeEmbedder) -> None:
-        for module in (pipeline, layers, status):
+        for module in (pipeline, archive_search, status):
             monkeypatch.setattr(module, "load", embedder.load)
 
     use(FakeEmbedder())
@@ -63,7 +63,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Model:
 
 
 def found(place: Home, words: str) -> list[str]:
-    with Layers(place) as opened:
+    with ArchiveSearch(place) as opened:
         return [hit.kind for hit in opened.search(Query.parse(words)).hits]
 
 

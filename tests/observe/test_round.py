@@ -7,9 +7,9 @@ from palaver.core.memory import Memory
 from palaver.observe.background import catching_up
 from palaver.observe.background.catching_up import Caught, catch_up
 from palaver.observe.round import Round, learn
-from palaver.search.embedder import load
-from palaver.search.generation import Generations
-from palaver.search.indexer import Indexer
+from palaver.search.index.generation import Generations
+from palaver.search.index.indexer import Indexer
+from palaver.search.model.embedder import load
 
 from ..archiver.history import History
 from ..search.fake_embedder import FakeEmbedder

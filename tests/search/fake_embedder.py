@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from palaver.core.errors import ModelUnavailable
-from palaver.search.embedder import Reading
-from palaver.search.signs import DIRECTIONS
+from palaver.search.index.token_bits import DIRECTIONS
+from palaver.search.model.embedder import TextEmbeddings
 
 _WORD = re.compile(r"\w+")
 
@@ -37,10 +37,10 @@ class FakeEmbedder:
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         return rows
 
-    def read(self, texts: Sequence[str]) -> Reading:
+    def read(self, texts: Sequence[str]) -> TextEmbeddings:
         """The same vectors; a token for each word, which is nearest to itself."""
         spans = [[word.span() for word in _WORD.finditer(text.lower())] for text in texts]
-        return Reading(self.embed(texts), [self._tokens(text) for text in texts], spans)
+        return TextEmbeddings(self.embed(texts), [self._tokens(text) for text in texts], spans)
 
     def _vector(self, text: str) -> npt.NDArray[np.float64]:
         total = np.zeros(self.dimension)

@@ -9,12 +9,12 @@ from palaver.core.conversation import Exchange, Kind, Session, Span, Speaker, Tu
 from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.core.query import Filters, Mode, Query
 from palaver.core.results import Results
-from palaver.search.embedder import Embedder
-from palaver.search.engine import Engine
-from palaver.search.fusion import Event
-from palaver.search.generation import Generation, Generations
-from palaver.search.hits import Hits
-from palaver.search.indexer import Indexer
+from palaver.search.index.generation import Generation, Generations
+from palaver.search.index.indexer import Indexer
+from palaver.search.model.embedder import Embedder
+from palaver.search.present.hits import Hits
+from palaver.search.rank.engine import Engine
+from palaver.search.rank.fusion import Event
 
 from .fake_embedder import FakeEmbedder
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from palaver.archiver.store import Store
 from palaver.core.query import Filters
-from palaver.search.generation import Generations
-from palaver.search.snapshot import Snapshot
+from palaver.search.index.generation import Generations
+from palaver.search.index.snapshot import Snapshot
 from tests.search.fake_embedder import FakeEmbedder
 
 WORDS = ("kettle", "spoon", "teapot")

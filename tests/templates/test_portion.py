@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
 from palaver.core.observation import PORTION, Evidence, Observation
 from palaver.core.tokens import count
-from palaver.search.details import of_exchange
+from palaver.search.present.details import of_exchange
 from palaver.templates.render import Renderer
 
 from .samples import detail

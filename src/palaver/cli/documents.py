@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from palaver.core.document import IndexedDirectory, IndexedFile
-    from palaver.search.library import Documents
+    from palaver.search.document_library import DocumentLibrary
 
 namespaced = click.option("--namespace", metavar="NAME", help="Under which name they are kept.")
 
@@ -134,16 +134,16 @@ def _add(done: IndexedDirectory, more: IndexedDirectory) -> None:
     done.failed += more.failed
 
 
-def _documents(places: Sequence[Path]) -> Documents:
+def _documents(places: Sequence[Path]) -> DocumentLibrary:
     """The documents of this home. Whoever names a path at a shell may have it read: it is a root of its own."""
-    from palaver.search.library import Documents
+    from palaver.search.document_library import DocumentLibrary
 
     home = Home.find()
     roots = [place if place.is_dir() else place.absolute().resolve().parent for place in places]
-    return Documents.open(home, roots, Config.read(home.config).model)
+    return DocumentLibrary.open(home, roots, Config.read(home.config).model)
 
 
-def _held() -> Documents:
+def _held() -> DocumentLibrary:
     home = Home.find()
     home.check()
     return _documents([])

@@ -39,7 +39,7 @@ def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
     from palaver.archiver.copies.originals import Originals
     from palaver.archiver.copies.raw import RawArchive
     from palaver.archiver.store import Store
-    from palaver.search.places import Places
+    from palaver.search.present.session_paths import TranscriptPaths
 
     if len(what) not in ({1} if everything else {1, 2}):
         raise click.UsageError("Give a FOLDER with --all." if everything else "Give WHAT to export, and a FOLDER.")
@@ -49,7 +49,7 @@ def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
     home = Home.find()
     with Store.open(home.database) as store:
         raw = RawArchive(home.archive)
-        originals, places = Originals(store, raw), Places(store, raw)
+        originals, places = Originals(store, raw), TranscriptPaths(store, raw)
         if to_output:
             _print(places.sources(what[0]), originals)
             return

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from palaver.core.query import Query
-    from palaver.search.layers import Layers
+    from palaver.search.archive_search import ArchiveSearch
 
 
 def _filters(command: Callable[..., None]) -> Callable[..., None]:
@@ -230,13 +230,13 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
         print_page(renderer(budget).read(transcript))
 
 
-def _open_layers() -> Layers:
+def _open_layers() -> ArchiveSearch:
     """The three layers over this home; raises `OnlyMadeUp` where nothing but the made-up history is there."""
-    from palaver.search.layers import Layers
+    from palaver.search.archive_search import ArchiveSearch
 
     home = Home.find()
     refuse_only_made_up(home, "search WORDS")
-    return Layers(home, Config.read(home.config).model)
+    return ArchiveSearch(home, Config.read(home.config).model)
 
 
 def _line_range(text: str) -> tuple[int, int | None]:

@@ -46,7 +46,7 @@ def mcp(*, toolset: str, prefix: bool) -> None:
     surface = Surface.of([toolset_of(name) for name in names], prefix=prefix)
     from palaver.agents.desk import Place
     from palaver.agents.server import serve
-    from palaver.search.library import usual_roots
+    from palaver.search.document_library import usual_roots
     from palaver.templates.render import Renderer
 
     if sys.stdin.isatty():

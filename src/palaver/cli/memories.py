@@ -33,7 +33,7 @@ def recall(
     """Find what is held about something, the best first. Only memories are searched; `palaver search` searches all."""
     from palaver.core.home import Home
     from palaver.core.memory_filter import MemoryFilter
-    from palaver.search.placeholders import redacted
+    from palaver.search.query.secret_placeholders import redacted
 
     words = redacted(" ".join(query), Home.find())
     with memory_core() as core:

@@ -16,7 +16,7 @@ from .output import as_json, print_json
 @click.pass_context
 def model(ctx: click.Context, *, as_json: bool) -> None:
     """Say which embedding model gives meaning to what is searched, or `use` another."""
-    from palaver.search.embedder import DEFAULT_MODEL
+    from palaver.search.model.embedder import DEFAULT_MODEL
 
     if ctx.invoked_subcommand is not None:
         return
@@ -36,7 +36,7 @@ def use_model(name: str, *, as_json: bool) -> None:
     NAME is one that sentence-transformers knows and may download, the whole path of a folder, or `packaged`. The old
     vectors answer until `palaver archive` has made all new ones.
     """
-    from palaver.search.embedder import DEFAULT_MODEL, load
+    from palaver.search.model.embedder import DEFAULT_MODEL, load
 
     home = Home.find()
     chosen = None if name in {"packaged", DEFAULT_MODEL} else name

@@ -12,7 +12,7 @@ from palaver.archiver.intake.transcripts import in_paths
 from palaver.core.conversation import Kind
 from palaver.core.query import Query
 from palaver.core.recursion import OWN_PROMPT_MARK
-from palaver.search.layers import Layers
+from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.render import Renderer
 
 from ..formats.claude_code.claude_lines import replied, result, said, text, tool, written
@@ -215,7 +215,7 @@ def test_what_a_search_answered_is_not_found_by_the_next_one(
     """A search's answer in another agent's transcript is archived and can be read; only the original is found."""
     history.write([said("The zephyr breaks the build", cwd="/home/demo/shop"), replied(text("Pin zephyr to 2.4."))])
     history.ingest()
-    with Layers(history.home) as layers:
+    with ArchiveSearch(history.home) as layers:
         first = layers.search(Query.parse("zephyr", mode="text"))
         detail = layers.get_observations([hit.id for hit in first.hits])
     answer = Renderer().search(first) + Renderer().observations(detail)
@@ -226,7 +226,7 @@ def test_what_a_search_answered_is_not_found_by_the_next_one(
     later.write_bytes(asks(answer))
     history.ingest()
     Ingest(history.store, history.raw).run(in_paths([later]))
-    with Layers(history.home) as layers:
+    with ArchiveSearch(history.home) as layers:
         again = layers.search(Query.parse("zephyr", mode="text"))
         asked = layers.search(Query.parse("wind", mode="text"))
         passage = layers.read(asked.hits[0].path, 1, None)

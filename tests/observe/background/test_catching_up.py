@@ -9,9 +9,9 @@ from palaver.core.clock import now
 from palaver.core.report import Swept
 from palaver.observe.background import catching_up, learning
 from palaver.observe.background.catching_up import catch_up
-from palaver.search.embedder import load
-from palaver.search.generation import Generations
-from palaver.search.indexer import Indexer
+from palaver.search.index.generation import Generations
+from palaver.search.index.indexer import Indexer
+from palaver.search.model.embedder import load
 
 from ...archiver.history import FORK, History, talk
 from ...upgrade import outdate

@@ -8,29 +8,29 @@ from palaver.archiver.store import LEARNER, Store
 from palaver.core.home import Home
 from palaver.observe.background import rounds
 from palaver.observe.background.rounds import Rounds
-from palaver.search import library
-from palaver.search.embedder import load
-from palaver.search.generation import Generations
-from palaver.search.library import Documents
+from palaver.search import document_library
+from palaver.search.document_library import DocumentLibrary
+from palaver.search.index.generation import Generations
+from palaver.search.model.embedder import load
 
 LONG = 200.0
 """Seconds after which a test fails."""
 
 
 @pytest.fixture
-def documents(tmp_path: Path) -> Documents:
+def documents(tmp_path: Path) -> DocumentLibrary:
     (tmp_path / "docs").mkdir()
     for name in ("kiln", "glaze", "clay"):
         (tmp_path / "docs" / f"{name}.md").write_text(f"# {name}\n\nAll about {name}.\n")
-    return Documents.open(Home(tmp_path / "home"), [tmp_path])
+    return DocumentLibrary.open(Home(tmp_path / "home"), [tmp_path])
 
 
 @pytest.mark.parametrize("patience", [300.0, -1.0], ids=["read", "queued"])
 def test_waiting_chunks_are_embedded_and_published(
-    documents: Documents, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience: float
+    documents: DocumentLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience: float
 ) -> None:
     """Files in the queue are read too; whoever waits finds vectors for every chunk in the published index."""
-    monkeypatch.setattr(library, "_PATIENCE", patience)
+    monkeypatch.setattr(document_library, "_PATIENCE", patience)
     home = Home(tmp_path / "home")
     with documents:
         indexed = documents.index_directory(tmp_path / "docs")
@@ -47,7 +47,9 @@ def test_waiting_chunks_are_embedded_and_published(
     assert published.manifest.vectors == 3
 
 
-def test_rounds_wait_for_another_learner(documents: Documents, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounds_wait_for_another_learner(
+    documents: DocumentLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While another process observes and embeds, a round ends without work and is tried again."""
     monkeypatch.setattr(rounds, "_AGAIN", 0.01)
     home, background = Home(tmp_path / "home"), Rounds(Home(tmp_path / "home"), None)

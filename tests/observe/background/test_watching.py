@@ -29,8 +29,8 @@ from palaver.core.query import Query
 from palaver.observe.background.watching import Watcher
 from palaver.observe.forget.forgetting import Forgetter
 from palaver.observe.upkeep.status import status_of
-from palaver.search.generation import Generations, Manifest
-from palaver.search.layers import Layers
+from palaver.search.archive_search import ArchiveSearch
+from palaver.search.index.generation import Generations, Manifest
 
 from ...archiver.formats.claude_code.claude_lines import written
 from ...archiver.history import talk
@@ -82,7 +82,7 @@ def until(what: Callable[[], bool], seconds: float = DEADLINE) -> float:
 def found(place: Home, word: str) -> bool:
     """Whether a new reader finds a word."""
     try:
-        with Layers(place) as layers:
+        with ArchiveSearch(place) as layers:
             return any(word in hit.title or word in hit.snippet for hit in layers.search(Query.parse(word)).hits)
     except StoreMissing:
         return False
@@ -145,7 +145,7 @@ def test_a_line_is_found_while_it_is_news(projects: Path, place: Home) -> None:
     with watching() as archiver:
         told(archiver, "archived")
         until(lambda: found(place, "before"))
-        with Layers(place) as layers:
+        with ArchiveSearch(place) as layers:
 
             def is_found(word: str) -> bool:
                 return any(word in hit.title for hit in layers.search(Query.parse(word)).hits)

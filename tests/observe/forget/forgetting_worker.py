@@ -15,7 +15,7 @@ from palaver.core.forgetting import Wanted
 from palaver.core.home import Home
 from palaver.core.query import Query
 from palaver.observe.forget.forgetting import Forgetter
-from palaver.search.layers import Layers
+from palaver.search.archive_search import ArchiveSearch
 
 from ... import fuse
 
@@ -29,7 +29,7 @@ def fused(home: Home, session: str, at: int) -> None:
 
 def search(home: Home, session: str) -> None:
     last = ""
-    with Layers(home) as layers:
+    with ArchiveSearch(home) as layers:
         while True:
             hits = layers.search(Query.parse("PromptCanary checkout")).hits
             found = "seen" if any(hit.session_id == session for hit in hits) else "gone"

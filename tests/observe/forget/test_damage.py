@@ -24,7 +24,7 @@ from palaver.observe.background.watching import Watcher
 from palaver.observe.forget import erasure
 from palaver.observe.forget.forgetting import Forgetter
 from palaver.observe.pipeline import Pipeline
-from palaver.search import layers
+from palaver.search import archive_search
 
 from ...archiver.history import FORK, ORIGINAL, History, talk
 from ...search.fake_embedder import FakeEmbedder
@@ -34,7 +34,7 @@ OTHER = "33333333-0000-4000-8000-000000000003"
 
 @pytest.fixture(autouse=True)
 def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (pipeline, erasure, layers):
+    for module in (pipeline, erasure, archive_search):
         monkeypatch.setattr(module, "load", FakeEmbedder().load)
 
 

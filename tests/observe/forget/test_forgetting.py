@@ -30,8 +30,8 @@ from palaver.observe.forget.forgetting import Forgetter
 from palaver.observe.forget.scouring import scour
 from palaver.observe.memory import MemoryCore
 from palaver.observe.pipeline import Pipeline
-from palaver.search.embedder import DEFAULT_MODEL, load
-from palaver.search.layers import Layers
+from palaver.search.archive_search import ArchiveSearch
+from palaver.search.model.embedder import DEFAULT_MODEL, load
 
 from ... import fuse
 from ...archiver.formats.claude_code.claude_lines import replied, result, said, text, tool, written
@@ -130,7 +130,7 @@ def archive(root: Path, home: Home) -> None:
 
 def answers(home: Home) -> list[tuple[str, str, int]]:
     """What is found of everything that stays."""
-    with Layers(home) as layers:
+    with ArchiveSearch(home) as layers:
         hits = [
             hit
             for query in ("payment order fails", "address of an order")
@@ -208,7 +208,7 @@ def test_a_forgotten_session_can_be_had_back_with_its_memories(root: Path) -> No
     home = Home(root / "home")
     outcome = forgot(home, Wanted((GONE,)))
     assert [held.memory.content for held in outcome.preview.memories] == ["The MemoryCanary is on the second shelf"]
-    with Layers(home) as layers:
+    with ArchiveSearch(home) as layers:
         assert not [hit for hit in layers.search(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
 
     with Forgetter(home) as forgetter:
@@ -216,7 +216,7 @@ def test_a_forgotten_session_can_be_had_back_with_its_memories(root: Path) -> No
 
     with Store.open(home.database) as store:
         assert [held.state for held in store.memories.all()] == [MemoryState.ACTIVE] * 2
-    with Layers(home) as layers:
+    with ArchiveSearch(home) as layers:
         assert [hit for hit in layers.search(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
 
 
@@ -293,7 +293,7 @@ def test_what_is_said_by_another_memory_by_now_stays_put_away(root: Path) -> Non
 
     with Store.open(home.database) as store:
         assert store.memories.load([gone.key])[gone.key].state is MemoryState.ARCHIVED
-    with Layers(home) as layers:
+    with ArchiveSearch(home) as layers:
         assert [hit for hit in layers.search(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
 
 
@@ -353,7 +353,7 @@ def test_a_killed_erasure_is_nothing_or_finished_by_the_next_pass(root: Path) ->
         fuse.kill(partial(erased, root, home), point)
         with Store.open(home.database) as store:
             began.append(store.tombstones.exist())
-        with Layers(home) as layers:
+        with ArchiveSearch(home) as layers:
             seen = [hit for hit in layers.search(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
         assert bool(seen) is not began[-1]
         archive(root, home)

@@ -26,7 +26,7 @@ from palaver.observe.upkeep import fsck as checking
 from palaver.observe.upkeep import rebuilding
 from palaver.observe.upkeep.fsck import fsck
 from palaver.observe.upkeep.rebuilding import rebuild_from_archive
-from palaver.search import layers
+from palaver.search import archive_search
 
 from ...archiver.history import FORK, ORIGINAL, History, talk
 from ...search.fake_embedder import FakeEmbedder
@@ -43,7 +43,7 @@ KIMI = [
 
 @pytest.fixture(autouse=True)
 def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (pipeline, erasure, rebuilding, checking, layers):
+    for module in (pipeline, erasure, rebuilding, checking, archive_search):
         monkeypatch.setattr(module, "load", FakeEmbedder().load)
 
 

@@ -11,7 +11,7 @@ from palaver.core.observation import Observation, ObservationType
 from palaver.core.query import Query
 from palaver.observe.forget.forgetting import Forgetter
 from palaver.observe.forget.scouring import scour
-from palaver.search.layers import Layers
+from palaver.search.archive_search import ArchiveSearch
 
 from .test_forgetting import GONE, KEPT, forgot, grown, root
 
@@ -48,7 +48,7 @@ def test_a_restored_session_is_found_at_once(root: Path) -> None:
     number = forgot(home, Wanted((GONE,))).number or 0
     with Forgetter(home) as forgetter:
         forgetter.undo(number)
-    with Layers(home) as layers:
+    with ArchiveSearch(home) as layers:
         assert "LearnedCanary" in str(layers.search(Query.parse("LearnedCanary")).hits)
 
 

@@ -20,7 +20,7 @@ from palaver.observe.llm.judge import ModelJudge
 from palaver.observe.llm.provider import Anthropic
 from palaver.observe.memory import MemoryCore, Verdict
 from palaver.observe.mnemonics import Mnemonics
-from palaver.search.generation import Generations
+from palaver.search.index.generation import Generations
 from palaver.templates.prompts import JudgingPrompts
 from palaver.templates.render import Renderer
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.search.embedder import load
+from palaver.search.model.embedder import load
 
 from .holding import Holding
 

@@ -5,14 +5,14 @@ import pytest
 from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.core.query import Query
-from palaver.search.layers import Layers
+from palaver.search.archive_search import ArchiveSearch
 
 from .holding import Holding
 
 
 def found(holding: Holding, *projects: str) -> list[str]:
     """The namespaces of the memories that a search for the limit finds in these projects."""
-    with Layers(Home(holding.folder)) as layers:
+    with ArchiveSearch(Home(holding.folder)) as layers:
         hits = layers.search(Query.parse("rate limit of requests", mode="text", projects=projects)).hits
     return sorted(hit.project for hit in hits)
 

@@ -11,8 +11,8 @@ import pytest
 
 from palaver.core.memory import Memory
 from palaver.core.memory_filter import MemoryFilter
-from palaver.search.embedder import load
-from palaver.search.signs import stored
+from palaver.search.index.token_bits import stored
+from palaver.search.model.embedder import load
 
 from .holding import Holding
 from .test_judging import pairs

@@ -13,7 +13,7 @@ import pytest
 
 from palaver.core.memory import Memory, MemoryState, Relation
 from palaver.observe.memory import Remembered
-from palaver.search.embedder import load
+from palaver.search.model.embedder import load
 
 from .holding import Holding
 

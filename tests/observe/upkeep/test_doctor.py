@@ -31,7 +31,7 @@ from palaver.observe.upkeep.patient import Patient
 from palaver.observe.upkeep.status import OUTDATED
 from palaver.search import model
 from palaver.search.model import FOLDER, encoder
-from palaver.search.verified import Identity, Verified
+from palaver.search.model.verified import Identity, Verified
 
 from ... import demo
 from ...upgrade import outdate

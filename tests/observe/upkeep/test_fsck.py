@@ -20,7 +20,7 @@ from palaver.observe.pipeline import Pipeline
 from palaver.observe.upkeep import fsck as module
 from palaver.observe.upkeep.fsck import fsck
 from palaver.observe.upkeep.status import OUTDATED
-from palaver.search.layers import Layers
+from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.render import Renderer
 
 from ... import demo
@@ -55,7 +55,7 @@ def again(home: Home, projects: Path) -> None:
 
 def answers(home: Home) -> set[tuple[str, str]]:
     """What is found, memories included."""
-    with Layers(home) as layers:
+    with ArchiveSearch(home) as layers:
         return {(query, hit.title) for query in QUERIES for hit in layers.search(Query((query,))).hits}
 
 

@@ -22,8 +22,8 @@ from palaver.observe.upkeep import fsck as checking
 from palaver.observe.upkeep import rebuilding
 from palaver.observe.upkeep.fsck import fsck
 from palaver.observe.upkeep.rebuilding import rebuild_from_archive, rebuild_index
-from palaver.search.embedder import PackagedEmbedder
-from palaver.search.layers import Layers
+from palaver.search.archive_search import ArchiveSearch
+from palaver.search.model.embedder import PackagedEmbedder
 
 from ... import demo
 from ...archiver.history import FORK, ORIGINAL, History, talk
@@ -57,7 +57,7 @@ def lexical(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def answers(home: Home, mode: Mode = Mode.BOTH) -> list[tuple[str, str, float]]:
     """What is found: title, day and score."""
-    with Layers(home) as layers:
+    with ArchiveSearch(home) as layers:
         found = [layers.search(Query((word,), mode)) for word in WORDS]
     return [(hit.title, str(hit.at), hit.score) for each in found for hit in each.hits]
 
@@ -155,7 +155,7 @@ def test_no_id_ever_means_something_else(home: Home) -> None:
     with Store.open(home.database) as store:
         assert min(store.items.all_keys()) > max(old)
         assert store.items.given(old) == set(old)
-    with Layers(home) as layers, pytest.raises(UnknownIds) as refused:
+    with ArchiveSearch(home) as layers, pytest.raises(UnknownIds) as refused:
         layers.get_observations([f"obs-{max(old)}"])
     assert refused.value.gone == (f"obs-{max(old)}",)
 
@@ -267,6 +267,6 @@ def test_what_only_copies_tell_was_said_before_their_forks(tmp_path: Path) -> No
         assert (made.recovered, made.problems) == (1, [])
         history.store = Store.open(history.home.database)
         assert (history.prompts(), history.prompts(FORK)) == before == (["one?", "two?"], ["apart?"])
-        with Layers(history.home) as layers:
+        with ArchiveSearch(history.home) as layers:
             [hit] = (each for each in layers.search(Query(("one",), Mode.TEXT)).hits if each.title == "one?")
         assert (hit.session_id, hit.also_in) == (ORIGINAL, (FORK,))

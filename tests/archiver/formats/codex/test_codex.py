@@ -34,7 +34,7 @@ from .codex_lines import (
 )
 
 CODEX = Codex()
-PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** Add File: b.py\n+z\n*** End Patch"
+PATCH = "*** Begin Patch\n*** Update File: a.py\n\n-x\n+y\n*** Add File: b.py\n+z\n*** End Patch"
 
 
 def events(*records: object) -> list[Event]:

@@ -1,0 +1,117 @@
+"""IndexCheck: whether the published index says what the store says, entry by entry and number by number."""
+
+from collections import Counter
+from functools import partial
+
+import numpy as np
+from msgspec import Struct
+
+from ...archiver.store import Entity, Store
+from ...core.amount import many
+from ...core.errors import IndexDamaged
+from ...core.progress import Progress, silent
+from . import indexed_texts
+from .generation import Generation, Generations, IndexOutdated
+from .matches import Numbers
+from .text_index import TextIndex
+from .vector_index import VectorIndex
+from .vector_segment import Segment
+
+_PORTION = 500
+
+
+class IndexDifferences(Struct, frozen=True):
+    """How many entries and vectors were compared, the sentences that say where they differ, and the items that were
+    embedded and do not have the vectors of what they say.
+    """
+
+    entries: int
+    vectors: int
+    differences: list[str]
+    ill_embedded: list[int]
+
+
+class IndexCheck:
+    """Compares. What changes meanwhile is left out: the change log names it."""
+
+    def __init__(self, store: Store, generations: Generations) -> None:
+        self._store, self._generations = store, generations
+
+    def run(self, progress: Progress = silent) -> IndexDifferences:
+        """Read the whole index and the whole store."""
+        began, keys = self._store.changes.last(), self._store.items.all_keys()
+        generation, problem = self._generation(began)
+        model = generation.manifest.model if generation else ""
+        expected, ill = self._expected(keys, model, progress)
+        since = partial(self._store.changes.since, generation.manifest.watermark if generation else began)
+        misshapen = set(self._store.integrity.misshapen())
+        vectors = [one for one in self._store.vectors.all(model) if one.item not in misshapen]
+        moved, moved_vectors = set(since([Entity.ITEM])), set(since())
+        ill = [key for key in ill if key not in moved_vectors]
+        if generation is None:
+            return IndexDifferences(0, 0, [problem] if problem and keys else [], ill)
+        text = TextIndex.open(generation.text).contents()
+        differences = _entries_apart(expected, text, moved)
+        held = VectorIndex.open(generation.vectors).contents()
+        differences += self._vectors_apart(Segment.of(vectors), held, moved_vectors)
+        return IndexDifferences(text.total(), len(held), differences, ill)
+
+    def _generation(self, last: int) -> tuple[Generation | None, str]:
+        """The published generation, read again from the disk; or why there is none to compare, unless another version
+        of Palaver made it.
+        """
+        try:
+            generation = self._generations.current()
+            if generation is None:
+                return None, f"there is none, and {last} changes to put into one"
+            self._generations.verify(generation)
+        except IndexOutdated:
+            return None, ""
+        except IndexDamaged as damage:
+            return None, str(damage)
+        if not generation.manifest.is_of(self._store):
+            return None, "it was made from another state of the archive, as before a backup was restored"
+        return generation, ""
+
+    def _expected(self, keys: list[int], model: str, progress: Progress) -> tuple[Counter[tuple[int, int]], list[int]]:
+        """What the text index should hold, and the items whose vectors are not those of their texts."""
+        expected, ill = Counter[tuple[int, int]](), list[int]()
+        for start in range(0, len(keys), _PORTION):
+            progress(start, len(keys))
+            part = keys[start : start + _PORTION]
+            expected.update((entry.key, entry.digest) for entry in indexed_texts.entries(self._store, part))
+            texts = indexed_texts.texts(self._store, part)
+            for key, parts in self._store.integrity.parts(model, part).items():
+                if parts != texts.get(key, {}).keys():
+                    ill.append(key)
+        progress(len(keys), len(keys))
+        return expected, ill
+
+    def _vectors_apart(self, stored: Segment, held: Segment, moved: set[int]) -> list[str]:
+        skipped = np.array(sorted(moved), dtype=np.int64)
+        ours = Segment.merged([stored.without(skipped)])
+        theirs = Segment.merged([held.without(np.union1d(skipped, self._of_other_models(held, stored)))])
+        same = (
+            np.array_equal(ours.rows, theirs.rows)
+            and ours.matrix.tobytes() == theirs.matrix.tobytes()
+            and np.array_equal(ours.signs.starts, theirs.signs.starts)
+            and np.array_equal(ours.signs.bits, theirs.signs.bits)
+        )
+        return [] if same else [f"its {len(theirs)} vectors are not the {len(ours)} of the archive"]
+
+    def _of_other_models(self, held: Segment, stored: Segment) -> Numbers:
+        """Items whose vectors another model made meanwhile: the index keeps the old ones until all are there."""
+        gone = np.setdiff1d(held.rows[0], stored.rows[0])
+        alive = self._store.items.load(gone.tolist())
+        return np.array([key for key in gone.tolist() if key in alive], dtype=np.int64)
+
+
+def _entries_apart(expected: Counter[tuple[int, int]], held: Counter[tuple[int, int]], moved: set[int]) -> list[str]:
+    missing = [key for key, _ in expected - held if key not in moved]
+    extra = [key for key, _ in held - expected if key not in moved]
+    found = ((missing, "lacks", "as they are now"), (extra, "holds", "that are not in the archive"))
+    return [
+        f"it {verb} {many(len(keys), 'entry', 'entries')} of {many(len(set(keys)), 'item')} {how}, such as {min(keys)}"
+        for keys, verb, how in found
+        if keys
+    ]

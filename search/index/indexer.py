@@ -1,0 +1,194 @@
+"""Keeping the index up to date: embed what has no vectors yet, publish what changed as a new generation."""
+
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from ...archiver.store import Embedded, Entity, Lease, Store
+from ...core.errors import IndexDamaged, LeaseHeld
+from ...core.progress import Progress, never, silent
+from ..model.embedder import Embedder
+from . import indexed_texts
+from .draft import Draft
+from .generation import Generation, Generations, Manifest, checksums, share
+from .text_entry import TextEntry
+from .text_index import TextIndex
+
+LEASE = "index"
+_BATCH = 32
+"""Items embedded between two commits: some seconds of work at most, and a bar that moves."""
+_PORTION = 500
+"""Items whose entries are written between two steps of the progress."""
+_STALE = 0.25
+"""From which share of changed items, or of deleted entries, on the text index is made anew: what was deleted still
+weighs on the statistics of words.
+"""
+_REWRITTEN = {"meta.json", ".managed.json"}
+"""Files of a Tantivy index that change; all others are immutable and can be shared between generations."""
+
+MakeText: TypeAlias = Callable[[Path], int]
+"""Makes a text index in a new folder; how many entries it has."""
+
+
+class Indexer:
+    """Writes vectors and generations. Interrupting it loses at most the batch in hand."""
+
+    def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
+        self._store, self._generations, self._embedder = store, generations, embedder
+
+    def embed(self, progress: Progress, enough: Callable[[], bool] = never, among: Sequence[int] | None = None) -> int:
+        """Embed the items that have no vectors of this model, newest first, until `enough`. Return their number.
+
+        With `among`, only these keys. An item that another process changes meanwhile is embedded once more.
+        """
+        model, done = self._embedder.name, 0
+        waiting = None if among is None else self._store.vectors.waiting(model, among)
+        total = self._store.vectors.count_unembedded(model) if waiting is None else len(waiting)
+        while not enough():
+            before = self._store.changes.last()
+            if waiting is None:
+                keys = self._store.vectors.unembedded(model, _BATCH)
+            else:
+                keys, waiting = waiting[:_BATCH], waiting[_BATCH:]
+            if not keys:
+                break
+            progress(done, total)
+            vectors = self._embed(keys)
+            with self._store.transaction():
+                changed = self._store.changes.since(before, [Entity.ITEM])
+                fresh = {key: vectors[key] for key in vectors.keys() - changed}
+                self._store.vectors.replace(model, fresh)
+            done += len(fresh)
+        progress(done, total)
+        return done
+
+    @property
+    def lag(self) -> int:
+        """Changes that the published index does not hold; all of them where there is none that can be built on."""
+        last, usable = self._store.changes.last(), self._usable()
+        return last - usable.manifest.watermark if usable else last
+
+    def draft(self) -> Draft:
+        """What can follow the store while it is filled, for `publish` to take over where there is no index yet."""
+        return Draft(self._store, self._generations.root)
+
+    def publish(self, draft: Draft | None = None) -> Generation | None:
+        """Publish everything logged so far; None when there is nothing new or another process is at it.
+
+        Raises `IndexUnwritable` where there is no room.
+        """
+        try:
+            with self._store.leases.hold(LEASE) as lease:
+                previous = self._usable()
+                if previous is not None and previous.manifest.watermark == self._store.changes.last():
+                    return None
+                return self._publish(lease, previous, lambda folder: self._text(folder, previous, draft))
+        except LeaseHeld:
+            return None
+
+    def rebuild(self, progress: Progress = silent, patience: float = 0.0) -> Generation:
+        """Publish an index that is made anew from the store, without a model; the one before answers meanwhile.
+
+        Raises `LeaseHeld` when another process is at it for longer than `patience` seconds, and `IndexUnwritable`.
+        """
+        with self._store.leases.hold(LEASE, patience) as lease:
+            return self._publish(lease, None, lambda folder: self._build_text(folder, None, progress))
+
+    def _publish(self, lease: Lease, previous: Generation | None, text: MakeText) -> Generation:
+        token = secrets.token_hex(8)
+
+        def check() -> None:
+            with self._store.transaction():
+                self._store.leases.check(lease)
+                self._store.publications.add(token)
+
+        return self._generations.publish(lambda folder: self._build(folder, previous, token, text), check)
+
+    def _usable(self) -> Generation | None:
+        """The current generation to build on; None when a new start is needed."""
+        try:
+            current = self._generations.current()
+        except IndexDamaged:
+            return None
+        return current if current is not None and current.manifest.is_of(self._store) else None
+
+    def _build(self, folder: Path, previous: Generation | None, token: str, text: MakeText) -> Manifest:
+        watermark = self._store.changes.last()
+        entries = text(folder / "text")
+        dimension, count, model = self._build_vectors(folder / "vectors", previous)
+        return Manifest(
+            watermark=watermark,
+            model=model,
+            dimension=dimension,
+            entries=entries,
+            vectors=count,
+            files=checksums(folder, previous),
+            token=token,
+        )
+
+    def _text(self, folder: Path, previous: Generation | None, draft: Draft | None) -> int:
+        """Take over the draft, where there is one and nothing to build upon, or build."""
+        if previous is None and draft is not None and draft.publish(folder):
+            return len(TextIndex.open(folder))
+        return self._build_text(folder, previous, silent)
+
+    def _build_text(self, folder: Path, previous: Generation | None, progress: Progress) -> int:
+        keys = self._store.items.all_keys()
+        changed = self._store.changes.since(previous.manifest.watermark, [Entity.ITEM]) if previous else keys
+        if previous is None or len(changed) > _STALE * len(keys) or TextIndex.open(previous.text).stale > _STALE:
+            folder.mkdir()
+            index, changed, gone = TextIndex.make(folder), keys, list[int]()
+        else:
+            _share(previous.text, folder)
+            index, gone = TextIndex.open(folder), changed
+        index.apply(gone, self._entries(changed, progress))
+        return len(index)
+
+    def _entries(self, keys: Sequence[int], progress: Progress) -> Iterator[TextEntry]:
+        for start in range(0, len(keys), _PORTION):
+            progress(start, len(keys))
+            yield from indexed_texts.entries(self._store, keys[start : start + _PORTION])
+        progress(len(keys), len(keys))
+
+    def _build_vectors(self, folder: Path, previous: Generation | None) -> tuple[int, int, str]:
+        """Write the vectors; their dimension, number and model. Another model's stay in use until all are made anew.
+
+        The libraries of vectors are loaded only where there are some: text is searchable a good part sooner.
+        """
+        folder.mkdir()
+        model = self._embedder.name
+        if previous is None or (previous.manifest.model != model and not self._store.vectors.count_unembedded(model)):
+            gone, added, before = set[int](), self._store.vectors.all(model), None
+            if not added:
+                return 0, 0, model
+        else:
+            model, before = previous.manifest.model, previous.vectors
+            gone, added = indexed_texts.moved_vectors(self._store, previous.manifest.watermark, model)
+        from .vector_index import VectorIndex
+
+        vectors = (VectorIndex.open(before) if before else VectorIndex()).changed(gone, added).settled()
+        vectors.save(folder)
+        return vectors.dimension, len(vectors), model
+
+    def _embed(self, keys: list[int]) -> dict[int, dict[int, Embedded]]:
+        from .token_bits import stored
+
+        texts = indexed_texts.texts(self._store, keys)
+        places = [(key, part) for key in keys for part in texts.get(key, {})]
+        reading = self._embedder.read([texts[key][part] for key, part in places])
+        vectors: dict[int, dict[int, Embedded]] = {key: {} for key in keys}
+        for (key, part), embedded in zip(places, stored(reading), strict=True):
+            vectors[key][part] = embedded
+        return vectors
+
+
+def _share(source: Path, target: Path) -> None:
+    """A copy of an index folder that shares the files which never change."""
+    target.mkdir()
+    for path in source.iterdir():
+        if path.name in _REWRITTEN:
+            shutil.copy2(path, target / path.name)
+        elif not path.name.endswith(".lock"):
+            share(path, target / path.name)

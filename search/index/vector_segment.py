@@ -1,0 +1,254 @@
+"""A segment: vectors that were written together and stay as they are, bar those that are marked as gone."""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import numkong
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...archiver.store import StoredVector
+from .generation import share
+from .matches import Flags, Fractions, Numbers, VectorMatches, among, distinct
+from .token_bits import TokenBits, Tokens, stretches
+from .vector_graph import VectorGraph
+
+Array: TypeAlias = npt.NDArray[np.float32]
+
+_ROWS, _MATRIX, _ALIVE, _GRAPH = "rows.npy", "vectors.npy", "alive.npy", "graph.usearch"
+_ITEM, _EVENT, _PART = range(3)
+_SCAN_OR_WALK = 20
+"""A candidate that the graph brings costs as much as scanning so many rows."""
+_SPARE = 1.5
+"""How many times more candidates are sieved than have to pass on average."""
+_LIKELY = 1.1
+"""How many times more of the nearest are sieved at first: most often enough of them pass."""
+_TEXTS = 16
+"""Texts of an item that are looked at closely."""
+
+Sieve: TypeAlias = Callable[[Numbers], Flags]
+"""Of some items, whether each may be found."""
+
+
+class Voices(NamedTuple):
+    """Whose words in an exchange are compared: what the person asked, what was answered."""
+
+    asked: bool = True
+    answered: bool = True
+
+
+ALL_VOICES = Voices()
+
+
+class Segment(Struct, frozen=True, eq=False, dict=True):
+    """`rows` are (item, event, part) in order of event, shape (3, n); `matrix` holds their vectors, shape (n, width);
+    `signs` the tokens of their texts.
+
+    `alive` is None while no row is gone. `folder` is where the files lie that can be shared, if it was read from some.
+    """
+
+    rows: Numbers
+    matrix: npt.NDArray[np.float16]
+    signs: TokenBits
+    alive: Flags | None = None
+    folder: Path | None = None
+    graph: VectorGraph | None = None
+
+    @classmethod
+    def of(cls, vectors: Sequence[StoredVector]) -> "Segment":
+        """These vectors, without those that are not finite or have no direction."""
+        rows = np.array([(one.item, one.event, one.part) for one in vectors], dtype=np.int64).reshape(-1, 3).T
+        numbers = np.frombuffer(b"".join(one.data for one in vectors), dtype="<f2")
+        matrix = numbers.reshape(len(vectors), -1 if vectors else 0)
+        sound = np.isfinite(matrix).all(axis=1) & matrix.any(axis=1)
+        signs = TokenBits.of([vectors[place].signs for place in np.flatnonzero(sound).tolist()])
+        return cls._sorted(rows[:, sound], matrix[sound].astype(np.float16, copy=False), signs)
+
+    @classmethod
+    def merged(cls, segments: Sequence["Segment"]) -> "Segment":
+        """One segment of what is alive in several, without a graph."""
+        kept = [segment.places() for segment in segments]
+        rows = np.concatenate([one.rows[:, places] for one, places in zip(segments, kept, strict=True)], axis=1)
+        matrix = np.concatenate([one.matrix[places] for one, places in zip(segments, kept, strict=True)])
+        signs = TokenBits.merged([one.signs.picked(places) for one, places in zip(segments, kept, strict=True)])
+        return cls._sorted(rows, matrix, signs)
+
+    @classmethod
+    def _sorted(cls, rows: Numbers, matrix: npt.NDArray[np.float16], signs: TokenBits) -> "Segment":
+        order = np.lexsort((rows[_PART], rows[_ITEM], rows[_EVENT]))
+        return cls(np.ascontiguousarray(rows[:, order]), matrix[order], signs.picked(order))
+
+    @classmethod
+    def open(cls, folder: Path) -> "Segment":
+        """Map the files of a folder whose checksums were verified before."""
+        rows, matrix = (np.asarray(np.load(folder / name, mmap_mode="r")) for name in (_ROWS, _MATRIX))
+        alive, graph = folder / _ALIVE, folder / _GRAPH
+        return cls(
+            rows,
+            matrix,
+            TokenBits.open(folder, len(matrix)),
+            np.load(alive) if alive.exists() else None,
+            folder,
+            VectorGraph.at(graph, matrix.shape[1]) if graph.exists() else None,
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write the files, or share those it was read from. Only ever into a generation that is still being built."""
+        folder.mkdir()
+        self.signs.save(folder, self.folder)
+        if self.folder is not None:
+            for name in (_ROWS, _MATRIX, *([_GRAPH] if self.graph else ())):
+                share(self.folder / name, folder / name)
+        else:
+            np.save(folder / _ROWS, self.rows)
+            np.save(folder / _MATRIX, self.matrix)
+            if self.graph is not None:
+                self.graph.save(folder / _GRAPH)
+        if self.alive is not None:
+            np.save(folder / _ALIVE, self.alive)
+
+    @cached_property
+    def living(self) -> int:
+        """How many rows are not gone."""
+        return len(self) if self.alive is None else int(np.count_nonzero(self.alive))
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    def places(self) -> Numbers:
+        """The numbers of the rows that are not gone."""
+        return np.arange(len(self)) if self.alive is None else np.flatnonzero(self.alive)
+
+    def without(self, items: Numbers) -> "Segment":
+        """The segment without the vectors of these items."""
+        gone = np.isin(self.rows[_ITEM], items)
+        if not gone.any():
+            return self
+        return replace(self, alive=~gone if self.alive is None else self.alive & ~gone)
+
+    def with_graph(self) -> "Segment":
+        """The same rows, to be found through a graph."""
+        return replace(self, folder=None, graph=VectorGraph.of(self.matrix))
+
+    def nearest(self, vector: Array, limit: int, allowed: Flags | None, voices: Voices = ALL_VOICES) -> VectorMatches:
+        """The vectors nearest to a unit vector; only of items whose key is flagged, when flags are given."""
+        passed = self._passed(allowed, voices)
+        count = len(self) if passed is None else int(np.count_nonzero(passed))
+        if self.graph is not None and count * count > _SCAN_OR_WALK * limit * len(self):
+            found = self.graph.near(_as_stored(vector), min(len(self), -(-limit * len(self) // count)), limit)
+            found = found if passed is None else found[passed[found]]
+            if len(found) >= limit:  # else the filter and the query point apart, and only a scan finds all
+                return self._of(np.sort(found), self._cosines(np.sort(found), vector)).best(limit)
+        places = None if passed is None else np.flatnonzero(passed)
+        cosines = self._cosines(places, vector)
+        best = _highest(cosines, limit)
+        return self._of(best if places is None else places[best], cosines[best]).best(limit)
+
+    def sieved(
+        self, vector: Array, limit: int, share: float, sieve: Sieve, voices: Voices = ALL_VOICES
+    ) -> VectorMatches | None:
+        """As `nearest`, of items of which about this share passes a sieve: only candidates have to. None where too few
+        of them do.
+        """
+        wanted = min(len(self), int(_SPARE * limit / share))
+        if self.graph is not None and _SCAN_OR_WALK * wanted < len(self):
+            found = np.sort(self.graph.near(_as_stored(vector), wanted, limit))
+        else:
+            found = _highest(self._cosines(None, vector), wanted)
+        found = found if self.alive is None else found[self.alive[found]]
+        near = self._of(found, self._cosines(found, vector)).best(len(found))
+        first, passed = np.arange(len(near)) < _LIKELY * limit / share, VectorMatches.none()
+        for some in (near.where(first), near.where(~first)):
+            if len(passed) < limit:
+                passed = VectorMatches.together([passed, some.where(sieve(some.item) & _heard(some.rows, voices))])
+        return None if len(passed) < limit and wanted < len(self) else passed.best(limit)
+
+    def of_events(self, vector: Array, events: Numbers) -> VectorMatches:
+        """Of every item of these events its best vectors, exactly compared: part 0, and the best other part."""
+        places = self._places_of(events)
+        if not len(places):
+            return VectorMatches.none()
+        cosines = self._cosines(places, vector)
+        kinds = self.rows[_ITEM, places] * 2 + (self.rows[_PART, places] == 0)
+        order = np.lexsort((-cosines, kinds))
+        _, first = distinct(kinds[order])
+        return self._of(places[order[first]], cosines[order[first]])
+
+    def closeness(self, query: Tokens, vector: Array, rows: Numbers) -> Fractions:
+        """How close the items of these (item, event, part), shape (3, n), come to a query, each by the closest of its
+        `_TEXTS` texts nearest to the query's unit vector; NaN for one that is not here or that no tokens are known of.
+        """
+        items, _ = distinct(rows[_ITEM])
+        told = self._places_of(distinct(rows[_EVENT])[0])
+        if not len(told):
+            return np.full(len(rows[_ITEM]), np.nan)
+        places = self._foremost(told[among(self.rows[_ITEM, told], items)], vector)
+        best = np.full(len(items), np.nan)
+        of: Numbers = self.rows[_ITEM, places]
+        np.fmax.at(best, np.searchsorted(items, of), self.signs.picked(places).closeness(query))
+        close: Fractions = best[np.searchsorted(items, rows[_ITEM])]
+        return close
+
+    def _foremost(self, places: Numbers, vector: Array) -> Numbers:
+        """Of each item the `_TEXTS` of these rows that are nearest to a unit vector, in order of place."""
+        order = np.lexsort((-self._cosines(places, vector), self.rows[_ITEM, places]))
+        _, first = distinct(self.rows[_ITEM, places[order]])
+        ranks = stretches(np.zeros_like(first), np.diff(first, append=len(order)))
+        return np.sort(places[order[ranks < _TEXTS]])
+
+    def _places_of(self, events: Numbers) -> Numbers:
+        """The rows of these events that are not gone."""
+        starts, ends = (np.searchsorted(self.rows[_EVENT], events, side) for side in ("left", "right"))
+        places = stretches(starts, ends - starts)
+        return places if self.alive is None else places[self.alive[places]]
+
+    def _passed(self, allowed: Flags | None, voices: Voices) -> Flags | None:
+        """By row, whether it may be found; None where all may."""
+        passed = self.alive
+        if allowed is not None:
+            # What has no flag is given the last one: without a comparison more for each of a million rows.
+            padded: Flags = np.concatenate((allowed, np.zeros(1, dtype=bool)))
+            flags: Flags = padded.take(self.rows[_ITEM, :], mode="clip")
+            passed = flags if passed is None else flags & passed
+        if voices == ALL_VOICES:
+            return passed
+        heard = _heard(self.rows, voices)
+        return heard if passed is None else heard & passed
+
+    def _cosines(self, places: Numbers | None, vector: Array) -> Fractions:
+        """The similarities of these rows, or of all; a large part is scanned in one piece and then picked from."""
+        if places is not None and 2 * len(places) < len(self):
+            return _cosines(self.matrix[places], vector)
+        cosines = _cosines(self.matrix, vector)
+        return cosines if places is None else cosines[places]
+
+    def _of(self, places: Numbers, cosines: Fractions) -> VectorMatches:
+        return VectorMatches(self.rows[:, places], cosines)
+
+
+def _heard(rows: Numbers, voices: Voices) -> Flags:
+    """Which of these rows are not of an exchange in another voice."""
+    items, events, parts = rows
+    wanted = np.where(parts == 0, voices.asked, voices.answered)
+    heard: Flags = (items != events) | wanted
+    return heard
+
+
+def _highest(values: Fractions, limit: int) -> Numbers:
+    """The places of the highest values, in order of place."""
+    return np.arange(len(values)) if len(values) <= limit else np.sort(np.argpartition(-values, limit)[:limit])
+
+
+def _as_stored(vector: Array) -> npt.NDArray[np.float16]:
+    return vector.astype(np.float16)
+
+
+def _cosines(matrix: npt.NDArray[np.float16], vector: Array) -> Fractions:
+    if not len(matrix):
+        return np.empty(0)
+    distances: Fractions = np.asarray(numkong.cdist(_as_stored(vector)[None, :], matrix, "angular"))
+    return np.clip(1 - distances[0, :], -1, 1)

@@ -1,0 +1,1 @@
+"""Presentation of results: hits, details, transcript pages, snippets and zero-result explanations."""

@@ -1,0 +1,210 @@
+"""Layer 2: stored items with everything known about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from ...archiver.parse.text import heading_of, one_line, plan_in
+from ...core import ids, tokens
+from ...core.amount import many
+from ...core.conversation import Kind
+from ...core.memory import MemoryState, spoken
+from ...core.memory_types import Family
+from ...core.observation import Evidence, Observation, ObservationType
+from ...core.origin import Origin, Trust
+from ...core.results import Detail
+
+if TYPE_CHECKING:
+    from ...archiver.store import Store, StoredExchange, StoredObservation
+    from ...core.conversation import Exchange
+    from ...core.document import HeldChunk
+    from ...core.memory import StoredMemory
+
+_TITLE, _QUOTE, _ANSWER = 80, 120, 1_200
+
+
+class Details:
+    """Loads details by key. An exchange is shown as an observation of type `general` about itself."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def load(self, keys: Sequence[int]) -> list[Detail]:
+        """The details of these items, in the order of the keys; unknown keys are left out."""
+        observations = self._store.observations.load(keys)
+        parents = {stored.exchange for stored in observations.values()}
+        exchanges = self._store.exchanges.load(sorted({*keys, *parents}))
+        memories = self._store.memories.load([key for key in keys if key not in observations.keys() | exchanges.keys()])
+        chunks = self._store.documents.load(keys)
+        again = self._store.repetitions.of_exchanges(list(exchanges))
+        confirmed = self._store.confirmations.of_observations(list(observations))
+        found: list[Detail] = []
+        for key in keys:
+            if key in observations and observations[key].exchange in exchanges:
+                stored = observations[key]
+                detail = self._of_observation(stored, exchanges[stored.exchange])
+                times = [each.at for each in confirmed.get(key, [])]
+                last = max((at for at in times if at is not None), default=None)
+                also = again.get(stored.exchange, ())
+                found.append(replace(detail, also_in=also, confirmed=len(times), confirmed_at=last))
+            elif key in exchanges:
+                found.append(replace(self._of_exchange(exchanges[key]), also_in=again.get(key, ())))
+            elif key in memories and memories[key].state is not MemoryState.ARCHIVED:
+                found.append(self._of_memory(memories[key]))
+            elif key in chunks:
+                found.append(_of_chunk(chunks[key]))
+        return found
+
+    def _of_observation(self, stored: StoredObservation, parent: StoredExchange) -> Detail:
+        span = parent.exchange.span
+        return self._detail(
+            ids.show("observation", stored.key),
+            "observation",
+            stored.observation,
+            parent,
+            stored.observation.lines or (span.start_line, span.end_line),
+        )
+
+    def _of_exchange(self, stored: StoredExchange) -> Detail:
+        span = stored.exchange.span
+        observation = of_exchange(stored.exchange)
+        return self._detail(
+            ids.show("exchange", stored.key), "exchange", observation, stored, (span.start_line, span.end_line)
+        )
+
+    def _of_memory(self, held: StoredMemory) -> Detail:
+        memory = held.memory
+        return Detail(
+            id=held.id,
+            kind="memory",
+            observation=of_memory(held),
+            project=memory.project or memory.namespace,
+            branch="",
+            session_id=memory.session_id,
+            session_title="",
+            path=memory.path,
+            start_line=0,
+            end_line=0,
+            tokens=tokens.count(memory.content),
+        )
+
+    def _detail(
+        self, public: str, kind: str, observation: Observation, parent: StoredExchange, lines: tuple[int, int]
+    ) -> Detail:
+        session, source = self._store.sessions.load(parent.session), self._store.sources.load(parent.source)
+        return Detail(
+            id=public,
+            kind=kind,
+            observation=observation,
+            project=session.project,
+            branch=parent.exchange.branch or session.branch,
+            session_id=session.native_id,
+            session_title=session.title,
+            path=source.archived,
+            start_line=lines[0],
+            end_line=lines[1],
+            tokens=sum(tokens.count(turn.text) for turn in parent.exchange.turns if lines[0] <= turn.line <= lines[1]),
+        )
+
+
+_TYPES = {
+    Family.DECISION: ObservationType.DECISION,
+    Family.PATTERN: ObservationType.PATTERN,
+    Family.ISSUE: ObservationType.BUG_FIX,
+    Family.FACT: ObservationType.LEARNING,
+}
+
+
+def of_memory(held: StoredMemory) -> Observation:
+    """A memory told as an observation, with what it has earned among the facts."""
+    memory, standing = held.memory, held.stats
+    outcomes = f"{many(standing.successes, 'success', 'successes')}, {many(standing.failures, 'failure')}"
+    mark = "(untrusted) " if memory.origin.trust is Trust.LOW else ""
+    mark += "(superseded) " if held.state is MemoryState.SUPERSEDED else ""
+    earned = f"confidence {standing.confidence:.2f}: {outcomes}"
+    return Observation(
+        type=_TYPES.get(held.family, ObservationType.GENERAL),
+        title=f"{mark}{memory.title or one_line(memory.content, _TITLE)}",
+        subtitle=f"{memory.type} held in {memory.namespace}",
+        narrative=memory.content,
+        facts=(earned, f"state: {spoken(held.state)}", f"importance {memory.importance:.2f}"),
+        concepts=memory.tags,
+        at=held.created,
+        origin=memory.origin,
+    )
+
+
+def of_chunk(held: HeldChunk) -> Observation:
+    """A chunk told as an observation: what it says, and where it stands."""
+    chunk = held.chunk
+    place = f"page {chunk.page}" if chunk.page else chunk.header_path
+    facts = (f"{chunk.unit}: {chunk.signature}",) if chunk.signature else ()
+    return Observation(
+        type=ObservationType.GENERAL,
+        title=_title(held),
+        subtitle=place,
+        narrative=chunk.text,
+        facts=facts,
+        at=held.at,
+        origin=Origin.DOCUMENT,
+    )
+
+
+def _title(held: HeldChunk) -> str:
+    """What a chunk is called: its name in code or its heading, and its file; without a name, how it begins."""
+    chunk, file = held.chunk, held.source_file.name
+    if name := chunk.name or chunk.header_path.rpartition(" > ")[2]:
+        return one_line(f"{name}, {file}", _TITLE)
+    return one_line(f"{file}, page {chunk.page}: {chunk.text}" if chunk.page else f"{file}: {chunk.text}", _TITLE)
+
+
+def _of_chunk(held: HeldChunk) -> Detail:
+    chunk = held.chunk
+    return Detail(
+        id=held.id,
+        kind=chunk.kind,
+        observation=of_chunk(held),
+        project=held.namespace,
+        branch="",
+        session_id="",
+        session_title="",
+        path=str(held.source_file),
+        start_line=chunk.start_line,
+        end_line=chunk.end_line,
+        tokens=tokens.count(chunk.text),
+    )
+
+
+def _asked(prompt: str) -> str:
+    """What was asked, in short: of a plan that is handed over its heading."""
+    heading = heading_of(plan_in(prompt) or "")
+    return heading[1] if heading else prompt
+
+
+def _beginning(text: str) -> str:
+    """The first whole words of a text, as they stand; of one long word its beginning."""
+    said = text.strip()
+    return said if len(said) <= _QUOTE else said[:_QUOTE].rsplit(None, 1)[0]
+
+
+def of_exchange(exchange: Exchange) -> Observation:
+    """An exchange told as an observation: what was asked, and how it was answered."""
+    prompt, answer = exchange.prompt, exchange.answer
+    said = [turn for turn in exchange.turns if turn.text.strip()]
+    # What the agent's program put before the prompt says the same in every session.
+    asked = next((turn for turn in said if turn.kind is Kind.PROMPT), said[0] if said else None)
+    quote = (Evidence(asked.line, asked.line, _beginning(asked.text)),) if asked else ()
+    return Observation(
+        type=ObservationType.GENERAL,
+        title=one_line(_asked(prompt) or answer, _TITLE) or "Tool use without words",
+        subtitle=one_line(prompt, 400) if len(prompt) > _TITLE else "",
+        narrative=answer if len(answer) <= _ANSWER else f"{answer[:_ANSWER].rstrip()}…",
+        files_read=exchange.reads,
+        files_modified=exchange.writes,
+        evidence=quote,
+        at=exchange.started,
+        origin="human" if prompt else "assistant",
+    )

@@ -1,0 +1,216 @@
+"""Layer 3: lines of an archived transcript, read as the conversation they are."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...archiver.copies.raw import RawArchive
+from ...archiver.forget.oblivion import FORGOTTEN, Oblivion
+from ...archiver.formats.registry import by_agent
+from ...archiver.parse.exchanges import group
+from ...archiver.parse.lines import split
+from ...archiver.privacy.discretion import Discretion
+from ...archiver.privacy.withholding import is_withheld
+from ...archiver.redaction import Redactor
+from ...archiver.store import Source, Store
+from ...archiver.store.exchange_table import ExchangeStart
+from ...core import tokens
+from ...core.conversation import UNINDEXED, Exchange, Fact, Session
+from ...core.errors import CopyGone, InvalidLineRange, PathOutsideArchive
+from ...core.results import TranscriptExcerpt
+
+BUDGET = 8_000
+"""Tokens of conversation in one reply; a longer stretch is cut and goes on at `next_line`."""
+_TELLING = 100_000
+"""Characters of a text that are counted to tell whether it fits: counting a megabyte takes a third of a second."""
+
+
+_LEAD = 100
+"""Lines before those asked for that are read to understand them, where their exchange begins earlier still."""
+
+
+class _Stretch(Struct, frozen=True):
+    """Lines of a source that are wanted, where reading them begins, and which of them the person rewound and left."""
+
+    source: Source
+    start: int
+    last: int
+    near: ExchangeStart
+    left: frozenset[int]
+
+
+class TranscriptReader:
+    """Reads the archive by path and lines. Nothing outside it can be named."""
+
+    def __init__(self, store: Store, raw: RawArchive, redactor: Redactor, oblivion: Oblivion | None = None) -> None:
+        self._store, self._raw, self._discretion, self._oblivion = store, raw, Discretion(redactor), oblivion
+
+    def read(self, path: str, start: int, end: int | None) -> TranscriptExcerpt:
+        """The conversation on these lines (1-based, inclusive; to the last one without `end`).
+
+        Long tool inputs and results are shortened unless the whole stretch fits the budget.
+        """
+        source, last = self._range(path, start, end)
+        session = self._session(source)
+        shown = UNINDEXED not in session.links
+        stretch = self._stretch(source, start, last)
+        exchanges = list(self._exchanges(stretch, session, shorten=False)) if shown else []
+        if _exceed_budget(exchanges):
+            exchanges = list(self._exchanges(stretch, session, shorten=True))
+        exchanges = self._discretion.exchanges(exchanges)
+        exchanges, next_line = _within_budget(exchanges)
+        end_line = next_line - 1 if next_line else last
+        return TranscriptExcerpt(
+            path=source.archived,
+            session_id=session.native_id,
+            kind=session.kind,
+            parent_id=session.parent_id,
+            agent=session.agent,
+            project=session.project,
+            cwd=session.cwd,
+            branch=session.branch,
+            version=session.version,
+            title=session.title,
+            pull_request=session.links.get(Fact.PULL_REQUEST, ""),
+            started=session.started,
+            start_line=start,
+            end_line=end_line,
+            total_lines=source.lines,
+            exchanges=tuple(exchanges),
+            tokens=_tokens(exchanges),
+            next_line=next_line,
+            also_in=self._store.repetitions.on_lines(source.id or 0, start, end_line) if shown else (),
+        )
+
+    def whole(self, path: str, line: int) -> list[Exchange]:
+        """What was said on one line, nothing of it shortened; raises like `read`."""
+        source, _ = self._range(path, line, line)
+        session = self._session(source)
+        if UNINDEXED in session.links:
+            return []
+        stretch = self._stretch(source, line, line)
+        return self._discretion.exchanges(list(self._exchanges(stretch, session, shorten=False)))
+
+    def raw(self, path: str, start: int, end: int | None) -> Iterator[bytes]:
+        """The lines as the agent wrote them, line ends included."""
+        source, last = self._range(path, start, end)
+        near = self._store.exchanges.before(source.id or 0, start)
+        rows = self._raw.lines(source.archived, start, last, (near.start_line, near.start_byte))
+        gone = self._gone(self._stretch(source, start, last))
+        return (row for number, row in enumerate(rows, start) if number not in gone) if gone else rows
+
+    def _gone(self, stretch: _Stretch) -> set[int]:
+        """Those of these lines that were forgotten."""
+        if not self._oblivion:
+            return set()
+        source, near = stretch.source, stretch.near
+        with self._raw.open(source.archived) as file:
+            lines = split(file, start_byte=near.start_byte, start_line=near.start_line)
+            gone = self._oblivion.lines(source.path, islice(lines, stretch.last - near.start_line + 1))
+        session = Session(source.agent, "")
+        turns = [turn for each in self._said(stretch, session, shorten=True) for turn in each.turns]
+        return gone | self._oblivion.records({turn.record: turn.line for turn in turns if turn.record})
+
+    def _session(self, source: Source) -> Session:
+        return self._store.sessions.load(source.session) if source.session is not None else Session(source.agent, "")
+
+    def _range(self, path: str, start: int, end: int | None) -> tuple[Source, int]:
+        """The source a path means and its last line wanted; raises `PathOutsideArchive` or `InvalidLineRange`."""
+        if start < 1:
+            raise InvalidLineRange("startLine must be ≥1")
+        if end is not None and end < start:
+            raise InvalidLineRange("endLine must be ≥startLine")
+        source = self._store.sources.by_archived(self._raw.named(path))
+        if source is None or source.coverage.keys() == {FORGOTTEN}:
+            raise PathOutsideArchive(path)
+        try:
+            self._raw.resolve(path)
+        except PathOutsideArchive:
+            raise CopyGone(self._raw.root / source.archived) from None
+        if start > max(1, source.lines):
+            raise InvalidLineRange(f"startLine {start} is past the last line, {source.lines}")
+        return source, min(end or source.lines, source.lines)
+
+    def _exchanges(self, stretch: _Stretch, session: Session, *, shorten: bool) -> Iterator[Exchange]:
+        """The exchanges that have turns on these lines, with those turns alone that were not forgotten."""
+        gone = self._gone(stretch)
+        for each in self._said(stretch, session, shorten=shorten):
+            turns = tuple(turn for turn in each.turns if turn.line not in gone) if gone else each.turns
+            if turns:
+                yield replace(each, turns=turns)
+
+    def _said(self, stretch: _Stretch, session: Session, *, shorten: bool) -> Iterator[Exchange]:
+        """The exchanges that have turns on these lines, with those turns alone.
+
+        What was left behind is known from the store: a rewind may follow long after the lines that are read here.
+        """
+        source, near = stretch.source, stretch.near
+        reader = by_agent(source.agent).reader(session, shorten=shorten)
+        with self._raw.open(source.archived) as file:
+            lines = split(file, start_byte=near.start_byte, start_line=near.start_line)
+            wanted = islice(lines, stretch.last - near.start_line + 1)
+            for event in group(reader, wanted, first_ordinal=near.ordinal):
+                if isinstance(event, Exchange) and not is_withheld(event):
+                    said = (turn for turn in event.turns if stretch.start <= turn.line <= stretch.last)
+                    turns = tuple(turn._replace(active=False) if turn.line in stretch.left else turn for turn in said)
+                    if turns:
+                        yield self._placed(stretch, replace(event, turns=turns))
+
+    def _stretch(self, source: Source, start: int, last: int) -> _Stretch:
+        left = self._store.exchanges.left_behind(source.id or 0, start, last)
+        return _Stretch(source, start, last, self._near(source, start), frozenset(left))
+
+    def _near(self, source: Source, start: int) -> ExchangeStart:
+        """Where to begin, so that what stands from line `start` on is understood: an exchange can be a whole day. One
+        that is not stored may be kept back, which its prompt tells.
+        """
+        first = self._store.exchanges.before(source.id or 0, start)
+        line = start - _LEAD
+        if line <= first.start_line or self._store.exchanges.around_line(source.id or 0, start) is None:
+            return first
+        byte = self._raw.start_of(source.archived, line, (first.start_line, first.start_byte))
+        return first._replace(start_line=line, start_byte=byte)
+
+    def _placed(self, stretch: _Stretch, exchange: Exchange) -> Exchange:
+        """The exchange with the ordinal, span, beginning and use that all of it has, wherever reading began and ended.
+
+        What is not stored, as Palaver's own words are not, is known by the lines read alone, and used nothing then.
+        """
+        whole = self._store.exchanges.around_line(stretch.source.id or 0, exchange.turns[0].line)
+        if whole is not None:
+            return replace(exchange, **whole._asdict())
+        span = exchange.span
+        if stretch.start <= span.start_line and span.end_line <= stretch.last:
+            return exchange
+        first, last = max(span.start_line, stretch.start), min(span.end_line, stretch.last)
+        return replace(exchange, span=replace(span, start_line=first, end_line=last), tokens_in=0, tokens_out=0)
+
+
+def _exceed_budget(exchanges: list[Exchange]) -> bool:
+    spent = 0
+    for turn in (turn for exchange in exchanges for turn in exchange.turns):
+        spent += tokens.count(turn.text[:_TELLING])
+        if spent > BUDGET:
+            return True
+    return False
+
+
+def _tokens(exchanges: list[Exchange]) -> int:
+    return sum(tokens.count(turn.text) for exchange in exchanges for turn in exchange.turns)
+
+
+def _within_budget(exchanges: list[Exchange]) -> tuple[list[Exchange], int | None]:
+    """As many turns as the budget allows, at least one line of them, and the line of the first one left out."""
+    spent, kept, line = 0, list[Exchange](), 0
+    for exchange in exchanges:
+        for place, turn in enumerate(exchange.turns):
+            spent += tokens.count(turn.text)
+            if spent > BUDGET and line and turn.line != line:
+                if place:
+                    kept.append(replace(exchange, turns=exchange.turns[:place]))
+                return kept, turn.line
+            line = turn.line
+        kept.append(exchange)
+    return kept, None

@@ -1,0 +1,1 @@
+"""Query analysis: tokenizing, spelling, time expressions, path patterns and secrets in queries."""

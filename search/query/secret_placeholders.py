@@ -1,0 +1,47 @@
+"""A question that holds a secret asks for what stands in its place: no index has the secret, no answer repeats it."""
+
+import os
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from ...archiver.redaction.quick import may_hold, name_may_hold
+from ...core.home import Home
+from ...core.query import Query
+
+if TYPE_CHECKING:
+    from ...archiver.redaction import Redacted
+
+_NAMES = ("projects", "files", "sessions", "branches")
+"""Filters whose values are names that the archive redacts."""
+
+
+def without_secrets(query: Query, home: Home) -> Query:
+    """Return the query with the archive's placeholders for its secrets: phrases in concepts, plain in filters."""
+    concepts = tuple(redacted(concept, home) for concept in query.concepts)
+    filters = replace(query.filters, **{name: _clean(getattr(query.filters, name), home) for name in _NAMES})
+    return replace(query, concepts=concepts, filters=filters)
+
+
+def redacted(text: str, home: Home) -> str:
+    """Return a text with phrases of placeholders."""
+    if not may_hold(text):
+        return text
+    done = _redacted(text, home)
+    made = done.text
+    if '"' not in made:
+        for placeholder in {str(finding) for finding in done.findings}:
+            made = made.replace(placeholder, f'"{placeholder}"')
+    return made
+
+
+def _clean(names: tuple[str, ...], home: Home) -> tuple[str, ...]:
+    """Return names of projects, files and sessions as the archive keeps them."""
+    return tuple(_redacted(name, home).text if name_may_hold(name) else name for name in names)
+
+
+def _redacted(text: str, home: Home) -> "Redacted":
+    from ...archiver.redaction import Redactor
+
+    # A search makes no key: where it is gone, no placeholder can be found again.
+    return Redactor(home.key() if home.key_file.is_file() else os.urandom(32)).redact(text)

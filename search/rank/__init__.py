@@ -1,0 +1,1 @@
+"""Ranking: the search engine, score fusion, exact phrases and the relevance threshold."""

@@ -1,0 +1,96 @@
+"""Is every difference between the index and the store found, and none that is none?"""
+
+from palaver.archiver.store import Embedded, Store
+from palaver.core.query import Mode
+from palaver.search.index.index_check import IndexCheck
+from palaver.search.index.indexer import Indexer
+from palaver.search.index.text_entry import TextEntry
+from palaver.search.index.text_index import TextIndex
+
+from ..fake_embedder import FakeEmbedder
+from ..history import NO_FILTERS, History, Said, keys, learned
+
+
+def test_what_grew_is_equal(history: History) -> None:
+    """However an index came about, it holds what the store says; what came after it is not held against it."""
+    [key] = history.say("one", Said("brass kettle", "an answer that is long enough to be worth a vector of its own"))
+    comparison = IndexCheck(history.store, history.generations)
+    assert comparison.run().differences == ["there is none, and 1 changes to put into one"]
+    for step in range(4):
+        history.embed()
+        history.publish()
+        assert comparison.run().differences == []
+        history.learn(key, learned(f"lesson {step}"))
+        history.say(f"s{step}", Said(f"silver spoon {step}"))
+        assert comparison.run().differences == []
+    history.say("s0")
+    history.publish()
+    found = comparison.run()
+    assert (found.differences, found.ill_embedded) == ([], [])
+    assert found.entries > 3
+
+
+def test_another_model_is_no_difference(history: History) -> None:
+    """While another model embeds everything anew the old vectors in the index are as they should be."""
+    history.say("one", Said("brass kettle"), Said("silver spoon"))
+    history.embed()
+    history.publish()
+    history.embedder = FakeEmbedder("other/1")
+    with history.store.transaction():
+        [row] = history.embedder.embed(["brass kettle"]).astype("<f2")
+        history.store.vectors.replace("other/1", {1: {0: Embedded(row.tobytes())}})
+    history.publish()
+
+    assert IndexCheck(history.store, history.generations).run().differences == []
+
+
+def test_an_index_of_another_state_is_not_built_upon(history: History) -> None:
+    """After a backup is restored the index is not ours any more, even once as many changes were made again."""
+    history.say("one", Said("brass kettle"))
+    database = history.folder / "palaver.db"
+    history.store.close()
+    backup = database.read_bytes()
+    history.store = Store.open(database)
+    history.say("two", Said("silver spoon"))
+    history.publish()
+    history.store.close()
+    database.write_bytes(backup)
+    history.store = Store.open(database)
+    [key] = history.say("three", Said("copper teapot"))
+
+    assert keys(history.engine().find("teapot", Mode.TEXT, NO_FILTERS).events) == [key]
+    assert keys(history.engine().find("spoon", Mode.TEXT, NO_FILTERS).events) == []
+    [difference] = IndexCheck(history.store, history.generations).run().differences
+    assert "another state" in difference
+    assert history.publish() is not None
+    assert IndexCheck(history.store, history.generations).run().differences == []
+
+
+def test_an_entry_is_known_by_all_that_it_holds() -> None:
+    """Entries that differ in anything that can be found or filtered by have different digests."""
+    first = TextEntry(1, 1, 1, 0, 0, 1, 2, "brass kettle")
+    others = [
+        TextEntry(1, 1, 1, 0, 0, 1, 2, "brass kettles"),
+        TextEntry(1, 1, 1, 0, 5, 1, 2, "brass kettle"),
+        TextEntry(1, 1, 1, 0, 0, 1, 3, "brass kettle"),
+        TextEntry(1, 1, 1, 0, 0, 1, 2, "brass kettle", kind="observation"),
+        TextEntry(1, 1, 1, 0, 0, 1, 2, "brass kettle", concepts=("metal",)),
+        TextEntry(1, 1, 1, 0, 0, 1, 2, "brass kettle", files=("metal",)),
+    ]
+    index = TextIndex.make()
+    index.apply([], [first, *others])
+
+    assert set(index.contents()) == {(1, entry.digest) for entry in (first, *others)}
+    assert index.contents().total() == 1 + len(others)
+
+
+def test_a_rebuilt_index_is_equal(history: History) -> None:
+    """An index made anew from the store needs no model and holds the same."""
+    history.say("one", Said("brass kettle"), Said("silver spoon"))
+    history.embed()
+    history.publish()
+    before = IndexCheck(history.store, history.generations).run()
+
+    Indexer(history.store, history.generations, FakeEmbedder(missing=True)).rebuild()
+
+    assert IndexCheck(history.store, history.generations).run() == before

@@ -1,0 +1,31 @@
+"""Is a memory indexed the same way by every process?"""
+
+import os
+import subprocess
+import sys
+
+PROGRAM = """
+from types import SimpleNamespace
+from palaver.core.memory import StoredMemory, Memory, MemoryState, MemoryStats
+from palaver.search.index.memory_texts import entries
+memory = Memory("The kettle is brass.", namespace="project:shop", project="/home/demo/shop", session_id="one")
+held = StoredMemory(1, memory, MemoryStats(), MemoryState.ACTIVE, 1, 1)
+store = SimpleNamespace(memories=SimpleNamespace(load=lambda keys: {1: held}))
+print([entry.digest for entry in entries(store, [1])])
+"""
+
+
+def test_an_entry_does_not_depend_on_how_a_process_hashes() -> None:
+    """Whatever the seed, the entry has the same digest, so that fsck of another process finds it unharmed."""
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in range(4)
+    }
+
+    assert len(told) == 1

@@ -1,0 +1,342 @@
+"""Do words and filters find what they should, and nothing else?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver.core.errors import IndexUnwritable
+from palaver.core.observation import ObservationType
+from palaver.core.query import Filters
+from palaver.search.index import text_index
+from palaver.search.index.text_entry import TextEntry
+from palaver.search.index.text_index import TextIndex
+from palaver.search.query.tokenizer import path_label
+
+from ..history import NO_FILTERS
+from ..query.test_tokenizer import HOSTILE
+
+DAY = 86_400_000
+NOWHERE = set[int]()
+TYPES = [ObservationType.DECISION, ObservationType.BUG_FIX]
+PATHS = ["/w/app/src/auth.ts", "/w/app/auth.ts", "/w/lib/api/auth.ts", "/w/lib/tests/unauth.ts"]
+
+
+@dataclass(frozen=True)
+class Told:
+    """What an entry can be filtered by."""
+
+    at: int = 0
+    types: Sequence[str] = ()
+    concepts: Sequence[str] = ()
+    projects: Sequence[str] = ()
+    files: Sequence[str] = ()
+
+    def entry(self, key: int, body: str = "word") -> TextEntry:
+        return TextEntry(
+            key,
+            key,
+            source=1,
+            ordinal=key,
+            at=self.at,
+            start_line=key,
+            end_line=key + 1,
+            body=body,
+            types=tuple(self.types),
+            concepts=tuple(self.concepts),
+            files=tuple(map(path_label, self.files)),
+            projects=tuple(self.projects),
+        )
+
+
+def entry(key: int, body: str = "word") -> TextEntry:
+    return Told().entry(key, body)
+
+
+def keys(made: TextIndex, filters: Filters) -> set[int]:
+    return set(made.keys(filters).tolist())
+
+
+def index(*entries: TextEntry) -> TextIndex:
+    made = TextIndex.make()
+    made.apply([], entries)
+    return made
+
+
+def found(made: TextIndex, words: str, filters: Filters = NO_FILTERS, limit: int = 50) -> list[int]:
+    return [match.key for match in made.search(words, filters, limit)]
+
+
+def test_where_it_cannot_be_made(tmp_path: Path) -> None:
+    """A folder in which nothing can be written is told as such; Tantivy knows one kind of error for everything."""
+    (tmp_path / "full").write_bytes(b"")
+
+    with pytest.raises(IndexUnwritable):
+        TextIndex.make(tmp_path / "full")
+
+
+def test_any_word_finds_and_more_words_come_first() -> None:
+    """A query is not a strict AND; who has more of its words comes first."""
+    made = index(entry(1, "the cache is slow"), entry(2, "the cache is evicted by a timer"), entry(3, "nothing here"))
+
+    assert found(made, "cache eviction timer") == [2, 1]
+
+
+def test_a_match_says_where_it_stands() -> None:
+    """A match carries the numbers of its entry."""
+    [match] = index(TextEntry(1, 2, 3, 4, 5, 6, 7, "needle")).search("needle", NO_FILTERS, 5)
+
+    assert match[:6] == (1, 2, 3, 4, 6, 7)
+
+
+def test_words_are_as_rare_as_all_entries_have_them() -> None:
+    """In a small index beside a large one a word that few entries have counts as much as in the large one."""
+    few, many = entry(1, "samovar tap"), [entry(key, f"kettle {key}") for key in range(2, 40)]
+    alone, rest = index(few), index(*many)
+    [apart] = alone.search("which kettle has a samovar", NO_FILTERS, 9)
+    [beside] = alone.search("which kettle has a samovar", NO_FILTERS, 9, rest=rest)
+    [whole, *_] = index(few, *many).search("which kettle has a samovar", NO_FILTERS, 9)
+
+    assert whole.key == 1
+    assert beside.fraction == pytest.approx(whole.fraction, rel=0.1)
+    assert apart.fraction < whole.fraction / 2
+
+
+def test_fractions_are_absolute() -> None:
+    """A fraction says how much of what the query could score was scored: little where its rare words are nowhere."""
+    made = index(*(entry(n, f"common word{n}") for n in range(1, 30)), entry(30, "common zebra"))
+
+    [alone] = made.search("zebra", NO_FILTERS, 1)
+    [missing] = made.search("common unicorn", NO_FILTERS, 1)
+
+    assert 0.4 < alone.fraction <= 1
+    assert 0 < missing.fraction < 0.1
+
+
+@given(st.lists(st.tuples(st.integers(1, 6), st.sampled_from(["alpha", "alpha beta", "gamma"])), max_size=25))
+@settings(max_examples=30)
+def test_fractions_survive_deletions(changes: list[tuple[int, str]]) -> None:
+    """However often entries were replaced, each item is found once and fractions lie between 0 and 1."""
+    made = index(*(entry(n, "alpha alpha") for n in range(1, 7)))
+    for key, body in changes:
+        made.apply([key], [entry(key, body)])
+
+    matches = made.search("alpha beta", NO_FILTERS, 50)
+
+    assert len({match.key for match in matches}) == len(matches)
+    assert all(0 < match.fraction <= 1 for match in matches)
+
+
+def test_deletions_leave_no_negative_fractions() -> None:
+    """A word that most deleted entries had is still worth something."""
+    made = index(*(entry(n, "alpha beta") for n in range(1, 11)))
+    made.apply(range(2, 11), [])
+
+    [match] = made.search("alpha", NO_FILTERS, 5)
+
+    assert (match.key, len(made)) == (1, 1)
+    assert 0 < match.fraction <= 1
+
+
+@pytest.mark.parametrize("query", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_queries_are_words_at_most(query: str) -> None:
+    """A query is never a language: it names no field, excludes nothing, and crashes nothing."""
+    made = index(entry(1, "ordinary text about key and body"))
+
+    assert found(made, query) in ([], [1])
+    assert found(made, f"{query} ordinary") == [1]
+
+
+def test_a_field_cannot_be_named() -> None:
+    """What looks like a field and a value is two words."""
+    made = index(Told(concepts=["secret"]).entry(1, "x"), entry(2, "concept secret"))
+
+    assert found(made, "concept:secret") == [2]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ("auth.ts", {0, 1, 2}),
+        ("AUTH.TS", {0, 1, 2}),
+        ("src/auth.ts", {0}),
+        ("app/src/auth.ts", {0}),
+        ("./src/auth.ts", {0}),
+        ("src\\auth.ts", {0}),
+        ("/w/app/auth.ts", {1}),
+        ("/app/auth.ts", NOWHERE),
+        ("uth.ts", NOWHERE),
+        ("src", NOWHERE),
+        ("", NOWHERE),
+        ("\ud800\0*", NOWHERE),
+    ],
+)
+def test_files_are_named_by_any_end(wanted: str, expected: set[int]) -> None:
+    """A file is named by its name, the end of its path or its whole path, and by nothing else."""
+    made = index(*(Told(files=[path]).entry(key) for key, path in enumerate(PATHS)))
+
+    assert keys(made, Filters(files=(wanted,))) == expected
+
+
+def test_dates_are_half_open_and_leave_undated_out() -> None:
+    """The first instant counts, the last does not, and what has no date is in no range."""
+    made = index(entry(1), Told(at=DAY).entry(2), Told(at=2 * DAY).entry(3))
+
+    assert keys(made, Filters(after=DAY)) == {2, 3}
+    assert keys(made, Filters(before=2 * DAY)) == {2}
+    assert keys(made, Filters(after=DAY, before=2 * DAY)) == {2}
+    assert keys(made, Filters(after=-DAY)) == {2, 3}
+    assert keys(made, Filters(before=-DAY)) == set()
+    assert keys(made, Filters(after=2 * DAY, before=DAY)) == set()
+
+
+few = st.lists(st.sampled_from(["alpha", "beta", "gamma"]), max_size=2, unique=True)
+days = st.integers(0, 4).map(lambda day: day * DAY)
+types = st.lists(st.sampled_from(TYPES), max_size=2, unique=True)
+files = st.lists(st.sampled_from(PATHS), max_size=2, unique=True)
+entries = st.lists(
+    st.builds(Told, at=days, types=types, concepts=few, projects=few, files=files), min_size=1, max_size=8
+)
+filters = st.builds(
+    Filters,
+    after=st.none() | days,
+    before=st.none() | days,
+    types=st.lists(st.sampled_from(TYPES), max_size=1).map(tuple),
+    concepts=few.map(tuple),
+    projects=few.map(tuple),
+    files=st.lists(st.sampled_from([*PATHS, "auth.ts", "src/auth.ts"]), max_size=1).map(tuple),
+)
+
+
+def satisfies(told: Told, wanted: Filters) -> bool:
+    """What the filters mean, said once more."""
+    return (
+        (not wanted.types or any(name in told.types for name in wanted.types))
+        and (not wanted.concepts or any(name in told.concepts for name in wanted.concepts))
+        and (not wanted.projects or any(name in told.projects for name in wanted.projects))
+        and (not wanted.files or any(f"/{path}".endswith(f"/{end}") for path in told.files for end in wanted.files))
+        and (wanted.after is None or told.at >= max(wanted.after, 1))
+        and (wanted.before is None or 0 < told.at < wanted.before)
+    )
+
+
+@given(entries, filters)
+@settings(max_examples=60)
+def test_filters_combine(told: list[Told], wanted: Filters) -> None:
+    """Different filters combine with AND, the values of one with OR; all ways to ask agree."""
+    made = index(*(one.entry(key) for key, one in enumerate(told)))
+    expected = {key for key, one in enumerate(told) if satisfies(one, wanted)}
+
+    assert keys(made, wanted) == expected
+    assert made.allowed(wanted, range(len(told))) == expected
+    assert set(found(made, "word", wanted)) == expected
+    assert {match.fraction for match in made.search("word", wanted, 50)} <= {
+        match.fraction for match in made.search("word", NO_FILTERS, 50)
+    }
+
+
+def test_hidden_items_are_not_found() -> None:
+    """Items that changed elsewhere are left out of a search."""
+    made = index(entry(1), entry(2))
+
+    assert [match.key for match in made.search("word", NO_FILTERS, 5, hidden=[1])] == [2]
+
+
+def test_few_that_can_be_found_score_as_they_do_among_all() -> None:
+    """What is looked for entry by entry, because few can be found, has the score that it has anyway."""
+    some = ["kettle of brass", "kettle", "spoon", "brass spoon and kettle", "brass kettle, brass kettle"]
+    made = index(*(Told(projects=[f"p{key % 400}"]).entry(key, some[key % len(some)]) for key in range(1, 1_201)))
+    wanted, filters = [3, 4, 400, 404], Filters(projects=("p4",))
+
+    def scores(**narrowed: Any) -> list[tuple[int, float]]:
+        return [(match.key, match.fraction) for match in made.search("brass kettle", NO_FILTERS, 2_000, **narrowed)]
+
+    every = dict(scores())
+    assert dict(scores(among=wanted)) == {key: every[key] for key in wanted if key in every}
+    assert dict(scores(among=wanted, hidden=[4])) == {key: every[key] for key in (3, 400, 404) if key in every}
+    found = made.search("brass kettle", filters, 2_000)
+    sought = made.search("brass kettle", filters, 2_000, share=3 / 1_200)
+    assert found.numbers.tolist() == sought.numbers.tolist()
+    assert found.fraction.tolist() == sought.fraction.tolist() == [every[key] for key in found.key.tolist()]
+
+
+def test_only_some_are_asked_about() -> None:
+    """`allowed` answers for the items it was asked about."""
+    made = index(Told(concepts=["a"]).entry(1), Told(concepts=["a"]).entry(2), entry(3))
+
+    assert made.allowed(Filters(concepts=("a",)), [2, 3, 9]) == {2}
+    assert made.allowed(Filters(concepts=("a",)), []) == set()
+
+
+def test_what_stands_together_is_counted_by_the_best_entry() -> None:
+    """A pair counts what it is worth where its second word follows the first; of an item the entry that has most."""
+    made = index(
+        entry(1, "a slow cache"), entry(1, "slow cache timer"), entry(2, "the cache, slow"), entry(3, "slow cache")
+    )
+    pairs = {("slow", "cach"): 0.25, ("cach", "timer"): 0.75}
+
+    assert made.together(pairs, [1, 2]) == {1: 1.0}
+    assert made.together(pairs, [3]) == {3: 0.25}
+    assert made.together(pairs, []) == made.together({}, [1]) == index().together(pairs, [1]) == {}
+
+
+@pytest.mark.parametrize("singly", [0, 100])
+def test_many_keys_and_few_are_one_question(singly: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many items are meant, each counts: those asked about, those looked among, those hidden."""
+    monkeypatch.setattr(text_index, "_SINGLY", singly)
+    made = index(*(Told(concepts=["a"]).entry(key) for key in range(1, 7)), entry(7))
+
+    assert made.allowed(Filters(concepts=("a",)), [2, 5, 7, 9]) == {2, 5}
+    assert {match.key for match in made.search("word", NO_FILTERS, 9, among=[2, 5, 7, 9])} == {2, 5, 7}
+    assert {match.key for match in made.search("word", NO_FILTERS, 9, hidden=[2, 5, 9])} == {1, 3, 4, 6, 7}
+    scored = {match.key: match.fraction for match in made.search("word", NO_FILTERS, 9)}
+    for found in (made.search("word", NO_FILTERS, 9, among=[2, 5]), made.search("word", Filters(concepts=("a",)), 9)):
+        assert all(match.fraction == scored[match.key] < 1 for match in found)
+    assert not len(made.search("word", NO_FILTERS, 9, among=[]))
+
+
+def test_few_are_listed_as_they_are_counted() -> None:
+    """The share of what satisfies filters is told together with its items, where these are few."""
+    made = index(*(Told(concepts=["a"]).entry(key) for key in (2, 5)), entry(7), entry(8))
+    wanted = Filters(concepts=("a",))
+
+    share, listed = made.share(wanted, 2)
+
+    assert listed is not None
+    assert (share, sorted(listed.tolist())) == (0.5, [2, 5])
+    assert made.share(wanted, 1) == (0.5, None)
+
+
+def test_the_limit_keeps_the_best() -> None:
+    """With a limit the best entries are kept."""
+    made = index(*(entry(n, "needle " + "hay " * n) for n in range(1, 9)))
+
+    assert found(made, "needle", limit=3) == [1, 2, 3]
+
+
+def test_an_empty_index_finds_nothing() -> None:
+    """An index without entries answers everything with nothing."""
+    made = TextIndex.make()
+
+    assert (len(made), found(made, "word"), keys(made, Filters(files=("a",)))) == (0, [], set())
+
+
+def test_on_disk_as_in_memory(tmp_path: Path) -> None:
+    """An index in a folder can be opened again, and goes on."""
+    TextIndex.make(tmp_path).apply([], [entry(1, "first")])
+    again = TextIndex.open(tmp_path)
+    again.apply([1], [entry(2, "second")])
+
+    assert found(TextIndex.open(tmp_path), "first second") == [2]
+
+
+def test_a_folder_without_an_index_is_refused(tmp_path: Path) -> None:
+    """Opening makes nothing."""
+    with pytest.raises(ValueError, match=r"meta\.json"):
+        TextIndex.open(tmp_path)
+
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".json"] == []

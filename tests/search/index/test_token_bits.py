@@ -1,0 +1,127 @@
+"""Are the tokens of texts kept, and the nearest of them found?"""
+
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.search.index import token_bits
+from palaver.search.index.token_bits import DIRECTIONS, TokenBits, Tokens, packed
+
+
+def tokens(seed: int, count: int) -> Tokens:
+    return np.random.default_rng(seed).standard_normal((count, DIRECTIONS)).astype(np.float32)
+
+
+def closeness(query: Tokens, text: Tokens) -> float:
+    """As the definition says it."""
+    length, signs = np.linalg.norm(query, axis=1), np.where(text > 0, 1, -1)
+    nearest = (query / length[:, None] @ signs.T / np.sqrt(DIRECTIONS)).max(axis=1)
+    return float((length * nearest).sum() / length.sum())
+
+
+lengths = st.lists(st.integers(0, 5), max_size=8)
+
+
+@given(lengths)
+def test_signs_come_back(lengths: list[int]) -> None:
+    """What was packed is there again, text by text."""
+    texts = [tokens(seed, length) for seed, length in enumerate(lengths)]
+    made = TokenBits.of([packed(text) for text in texts])
+
+    assert made.counts.tolist() == lengths
+    signs = np.unpackbits(made.bits, axis=1).astype(bool)
+    assert np.array_equal(signs, np.concatenate([np.empty((0, DIRECTIONS)), *texts]) > 0)
+
+
+@given(lengths, st.integers(1, 3))
+def test_the_mean_of_the_nearest(lengths: list[int], words: int) -> None:
+    """A text is as close as the cosines of the query's tokens to the nearest of its own are on average, where a longer
+    token counts more; one whose tokens are not known is neither close nor far.
+    """
+    texts, query = [tokens(seed, length) for seed, length in enumerate(lengths)], tokens(99, words)
+    query[0] *= 9
+    close = TokenBits.of([packed(text) for text in texts]).closeness(query)
+
+    expected = [closeness(query, text) if len(text) else np.nan for text in texts]
+    assert close == pytest.approx(expected, abs=3e-3, nan_ok=True)
+    assert np.all(np.isnan(close) | (np.abs(close) <= 1 + 1e-9))
+
+
+@given(lengths, st.integers(1, 12))
+def test_portions_change_nothing(lengths: list[int], portion: int) -> None:
+    """However few tokens are compared at once, and be a text longer than that, each text is as close as before."""
+    made, query = TokenBits.of([packed(tokens(seed, length)) for seed, length in enumerate(lengths)]), tokens(99, 3)
+    whole = made.closeness(query)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(token_bits, "_PORTION", portion)
+        assert np.array_equal(made.closeness(query), whole, equal_nan=True)
+
+
+def test_many_texts_need_no_more_memory() -> None:
+    """A close look at 100,000 tokens, 13 MB as numbers of a byte, needs the memory of a few thousand."""
+    made = TokenBits.of([packed(tokens(1, 100))] * 1_000)
+    tracemalloc.start()
+    try:
+        made.closeness(tokens(2, 12))
+        assert tracemalloc.get_traced_memory()[1] < 2 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_token_without_direction_counts_nothing() -> None:
+    """It has no cosine to any other, and no length to count; a query of such tokens alone tells nothing."""
+    made, query = TokenBits.of([packed(tokens(1, 3)), packed(tokens(2, 4))]), tokens(3, 2)
+    nothing = np.zeros((1, DIRECTIONS), dtype=np.float32)
+
+    assert np.array_equal(made.closeness(np.concatenate([query, nothing])), made.closeness(query))
+    assert np.isnan(made.closeness(nothing)).all()
+
+
+@given(lengths, lengths)
+def test_texts_are_picked_and_put_together(some: list[int], others: list[int]) -> None:
+    """Picking of what was put together is as packing those texts alone."""
+    packs = [packed(tokens(seed, length)) for seed, length in enumerate([*some, *others])]
+    merged = TokenBits.merged([TokenBits.of(packs[: len(some)]), TokenBits.of(packs[len(some) :])])
+    places = list(range(len(packs)))
+    np.random.default_rng(0).shuffle(places)
+    picked, wanted = (
+        merged.picked(np.array(places[::2], dtype=np.int64)),
+        TokenBits.of([packs[at] for at in places[::2]]),
+    )
+
+    assert np.array_equal(picked.bits, wanted.bits)
+    assert np.array_equal(picked.starts, wanted.starts)
+
+
+def test_a_query_without_tokens_is_close_to_nothing() -> None:
+    """An empty query, or one of a model that tells no tokens, tells nothing of any text."""
+    made = TokenBits.of([packed(tokens(1, 3))])
+
+    assert np.isnan(made.closeness(tokens(1, 0))).all()
+    assert np.isnan(made.closeness(np.empty((0, 0), dtype=np.float32))).all()
+
+
+def test_files_are_mapped_and_shared(tmp_path: Path) -> None:
+    """What was saved is read back as it was, and another folder shares the very files."""
+    made = TokenBits.of([packed(tokens(seed, 2)) for seed in range(3)])
+    made.save(tmp_path)
+    again = TokenBits.open(tmp_path, 3)
+    (tmp_path / "next").mkdir()
+    again.save(tmp_path / "next", tmp_path)
+
+    assert np.array_equal(again.bits, made.bits)
+    assert np.array_equal(again.starts, made.starts)
+    for name in ("signs.npy", "tokens.npy"):
+        assert (tmp_path / name).samefile(tmp_path / "next" / name)
+
+
+def test_without_tokens_there_are_no_files(tmp_path: Path) -> None:
+    """A model that tells no tokens costs no file."""
+    TokenBits.of([b"", b""]).save(tmp_path)
+
+    assert list(tmp_path.iterdir()) == []
+    assert TokenBits.open(tmp_path, 2).counts.tolist() == [0, 0]

@@ -1,0 +1,366 @@
+"""Are the nearest vectors found, with true cosines, and only where they may be?"""
+
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver.archiver.store import StoredVector
+from palaver.search.index import vector_graph, vector_index, vector_segment
+from palaver.search.index.matches import Flags, Numbers, VectorMatches
+from palaver.search.index.token_bits import DIRECTIONS, TokenBits, Tokens, packed
+from palaver.search.index.vector_graph import VectorGraph
+from palaver.search.index.vector_index import VectorIndex
+from palaver.search.index.vector_segment import Array
+
+WIDTH = 24
+
+
+def unit(seed: int) -> Array:
+    vector = np.random.default_rng(seed).standard_normal(WIDTH).astype(np.float32)
+    return vector / np.float32(np.linalg.norm(vector))
+
+
+def stored(item: int, event: int | None = None, part: int = 0, vector: Array | None = None) -> StoredVector:
+    data = unit(item * 1_000 + part) if vector is None else vector
+    signs = packed(tokens(item * 1_000 + part))
+    return StoredVector(item, item if event is None else event, part, data.astype("<f2").tobytes(), signs)
+
+
+def tokens(seed: int) -> Tokens:
+    return np.random.default_rng(seed).standard_normal((1 + seed % 3, DIRECTIONS)).astype(np.float32)
+
+
+def index(*vectors: StoredVector) -> VectorIndex:
+    return VectorIndex().changed([], vectors).settled()
+
+
+def expected(query: Array, items: Iterable[int]) -> list[int]:
+    return sorted(items, key=lambda item: -float(unit(item * 1_000) @ query))
+
+
+def items(found: VectorMatches) -> list[int]:
+    return [near.item for near in found]
+
+
+def flags(items: Iterable[int]) -> Flags:
+    """Flags by key, no longer than they must be."""
+    wanted = list(items)
+    flagged = np.zeros(max(wanted, default=0) + 1, dtype=bool)
+    flagged[wanted] = True
+    return flagged
+
+
+def test_similarity_is_a_true_cosine() -> None:
+    """Similarities are cosines from -1 to 1, exact to what float16 can hold, best first."""
+    query = unit(7)
+    made = index(*(stored(item) for item in range(50)), stored(50, vector=query), stored(51, vector=-query))
+
+    found = made.nearest(query, 60)
+
+    assert items(found)[0] == 50
+    assert items(found)[-1] == 51
+    assert items(found)[1:-1] == expected(query, range(50))
+    for place in range(1, 51):
+        assert found[place].similarity == pytest.approx(float(unit(found[place].item * 1_000) @ query), abs=2e-3)
+    assert -1 <= found.similarity[-1] <= -0.999
+    assert 0.999 <= found.similarity[0] <= 1
+
+
+@given(st.sets(st.integers(0, 39)), st.sets(st.integers(0, 39)), st.integers(1, 40))
+@settings(max_examples=40)
+def test_only_allowed_and_nothing_gone(allowed: set[int], gone: set[int], limit: int) -> None:
+    """What is not allowed or gone is never found; what is left is found completely and in order."""
+    made, query = index(*(stored(item) for item in range(40))).changed(gone, []), unit(1)
+
+    assert items(made.nearest(query, limit, flags(allowed))) == expected(query, allowed - gone)[:limit]
+    assert items(made.nearest(query, limit)) == expected(query, set(range(40)) - gone)[:limit]
+
+
+def closeness(item: int) -> float:
+    """How close the tokens of an item come to the seventh."""
+    return float(TokenBits.of([packed(tokens(item * 1_000))]).closeness(tokens(7))[0])
+
+
+changes = st.lists(st.tuples(st.sets(st.integers(0, 30)), st.sets(st.integers(0, 30)), st.booleans()), max_size=8)
+
+
+@given(changes)
+@settings(max_examples=40)
+def test_an_index_is_what_its_changes_made_of_it(changes: list[tuple[set[int], set[int], bool]]) -> None:
+    """Whatever was added, replaced and taken away, in however many segments, what is left is found and nothing else."""
+    made, left, query = VectorIndex(), set[int](), unit(1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vector_index, "_ALWAYS", 1)
+        patch.setattr(vector_index, "EXACT_UP_TO", 12)
+        for gone, added, settle in changes:
+            made = made.changed(gone | added, [stored(item) for item in sorted(added)])
+            made = made.settled() if settle else made
+            left = (left - gone) | added
+
+            assert len(made) == len(left)
+            assert items(made.nearest(query, 50)) == expected(query, left)
+            assert set(items(made.of_events(query, np.arange(31)))) == left
+            close = made.closeness(tokens(7), unit(3), np.array([(item, item, 0) for item in range(31)]).T)
+            assert close == pytest.approx(
+                [closeness(item) if item in left else np.nan for item in range(31)], abs=1e-6, nan_ok=True
+            )
+
+
+def test_the_best_vectors_of_each_item() -> None:
+    """Of each item of the wanted events the first part is compared, and the best other part."""
+    query = unit(3)
+    made = index(
+        stored(1, part=0),
+        stored(1, part=1, vector=query),
+        stored(1, part=2),
+        stored(2, event=1, part=0, vector=-query),
+        stored(3),
+        stored(4),
+    )
+
+    compared = made.changed([4], []).of_events(query, np.array([1, 4]))
+    found = {near[:3]: near.similarity for near in compared}
+
+    assert set(found) == {(1, 1, 0), (1, 1, 1), (2, 1, 0)}
+    assert found[1, 1, 1] == pytest.approx(1, abs=1e-3)
+    assert found[2, 1, 0] == pytest.approx(-1, abs=1e-3)
+
+
+def test_an_item_is_as_close_as_its_closest_text(tmp_path: Path) -> None:
+    """An exchange, and what was learned from it, is as close as the closest of its own texts, those too whose
+    vectors are not among the nearest; what is not there, or is of a model that tells no tokens, is told apart. It is
+    the same read from the disk.
+    """
+    untold = StoredVector(9, 9, 0, stored(9).data)
+    half = StoredVector(1, 1, 3, stored(1, part=3).data)
+    made = index(stored(1), stored(1, part=1), stored(1, part=2), half, stored(2, event=1), stored(3, event=1), untold)
+    made.save(tmp_path)
+    rows = np.array([(1, 1, 1), (2, 1, 0), (1, 1, 0), (9, 9, 0), (5, 5, 0)]).T
+    first = max(TokenBits.of([packed(tokens(seed))]).closeness(tokens(7))[0] for seed in (1_000, 1_001, 1_002))
+    other = TokenBits.of([packed(tokens(2_000))]).closeness(tokens(7))[0]
+
+    for one in (made, VectorIndex.open(tmp_path)):
+        close = one.closeness(tokens(7), unit(3), rows)
+        assert close[:3] == pytest.approx([first, other, first], abs=1e-6)
+        assert np.isnan(close[3:]).all()
+
+
+def test_a_long_item_is_as_close_as_the_closest_of_its_nearest_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an item of many texts those are looked at closely whose vectors are nearest, and of another as many."""
+    monkeypatch.setattr(vector_segment, "_TEXTS", 2)
+    near, far = unit(3), -unit(3)
+    made = index(
+        *(stored(1, part=part, vector=near if part in {4, 7} else far) for part in range(9)),
+        *(stored(2, part=part, vector=near) for part in range(2)),
+        stored(3, event=2),
+    )
+
+    close = made.closeness(tokens(7), near, np.array([(1, 1, 0), (2, 2, 0), (3, 2, 0)]).T)
+    picked = [((1_000 + part) for part in (4, 7)), (2_000, 2_001), (3_000,)]
+    expected = [max(TokenBits.of([packed(tokens(n))]).closeness(tokens(7))[0] for n in each) for each in picked]
+    assert close == pytest.approx(expected, abs=1e-6)
+    assert expected[0] < max(TokenBits.of([packed(tokens(1_000 + n))]).closeness(tokens(7))[0] for n in range(9))
+
+
+def test_an_empty_index_finds_nothing(tmp_path: Path) -> None:
+    """An index without vectors can be asked, saved and opened."""
+    VectorIndex().save(tmp_path)
+    made = VectorIndex.open(tmp_path)
+
+    assert (len(made), made.dimension) == (0, 0)
+    assert np.isnan(made.closeness(tokens(1), unit(1), np.array([[1], [1], [0]]))).all()
+    assert len(made.nearest(unit(1), 5)) == len(made.of_events(unit(1), np.array([1]))) == 0
+
+
+def test_an_emptied_index_takes_vectors_again() -> None:
+    """An index can lose all its vectors and get others."""
+    emptied = index(stored(1)).changed([1], [])
+
+    assert len(emptied) == 0
+    assert items(emptied.changed([], [stored(2)]).nearest(unit(1), 5)) == [2]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0])
+def test_unsound_vectors_are_left_out(value: float) -> None:
+    """Vectors that are not finite or have no direction are not indexed."""
+    made = index(stored(1, vector=np.full(WIDTH, value, dtype=np.float32)), stored(2))
+
+    assert items(made.nearest(unit(1), 5)) == [2]
+
+
+def test_changing_makes_another(tmp_path: Path) -> None:
+    """A change leaves the index it was made from as it was, also when that one is mapped from disk."""
+    index(stored(1), stored(2), stored(2, part=1)).save(tmp_path)
+    before = VectorIndex.open(tmp_path)
+
+    after = before.changed([2], [stored(3)])
+
+    assert sorted(items(before.nearest(unit(1), 5))) == [1, 2, 2]
+    assert sorted(items(after.nearest(unit(1), 5))) == [1, 3]
+
+
+@pytest.fixture
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph from 100 vectors on, asked wherever it may be."""
+    monkeypatch.setattr(vector_index, "EXACT_UP_TO", 100)
+    monkeypatch.setattr(vector_segment, "_SCAN_OR_WALK", 0.1)
+
+
+@pytest.mark.usefixtures("small_limits")
+def test_many_vectors_are_found_through_a_graph(tmp_path: Path) -> None:
+    """Past the limit of the exact scan a graph answers, nearly as well, under wide and narrow filters alike."""
+    index(*(stored(item) for item in range(1_000))).save(tmp_path)
+    made, narrow = VectorIndex.open(tmp_path).changed([1, 2, 3], []), set(range(90))
+
+    shares: list[float] = []
+    for seed in range(20):
+        query = unit(-seed % 9_999)
+        for allowed in (set(range(1_000)), set(range(600)), narrow):
+            found = items(made.nearest(query, 10, flags(allowed)))
+            left = allowed - {1, 2, 3}
+            assert set(found) <= left
+            shares.append(len(set(found) & set(expected(query, left)[:10])) / 10)
+
+    assert (tmp_path / "0" / "graph.usearch").exists()
+    assert sum(shares) / len(shares) > 0.95
+
+
+def test_the_larger_a_graph_the_more_of_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among many vectors a search loses its way more often, and finds nearly as much where it looks at more."""
+    drawn = np.random.default_rng(7).standard_normal((3_000, 64)).astype(np.float32)
+    drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
+    asked, rows = drawn[:50], drawn[50:]
+    made, nearest = VectorGraph.of(rows.astype(np.float16)), [np.argsort(-(rows @ row))[:100] for row in asked]
+
+    def share() -> float:
+        found = [made.near(row.astype(np.float16), 100, 100) for row in asked]
+        return float(np.mean([np.isin(exact, near).mean() for exact, near in zip(nearest, found, strict=True)]))
+
+    before = share()
+    monkeypatch.setattr(vector_graph, "_SURELY", 5)
+
+    assert before < 0.97 < share()
+
+
+@pytest.mark.usefixtures("small_limits")
+def test_a_filter_that_points_away_from_the_query(tmp_path: Path) -> None:
+    """Where the candidates of the graph are all filtered out, what may be found is found all the same."""
+    query = unit(1)
+    near = [stored(item, vector=(query + unit(item) / 50).astype(np.float32)) for item in range(500)]
+    away = [stored(item, vector=(unit(item) / 50 - query).astype(np.float32)) for item in range(500, 1_000)]
+    index(*near, *away).save(tmp_path)
+
+    found = VectorIndex.open(tmp_path).nearest(query, 10, flags(range(500, 1_000)))
+
+    assert len(found) == 10
+    assert set(items(found)) <= set(range(500, 1_000))
+
+
+@pytest.mark.usefixtures("small_limits")
+def test_what_stays_is_shared_and_not_built_again(tmp_path: Path) -> None:
+    """A few changes write a few rows: the matrix and the graph of the others stay the files they were."""
+    index(*(stored(item) for item in range(2_000))).save(_new(tmp_path / "one"))
+
+    changed = VectorIndex.open(tmp_path / "one").changed([5], [stored(number) for number in range(5_000, 5_010)])
+    changed.settled().save(_new(tmp_path / "two"))
+
+    again = VectorIndex.open(tmp_path / "two")
+    for name in ("vectors.npy", "rows.npy", "graph.usearch", "signs.npy", "tokens.npy"):
+        assert (tmp_path / "two" / "0" / name).samefile(tmp_path / "one" / "0" / name)
+    assert len(again) == 2_009
+    assert 5 not in items(again.nearest(unit(5_000), 2_009))
+    assert items(again.nearest(unit(5_000_000), 1)) == [5_000]
+
+
+@pytest.mark.usefixtures("small_limits")
+def test_what_is_mostly_gone_is_written_anew(tmp_path: Path) -> None:
+    """A segment that lost more than a quarter of its rows is published without them."""
+    index(*(stored(item) for item in range(2_000))).save(_new(tmp_path / "one"))
+
+    VectorIndex.open(tmp_path / "one").changed(range(600), []).settled().save(_new(tmp_path / "two"))
+
+    assert not (tmp_path / "two" / "0" / "alive.npy").exists()
+    kept = {packed(tokens(item * 1_000)) for item in range(600, 2_000)}
+    assert len((tmp_path / "two" / "0" / "signs.npy").read_bytes()) == 128 + sum(map(len, kept))
+    assert np.load(tmp_path / "two" / "0" / "rows.npy").shape == (3, 1_400)
+
+
+def _new(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def test_a_process_that_searches_can_embed() -> None:
+    """A fresh process that asks a graph first can run the packaged model afterwards."""
+    program = (
+        "import numpy\n"
+        "from palaver.search.index.vector_graph import VectorGraph\n"
+        "VectorGraph.of(numpy.ones((9, 9), dtype='f2')).near(numpy.ones(9, dtype='f2'), 1, 1)\n"
+        "from palaver.search.model.embedder import load\n"
+        "print(load().embed(['a text']).shape)"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "(1, 384)\n", "")
+
+
+@given(
+    st.sets(st.integers(0, 209), min_size=1),
+    st.sets(st.integers(0, 199), max_size=40),
+    st.integers(1, 30),
+    st.floats(0.01, 1),
+)
+@settings(max_examples=50)
+def test_a_sieve_finds_what_flags_find(passing: set[int], gone: set[int], limit: int, share: float) -> None:
+    """Whatever share is said to pass, a sieve finds what the same filter finds as flags, or says that it cannot."""
+    made = index(*(stored(item) for item in range(200))).changed(gone, [])
+    made = made.changed([], [stored(item) for item in range(200, 210)])
+    query = unit(7)
+
+    found = made.sieved(query, limit, share, lambda items: np.isin(items, list(passing)))
+
+    if found is not None:
+        assert items(found) == items(made.nearest(query, limit, flags(passing)))
+
+
+def test_the_nearest_are_sieved_first() -> None:
+    """No more candidates are looked up than have to, and all where the nearest do not pass."""
+    made, query, asked = index(*(stored(item) for item in range(200))), unit(7), list[int]()
+
+    def sieve(items: Numbers) -> Flags:
+        asked.extend(items.tolist())
+        return np.isin(items, passing)
+
+    order = items(made.nearest(query, 200))
+    passing = order[::2]
+    assert made.sieved(query, 50, 1 / 2, sieve) is not None
+    assert 100 <= len(asked) < 150
+    assert asked == order[: len(asked)]
+    asked.clear()
+    passing = order[100:150]
+    found = made.sieved(query, 50, 1 / 2, sieve)
+    assert found is not None
+    assert (items(found), asked) == (passing, order[:150])
+
+
+@pytest.mark.usefixtures("small_limits")
+def test_candidates_of_a_graph_are_sieved(tmp_path: Path) -> None:
+    """Where a graph answers, a sieve finds nearly as well as a scan, and only what may be found."""
+    index(*(stored(item) for item in range(4_000))).save(tmp_path)
+    made, left = VectorIndex.open(tmp_path).changed([1, 2, 3], []), set(range(4, 2_000))
+
+    shares: list[float] = []
+    for seed in range(20):
+        query = unit(-seed % 9_999)
+        found = made.sieved(query, 10, 0.5, lambda items: items < 2_000)
+        assert found is not None
+        assert set(items(found)) <= left | {0}
+        shares.append(len(set(items(found)) & set(expected(query, left | {0})[:10])) / 10)
+
+    assert sum(shares) / len(shares) > 0.95

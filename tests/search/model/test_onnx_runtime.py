@@ -1,0 +1,31 @@
+"""ONNX Runtime is loaded in the one way that is safe and silent."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+USED = (
+    "import palaver.search.index.vector_index; from palaver.search.model.embedder import load; load().embed(['a text'])"
+)
+
+
+def test_embedding_leaves_nothing_in_the_home_folder(tmp_path: Path) -> None:
+    """The model's library writes no device id and keeps no events to send."""
+    home = {name: str(tmp_path) for name in ("HOME", "USERPROFILE", "XDG_CACHE_HOME", "XDG_DATA_HOME", "LOCALAPPDATA")}
+    subprocess.run([sys.executable, "-c", USED], check=True, env={**os.environ, **home})
+
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_nothing_else_imports_onnxruntime() -> None:
+    """What it may tell is decided before its first import, so there is one place for that."""
+    root = Path(__file__).parents[3]
+    importing = {
+        path.relative_to(root).as_posix()
+        for folder in ("core", "archiver", "search", "observe", "agents", "templates")
+        for path in (root / folder).rglob("*.py")
+        if any(word in path.read_text("utf-8") for word in ("import onnxruntime\n", 'import_module("onnxruntime")'))
+    }
+
+    assert importing == {"search/model/onnx_runtime.py", "search/model/build_model.py", "search/model/encoder.py"}

@@ -1,0 +1,169 @@
+"""What several sessions hold is found once, and every layer says where else it stands."""
+
+# pyright: reportPrivateUsage=false
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palaver.archiver.forget.forgetting import Forgetting
+from palaver.archiver.forget.selection import Selector
+from palaver.archiver.store import migrations
+from palaver.core.forgetting import Wanted
+from palaver.core.query import Mode, Query
+from palaver.core.results import Results
+from palaver.search.archive_search import ArchiveSearch
+from palaver.templates.render import Renderer
+from palaver.templates.shapes import details_json, results_json
+from palaver.templates.transcript_shapes import transcript_json
+
+from ...archiver.history import FORK, ORIGINAL, History, talk
+
+THIRD = "33333333-0000-4000-8000-000000000003"
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[History]:
+    with History(tmp_path) as made:
+        yield made
+
+
+def fork() -> list[dict[str, Any]]:
+    """A fork writes what it repeats in its own name."""
+    return [*talk("one", "two", session=FORK), *talk("apart", session=FORK)]
+
+
+def resumed() -> list[dict[str, Any]]:
+    """A session that is resumed in a file of its own keeps the name that the first lines had."""
+    return [*talk("one", "two"), *talk("apart", session=FORK)]
+
+
+def copied() -> list[dict[str, Any]]:
+    """Somebody copies a file."""
+    return talk("one", "two")
+
+
+def search(history: History, word: str) -> Results:
+    with ArchiveSearch(history.home) as layers:
+        return layers.search(Query((word,), mode=Mode.TEXT))
+
+
+def also_in(history: History, word: str) -> Sequence[str]:
+    """Where else stands what was asked with a word, of which all layers say the same."""
+    with ArchiveSearch(history.home) as layers:
+        hits = layers.search(Query((word,), mode=Mode.TEXT)).hits
+        (hit,) = (hit for hit in hits if hit.title == f"{word}?")
+        (detail,) = layers.get_observations([hit.id])
+        transcript = layers.read(hit.path, hit.start_line, hit.end_line)
+    assert hit.also_in == detail.also_in == transcript.also_in
+    return hit.also_in
+
+
+def forget(history: History, session: str, *, erase: bool) -> None:
+    forgetting = Forgetting(history.store, history.raw)
+    selector = Selector(history.store, history.raw, Wanted(targets=(session,), erase=erase))
+    forgetting.forget(forgetting.plan(selector, selector.select()), lambda _: None)
+    forgetting.erasing.finish()
+    history.ingest()
+
+
+@pytest.mark.parametrize("again", [fork, resumed, copied])
+def test_every_layer_names_the_other_session(history: History, again: Any) -> None:
+    """A fork, a resumed session and a copy are named where what they repeat is found, and nowhere else."""
+    history.write(talk("one", "two"), at=1)
+    history.write(talk("three"), THIRD, at=1)
+    history.write(again(), FORK, at=2)
+    history.ingest()
+
+    assert also_in(history, "one") == also_in(history, "two") == (FORK,)
+    assert also_in(history, "three") == ()
+    if again is not copied:
+        assert also_in(history, "apart") == ()
+
+
+def test_a_file_of_the_same_session_is_no_other(history: History) -> None:
+    """A session that lies in two folders, as after a project was moved, is in no session besides itself."""
+    history.write(talk("one"), project="shop", at=1)
+    history.write(talk("one", "two"), project="moved", at=2)
+    history.ingest()
+
+    assert also_in(history, "one") == ()
+
+
+def test_a_fork_that_goes_on_stays_one(history: History) -> None:
+    """What is repeated is known after the fork grew, whichever part of it was read last, and however often."""
+    history.write(talk("one", "two"), at=1)
+    history.write(talk("one", session=FORK), FORK, at=2)
+    history.ingest()
+    history.append(talk("apart", session=FORK), FORK, at=3)
+    history.ingest()
+    history.append(talk("two", session=FORK), FORK, at=4)
+    history.ingest()
+
+    assert also_in(history, "one") == also_in(history, "two") == (FORK,)
+    assert also_in(history, "apart") == ()
+
+
+def test_reading_a_fork_names_the_original_and_the_other_forks(history: History) -> None:
+    """Where lines are repeated, the fork's own transcript says who said them first, and who repeats them too."""
+    history.write(talk("one", "two"), at=1)
+    history.write(fork(), FORK, at=2)
+    history.write(talk("one", session=THIRD), THIRD, at=3)
+    history.ingest()
+    path = history.source(FORK).archived
+    with ArchiveSearch(history.home) as layers:
+        parts = [layers.read(path, start, start + 1).also_in for start in (1, 3, 5)]
+
+    assert parts == [(ORIGINAL, THIRD), (ORIGINAL,), ()]
+
+
+@pytest.mark.parametrize("erase", [False, True])
+@pytest.mark.parametrize("again", [fork, resumed])
+def test_a_forgotten_session_is_named_no_more(history: History, erase: bool, again: Any) -> None:
+    """When a fork is forgotten or erased, no layer names it."""
+    history.write(talk("one", "two"), at=1)
+    history.write(again(), FORK, at=2)
+    history.ingest()
+    forget(history, FORK, erase=erase)
+
+    assert also_in(history, "one") == ()
+
+
+def test_what_was_archived_before_is_read_again(history: History) -> None:
+    """An archive from before repetitions were kept has them after the next pass, and every key is what it was."""
+    history.write(talk("one", "two"), at=1)
+    history.write(fork(), FORK, at=2)
+    history.ingest()
+    keys = history.store.items.all_keys()
+    database = history.store._database
+    database.run("DELETE FROM repetition")
+    database.run(migrations._REPETITIONS.rstrip().rpartition("\n")[2])
+    history.ingest()
+
+    assert also_in(history, "one") == (FORK,)
+    assert history.store.items.all_keys() == keys
+
+
+def test_how_it_is_shown(history: History) -> None:
+    """Layer 1 spends two words on it and only where it applies; the others name at most three sessions."""
+    history.write(talk("one", "two"), at=1)
+    others = [f"{number}4444444-0000-4000-8000-000000000004" for number in range(5)]
+    for at, name in enumerate(others, 2):
+        history.write(talk("one", session=name), name, at=at)
+    history.ingest()
+    found, alone = search(history, "one"), search(history, "two")
+    with ArchiveSearch(history.home) as layers:
+        details = layers.get_observations([found.hits[0].id])
+        transcript = layers.read(found.hits[0].path)
+    page, told = Renderer(), f"in 5 sessions: {', '.join(others[:3])}, …"
+
+    assert "(+5 sessions)\n" in page.search(found)
+    assert "session" not in page.search(alone).partition("<recalled-")[2]
+    assert f"Also {told}." in page.observations(details)
+    assert f"# Also {told}".replace("Also in", "Also in:") in page.read(transcript)
+    expected = {"sessions": 5, "ids": others[:3]}
+    assert results_json(found)["results"][0].get("also_in") == expected
+    assert "also_in" not in results_json(alone)["results"][0]
+    assert details_json(details)["observations"][0]["also_in"] == expected == transcript_json(transcript)["also_in"]

@@ -1,0 +1,508 @@
+"""What does search offer beyond a ranked list?"""
+
+import random
+import time
+from difflib import get_close_matches
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from palaver.core.errors import InvalidInput, UnknownIds
+from palaver.core.memory import Memory
+from palaver.core.observation import SUMMARY, ObservationType
+from palaver.core.query import Filters, Grouping, Mode, Query
+from palaver.core.results import UnknownName
+from palaver.search.present.hits import Hits
+from palaver.search.query import spelling
+from palaver.search.query.query_analysis import brevity
+from palaver.search.rank import engine
+from palaver.search.rank.engine import DEPTH
+
+from ..history import NO_FILTERS, History, Said, keys, learned
+
+MAY_1 = 1_777_593_600_000
+
+
+@pytest.fixture
+def told(history: History) -> History:
+    """Three conversations about kitchens."""
+    history.say("tea", Said("brass kettle", "It whistles ERR_AUTH_FAILED at 3.", MAY_1), Said("steel kettle", at=MAY_1))
+    history.say("soup", Said("copper pan", "The kettle helps.", MAY_1 + 86_400_000, writes=("/w/src/soup.py",)))
+    history.say("ship", Said("deploy 🚀 with 検索エンジン and naïve caching"))
+    history.embed()
+    history.publish()
+    return history
+
+
+def ids(told: History, words: str, mode: Mode = Mode.TEXT, filters: Filters = NO_FILTERS) -> list[str]:
+    return told.ids(words, mode=mode, filters=filters)
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_an_explanation_adds_up_to_the_score(told: History, mode: Mode) -> None:
+    """The points of the parts, added in order, are the score to the last bit."""
+    hits = told.search("brass kettle whistles", mode=mode).hits
+
+    assert hits
+    for hit in hits:
+        total = 0.0
+        for part in hit.parts:
+            total += part.points
+        assert total == hit.score
+
+
+def test_pages_follow_each_other(told: History) -> None:
+    """Pages of one are the list, in its order, whatever is published between them; a strange cursor is refused."""
+    whole = [hit.id for hit in told.search("kettle").hits]
+    asked, seen = Query(("kettle",), limit=1), list[str]()
+    while True:
+        page = Hits(told.store, told.engine()).search(asked)
+        seen += [hit.id for hit in page.hits]
+        told.publish()
+        if not page.cursor:
+            break
+        asked = replace(asked, cursor=page.cursor)
+
+    assert seen == whole
+    with pytest.raises(InvalidInput, match="another search"):
+        Hits(told.store, told.engine()).search(replace(asked, concepts=("pan",)))
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("by", Grouping)
+def test_a_list_that_ends_before_the_archive_does_says_so(history: History, mode: Mode, by: Grouping) -> None:
+    """Where more matches than an engine brings, the last page tells it, and no other page does."""
+    for name in range(5):
+        history.say(f"s{name}", *(Said(f"kettle {n}") for n in range(DEPTH // 4)))
+    history.embed()
+
+    def told_of(words: str) -> list[bool]:
+        asked, told = Query((words,), mode, limit=50, by=by), list[bool]()
+        while True:
+            page = Hits(history.store, history.engine()).search(asked)
+            told.append(page.ranking_limit)
+            if not page.cursor:
+                return told
+            asked = replace(asked, cursor=page.cursor)
+
+    *before, last = told_of("kettle")
+    assert (any(before), last) == (False, True)
+    with history.store.transaction():
+        history.store.exchanges.delete(history.store.items.all_keys()[DEPTH // 2 :])
+    assert not any(told_of("kettle"))
+
+
+@given(st.text(min_size=1, max_size=40))
+def test_no_cursor_breaks_it(cursor: str) -> None:
+    """Whatever is given as a cursor, it is refused as one."""
+    from palaver.search.present.page_cursor import event_of
+
+    with pytest.raises(InvalidInput, match="Invalid cursor"):
+        event_of(Query(("kettle",), cursor=cursor))
+
+
+def test_a_page_whose_end_is_gone_is_stale(told: History) -> None:
+    """Where what a page ended with is found no more, the next page is refused, not guessed."""
+    page = told.search("kettle", limit=1)
+    with told.store.transaction():
+        told.store.exchanges.delete([int(page.hits[0].id.partition("-")[2])])
+
+    with pytest.raises(InvalidInput, match="found no more"):
+        Hits(told.store, told.engine()).search(replace(page.query, cursor=page.cursor))
+
+
+def test_nothing_relevant_is_said(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below the floor there are no hits, but the nearest are named, and can be asked for."""
+    monkeypatch.setattr(engine, "_FLOOR", 0.9)
+    monkeypatch.setattr(engine, "_WORDED", 1.1)
+    hits = Hits(told.store, told.engine())
+    nothing, everything = hits.search(Query(("kettle",))), hits.search(Query(("kettle",), weak=True))
+
+    assert (nothing.hits, nothing.total, nothing.engines) == ((), 0, ("text", "vector"))
+    assert nothing.explanation is not None
+    assert [hit.id for hit in nothing.explanation.weak] == [hit.id for hit in everything.hits[:3]]
+    assert everything.explanation is None
+
+
+def test_words_that_stand_together_are_relevant(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the score, what has all the words is shown; with a word that stands nowhere the score decides."""
+    monkeypatch.setattr(engine, "_FLOOR", 0.9)
+
+    assert told.search("kettle").hits
+    assert not told.search("kettle zzyzx qwrtp").hits
+
+
+def test_a_brief_query_needs_a_better_score() -> None:
+    """Who types few words wants them all, up to six alike; from a dozen words on, and in a small archive, nothing is
+    added.
+    """
+    assert [round(brevity(terms), 2) for terms in (1, 6, 8, 10, 12, 40)] == [0.48, 0.48, 0.16, 0.03, 0.0, 0.0]
+
+
+def test_zero_hits_explain_themselves(told: History) -> None:
+    """What each filter removed, the nearest days with hits, and the nearest names."""
+    why = told.search(
+        "kettle", mode=Mode.TEXT, filters=Filters(after=MAY_1 + 10 * 86_400_000, projects=("te",))
+    ).explanation
+
+    assert why is not None
+    assert dict(why.without) == {"dates": 0, "projects": 0}
+    assert why.unknown == (UnknownName("projects", "te", ("ship", "soup", "tea")),)
+    late = told.search("kettle", mode=Mode.TEXT, filters=Filters(after=MAY_1 + 10 * 86_400_000)).explanation
+    assert late is not None
+    assert (dict(late.without), late.earlier, late.later) == ({"dates": 3}, MAY_1 + 86_400_000, None)
+
+
+@pytest.mark.parametrize(("floor", "found"), [(0.0, 1), (2.0, 0)])
+def test_what_there_would_be_of_several_concepts_is_relevant(
+    told: History, monkeypatch: pytest.MonkeyPatch, floor: float, found: int
+) -> None:
+    """Without a filter there are as many as would be shown, and none where the nearest alone would be named."""
+    monkeypatch.setattr(engine, "_FLOOR", floor)
+    monkeypatch.setattr(engine, "_WORDED", 2.0)
+    why = told.search("copper pan", "kettle", filters=Filters(projects=("tea",))).explanation
+
+    assert why is not None
+    assert dict(why.without) == {"projects": found}
+    assert len(told.search("copper pan", "kettle").hits) == found
+
+
+@pytest.mark.parametrize(
+    ("filters", "unknown"),
+    [
+        ({"projects": ("tae",)}, [("projects", "tae", ("ship", "soup", "tea"))]),
+        ({"agents": ("tset",)}, [("agents", "tset", ("test",))]),
+        ({"sessions": ("x",)}, [("sessions", "x", ("ship", "soup", "tea"))]),
+        ({"sessions": ("te",), "agents": ("TEST",), "files": ("src/soup.py",)}, []),
+        ({"files": ("soop.py",)}, [("files", "soop.py", ("soup.py",))]),
+        ({"files": ("*.ts",)}, [("files", "*.ts", ("soup.py",))]),
+        ({"files": ("src/", "*.py")}, []),
+        ({"branches": ("mian",)}, [("branches", "mian", ())]),
+        ({"concepts": ("jwt",)}, [("concepts", "jwt", ())]),
+    ],
+)
+def test_names_that_nothing_has_are_told(told: History, filters: dict[str, Any], unknown: list[object]) -> None:
+    """Where nothing is found, each name that a filter asked for in vain is named, with those that something has."""
+    why = told.search("nowhere", mode=Mode.TEXT, filters=replace(NO_FILTERS, **filters)).explanation
+
+    assert why is not None
+    assert [one[:3] for one in why.unknown] == unknown
+
+
+def test_it_is_told_how_many_names_there_are_besides(history: History) -> None:
+    """Three are named, and the others counted; of what was deleted nothing is."""
+    for name in ("ga", "gb", "gc", "gd", "ge", "gf", "gg", "g12"):
+        history.say(name, Said("kettle"))
+    engine = history.engine()
+    with history.store.transaction():
+        history.store.exchanges.delete([1, 2])
+
+    why = Hits(history.store, engine).search(Query(("kettle",), filters=Filters(sessions=("12",)))).explanation
+
+    assert why is not None
+    assert why.unknown == (UnknownName("sessions", "12", ("g12",), 5),)
+
+
+def test_projects_are_named_as_they_are_written(history: History) -> None:
+    """Not in the small letters that they are compared in."""
+    history.say("one", Said("kettle"), cwd="/Users/Ann/Code/Tea")
+    why = history.search("kettle", filters=Filters(projects=("/elsewhere",))).explanation
+
+    assert why is not None
+    assert "/Users/Ann/Code/Tea" in why.unknown[0].nearest
+
+
+@pytest.mark.parametrize(
+    ("words", "nowhere", "others"),
+    [
+        ("kettle kubernetes", ("kubernetes",), 3),
+        ("kubernetes deadbeef42, 🦖🦖", ("kubernetes", "deadbeef42", "🦖🦖"), None),
+        ("what is the kettle beside kubernetes", (), None),
+        ('"kettle drum" kubernetes', (), None),
+    ],
+)
+def test_few_words_that_stand_nowhere_are_named(
+    told: History, monkeypatch: pytest.MonkeyPatch, words: str, nowhere: tuple[str, ...], others: int | None
+) -> None:
+    """With how many there would be without them, as of filters; a question has words that matter to nobody."""
+    monkeypatch.setattr(engine, "_FLOOR", 0.4)
+    monkeypatch.setattr(engine, "_WORDED", 0.2)
+    why = told.search(words).explanation
+
+    assert why is not None
+    assert (why.missing, why.without_missing) == (nowhere, others)
+
+
+@pytest.mark.parametrize("published", [True, False])
+def test_names_that_were_deleted_are_not_told(history: History, published: bool) -> None:
+    """What nothing has any more is as unknown as what nothing ever had, and is never named as the nearest."""
+    for name in ("tea", "tee", "pot", "soup", "ship"):
+        history.say(name, Said("kettle", reads=(f"/w/src/{name}.py",)))
+    if published:
+        history.publish()
+    history.engine().find("kettle", Mode.TEXT, NO_FILTERS)
+    reader = Hits(history.store, history.engine())
+    with history.store.transaction():
+        history.store.exchanges.delete([1, 2])
+
+    def unknown(**filters: Any) -> list[object]:
+        why = reader.search(Query(("nowhere",), Mode.TEXT, filters=replace(NO_FILTERS, **filters))).explanation
+        assert why is not None
+        return [one[:3] for one in why.unknown]
+
+    assert unknown(projects=("tea",)) == [("projects", "tea", ("pot", "ship", "soup"))]
+    assert unknown(files=("tea.py",)) == [("files", "tea.py", ("pot.py", "ship.py", "soup.py"))]
+    assert unknown(sessions=("tee",), files=("tee.p*",))[0] == ("sessions", "tee", ("pot", "ship", "soup"))
+    assert unknown(sessions=("so",), projects=("soup",)) == []
+
+
+def test_names_are_told_soon(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among very many names that are much alike the nearest is found without comparing each."""
+    compared = list[str]()
+
+    def compare(name: str, likely: list[str], *more: Any) -> list[str]:
+        compared.extend(likely)
+        return get_close_matches(name, likely, *more)
+
+    monkeypatch.setattr(spelling, "get_close_matches", compare)
+    names = [f"module_{number:05}.py" for number in range(20_000)]
+    history.say("one", Said("kettle", reads=tuple(f"/w/{name}" for name in names)))
+    reader = Hits(history.store, history.engine())
+    asked = Query(("nowhere",), Mode.TEXT, filters=Filters(files=("module_12345.pu",)))
+
+    def tried() -> float:
+        """Seconds of work for an answer."""
+        started = time.process_time()
+        reader.search(asked)
+        return time.process_time() - started
+
+    assert min(tried() for _ in range(4)) < 0.5
+    compared.clear()
+    why = reader.search(asked).explanation
+    assert 0 < len(compared) < len(names) / 20
+    assert why is not None
+    assert "module_12345.py" in why.unknown[0].nearest
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ({"sessions": ("te",)}, {"ex-1", "ex-2"}),
+        ({"sessions": ("x",)}, set[str]()),
+        ({"agents": ("test",)}, {"ex-1", "ex-2", "ex-3"}),
+        ({"roles": ("human",)}, {"ex-1", "ex-2"}),
+        ({"roles": ("assistant",)}, {"ex-3"}),
+        ({"origins": ("human",)}, {"ex-1", "ex-2", "ex-3"}),
+        ({"files": ("src/",)}, {"ex-3"}),
+        ({"files": ("*.py",)}, {"ex-3"}),
+        ({"files": ("*.ts",)}, set[str]()),
+        ({"kinds": ("memory",)}, set[str]()),
+    ],
+)
+def test_filters_filter(told: History, filters: dict[str, Any], found: set[str]) -> None:
+    """Sessions by the beginning of their id, speakers by what they said, files by folder and pattern; where all is
+    compared, a filter only removes.
+    """
+    wanted = replace(NO_FILTERS, **filters)
+
+    assert set(ids(told, "kettle", Mode.TEXT, wanted)) == found
+    for mode in (Mode.BOTH, Mode.VECTOR):
+        assert set(ids(told, "kettle", mode, wanted)) <= set(ids(told, "kettle", mode))
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_filter_takes_nothing_away_that_satisfies_it(history: History, mode: Mode) -> None:
+    """In an archive with more than is compared, what was found and satisfies a filter is found under it as well, in
+    the company of what was too far down; and nothing else is.
+    """
+    chance, held = random.Random(7), dict[str, set[int]]()
+    for project in ("tea", "soup", "ship", "mill"):
+        said = (Said(" ".join(chance.choices(["kettle", "pan", "steam", "soup"], k=9))) for _ in range(DEPTH // 2))
+        held[project] = set(history.say(project, *said))
+    history.embed()
+    history.publish()
+    reader = history.engine()
+    every = set(keys(reader.find("kettle", mode, NO_FILTERS).events))
+
+    assert len(every) < sum(map(len, held.values()))
+    for project, theirs in held.items():
+        found = set(keys(reader.find("kettle", mode, Filters(projects=(project,))).events))
+        assert every & theirs < found <= theirs
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ('"brass kettle"', {"ex-1"}),
+        ('"kettles whistle"', set[str]()),
+        ('"it whistle"', {"ex-1", "ex-2"}),
+        ('"kettle brass"', set[str]()),
+        ('"brass kettle" "nowhere"', set[str]()),
+        ("ERR_AUTH_FAILED", {"ex-1", "ex-2"}),
+        ("whist*", {"ex-1", "ex-2"}),
+        ("ketle", {"ex-1", "ex-2", "ex-3"}),
+        ("検索", {"ex-4"}),
+        ("🚀", {"ex-4"}),
+        ("nai\u0308ve", {"ex-4"}),
+        ('"', set[str]()),
+        ('"_"', set[str]()),
+    ],
+)
+def test_words_are_found_exactly_and_forgivingly(told: History, words: str, found: set[str]) -> None:
+    """Phrases stand as they are, or nothing is found; beginnings, misspellings, CJK, emoji and marks are found.
+
+    The second exchange is short, and so can be found by what was said before it, but not by what is quoted of that.
+    """
+    assert set(ids(told, words)) == found
+
+
+def test_without_words_the_newest_come_first(told: History) -> None:
+    """Filters alone list what they leave, newest first, and undated last."""
+    found = Hits(told.store, told.engine()).search(Query.newest(agents=["test"]))
+
+    assert [hit.id for hit in found.hits] == ["ex-3", "ex-2", "ex-1", "ex-4"]
+
+
+@pytest.mark.parametrize("sessions", [1, 3])
+def test_a_list_without_words_ends_where_the_archive_does(
+    history: History, monkeypatch: pytest.MonkeyPatch, sessions: int
+) -> None:
+    """However many entries an event has, and whatever is undated or of the same time: pages list every event once."""
+    monkeypatch.setattr(engine, "_NEWEST", 4)
+    for name in range(sessions):
+        said = (Said(f"{n}", "steam " * 900, at=MAY_1 + n // 3 if n % 4 else None) for n in range(12))
+        history.say(f"s{name}", *said)
+        history.publish()
+    whole = [hit.id for hit in Hits(history.store, history.engine()).search(Query((), limit=50)).hits]
+    asked, seen = Query((), limit=5), list[str]()
+    while True:
+        page = Hits(history.store, history.engine()).search(asked)
+        seen += [hit.id for hit in page.hits]
+        if not page.cursor:
+            break
+        asked = replace(asked, cursor=page.cursor)
+
+    assert seen == whole
+    assert len(set(seen)) == len(seen) == 12 * sessions
+    undated = [history.store.items.load([int(one[3:])])[int(one[3:])].at is None for one in seen]
+    assert undated == sorted(undated)
+
+
+def test_sessions_may_be_asked_for(told: History) -> None:
+    """By session each conversation is one result and tells how many more it has."""
+    found = Hits(told.store, told.engine()).search(Query(("kettle",), Mode.TEXT, by=Grouping.SESSION))
+
+    assert len({hit.session_id for hit in found.hits}) == len(found.hits) == 2
+    assert {hit.session_id: hit.more for hit in found.hits}["tea"] == 1
+
+
+def test_a_timeline_stands_around_a_hit(told: History) -> None:
+    """The exchanges before and after a hit come in order, with the hit marked."""
+    found = Hits(told.store, told.engine()).around("ex-2", 2, 3)
+
+    assert (found.anchor, [hit.id for hit in found.hits]) == ("ex-2", ["ex-1", "ex-2"])
+    with pytest.raises(InvalidInput):
+        Hits(told.store, told.engine()).around("ex-99", 99, 3)
+
+
+def test_a_timeline_is_of_what_the_id_names(told: History) -> None:
+    """An id of another kind, or a bare number, is as unknown here as to the other layers."""
+    hits = Hits(told.store, told.engine())
+
+    for wrong in ("1", "obs-1", "mem_1", "chunk_1"):
+        with pytest.raises(UnknownIds):
+            hits.around(wrong, 1, 3)
+
+
+def test_a_timeline_marks_the_id_that_was_asked_for(told: History) -> None:
+    """Whatever stands for an event elsewhere, the arrow is at the observation, or the exchange, that was named."""
+    one, other = told.learn(1, learned("The kettle leaks"), learned("The kettle is mended"))
+    hits = Hits(told.store, told.engine())
+
+    for key, public in ((one, f"obs-{one}"), (other, f"obs-{other}"), (1, "ex-1")):
+        found = hits.around(public, key, 3)
+        assert found.anchor == public
+        assert [hit.id for hit in found.hits] == [public, "ex-2"]
+
+
+def test_snippets_show_where_the_words_stand(told: History) -> None:
+    """What was found is named as it stands in the snippet."""
+    hit, *_ = told.search("whistles", mode=Mode.TEXT).hits
+
+    assert hit.matched == ("whistles",)
+    assert "whistles" in hit.snippet
+
+
+def test_hits_are_the_same_without_snippets(told: History) -> None:
+    """Who asks for no snippets gets the same hits; nothing is marked in them."""
+    hits, query = Hits(told.store, told.engine()), Query.parse("whistles")
+
+    shown = hits.search(query)
+    bare = hits.search(query, snippets=False)
+
+    assert [replace(hit, snippet="", matched=()) for hit in shown.hits] == [
+        replace(hit, snippet="") for hit in bare.hits
+    ]
+
+
+def test_sessions_are_all_that_is_listed_by_session(told: History) -> None:
+    """A memory belongs to no session, and several concepts are looked for in conversations."""
+    with told.store.transaction():
+        memory = told.store.memories.insert(Memory("The brass kettle whistles", namespace="global"), MAY_1)
+    told.embed()
+    told.publish()
+    by_session = Hits(told.store, told.engine()).search(Query(("kettle",), by=Grouping.SESSION))
+
+    assert f"mem_{memory}" in {hit.id for hit in told.search("kettle").hits}
+    for found in (by_session, told.search("brass", "kettle")):
+        assert found.hits
+        assert {hit.kind for hit in found.hits} <= {"exchange", "observation"}
+        assert all(hit.path for hit in found.hits)
+
+
+def test_a_summary_does_not_stand_before_what_it_sums_up(history: History) -> None:
+    """An event is shown as the observation that answers, not as the summary of its session, which names all."""
+    [asked, _] = history.say("tea", Said("which login do we take"), Said("and the colour of the page"))
+    history.learn(
+        asked,
+        learned("Chose tokens for authentication", ObservationType.DECISION),
+        learned(f"{SUMMARY}authentication"),
+    )
+    history.embed()
+    history.publish()
+
+    assert history.search("authentication").hits[0].title == "Chose tokens for authentication"
+
+
+def test_a_summary_lifts_its_exchange_over_no_answer(history: History) -> None:
+    """The words of a session's summary count half for the exchange that it stands with."""
+    [first, _] = history.say("tea", Said("which login do we take"), Said("and the colour of the page"))
+    [answer] = history.say("auth", Said("which cookies does the login page set"))
+    history.learn(answer, learned("Chose tokens for authentication of the login page", ObservationType.DECISION))
+    with history.store.transaction():
+        session = history.store.items.load([first])[first].session
+        history.store.summaries.put(session, first, learned(f"{SUMMARY}authentication"))
+    history.publish()
+
+    found = history.search("authentication", mode=Mode.TEXT).hits
+    assert [hit.title for hit in found] == [
+        "Chose tokens for authentication of the login page",
+        f"{SUMMARY}authentication",
+    ]
+
+
+def test_noise_is_not_listed_behind_good_hits(history: History) -> None:
+    """What is far below the relevance threshold is listed only where it is asked for."""
+    for number in range(30):
+        history.say(f"s{number}", Said(f"an unrelated matter of kitchens, number {number}"))
+    history.say("auth", Said("authentication with tokens"))
+    history.embed()
+    history.publish()
+    shown = history.search("authentication")
+    weak = Hits(history.store, history.engine()).search(Query(("authentication",), weak=True, limit=50))
+
+    assert [hit.title for hit in shown.hits] == ["authentication with tokens"]
+    assert len(weak.hits) > 1

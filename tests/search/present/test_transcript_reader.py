@@ -1,0 +1,99 @@
+"""Does a passage from the middle say what the whole conversation says there?"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palaver.archiver.copies.sealing import Sealer
+from palaver.core.results import TranscriptExcerpt
+from palaver.search.archive_search import ArchiveSearch
+from palaver.search.present import transcript_reader
+from palaver.templates.render import Renderer
+from palaver.templates.transcript_shapes import transcript_json
+
+from ...archiver.formats.claude_code.claude_lines import replied, result, said, text, tool
+from ...archiver.history import ORIGINAL, History
+
+STEPS = 40
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[History]:
+    """A session of two exchanges, each a prompt, forty calls with their results, and an answer."""
+    with History(tmp_path) as made:
+        made.write([line for number in range(2) for line in exchange(number)])
+        made.ingest()
+        yield made
+
+
+def exchange(number: int) -> Iterator[dict[str, object]]:
+    yield said(f"ask {number}", uuid=f"q{number}", sessionId=ORIGINAL)
+    for step in range(STEPS):
+        name = f"{number}-{step}"
+        yield used(replied(tool("Read", {"file_path": f"/x/{step}.py"}, id=f"t{name}"), id=f"m{name}", uuid=f"c{name}"))
+        yield result(f"printed {name}", id=f"t{name}")
+    yield replied(text(f"answer {number}"), id=f"e{number}", uuid=f"e{number}")
+
+
+def used(line: dict[str, Any]) -> dict[str, Any]:
+    """The same reply, which took ten tokens and made two."""
+    line["message"]["usage"] = {"input_tokens": 10, "output_tokens": 2}
+    return line
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("lead", [0, 1, 7])
+def test_the_middle_of_a_long_exchange(
+    history: History, monkeypatch: pytest.MonkeyPatch, sealed: bool, lead: int
+) -> None:
+    """Reading that begins in the midst of an exchange gives the same turns, under the same exchange, as reading all."""
+    archived = history.source().archived
+    with ArchiveSearch(history.home) as layers:
+        expected = {start: told(layers.read(archived, start, start + 9)) for start in range(1, 160, 3)}
+        if sealed:
+            assert Sealer(history.store, history.raw).run(budget=60).sealed == 1
+        monkeypatch.setattr(transcript_reader, "_LEAD", lead)
+        assert {start: told(layers.read(archived, start, start + 9)) for start in expected} == expected
+
+
+def test_what_was_kept_back_is_so_to_its_end(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However far behind the prompt that asked for it."""
+    monkeypatch.setattr(transcript_reader, "_LEAD", 3)
+    _, *others = exchange(3)
+    kept = said("ask 3\n\nDo not index this message.", uuid="q3", sessionId=ORIGINAL)
+    history.append([kept, *others, *exchange(4)])
+    history.ingest()
+    archived, end = history.source().archived, 3 * (STEPS * 2 + 2)
+    with ArchiveSearch(history.home) as layers:
+        read = [layers.read(archived, line, line).exchanges for line in range(end - STEPS, end + 1)]
+        assert not any(read)
+        [after] = layers.read(archived, end, end + 1).exchanges
+    assert [turn.text for turn in after.turns] == ["ask 4"]
+
+
+def test_a_part_of_an_exchange_is_told_as_a_part_of_the_whole(history: History) -> None:
+    """Span and use are those of the whole exchange, as every stretch of it tells them; what is shown of it is said."""
+    archived = history.source().archived
+    with ArchiveSearch(history.home) as layers:
+        first, second = layers.read(archived).exchanges
+        assert (first.span.end_line, second.span.start_line) == (STEPS * 2 + 2, STEPS * 2 + 3)
+        assert second.tokens_out == 2 * STEPS
+        part = layers.read(archived, 80, 99)
+    spans = [(each.ordinal, each.span, each.tokens_in, each.tokens_out) for each in part.exchanges]
+    assert spans == [(each.ordinal, each.span, each.tokens_in, each.tokens_out) for each in (first, second)]
+    assert [part.shown(each.span) for each in part.exchanges] == [(80, 82), (83, 99)]
+    told = Renderer().read(part)
+    assert "## Exchange 1 (lines 1-82, " in told
+    assert "; shown: lines 80-82)\n" in told
+    shape = transcript_json(part)["exchanges"][1]
+    assert (shape["start_line"], shape["end_line"], shape["tokens_out"]) == (83, 164, second.tokens_out)
+    assert (shape["shown_start_line"], shape["shown_end_line"]) == (83, 99)
+
+
+def told(transcript: TranscriptExcerpt) -> list[object]:
+    return [
+        (each.ordinal, each.span, each.started, each.tokens_in, [(t.line, t.text) for t in each.turns])
+        for each in transcript.exchanges
+    ]

@@ -1,0 +1,38 @@
+"""Which paths does a pattern cover?"""
+
+import time
+
+import pytest
+
+from palaver.search.query.path_patterns import fits, is_pattern
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "covered"),
+    [
+        ("*.ts", "/w/app/src/auth.ts", True),
+        ("*.ts", "/w/app/src/auth.tsx", False),
+        ("src/*.ts", "/w/app/src/auth.ts", True),
+        ("src/*.ts", "/w/app/src/api/auth.ts", False),
+        ("src/**/auth.ts", "/w/app/src/api/v1/auth.ts", True),
+        ("src/**/auth.ts", "/w/app/src/auth.ts", True),
+        ("src/", "/w/app/src/api/auth.ts", True),
+        ("src/", "/w/app/source/auth.ts", False),
+        ("/w/*/src/", "/w/app/src/auth.ts", True),
+        ("/src/", "/w/app/src/auth.ts", False),
+        ("a?th.ts", "auth.ts", True),
+        ("[a-z].ts", "a.ts", False),
+    ],
+)
+def test_patterns_cover_paths(pattern: str, path: str, covered: bool) -> None:
+    """`*` and `?` stay within a name, `**` crosses folders, a slash at the end means everything below."""
+    assert is_pattern(pattern) or "[" in pattern
+    assert fits(pattern, path) is covered
+
+
+def test_a_hostile_pattern_costs_little() -> None:
+    """Many stars do not take time that doubles with each."""
+    started = time.process_time()
+
+    assert not fits("*a" * 500 + "b", "a" * 5_000)
+    assert time.process_time() - started < 5

@@ -1,0 +1,202 @@
+"""Which periods in a query are time, and what is done with them?"""
+
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.core.clock import day_end, day_start, now, show_day
+from palaver.core.query import Filters, Mode
+from palaver.core.results import TimeExpression
+from palaver.search.query.query_analysis import AnalyzedQuery
+from palaver.search.query.query_dates import taken_out
+from palaver.search.rank.engine import Engine
+from palaver.templates.shapes import results_json
+
+from ..history import History, Said
+
+TODAY = date(2026, 3, 31)
+"""A Tuesday, and the last of its month."""
+DAY = day_start("2026-02-18")
+WEEK = 7 * 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("typed", "left", "said", "first", "last"),
+    [
+        ("what was decided on 18 february", "what was decided", "on 18 february", "2026-02-18", "2026-02-18"),
+        ("On February 18th, 2026 we chose it", "we chose it", "On February 18th, 2026", "2026-02-18", "2026-02-18"),
+        ("on 2026-02-18 we chose it", "we chose it", "on 2026-02-18", "2026-02-18", "2026-02-18"),
+        ("on 18 may it broke again", "it broke again", "on 18 may", "2025-05-18", "2025-05-18"),
+        ("the bug from  yesterday, again", "the bug, again", "from yesterday", "2026-03-30", "2026-03-30"),
+        ("yesterday's migration bug", "migration bug", "yesterday", "2026-03-30", "2026-03-30"),
+        ("what did we fix today?", "what did we fix?", "today", "2026-03-31", "2026-03-31"),
+        ("what broke last tuesday", "what broke", "last tuesday", "2026-03-24", "2026-03-24"),
+        ("what broke 3 days ago", "what broke", "3 days ago", "2026-03-28", "2026-03-28"),
+        ("what broke two weeks ago", "what broke", "two weeks ago", "2026-03-14", "2026-03-20"),
+        ("a couple of months ago it broke", "it broke", "a couple of months ago", "2026-01-16", "2026-02-15"),
+        ("what broke A few days ago?", "what broke?", "A few days ago", "2026-03-26", "2026-03-30"),
+        ("what broke in the last 2 weeks", "what broke", "in the last 2 weeks", "2026-03-17", "2026-03-31"),
+        ("what broke over the past month", "what broke", "over the past month", "2026-02-28", "2026-03-31"),
+        ("what broke last quarter", "what broke", "last quarter", "2025-10-01", "2025-12-31"),
+        ("what did we ship in Q4 2025?", "what did we ship?", "in Q4 2025", "2025-10-01", "2025-12-31"),
+        ("the plans from 2025-Q4 we made", "the plans we made", "from 2025-Q4", "2025-10-01", "2025-12-31"),
+        ("what changed last year", "what changed", "last year", "2025-01-01", "2025-12-31"),
+        ("what changed since monday", "what changed", "since monday", "2026-03-30", "2026-03-31"),
+        ("what broke last week", "what broke", "last week", "2026-03-23", "2026-03-29"),
+        ("what broke this month?", "what broke?", "this month", "2026-03-01", "2026-03-31"),
+        ("what may break in march", "what may break", "in march", "2026-03-01", "2026-03-31"),
+        ("february 2026 release plan", "release plan", "february 2026", "2026-02-01", "2026-02-28"),
+        ('"on monday" the day of the cache last week', '"on monday" the day of the cache', "last week",
+         "2026-03-23", "2026-03-29"),
+    ],
+)  # fmt: skip
+def test_a_period_is_taken_out(typed: str, left: str, said: str, first: str, last: str) -> None:
+    """What is said once, as time alone, among several other words."""
+    assert taken_out(typed, TODAY) == (left, TimeExpression(said, day_start(first), day_end(last)))
+    assert AnalyzedQuery.of(typed, dated=True).text == left
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "yesterday", "bug yesterday", "18 february", '"what broke yesterday" was its title',
+        "it says 'broke yesterday'",
+        "what may break", "step 18 may fail", "this may be wrong", "on the second may run", "the march of progress",
+        "dec 16 in hex", "sun sat mon columns", "the monday meeting notes", "on mondays it fails",
+        "monday.com and others",
+        "a spring bean fails", "what fell in spring 2026", "the Q3 2026 roadmap page", "a filter in q1 of it",
+        "in the last week of the sprint", "the last quarter of the file", "deleted after 2 weeks ago",
+        "version 2026.2 of it", "the year 2026 in tests", "src/2026-02-18/app.py is long", "plan 2026-02-18 of it",
+        "2026-02-18 12:00:01 it cannot bind", "error: expired on 18 february", "def yesterday(day) is here",
+        "if day == yesterday then stop", "a today button in calendars", "deadline by 18 february please",
+        "before february it was another", "due on 31 february they say", "from monday to friday it ran",
+        "between 3 february and 5 february", "yesterday and last week it broke", "the last week of the sprint",
+        "a plan for last week", "every last friday it runs", "word " * 40 + "yesterday",
+    ],
+)  # fmt: skip
+def test_when_in_doubt_it_is_words(typed: str) -> None:
+    """Dates by themselves, names, versions, code, logs, deadlines, what is quoted, what returns and what was pasted."""
+    assert taken_out(typed, TODAY) == (typed, None)
+
+
+@given(
+    st.dates(date(1, 1, 1), date(9999, 12, 31)),
+    st.text(alphabet="on18 february2026'ly\"tod?-", max_size=40)
+    | st.sampled_from(["what broke a few months ago", "what broke 99 weeks ago", "what broke last quarter"]),
+)
+def test_no_text_breaks_it(today: date, typed: str) -> None:
+    """Whatever is typed on whatever day, it stays as it is, or something is left of it."""
+    left, occasion = taken_out(typed, today)
+
+    assert (left == typed) if occasion is None else (left.split() and occasion.after < occasion.before)
+
+
+@pytest.fixture
+def told(history: History) -> History:
+    """The same was said on two days, later at greater length; and of the words of a date something else."""
+    history.say("early", Said("the kettle whistles", "the brass kettle whistles loudly", DAY))
+    history.say("late", Said("the kettle whistles", "the brass kettle whistles loudly again", DAY + WEEK))
+    history.say("other", Said("a parade on 18 february", "the february parade", DAY + 2 * WEEK))
+    history.embed()
+    history.publish()
+    return history
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("day", ["18", "25"])
+def test_what_is_of_then_comes_first(told: History, mode: Mode, day: str) -> None:
+    """The score says by how much, adds up and hides nothing; the words of the date find nothing."""
+    plain = told.search("the brass kettle whistles", mode=mode)
+    found = told.search(f"the brass kettle whistles on {day} february 2026", mode=mode)
+
+    assert show_day(found.hits[0].at) == f"2026-02-{day}"
+    assert {hit.id for hit in found.hits} == {hit.id for hit in plain.hits}
+    assert [occasion.text for occasion in found.times] == [f"on {day} february 2026"]
+    assert [part.value for hit in found.hits for part in hit.parts if part.name == "period"] == [
+        float(show_day(hit.at) == f"2026-02-{day}") for hit in found.hits
+    ]
+    assert all(sum(part.points for part in hit.parts) == hit.score <= 1 for hit in found.hits)
+    assert not any(part.name == "period" for hit in plain.hits for part in hit.parts)
+    assert results_json(found)["occasions"] == [
+        {"said": f"on {day} february 2026", "first": f"2026-02-{day}", "last": f"2026-02-{day}"}
+    ]
+
+
+def test_relative_periods_are_seen_from_now(history: History) -> None:
+    """As in filters."""
+    at = now()
+    [old, new] = [
+        history.say(name, Said("the kettle whistles", at=when))[0] for name, when in (("a", at - WEEK), ("b", at))
+    ]
+    history.embed()
+
+    found = [
+        event.key for event in history.engine().find("the kettle whistles 7 days ago", Mode.BOTH, Filters()).events
+    ]
+    again = [event.key for event in history.engine().find("how the kettle whistles today", Mode.BOTH, Filters()).events]
+
+    assert (found, again) == ([old, new], [new, old])
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_period_of_which_there_is_nothing_is_words(told: History, mode: Mode) -> None:
+    """Whatever the filters are: they only ever remove."""
+    found = told.search("the february parade on 18 february 1999", mode=mode)
+
+    assert found.times == ()
+    assert found.hits[0].session_id == "other"
+    assert ([one.text for one in found.empty_times], found.newest) == (["on 18 february 1999"], DAY + 2 * WEEK)
+    assert results_json(found)["vacant"] == [
+        {"said": "on 18 february 1999", "first": "1999-02-18", "last": "1999-02-18", "newest": "2026-03-04"}
+    ]
+
+
+def test_the_words_of_a_period_are_not_misspelled(history: History) -> None:
+    """Nor are they said to stand nowhere: it is told when they are."""
+    history.say("weak", Said("a weak lost mouth", "the last kettle", DAY))
+    history.embed()
+    found = history.search("anything done last week?", filters=Filters(projects=("nowhere",)))
+
+    assert found.explanation is not None
+    assert not {"week", "week?"} & {word for word, _ in found.explanation.similar}
+    assert not {"week", "week?"} & {*found.explanation.missing}
+    assert [one.text for one in found.empty_times] == ["last week"]
+
+
+def test_filters_leave_it_as_it_is(told: History) -> None:
+    """Also where they leave nothing of then, and where they are dates."""
+    query = "the brass kettle whistles on 18 february 2026"
+    every = told.search(query)
+    late = told.search(query, filters=Filters(after=DAY + WEEK))
+
+    assert late.times == every.times
+    assert {hit.id for hit in late.hits} <= {hit.id for hit in every.hits}
+    assert late.hits
+
+
+def test_relevance_is_by_the_score_without_it(told: History) -> None:
+    """Being of then makes nothing relevant, and nothing else irrelevant."""
+    engine = told.engine()
+    dated = engine.find("the brass kettle whistles on 18 february 2026", Mode.BOTH, Filters())
+    plain = engine.find("the brass kettle whistles", Mode.BOTH, Filters())
+
+    assert dated.wording.text == plain.wording.text
+    assert {event.key: event.plain for event in dated.events} == {event.key: event.plain for event in plain.events}
+    assert (dated.floor, dated.relevant) == (plain.floor, plain.relevant)
+
+
+def test_several_concepts_have_each_its_own(told: History) -> None:
+    """A conversation is of then where one of the concepts is said to be."""
+    found = told.search("the brass kettle on 18 february 2026", "whistles")
+
+    assert [hit.session_id for hit in found.hits] == ["early", "late"]
+    assert [occasion.text for occasion in found.times] == ["on 18 february 2026"]
+
+
+def test_recall_takes_dates_for_words(told: History) -> None:
+    """Memories and documents tell of days on which they were not stored."""
+    engine = Engine(told.store, told.generations, told.embedder, dated=False)
+
+    assert engine.find("the parade on 18 february", Mode.BOTH, Filters()).wording.occasions == ()

@@ -1,0 +1,446 @@
+"""Are the right engines asked, and what do they say together?"""
+
+from collections.abc import Sequence
+from functools import partial
+from math import inf
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import get_ident
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver.core.errors import ModelUnavailable
+from palaver.core.query import Filters, Mode
+from palaver.search.index.matches import TextMatches
+from palaver.search.model.embedder import TextEmbeddings
+from palaver.search.query.query_analysis import AnalyzedQuery
+from palaver.search.rank import engine
+from palaver.search.rank.engine import Engine, completed
+from palaver.search.rank.fusion import Event, Weights
+
+from ..fake_embedder import FakeEmbedder
+from ..history import NO_FILTERS, History, Said, keys
+from ..query.test_tokenizer import HOSTILE
+
+
+@pytest.fixture
+def told(history: History) -> History:
+    """Three conversations, embedded and published."""
+    history.say("tea", Said("brass kettle"), Said("water for tea", "The kettle holds two litres of water for tea."))
+    history.say("soup", Said("copper pan"), Said("water for soup"))
+    history.say("both", Said("brass kettle beside the copper pan"))
+    history.embed()
+    history.publish()
+    return history
+
+
+def test_words_alone(told: History) -> None:
+    """In mode `text` only exchanges with the words are found, and nothing is compared."""
+    events = told.engine().find("kettle", Mode.TEXT, NO_FILTERS).events
+
+    assert set(keys(events)) == {1, 2, 5}
+    assert all(event.similarity is None for event in events)
+
+
+def test_what_is_closest_is_told(told: History) -> None:
+    """Where vectors are compared, each event is as close as the tokens of its best text; words alone are not close."""
+    close = {event.key: event.closeness for event in told.engine().find("brass kettle", Mode.BOTH, NO_FILTERS).events}
+
+    assert close[1] == pytest.approx(close[5], abs=1e-9)
+    assert close[1] > 0.7
+    assert close[1] > close[2] > close[4] >= 0
+    assert all(event.closeness == 0 for event in told.engine().find("brass kettle", Mode.TEXT, NO_FILTERS).events)
+
+
+def test_who_only_counts_gets_plain_scores(told: History) -> None:
+    """The same events without a close look, each with the score that it has before one."""
+    looked = told.engine().find("brass kettle", Mode.BOTH, NO_FILTERS)
+    counted = told.engine().find("brass kettle", Mode.BOTH, NO_FILTERS, closely=False)
+
+    assert {event.key: event.plain for event in counted.events} == {event.key: event.plain for event in looked.events}
+    assert all(event.score == event.plain and event.closeness == 0 for event in counted.events)
+    assert counted.relevant == looked.relevant
+
+
+def test_a_model_without_tokens_scores_by_all_else(history: History) -> None:
+    """Nothing is close, and a close look finds what words stand together."""
+
+    class Silent(FakeEmbedder):
+        def read(self, texts: Sequence[str]) -> TextEmbeddings:
+            return TextEmbeddings(
+                self.embed(texts), [np.empty((0, 0), dtype=np.float32)] * len(texts), [()] * len(texts)
+            )
+
+    history.embedder = Silent()
+    history.say("tea", Said("brass kettle"), Said("copper pan"))
+    history.embed()
+    history.publish()
+
+    events = history.engine().find("brass kettle", Mode.BOTH, NO_FILTERS).events
+
+    weights = Weights(closeness=0.0)
+    alone = sum(weights._replace(words_together=0.0))
+
+    assert [(event.closeness, event.words_together) for event in events] == [(0.0, 1.0), (0.0, 1.0)]
+    assert [event.score for event in events] == pytest.approx(
+        [(event.plain * alone + weights.words_together) / sum(weights) for event in events]
+    )
+
+
+def test_what_was_stored_a_moment_ago_comes_first_where_its_words_match_best(history: History) -> None:
+    """Before it is published and embedded, too: its words are as rare as they are in the whole archive, and it counts
+    for meaning as they let expect.
+    """
+    history.say("tea", *(Said(f"the kettle number {number} sings", "a whistle in the kitchen") for number in range(9)))
+    history.embed()
+    history.publish()
+    finder = history.engine()
+    before = keys(finder.find("which kettle has a samovar tap", Mode.BOTH, NO_FILTERS).events)
+    [fresh] = history.say("now", Said("brass samovar with a tap"))
+    waiting = finder.find("which kettle has a samovar tap", Mode.BOTH, NO_FILTERS)
+
+    assert keys(waiting.events)[0] == fresh
+    assert sorted(keys(waiting.events)[1:]) == sorted(before)
+    assert keys(finder.find("samovar", Mode.BOTH, NO_FILTERS).events)[0] == fresh
+    assert waiting.events[0].similarity is None
+    history.embed()
+    assert finder.find("samovar tap", Mode.BOTH, NO_FILTERS).events[0].similarity is not None
+
+
+def test_before_anything_is_embedded_words_alone_tell_what_is_relevant(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are judged by what words can reach, not by what they could with a meaning that nobody knows yet."""
+    history.say("one", Said("the kettle whistles"))
+    history.say("two", Said("copper pan"))
+    asked = "a kettle zzyzx"
+    [said] = (event.words for event in history.engine().find(asked, Mode.TEXT, NO_FILTERS).events)
+    counted = said**1.5 * Weights().words / (Weights().words + Weights().words_around)
+    for floor, relevant in ((counted - 1e-9, True), (counted + 1e-9, False)):
+        monkeypatch.setattr(engine, "_FLOOR", floor)
+        monkeypatch.setattr(engine, "_BRIEF", 0.0)
+        found = history.engine().find(asked, Mode.BOTH, NO_FILTERS)
+        assert (found.worded, found.relevant) == (inf, relevant)
+
+
+def test_what_meaning_found_has_its_words(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event that only meaning brought is compared by its words, too, and so the other way round."""
+    monkeypatch.setattr(engine, "DEPTH", 1)
+    history.say("one", Said("water"), Said("kettle kettle kettle steam"), Said("kettle steam steam"))
+    history.embed()
+    history.publish()
+
+    found = [event for text in ("kettle", "steam water", "kettle water steam") for event in search(history, text)]
+
+    assert len(found) > 3
+    assert all(event.words > 0 and event.similarity is not None for event in found)
+
+
+def test_only_what_meaning_found_best_has_its_words(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a thousand events that mean something alike, the words of those are looked up that can come first."""
+    monkeypatch.setattr(engine, "_COMPLETED", 1)
+    near, far = (history.say(name, Said(said))[0] for name, said in (("near", "kettle"), ("far", "kettle of a ship")))
+    history.embed()
+    view, wording = history.engine().snapshot, AnalyzedQuery.of("kettle")
+    nears = view.of_events(history.embedder.embed(["kettle"])[0, :], np.array([near, far]))
+
+    found = completed(wording, TextMatches.none(), nears, partial(view.text, wording, NO_FILTERS))
+
+    assert set(found.event.tolist()) == {near}
+
+
+def test_events_that_have_many_entries_leave_words_to_others(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event that meaning brought is compared by its words, however many stretches another one has."""
+    monkeypatch.setattr(engine, "DEPTH", 3)
+    long = "\n\n".join(f"The kettle of stretch {n}. {'kettle and so on ' * 60}" for n in range(20))
+    [first] = history.say("one", Said("kettle kettle", long))
+    others = [history.say(f"other{number}", Said(f"kettle and {'more words ' * 60}"))[0] for number in range(6)]
+    history.embed()
+    view, wording = history.engine().snapshot, AnalyzedQuery.of("kettle")
+    nears = view.of_events(history.embedder.embed(["kettle"])[0, :], np.array([first, *others]))
+
+    found = completed(wording, TextMatches.none(), nears, partial(view.text, wording, NO_FILTERS))
+
+    assert np.count_nonzero(found.event == first) > 5
+    assert set(found.event.tolist()) == {first, *others}
+
+
+def test_where_few_satisfy_the_filters_words_are_asked_once(history: History) -> None:
+    """All that words find is known then: of some items it is what the index would say of these."""
+    said = [Said(f"{'kettle ' * (1 + number % 7)} number {number}", at=1 + number % 2) for number in range(500)]
+    told = history.say("one", *said)
+    history.publish()
+    reader, filters, wording = history.engine(), Filters(before=2), AnalyzedQuery.of("kettle number")
+    reader.find("kettle", Mode.BOTH, filters)
+
+    every = reader.worded(wording, Mode.BOTH, filters, 200)
+    further = reader.further(wording, filters, every, 200)
+    asked = reader.snapshot.text(wording, filters, 2_000, told[100:200])
+
+    assert 200 < len(every) < 500
+    assert further(2_000, told[100:200]).numbers.tolist() == asked.numbers.tolist()
+    assert further(2_000, told[100:200]).fraction.tolist() == asked.fraction.tolist()
+    assert len(reader.worded(wording, Mode.TEXT, filters, 200)) == 200
+
+
+@pytest.mark.parametrize(
+    ("words", "found"), [("brass_kettle", 5), ('"brass kettle"', 2), ('"kettle brass"', 0), ('"brass kettle" sail', 2)]
+)
+def test_meaning_takes_names_as_words(told: History, words: str, found: int) -> None:
+    """In mode `vector` a name is compared like any other words; what is quoted must stand so, and counts nothing."""
+    events = told.engine().find(words, Mode.VECTOR, NO_FILTERS).events
+
+    assert len(events) == found
+    assert all(event.words == 0 for event in events)
+
+
+def _scores(reader: Engine, text: str) -> list[tuple[int, float]]:
+    return [(event.key, event.score) for event in reader.find(text, Mode.BOTH, NO_FILTERS).events]
+
+
+def search(history: History, text: str) -> list[Event]:
+    return history.engine().find(text, Mode.BOTH, NO_FILTERS).events
+
+
+def test_meaning_alone(told: History) -> None:
+    """In mode `vector` everything is compared, and words count nothing."""
+    events = told.engine().find("brass kettle", Mode.VECTOR, NO_FILTERS).events
+
+    assert len(events) == 5
+    assert keys(events)[0] == 1
+    assert all(event.words == 0 for event in events)
+
+
+def test_both_together(told: History) -> None:
+    """In mode `both` every event found by words is compared as well."""
+    events = told.engine().find("kettle", Mode.BOTH, NO_FILTERS).events
+
+    assert all(event.similarity is not None for event in events)
+    assert events[0].words > 0
+    assert [event.score for event in events] == sorted((event.score for event in events), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("mode", "engines"), [(Mode.TEXT, ("text",)), (Mode.VECTOR, ("vector",)), (Mode.BOTH, ("text", "vector"))]
+)
+def test_who_answered(told: History, mode: Mode, engines: tuple[str, ...]) -> None:
+    """`searched` names the engines that answered."""
+    reader = told.engine()
+    reader.find("kettle", mode, NO_FILTERS)
+
+    assert reader.searched(mode) == engines
+
+
+def test_without_a_model_words_answer(told: History) -> None:
+    """Where the model is missing words answer alone, `searched` says so, and the reason is kept."""
+    told.embedder = FakeEmbedder(missing=True)
+    reader = told.engine()
+
+    assert set(keys(reader.find("kettle", Mode.BOTH, NO_FILTERS).events)) == {1, 2, 5}
+    assert reader.searched(Mode.BOTH) == ("text",)
+    assert isinstance(reader.unavailable, ModelUnavailable)
+    assert reader.find("kettle", Mode.VECTOR, NO_FILTERS).events == []
+    assert reader.searched(Mode.VECTOR) == ()
+
+
+def test_a_query_is_embedded_while_words_are_looked_for(told: History) -> None:
+    """The first query is embedded where it is asked, each that follows beside it, and one that is asked again not at
+    all; what is found is the same.
+    """
+
+    class Watched(FakeEmbedder):
+        def __init__(self) -> None:
+            super().__init__()
+            self.threads: list[int] = []
+
+        def read(self, texts: Sequence[str]) -> TextEmbeddings:
+            self.threads.append(get_ident())
+            return super().read(texts)
+
+    told.embedder = watched = Watched()
+    reader, asked = told.engine(), ("kettle", "copper pan", "water for tea", "kettle")
+    found = [_scores(reader, text) for text in asked]
+    first, *beside = watched.threads
+
+    assert first == get_ident()
+    assert len(beside) == 2
+    assert {*beside}.isdisjoint({first})
+    assert found == [_scores(told.engine(), text) for text in asked]
+
+
+def test_a_model_that_is_missing_later_is_told_as_at_once(told: History) -> None:
+    """Words answer alone from the query on that could not be embedded, and both again as soon as one can."""
+
+    class Failing(FakeEmbedder):
+        def read(self, texts: Sequence[str]) -> TextEmbeddings:
+            if texts == ["pan"]:
+                raise ModelUnavailable("the model is missing")
+            return super().read(texts)
+
+    told.embedder = Failing()
+    reader, searched = told.engine(), list[tuple[str, ...]]()
+    for text in ("kettle", "pan", "water"):
+        reader.find(text, Mode.BOTH, NO_FILTERS)
+        searched.append(reader.searched(Mode.BOTH))
+
+    assert searched == [("text", "vector"), ("text",), ("text", "vector")]
+
+
+def test_vectors_of_another_pipeline_are_not_compared(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors that the model of that name no longer makes are compared with nothing; words answer."""
+
+    def load(_name: str) -> FakeEmbedder:
+        return FakeEmbedder("fake/2")
+
+    monkeypatch.setattr(engine, "load", load)
+    told.embedder = FakeEmbedder("other/1")
+    reader = told.engine()
+
+    assert set(keys(reader.find("kettle", Mode.BOTH, NO_FILTERS).events)) == {1, 2, 5}
+    assert reader.searched(Mode.BOTH) == ("text",)
+
+
+def test_the_model_of_the_vectors_embeds_the_query(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While vectors are those of another model than new ones are made with, that model embeds the queries."""
+    asked: list[str] = []
+
+    def load(name: str) -> FakeEmbedder:
+        asked.append(name)
+        return FakeEmbedder()
+
+    monkeypatch.setattr(engine, "load", load)
+    told.embedder = FakeEmbedder("other/1")
+    reader = told.engine()
+    for _ in range(2):
+        assert reader.find("brass kettle", Mode.VECTOR, NO_FILTERS).events[0].similarity == pytest.approx(1, abs=1e-3)
+
+    assert asked == ["fake"]
+
+
+def test_all_concepts_in_one_conversation(told: History) -> None:
+    """With several concepts a conversation is found where each of them is present, in whichever exchange."""
+    found = told.engine().find_all(["kettle", "copper"], Mode.TEXT, NO_FILTERS).events
+    apart = told.engine().find_all(["brass", "water"], Mode.TEXT, NO_FILTERS).events
+
+    assert keys(found) == [5]
+    assert len(apart) == 1
+    assert apart[0].key in {1, 2}
+    assert told.engine().find_all(["kettle", "unicorn"], Mode.TEXT, NO_FILTERS).events == []
+
+
+def test_concepts_under_filters(told: History) -> None:
+    """Filters hold for every concept."""
+    assert keys(told.engine().find_all(["kettle", "copper"], Mode.TEXT, Filters(projects=("tea",))).events) == []
+    assert keys(told.engine().find_all(["kettle", "copper"], Mode.TEXT, Filters(projects=("both",))).events) == [5]
+
+
+def test_a_concept_that_is_not_clear_is_nowhere_looked_at_closely(
+    told: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a concept scores in one conversation is compared with what it scores in another, so a close look counts in
+    all of them or in none.
+    """
+    monkeypatch.setattr(engine, "DEPTH", 1)
+    asked = ["kettle", "water"]
+    assert all(event.closeness > 0 for event in told.engine().find_all(asked, Mode.BOTH, NO_FILTERS).events)
+    monkeypatch.setattr(engine, "_FLOOR", 2.0)
+    monkeypatch.setattr(engine, "_WORDED", 2.0)
+
+    found = told.engine().find_all(asked, Mode.BOTH, NO_FILTERS).events
+
+    assert found
+    assert all(event.closeness == 0 for event in found)
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("concepts", [["deploy", "zebra"], ["deploy", "restart", "zebra"], ["deploy", "restart"]])
+def test_what_is_said_everywhere_is_found_beside_what_is_rare(
+    history: History, mode: Mode, concepts: list[str]
+) -> None:
+    """A conversation that has every concept is found, however often others have one of them."""
+    for number in range(20):
+        history.say(f"often{number}", *(Said(f"deploy deploy step {number} {n}") for n in range(12)))
+        history.say(f"again{number}", *(Said(f"restart restart step {number} {n}") for n in range(12)))
+    [zebra, *_] = history.say(
+        "both",
+        Said("that zebra in our yard"),
+        Said("then we deploy that later"),
+        Said("and we restart that"),
+    )
+    history.embed()
+    history.publish()
+
+    for filters in (NO_FILTERS, Filters(projects=("both",))):
+        [event] = history.engine().find_all(concepts, mode, filters).events
+        assert event.key - zebra in range(3)
+
+
+@given(
+    told=st.lists(
+        st.lists(st.lists(st.sampled_from(["kettle", "pan", "steam"]), min_size=1, max_size=4), min_size=1, max_size=6),
+        min_size=1,
+        max_size=6,
+    ),
+    concepts=st.lists(st.sampled_from(["kettle", "pan", "steam"]), min_size=2, max_size=3, unique=True),
+    mode=st.sampled_from(Mode),
+    depth=st.integers(1, 4),
+)
+@settings(max_examples=25)
+def test_a_filter_only_removes_conversations(
+    told: list[list[list[str]]], concepts: list[str], mode: Mode, depth: int
+) -> None:
+    """Whatever an engine brings at once, several concepts find with a filter what they find without it there."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "DEPTH", depth)
+        history = History(Path(folder))
+        for number, session in enumerate(told):
+            history.say(f"s{number}", *(Said(" ".join(words)) for words in session), project=f"p{number % 2}")
+        history.embed()
+
+        def sessions(filters: Filters) -> set[int]:
+            found = keys(history.engine().find_all(concepts, mode, filters).events)
+            return {item.session for item in history.store.items.load(found).values()}
+
+        every = sessions(NO_FILTERS)
+        assert sessions(Filters(projects=("p0",))) | sessions(Filters(projects=("p1",))) == every
+
+
+@pytest.mark.parametrize("query", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_queries_are_answered(told: History, query: str) -> None:
+    """Whatever is asked, there is an answer with scores from 0 to 1."""
+    for mode in Mode:
+        assert all(0 <= event.score <= 1 for event in told.engine().find(query, mode, NO_FILTERS).events)
+
+
+def test_the_same_question_has_the_same_answer(told: History) -> None:
+    """Two readers give the same events in the same order with the same scores."""
+    assert _scores(told.engine(), "water kettle pan") == _scores(told.engine(), "water kettle pan")
+
+
+def test_an_empty_archive_has_no_answers(history: History) -> None:
+    """Nothing is found in nothing."""
+    assert history.engine().find("kettle", Mode.BOTH, NO_FILTERS).events == []
+    assert history.engine().find_all(["kettle", "pan"], Mode.BOTH, NO_FILTERS).events == []
+
+
+def test_the_next_page_of_a_query_is_not_embedded_again(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query that is asked again has the vector that it had, whatever it is asked with."""
+    asked: list[str] = []
+    embed = FakeEmbedder.embed
+
+    def told_of(self: FakeEmbedder, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        asked.extend(texts)
+        return embed(self, texts)
+
+    monkeypatch.setattr(FakeEmbedder, "embed", told_of)
+    engine = told.engine()
+
+    for filters in (NO_FILTERS, Filters(projects=("tea",))):
+        engine.find("kettle", Mode.BOTH, filters)
+    engine.find("spoon", Mode.BOTH, NO_FILTERS)
+
+    assert asked == ["kettle", "spoon"]

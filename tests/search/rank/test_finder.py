@@ -1,0 +1,59 @@
+"""Does what is asked of memories and documents alone stay apart from what merely shares a store with them?"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pytest
+from msgspec.structs import replace
+
+from palaver.core.query import Mode
+from palaver.search.query.query_analysis import AnalyzedQuery
+from palaver.search.rank.finder import Finder
+from palaver.search.rank.fusion import Event
+from palaver.search.rank.relevance import RankedEvents
+
+from ..history import NO_FILTERS
+
+EVENTS = [
+    replace(Event.unranked(key), score=score, plain=score, words=words)
+    for key, score, words in [(1, 0.3, 0.2), (2, 0.1, 0.1), (3, 0.05, 0.6)]
+]
+
+
+class Engine(NamedTuple):
+    """An engine that always finds the same: the best, one that is unsure, and one that has many of the words."""
+
+    worded: float
+
+    def find(self, *_: object) -> RankedEvents:
+        return RankedEvents(EVENTS, AnalyzedQuery("kettle"), floor=0.2, worded=self.worded)
+
+
+def found(admitted: Sequence[int], *, worded: float = 2.0, weak: bool = False) -> list[int]:
+    finder: Any = Finder(*[None] * 3)  # type: ignore[arg-type]
+    vars(finder)["_engine"] = Engine(worded)
+
+    def load(keys: Sequence[int]) -> dict[int, int]:
+        return {key: key for key in keys}
+
+    return [
+        held for held, _ in finder._found("kettle", Mode.BOTH, NO_FILTERS, load, set(admitted).__contains__, weak=weak)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("admitted", "worded", "weak", "expected"),
+    [
+        ([1, 2, 3], 2.0, False, [1, 2, 3]),
+        ([1, 3], 2.0, False, [1, 3]),
+        ([2, 3], 2.0, False, []),
+        ([2, 3], 2.0, True, [2, 3]),
+        ([2, 3], 0.5, False, [2, 3]),
+        ([2], 0.5, False, []),
+    ],
+)
+def test_only_what_is_admitted_makes_a_list_relevant(
+    admitted: list[int], worded: float, weak: bool, expected: list[int]
+) -> None:
+    """A list is given where something that is admitted is clear, by its score or by its words, wherever it stands."""
+    assert found(admitted, worded=worded, weak=weak) == expected

@@ -1,0 +1,332 @@
+"""Does a score say no more than what both engines found?"""
+
+from collections.abc import Sequence
+from itertools import permutations
+from statistics import fmean
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from palaver.search.index.matches import Fractions, Numbers, TextMatch, TextMatches, VectorMatch, VectorMatches
+from palaver.search.rank import fusion
+from palaver.search.rank.fusion import Compare, Event, Together, Weights
+
+
+def gather(
+    matches: Sequence[TextMatch],
+    nears: Sequence[VectorMatch],
+    compare: Compare | None = None,
+    together: Together | None = None,
+    waiting: Sequence[int] = (),
+) -> list[Event]:
+    numbers = np.array([match[:7] for match in matches], dtype=np.int64).reshape(-1, 7).T
+    rows = np.array([near[:3] for near in nears], dtype=np.int64).reshape(-1, 3).T
+    return fusion.gather(
+        TextMatches(numbers, np.array([match.fraction for match in matches])),
+        VectorMatches(rows, np.array([near.similarity for near in nears])),
+        compare,
+        together,
+        waiting=np.array(waiting, dtype=np.int64),
+    )
+
+
+def text_match(event: int, own: bool, fraction: float) -> TextMatch:
+    return TextMatch(event if own else event + 100, event, 1, event, 1, 2, False, fraction)
+
+
+def vector(event: int, own: bool, part: int, cosine: float) -> VectorMatch:
+    return VectorMatch(event if own else event + 100, event, part, cosine)
+
+
+def place(near: VectorMatch) -> tuple[int, int]:
+    return near.item, near.part
+
+
+events = st.integers(1, 6)
+texts = st.lists(st.builds(text_match, events, st.booleans(), st.floats(0, 1)), max_size=12)
+vectors = st.lists(
+    st.builds(vector, events, st.booleans(), st.integers(0, 2), st.floats(-1, 1)), max_size=12, unique_by=place
+)
+
+
+def match(event: int, fraction: float, *, item: int | None = None, ordinal: int | None = None) -> TextMatch:
+    own, place = event if item is None else item, event if ordinal is None else ordinal
+    return TextMatch(own, event, 1, place, 1, 2, False, fraction)
+
+
+@given(texts, vectors)
+def test_a_score_is_the_sum_of_its_parts(matches: list[TextMatch], nears: list[VectorMatch]) -> None:
+    """The score is the weighted sum of words, neighbours, prompt and meaning, from 0 to 1, and orders the list; words
+    count more than in proportion.
+    """
+    found = gather(matches, nears)
+
+    for event in found:
+        words = max((one.fraction for one in matches if one.event == event.key), default=0.0)
+        cosines = [near.similarity for near in nears if near.event == event.key]
+        prompt = max((near.similarity for near in nears if (near.item, near.part) == (event.key, 0)), default=0.0)
+        beside = [one.fraction for one in matches if abs(one.event - event.key) == 1]
+        around = max(beside, default=0.0) if any(one.event == event.key for one in matches) else 0.0
+        worded = {one.event for one in matches}
+        near_by = worded.intersection((event.key - 1, event.key + 1)) if event.key in worded else set[int]()
+        meant = [near.similarity for near in nears if near.event in near_by]
+        weights = Weights(closeness=0.0, words_together=0.0)
+        parts = (
+            weights.words * words**1.5,
+            weights.words_around * around**1.5,
+            weights.prompts * max(0.0, prompt),
+            weights.meaning * max(0.0, max(cosines, default=0.0)),
+            weights.meaning_around * max(0.0, max(meant, default=0.0)),
+        )
+        assert event.score == pytest.approx(sum(parts) / sum(weights))
+        assert sum(part.points for part in event.parts) == event.score
+        assert 0 <= event.score <= 1
+        assert event.similarity == max(cosines, default=None)
+    assert {event.key for event in found} == {*(one.event for one in matches), *(near.event for near in nears)}
+    assert [(-event.score, event.key) for event in found] == sorted((-event.score, event.key) for event in found)
+
+
+@given(texts, vectors)
+def test_the_order_of_input_does_not_matter(matches: list[TextMatch], nears: list[VectorMatch]) -> None:
+    """The same findings in another order give the same events with the same scores."""
+    again = gather(matches[::-1], nears[::-1])
+
+    assert [(event.key, event.score) for event in gather(matches, nears)] == [
+        (event.key, event.score) for event in again
+    ]
+
+
+@pytest.mark.parametrize("order", [*permutations([3, 1, 2])])
+def test_equal_scores_come_in_order_of_key(order: tuple[int, ...]) -> None:
+    """Ties are broken the same way every time."""
+    events = gather([TextMatch(key, key, key, 0, 1, 2, False, 0.5) for key in order], [])
+
+    assert [event.key for event in events] == [1, 2, 3]
+
+
+def test_neighbours_help_across_an_exchange_without_words() -> None:
+    """What stands just before or after counts, what is further away or in another source does not."""
+    before, after, far = match(1, 0.8), match(2, 0.2), match(4, 0.9)
+    elsewhere = TextMatch(9, 9, 2, 3, 1, 2, False, 0.7)
+    around = {event.key: event.words_around for event in gather([before, after, far, elsewhere], [])}
+
+    assert around == {1: 0.2, 2: 0.8, 4: 0.0, 9: 0.0}
+
+
+def test_some_of_the_words_count_less_in_code() -> None:
+    """Where all words stand code counts like anything else; where a few of them do, much less."""
+    prose, code = (TextMatch(key, key, 0, 0, 1, 2, key == 2, 0.25) for key in (1, 2))
+    [told, _], [whole] = gather([prose, code], []), gather([code._replace(fraction=1.0)], [])
+
+    assert [event.key for event in gather([prose, code], [])] == [1, 2]
+    assert told.score == pytest.approx(8 * gather([code], [])[0].score)
+    assert whole.score == gather([prose._replace(fraction=1.0)], [])[0].score
+    assert whole.parts[0].points == whole.score
+
+
+def test_weights_can_be_taken_away() -> None:
+    """What is ranked without a part ranks by the others alone, and says so."""
+    nears = VectorMatches(np.array([[1], [1], [0]]), np.array([0.5]))
+    [event] = fusion.gather(TextMatches.none(), nears, weights=Weights(prompts=0.0))
+
+    assert event.score == sum(part.points for part in event.parts)
+    assert dict(zip(fusion.NAMES, (part.points for part in event.parts), strict=True))["prompt"] == 0
+
+
+def close(nears: VectorMatches) -> Fractions:
+    """As close as what was asked is long ago, and nothing known of observations."""
+    return np.where(nears.item == nears.event, nears.part / 2 + nears.event / 100, np.nan)
+
+
+def beside(items: Numbers) -> Fractions:
+    """More together the later an item came."""
+    return items / 200
+
+
+@given(texts, vectors)
+def test_a_close_look_adds_up(matches: list[TextMatch], nears: list[VectorMatch]) -> None:
+    """With closeness the score is still the sum of its parts, to the last bit, and from 0 to 1; it orders the list."""
+    found, before = gather(matches, nears, close, beside), gather(matches, nears)
+    own = [near for near in nears if near.item == near.event]
+    best = {
+        event.key: max((near.part / 2 + near.event / 100 for near in own if near.event == event.key), default=None)
+        for event in found
+    }
+    cosine = {event.key: event.similarity or 0.0 for event in found}
+    in_code = {event.key for event in found if event.best_match is not None and event.best_match.in_code}
+    told = {key: cosine[key] if key in in_code else value for key, value in best.items() if value is not None}
+    mean = fmean(told.values()) if told else 0.0
+
+    assert {event.key for event in found} == {event.key for event in before}
+    for event in found:
+        assert sum(part.points for part in event.parts) == event.score
+        assert 0 <= event.score <= 1
+        assert event.plain == next(one.score for one in before if one.key == event.key)
+        assert event.closeness == pytest.approx(max(0.0, told.get(event.key, mean)))
+        assert event.words_together == (event.best_match.key / 200 if event.best_match else 0.0)
+    assert [(-event.score, event.key) for event in found] == sorted((-event.score, event.key) for event in found)
+
+
+def test_the_first_alone_are_looked_at_closely(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not among the first counts as the least close of these: it cannot pass them by not being looked at."""
+    monkeypatch.setattr(fusion, "_CLOSELY", 2)
+    asked: list[list[int]] = []
+
+    def compare(nears: VectorMatches) -> Fractions:
+        asked.append(nears.event.tolist())
+        return np.array([{1: 0.2, 2: 0.9}[event] for event in nears.event.tolist()])
+
+    found = gather([], [vector(1, True, 0, 0.8), vector(2, True, 0, 0.7), vector(3, True, 0, 0.6)], compare)
+
+    assert asked == [[1, 2]]
+    assert [(event.key, event.closeness) for event in found] == [(2, 0.9), (1, 0.2), (3, 0.2)]
+
+
+def test_what_cannot_be_looked_at_is_as_close_as_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was embedded before tokens were kept neither gains nor loses beside what has its own already."""
+    monkeypatch.setattr(fusion, "_CLOSELY", 3)
+    known = {1: 0.2, 2: 0.6, 3: np.nan, 4: np.nan}
+
+    found = gather(
+        [],
+        [vector(event, True, 0, 0.9 - event / 10) for event in known],
+        lambda nears: np.array([known[event] for event in nears.event.tolist()]),
+    )
+
+    assert {event.key: round(event.closeness, 9) for event in found} == {1: 0.2, 2: 0.6, 3: 0.4, 4: 0.2}
+
+
+def test_what_is_not_embedded_yet_counts_as_its_words_stand() -> None:
+    """By meaning it is where it is by words among the others: with the best words as near as the nearest of them, with
+    the second best as the second; it tells no similarity, and what is expected is part of the score.
+    """
+    matches = [
+        match(event, fraction, ordinal=9 * event) for event, fraction in ((1, 0.2), (2, 0.5), (7, 0.9), (8, 0.3))
+    ]
+    nears = [vector(1, True, 0, 0.7), vector(2, True, 0, 0.6), vector(3, True, 0, 0.4), vector(3, True, 1, 0.8)]
+
+    found = {event.key: event for event in gather(matches, nears, close, waiting=[7, 8])}
+
+    assert (found[7].prompt, found[7].closeness) == (0.7, max(found[key].closeness for key in (1, 2, 3)))
+    assert (found[8].prompt, found[8].closeness) == (0.6, sorted(found[key].closeness for key in (1, 2, 3))[1])
+    assert [{part.name: part.value for part in found[key].parts}["meaning"] for key in (7, 8)] == [0.8, 0.7]
+    assert (found[7].similarity, found[7].meaning) == (None, 0.0)
+    assert next(iter(found)) == 7
+
+
+@given(texts, vectors)
+def test_what_is_expected_adds_up(matches: list[TextMatch], nears: list[VectorMatch]) -> None:
+    """Whatever waits, a score is the sum of its parts to the last bit, and what was compared scores as without it."""
+    waiting = sorted({one.event for one in matches} - {near.event for near in nears})
+    found, before = gather(matches, nears, waiting=waiting), gather(matches, nears)
+    now = {event.key: event.score for event in found}
+
+    assert all(sum(part.points for part in event.parts) == event.score <= 1 for event in found)
+    assert all(now[event.key] >= event.score for event in before)
+    assert all(now[event.key] == event.score for event in before if event.key not in waiting)
+
+
+@given(texts, vectors, st.sets(events), st.sets(events))
+@example([match(1, 0.9), match(3, 0.1), match(5, 0.5)], [vector(1, True, 0, 0.1), vector(3, True, 0, 0.8)], {3, 5}, {5})
+def test_nothing_is_more_relevant_for_what_is_left_out(
+    matches: list[TextMatch], nears: list[VectorMatch], left: set[int], waits: set[int]
+) -> None:
+    """Whatever waits: under a filter there are fewer events, and none is more relevant than without it."""
+    waiting, nears = sorted(waits), [near for near in nears if near.event not in waits]
+    every = {event.key: event.plain for event in gather(matches, nears, waiting=waiting)}
+    some = gather(
+        [one for one in matches if one.event in left], [near for near in nears if near.event in left], waiting=waiting
+    )
+
+    assert all(event.plain <= every[event.key] for event in some)
+
+
+def test_code_is_as_close_as_its_vector() -> None:
+    """The names and keywords of code are near each other whatever it does: there the best cosine counts, as it is."""
+    nears = [vector(1, True, 0, 0.3), vector(1, True, 1, 0.5), vector(2, True, 0, 0.4), vector(3, True, 0, -0.2)]
+    matches = [match(event, 0.2)._replace(in_code=event != 2) for event in (1, 2, 3)]
+
+    found = gather(matches, nears, lambda found: np.full(len(found), 0.9))
+
+    assert {event.key: event.closeness for event in found} == {1: 0.5, 2: 0.9, 3: 0.0}
+
+
+def test_words_that_stand_together_count_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what matches alike comes first what has the words next to each other; of code, and of what is not among the
+    first, that is not asked.
+    """
+    monkeypatch.setattr(fusion, "_CLOSELY", 3)
+    asked: list[list[int]] = []
+
+    def together(items: Numbers) -> Fractions:
+        asked.append(items.tolist())
+        return np.array([{11: 0.0, 2: 0.8}[item] for item in items.tolist()])
+
+    code = match(3, 0.9)._replace(in_code=True)
+    found = gather([match(1, 0.6, item=11), match(1, 0.5), match(2, 0.6), code, match(4, 0.1)], [], together=together)
+
+    assert asked == [[11, 2]]
+    assert {event.key: event.words_together for event in found} == {1: 0.0, 2: 0.8, 3: 0.0, 4: 0.0}
+    assert [event.key for event in found if event.key < 3] == [2, 1]
+
+
+def test_nothing_is_looked_at_closely_where_all_is_weak() -> None:
+    """Unless the best plain score is high enough, what both engines found is ranked by itself."""
+    nears = VectorMatches(np.array([[1, 2], [1, 2], [0, 0]]), np.array([0.5, 0.4]))
+    [best, other] = fusion.gather(TextMatches.none(), nears)
+
+    weak = fusion.gather(TextMatches.none(), nears, close, beside, at_least=best.score + 1e-9)
+    strong = fusion.gather(TextMatches.none(), nears, close, at_least=best.score)
+
+    assert [(one.key, one.score, one.closeness) for one in weak] == [(1, best.score, 0.0), (2, other.score, 0.0)]
+    assert {one.key: one.closeness for one in strong} == {1: 0.01, 2: 0.02}
+
+
+def test_where_no_tokens_are_known_nothing_changes() -> None:
+    """A model that tells no tokens is ranked by the other parts, with the scores that they make alone."""
+    matches, nears = [match(1, 0.5), match(2, 0.3)], [vector(1, True, 0, 0.4), vector(3, True, 0, 0.9)]
+    without = gather(matches, nears, lambda found: np.full(len(found), np.nan))
+
+    assert [(one.key, one.score, one.closeness) for one in without] == [
+        (one.key, one.score, 0.0) for one in gather(matches, nears)
+    ]
+
+
+def test_what_points_away_counts_nothing() -> None:
+    """A negative cosine is shown as it is, and takes nothing from the score."""
+    [event] = gather([], [VectorMatch(1, 1, 0, -0.4)])
+
+    assert (event.similarity, event.meaning, event.score) == (-0.4, 0.0, 0.0)
+
+
+def test_nothing_compared_is_not_zero() -> None:
+    """Without vectors there is no similarity."""
+    assert gather([match(1, 0.5)], [])[0].similarity is None
+
+
+def test_an_item_is_measured_by_what_is_its_own() -> None:
+    """The words and the meaning of one item of an event are told from those of the others."""
+    matches = [match(1, fraction, item=item) for fraction, item in ((0.3, 11), (0.6, 1), (0.2, 11))]
+    [event] = gather(matches, [VectorMatch(11, 1, 0, 0.5)])
+
+    assert (event.words, event.words_of(11), event.own(11), event.own(12)) == (0.6, 0.3, 0.8, 0.0)
+
+
+def test_the_first_of_equal_matches_stands_for_an_event() -> None:
+    """Where two entries match alike, the one that the text engine put first says where the words are."""
+    first, second = TextMatch(7, 7, 1, 0, 5, 6, False, 0.5), TextMatch(7, 7, 1, 0, 1, 2, False, 0.5)
+
+    assert [event.best_match for event in gather([first, second, match(7, 0.1)], [])] == [first]
+
+
+def test_an_item_is_as_good_as_its_best_entry_and_vector() -> None:
+    """What an item scores by itself are its best fraction and its best similarity; what points away takes nothing."""
+    first, second = match(1, 0.2), match(1, 0.6)
+    [event] = gather(
+        [first, second], [VectorMatch(1, 1, 0, 0.5), VectorMatch(1, 1, 1, 0.3), VectorMatch(9, 1, 0, -0.4)]
+    )
+
+    assert event.own(1) == 0.6 + 0.5
+    assert event.words_of(9) == event.own(9) == event.own(8) == 0.0

@@ -1,0 +1,89 @@
+"""Is the right one of a handful found, by the packaged model and by words?"""
+
+import pytest
+
+from palaver.core.query import Mode
+from palaver.search.model.embedder import load
+
+from ..history import History, Said
+
+TOLD = {
+    "retries": Said(
+        "The upload keeps failing when the network drops, what can we do?",
+        "UploadClient now retries three times with exponential backoff and jitter; MAX_RETRIES is in settings.py.",
+    ),
+    "colour": Said(
+        "Make the header readable for people with poor sight",
+        "The contrast of the navigation bar was raised to 7:1 and the font is one size larger.",
+    ),
+    "migration": Said(
+        "Why does the nightly job crash since Monday?",
+        "Migration 0042 renamed the column customer_ref, but the export still used the old name: ERR_UNKNOWN_COLUMN.",
+    ),
+    "cache": Said(
+        "Which cache do we take?",
+        "We decided on Redis rather than Memcached, because sessions must survive a restart.",
+    ),
+    "licence": Said(
+        "May we ship the parser?",
+        "Its licence is GPL-3.0, which our closed product cannot include; the MIT one replaces it.",
+    ),
+    "search": Said("検索が遅い", "索引を作り直して、日本語の全文検索が十倍速くなった。"),
+}
+WORDS = [
+    ("MAX_RETRIES", "retries"),
+    ("uploadClient", "retries"),
+    ("ERR_UNKNOWN_COLUMN", "migration"),
+    ("customer_ref export", "migration"),
+    ("redis memcached", "cache"),
+    ("GPL-3.0 licence", "licence"),
+    ("全文検索", "search"),
+    ("navigation bar contrast", "colour"),
+]
+PARAPHRASES = [
+    ("accessibility improvement for visually impaired users", "colour"),
+    ("unreliable internet connection during file transfer", "retries"),
+    ("scheduled task broken after database schema change", "migration"),
+    ("legal problem with an open source dependency", "licence"),
+    ("in-memory key value store choice", "cache"),
+]
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> History:
+    """Six conversations, embedded with the packaged model and published."""
+    made = History(tmp_path_factory.mktemp("quality"), load())
+    for name, said in TOLD.items():
+        made.say(name, said)
+    made.embed()
+    made.publish()
+    return made
+
+
+def first(history: History, question: str, mode: Mode) -> str:
+    hits = history.search(question, mode=mode).hits
+    return hits[0].session_id if hits else ""
+
+
+def share(history: History, cases: list[tuple[str, str]], mode: Mode) -> float:
+    return sum(first(history, question, mode) == wanted for question, wanted in cases) / len(cases)
+
+
+@pytest.mark.parametrize("mode", [Mode.TEXT, Mode.BOTH])
+def test_words_and_names_are_found(history: History, mode: Mode) -> None:
+    """Rare words, identifiers and error codes lead straight to where they stand."""
+    assert share(history, WORDS, mode) == 1
+
+
+@pytest.mark.parametrize("mode", [Mode.VECTOR, Mode.BOTH])
+def test_paraphrases_are_found(history: History, mode: Mode) -> None:
+    """Most questions that share no rare word with the answer find it first."""
+    assert share(history, PARAPHRASES, mode) >= 0.8
+
+
+def test_similarity_is_the_models(history: History) -> None:
+    """The person's own question, asked again, has a similarity of one."""
+    hit = history.search(TOLD["cache"].prompt, mode=Mode.VECTOR).hits[0]
+
+    assert hit.session_id == "cache"
+    assert hit.similarity == pytest.approx(1, abs=2e-3)

@@ -1,0 +1,382 @@
+"""Do the three layers hand out what was said, whole, in order, and nothing outside the archive?"""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.intake.ingest import Ingest
+from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.store import Store
+from palaver.core.conversation import SessionKind
+from palaver.core.errors import (
+    InvalidLineRange,
+    PathOutsideArchive,
+    StoreMissing,
+    TooManyIds,
+    UnknownIds,
+)
+from palaver.core.home import Home
+from palaver.core.observation import Observation, ObservationType
+from palaver.core.query import IDS_MAX, Query
+from palaver.core.results import TranscriptExcerpt
+from palaver.search.archive_search import ArchiveSearch
+from palaver.search.present.transcript_reader import BUDGET
+from palaver.templates.render import Renderer
+
+from ..archiver.formats.claude_code.claude_lines import replied, result, said, text, tool, written
+from ..archiver.redaction.planted import TOKENS
+from .history import learned
+
+LONG = "word " * 3_000
+
+
+def prompts(number: int) -> list[dict[str, object]]:
+    """An exchange of four lines."""
+    return [
+        said(f"question {number}", uuid=f"q{number}", cwd="/code/app"),
+        replied(
+            tool("Read", {"file_path": f"/code/app/{number}.py"}, id=f"t{number}"), id=f"a{number}", uuid=f"c{number}"
+        ),
+        result(f"{number} " + "printed " * 400, id=f"t{number}"),
+        replied(
+            text(f"answer {number}" + " and more" * (300 if number > 9 else 0)), id=f"b{number}", uuid=f"b{number}"
+        ),
+    ]
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> Path:
+    """Thirty exchanges on 120 lines."""
+    path = tmp_path / "source" / "-work-app" / "11111111-0000-4000-8000-000000000001.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(written(line for number in range(30) for line in prompts(number)))
+    return path
+
+
+@pytest.fixture
+def store(tmp_path: Path, transcript: Path) -> Iterator[Store]:
+    """The store after one pass."""
+    place = Home(tmp_path / "home")
+    place.make()
+    with Store.create(place.database) as made:
+        Ingest(made, RawArchive(place.archive)).run(in_paths([transcript]))
+        yield made
+
+
+@pytest.fixture
+def layers(tmp_path: Path, store: Store) -> Iterator[ArchiveSearch]:  # noqa: ARG001 - fills the home
+    with ArchiveSearch(Home(tmp_path / "home")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def archived(store: Store) -> str:
+    [name] = store.sources.archived_names()
+    return name
+
+
+def learn(store: Store, exchange: int, *observations: Observation) -> list[str]:
+    session = store.items.load([exchange])[exchange].session
+    with store.transaction():
+        store.observations.replace(exchange, session, observations, "test-1")
+    return [f"obs-{stored.key}" for stored in store.observations.of_exchange(exchange)]
+
+
+def test_without_an_archive(tmp_path: Path) -> None:
+    """Where nothing was archived there is nothing to open, and nothing is made."""
+    with pytest.raises(StoreMissing):
+        ArchiveSearch(Home(tmp_path / "nothing"))
+
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_from_search_to_the_lines(layers: ArchiveSearch, archived: str) -> None:
+    """What layer 1 names, layer 2 explains and layer 3 shows."""
+    hit = layers.search(Query.parse("question 7", mode="text", limit=1)).hits[0]
+    [detail] = layers.get_observations([hit.id])
+    passage = layers.read(hit.path, detail.start_line, detail.end_line)
+
+    assert (hit.kind, hit.path, detail.id) == ("exchange", archived, hit.id)
+    assert passage.exchanges[0].prompt == detail.observation.title == "question 7"
+    assert passage.exchanges[0].answer == detail.observation.narrative == "answer 7"
+
+
+def test_details_come_in_the_order_asked(store: Store, layers: ArchiveSearch) -> None:
+    """Observations and exchanges may be mixed; they come in the order of the ids, each once."""
+    second, first = learn(store, 1, learned("second", lines=(1, 2)), learned("first", ObservationType.DECISION))
+
+    found = layers.get_observations([first, "ex-3", second, first])
+
+    assert [detail.id for detail in found] == [first, "ex-3", second]
+    assert [detail.kind for detail in found] == ["observation", "exchange", "observation"]
+    assert (found[0].start_line, found[0].end_line) == (1, 4)
+    assert (found[2].start_line, found[2].end_line) == (1, 2)
+    assert found[1].observation.files_read == ("/code/app/2.py",)
+    assert found[1].tokens > found[2].tokens > 0
+
+
+@pytest.mark.parametrize("unknown", ["ex-999", "obs-1", "1", "", "ex-", "ex--1", "obs-٣", "ex-" + "9" * 30])
+def test_unknown_ids_are_all_named(layers: ArchiveSearch, unknown: str) -> None:
+    """Ids that no item has are refused together; an exchange's key is no observation's."""
+    with pytest.raises(UnknownIds) as refused:
+        layers.get_observations(["ex-1", unknown, "ex-777"])
+
+    assert refused.value.ids == (unknown, "ex-777")
+
+
+def test_an_id_is_found_however_it_is_typed(layers: ArchiveSearch) -> None:
+    """Who types it in capitals or with zeros gets what it names, under the name that it has, and once."""
+    assert [detail.id for detail in layers.get_observations(["EX-1", "ex-001", "ex_2"])] == ["ex-1", "ex-2"]
+    assert layers.timeline("EX-1").anchor == "ex-1"
+
+
+def test_an_id_whose_item_is_gone_is_told_apart(store: Store, layers: ArchiveSearch) -> None:
+    """What was learned anew has another id; whoever kept the old one hears so, and that a search finds it again."""
+    [old] = learn(store, 1, learned("The kettle leaks"))
+    [new] = learn(store, 1, learned("The kettle is mended"))
+
+    for ask in (lambda: layers.get_observations([new, old, "obs-999", "obs-1"]), lambda: layers.timeline(old)):
+        with pytest.raises(UnknownIds) as refused:
+            ask()
+        assert refused.value.gone == (old,)
+        assert refused.value.hint.startswith(f"{old} is not here, or no more: it may be forgotten, or told anew")
+    with pytest.raises(UnknownIds) as refused:
+        layers.get_observations(["obs-999"])
+    assert refused.value.gone == ()
+    assert refused.value.hint == "Take IDs from search results; they look like obs-24, ex-12, mem_7 or chunk_3."
+
+
+@pytest.mark.parametrize("count", [0, IDS_MAX + 1])
+def test_the_number_of_ids_is_limited(layers: ArchiveSearch, count: int) -> None:
+    """None at all and more than twenty are refused."""
+    with pytest.raises(TooManyIds):
+        layers.get_observations([f"ex-{number}" for number in range(1, count + 1)])
+    assert len(layers.get_observations([f"ex-{number}" for number in range(1, IDS_MAX + 1)])) == IDS_MAX
+
+
+def test_long_answers_are_cut_in_layer_two(store: Store, layers: ArchiveSearch) -> None:
+    """A detail of an exchange stays within the price of a detail."""
+    [detail] = layers.get_observations(["ex-20"])
+
+    assert len(store.exchanges.load([20])[20].exchange.answer) > 2_000
+    assert detail.observation.narrative.startswith("answer 19 and more")
+    assert len(detail.observation.narrative) <= 1_201
+
+
+def lines_of(passage: TranscriptExcerpt) -> list[int]:
+    return [turn.line for exchange in passage.exchanges for turn in exchange.turns]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [(1, 4, [1, 2, 3, 4]), (2, 3, [2, 3]), (4, 6, [4, 5, 6]), (120, 120, [120]), (118, 999, [118, 119, 120])],
+)
+def test_a_range_is_read_exactly(
+    layers: ArchiveSearch, archived: str, start: int, end: int, expected: list[int]
+) -> None:
+    """A range, also one that begins or ends inside an exchange or past the end, gives the turns on its lines."""
+    passage = layers.read(archived, start, end)
+
+    assert lines_of(passage) == expected
+    assert (passage.start_line, passage.end_line, passage.total_lines) == (start, min(end, 120), 120)
+    assert passage.next_line is None
+    assert [exchange.ordinal for exchange in passage.exchanges] == sorted({(line - 1) // 4 for line in expected})
+
+
+def test_reading_on_reads_everything_once(layers: ArchiveSearch, archived: str) -> None:
+    """A reply that would be too long is cut; going on at `next_line` reads each line exactly once."""
+    start, seen, replies = 1, list[int](), 0
+    while True:
+        passage = layers.read(archived, start)
+        assert passage.tokens <= BUDGET
+        seen += lines_of(passage)
+        replies += 1
+        if passage.next_line is None:
+            break
+        assert passage.end_line == passage.next_line - 1
+        start = passage.next_line
+
+    assert replies > 1
+    assert seen == list(range(1, 121))
+
+
+def test_what_fits_is_not_shortened(layers: ArchiveSearch, archived: str) -> None:
+    """Long output is shortened only where the whole range would not fit."""
+    whole, all_of_it = layers.read(archived, 1, 4), layers.read(archived)
+
+    assert whole.exchanges[0].turns[2].text == "0 " + ("printed " * 400).strip()
+    assert len(all_of_it.exchanges[0].turns[2].text) < len(whole.exchanges[0].turns[2].text)
+
+
+def test_one_line_is_never_cut(tmp_path: Path) -> None:
+    """A single line longer than the budget is given whole, and reading goes on after it."""
+    path = tmp_path / "source" / "-work-app" / "long.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(written([said(LONG * 5, uuid="1"), replied(text(LONG), uuid="2"), said("after", uuid="3")]))
+    place = Home(tmp_path / "home")
+    place.make()
+    with Store.create(place.database) as store:
+        Ingest(store, RawArchive(place.archive)).run(in_paths([path]))
+        [archived] = store.sources.archived_names()
+    with ArchiveSearch(place) as layers:
+        first = layers.read(archived)
+        assert first.next_line is not None
+        second = layers.read(archived, first.next_line)
+
+    assert lines_of(first) == [1]
+    assert first.tokens > BUDGET
+    assert lines_of(second) == [2, 3]
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, None), (-1, 5), (5, 4), (121, None), (999, 1_000)])
+def test_impossible_ranges(layers: ArchiveSearch, archived: str, start: int, end: int | None) -> None:
+    """Ranges that begin before the first or past the last line, or end before they begin, are refused."""
+    with pytest.raises(InvalidLineRange):
+        layers.read(archived, start, end)
+    with pytest.raises(InvalidLineRange):
+        next(layers.read_raw(archived, start, end))
+
+
+def test_nothing_outside_can_be_read(layers: ArchiveSearch, archived: str, transcript: Path, tmp_path: Path) -> None:
+    """Paths that lead out, links, folders, stray files and names that do not exist are all refused alike."""
+    root = tmp_path / "home" / "archive"
+    (root / "link.jsonl").symlink_to(transcript)
+    (root / "folder").symlink_to(transcript.parent)
+    (root / "stray.jsonl").write_text("{}\n")
+    outside = [
+        str(transcript),
+        f"{archived}/../../../../{transcript.name}",
+        "../palaver.db",
+        "link.jsonl",
+        f"folder/{transcript.name}",
+        "stray.jsonl",
+        str(Path(archived).parent),
+        "",
+        "nothing.jsonl",
+        "\0",
+        "a" * 5_000,
+    ]
+    for path in outside:
+        with pytest.raises(PathOutsideArchive):
+            layers.read(path)
+        with pytest.raises(PathOutsideArchive):
+            next(layers.read_raw(path))
+    assert layers.read(str(root / archived), 1, 1).path == archived
+
+
+def test_raw_lines_are_the_agents_own(layers: ArchiveSearch, archived: str, transcript: Path) -> None:
+    """Raw lines are byte for byte what the agent wrote, line ends included."""
+    lines = transcript.read_bytes().splitlines(keepends=True)
+
+    assert b"".join(layers.read_raw(archived)) == transcript.read_bytes()
+    assert list(layers.read_raw(archived, 5, 7)) == lines[4:7]
+
+
+def test_a_transcript_says_whose_it_is(layers: ArchiveSearch, archived: str) -> None:
+    """Layer 3 names the session, the project and the folder it was held in."""
+    passage = layers.read(archived, 1, 1)
+
+    assert (passage.agent, passage.project, passage.cwd) == ("claude-code", "app", "/code/app")
+    assert passage.session_id == "11111111-0000-4000-8000-000000000001"
+    assert passage.title == "question 0"
+
+
+def taken_up(tmp_path: Path, *records: dict[str, object]) -> tuple[Home, str]:
+    """A home that holds one transcript, and the path of its copy."""
+    path = tmp_path / "source" / "-work-app" / "22222222-0000-4000-8000-000000000002.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(written(records))
+    place = Home(tmp_path / "home")
+    place.make()
+    with Store.create(place.database) as store:
+        Ingest(store, RawArchive(place.archive)).run(in_paths([path]))
+        [archived] = store.sources.archived_names()
+    return place, archived
+
+
+def test_a_secret_finds_what_stands_in_its_place(tmp_path: Path) -> None:
+    """Only what held that very secret is found, and the answer does not repeat it."""
+    one, other, unknown = (TOKENS["github-pat"](random.Random(seed)) for seed in range(3))
+    place, _ = taken_up(
+        tmp_path,
+        said(f"push with {one}", uuid="q1", cwd="/code/app"),
+        replied(text("pushed"), uuid="a1", parentUuid="q1"),
+        said(f"pull with {other}", uuid="q2", parentUuid="a1"),
+        replied(text("pulled"), id="m2", uuid="a2", parentUuid="q2"),
+    )
+    with ArchiveSearch(place) as layers:
+        found, nothing = (layers.search(Query.parse(secret, mode="text")) for secret in (one, unknown))
+
+    assert [hit.title.split()[0] for hit in found.hits] == ["push"]
+    assert "[secret:github-pat:" in found.query.concepts[0]
+    assert nothing.hits == ()
+    assert not [secret for secret in (one, unknown) if secret in repr((found, nothing))]
+
+
+@pytest.mark.parametrize("end", [4, None])
+def test_a_branch_that_was_left_is_marked(tmp_path: Path, end: int | None) -> None:
+    """What the person rewound is told from what stayed, even where the rewind follows after the lines asked for."""
+    place, archived = taken_up(
+        tmp_path,
+        said("first", uuid="q1", cwd="/code/app"),
+        replied(text("answer"), uuid="a1", parentUuid="q1"),
+        said("wrong way", uuid="q2", parentUuid="a1"),
+        replied(text("dead end"), id="m2", uuid="a2", parentUuid="q2"),
+        said("right way", uuid="q3", parentUuid="a1"),
+        replied(text("there"), id="m3", uuid="a3", parentUuid="q3"),
+    )
+    with ArchiveSearch(place) as layers:
+        passage = layers.read(archived, 1, end)
+
+    left = [turn.line for exchange in passage.exchanges for turn in exchange.turns if not turn.active]
+    assert left == [3, 4]
+    assert "(line 3, rewound)" in Renderer().read(passage)
+
+
+def test_a_fork_is_no_sub_agent(tmp_path: Path) -> None:
+    """A session that a person forked names its origin and is shown as the main conversation it is."""
+    origin = "11111111-0000-4000-8000-000000000001"
+    place, archived = taken_up(
+        tmp_path, said("go on", uuid="q1", cwd="/code/app", forkedFrom={"sessionId": origin, "messageUuid": "m"})
+    )
+    with ArchiveSearch(place) as layers:
+        passage = layers.read(archived)
+    shown = Renderer().read(passage)
+
+    assert (passage.kind, passage.parent_id) == (SessionKind.MAIN, origin)
+    assert "Sidechain" not in shown
+    assert f"# Forked from: {origin}" in shown
+
+
+def test_private_spans_are_in_no_layer(tmp_path: Path) -> None:
+    """Layer 3 leaves out what a person marked, over the parts of a message, also where reading begins within it."""
+    path = tmp_path / "source" / "-work-app" / "long.jsonl"
+    path.parent.mkdir(parents=True)
+    tag = "<private>"
+    parts = [{"type": "text", "text": f"before {tag} mysalary"}, {"type": "text", "text": "mybonus"}]
+    path.write_bytes(
+        written(
+            [
+                said(f"one {tag}mypin</private> two", uuid="1"),
+                replied(text(f"say {tag}hidden</private>, or {tag} in code"), uuid="2"),
+                said(parts, uuid="3"),
+                replied(text("done"), uuid="4"),
+            ]
+        )
+    )
+    place = Home(tmp_path / "home")
+    place.make()
+    with Store.create(place.database) as store:
+        Ingest(store, RawArchive(place.archive)).run(in_paths([path]))
+        [archived] = store.sources.archived_names()
+    with ArchiveSearch(place) as layers:
+        shown = [layers.read(archived, start, end) for start, end in ((1, None), (1, 1), (2, 2), (3, 3), (3, 4))]
+    texts = " ".join(turn.text for each in shown for exchange in each.exchanges for turn in exchange.turns)
+
+    assert not [word for word in ("mypin", "hidden", "mysalary", "mybonus") if word in texts]
+    assert "one [private] two" in texts
+    assert f"or {tag} in code" in texts
+    assert "before [private]" in texts
