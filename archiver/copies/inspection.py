@@ -12,10 +12,10 @@ from msgspec import Struct
 from ...core.clock import now
 from ...core.errors import CopyDamaged, SourceUnreadable
 from ...core.progress import Progress, silent
-from ..forget.oblivion import FORGOTTEN
 from ..parse.parsing import REPEATED
 from ..redaction import VERSION
 from ..store import Source, Store
+from ..store.source_table import FORGOTTEN
 from .checksums import verify
 from .forms import ASIDE, SEALED, UNFINISHED, Copy
 from .raw import RawArchive, Stat, matches

@@ -11,8 +11,8 @@ from ...core.durability import sync
 from ...core.errors import CopyDamaged, CopyGone, InvalidInput, SourceUnreadable
 from ...core.progress import Progress, silent
 from ...core.report import Exported, Original
-from ..forget.oblivion import FORGOTTEN
 from ..store import Source, Store
+from ..store.source_table import FORGOTTEN
 from .checksums import Checksums
 from .raw import RawArchive
 from .seekable import Seekable

@@ -3,24 +3,15 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from ...core.conversation import Session, Turn
 from ...core.durability import sync, sync_path
-from ..formats import TranscriptFormat
-from ..parse.lines import split
 from ..store import Source, Store
 from . import checksums
 from .forms import UNFINISHED, Copy
-
-
-def loses_nothing(known: TranscriptFormat, session: Session, before: BinaryIO, after: BinaryIO) -> bool:
-    """Whether every turn of one state of a conversation is in a later one, in the same order, or has grown there."""
-    later = _turns(known, session, after)
-    return all(any(_holds(new, old) for new in later) for old in _turns(known, session, before))
 
 
 def renew(copy: Copy, path: Path) -> None:
@@ -87,12 +78,3 @@ def rewritten(copy: Copy) -> Generator[BinaryIO]:
         beside.unlink(missing_ok=True)
     copy.sealed.unlink(missing_ok=True)
     sync_path(copy.plain.parent)
-
-
-def _turns(known: TranscriptFormat, session: Session, file: BinaryIO) -> Iterator[Turn]:
-    events = known.reader(session, shorten=False).read(split(file))
-    return (event for event in events if isinstance(event, Turn))
-
-
-def _holds(new: Turn, old: Turn) -> bool:
-    return (new.speaker, new.kind) == (old.speaker, old.kind) and new.text.startswith(old.text)

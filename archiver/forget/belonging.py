@@ -20,7 +20,8 @@ from ..parse.lines import split
 from ..parse.parsing import REPEATED, Parsed, parse
 from ..redaction import Redactor
 from ..store import Source, Store
-from .oblivion import FORGOTTEN, Oblivion
+from ..store.source_table import FORGOTTEN
+from .oblivion import Oblivion
 
 TELLING: Final = {REPEATED, FORGOTTEN}
 """The outcomes of lines that may repeat what others said; no other file is looked into."""

@@ -21,9 +21,10 @@ from ..copies.forms import Copy
 from ..copies.raw import RawArchive
 from ..parse.lines import split
 from ..store import Forgotten, Source, State, Store
+from ..store.source_table import FORGOTTEN
 from .belonging import TELLING, Belonging
 from .erasing import Erasing
-from .oblivion import FORGOTTEN, Oblivion
+from .oblivion import Oblivion
 from .planning import Plan, Planner
 from .selection import Selected, Selector
 

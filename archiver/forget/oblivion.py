@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path, PurePath
-from typing import Final
 
 import orjson
 
@@ -22,8 +21,6 @@ from ..copies.compression import opened
 from ..parse.lines import Line, is_blanked, split
 from ..store import Store
 
-FORGOTTEN: Final = "forgotten"
-"""The outcome of a line that a person had forgotten."""
 _OWN = re.compile(rb"\d{10,}|\d\d:\d\d:\d\d|[0-9a-f]{8}-[0-9a-f]{4}-")
 """An id or a time, which no other line shares by chance."""
 _TOGETHER = 5_000

@@ -18,8 +18,9 @@ from ..copies.raw import RawArchive
 from ..parse.lines import split
 from ..store import Source, State, Store
 from ..store.exchange_table import ExchangeOutline
+from ..store.source_table import FORGOTTEN
 from .belonging import TELLING, Belonging, is_left, reading
-from .oblivion import FORGOTTEN, Oblivion
+from .oblivion import Oblivion
 
 _SHORTEST: Final = 6
 """Characters of a session's id that name it, when no other begins so."""

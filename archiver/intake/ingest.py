@@ -17,7 +17,7 @@ from ...core.report import Pass
 from ..copies.compression import DOCUMENT, opened
 from ..copies.forms import Copy
 from ..copies.raw import Copied, RawArchive, Stat, unreadable
-from ..copies.renewal import before_rewrite, loses_nothing, renew
+from ..copies.renewal import before_rewrite, renew
 from ..forget.erasing import Erasing
 from ..forget.oblivion import Oblivion
 from ..formats import TranscriptFormat
@@ -33,6 +33,7 @@ from ..store import Source, Store
 from .ahead import Ahead, portions
 from .processes import Helpers
 from .rereading import BUDGET, Rereading
+from .rewrites import loses_nothing
 from .storing import Stored, store_reading
 from .task import Answer, Task
 from .transcripts import Transcript

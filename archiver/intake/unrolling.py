@@ -26,11 +26,12 @@ from ..copies.blanking import remove
 from ..copies.checksums import continued, verify
 from ..copies.forms import Copy
 from ..copies.raw import Copied, RawArchive, Stat
-from ..copies.renewal import before_rewrite, loses_nothing, rewritten
+from ..copies.renewal import before_rewrite, rewritten
 from ..forget.oblivion import Oblivion
 from ..formats import ContainedSession, ContainerFormat, TranscriptFormat
 from ..redaction import Redactor
 from ..store import Source, Store
+from .rewrites import loses_nothing
 from .transcripts import Transcript
 
 _Place = tuple[int, int]

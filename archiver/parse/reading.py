@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 from ...core.conversation import UNINDEXED, Exchange, Fact, Kind, Note, ResumePoint, Session
 from ...core.project import WORKTREE
-from ..forget.oblivion import FORGOTTEN, Oblivion
+from ..forget.oblivion import Oblivion
 from ..formats import TranscriptFormat
 from ..privacy.exclusion import Exclusion
 from ..privacy.withholding import withhold, withhold_all
 from ..redaction import Redactor
 from ..store import Place, Repetition, Source
+from ..store.source_table import FORGOTTEN
 from .exchanges import left_behind
 from .lines import split
 from .parsing import REPEATED, Parsed, parse

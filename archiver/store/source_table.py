@@ -5,7 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 from msgspec import Struct, field
 
@@ -16,6 +16,9 @@ from .database import AMONG, Database, Row, listed
 
 Place = tuple[int, int]
 """A source's id and a line in its copy."""
+
+FORGOTTEN: Final = "forgotten"
+"""Outcome of a line that the user deleted."""
 
 
 class Source(Struct):

@@ -8,10 +8,10 @@ from typing import Final
 from ...archiver.copies.forms import Copy
 from ...archiver.copies.inspection import Inspection
 from ...archiver.copies.raw import RawArchive
-from ...archiver.copies.recovery import Recovery
 from ...archiver.forget.erasing import Erasing
 from ...archiver.forget.oblivion import Oblivion
 from ...archiver.intake.ingest import Ingest
+from ...archiver.intake.recovery import Recovery
 from ...archiver.intake.rereading import Rereading
 from ...archiver.intake.transcripts import Transcript
 from ...archiver.parse.reading import Boundaries

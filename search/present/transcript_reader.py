@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...archiver.copies.raw import RawArchive
-from ...archiver.forget.oblivion import FORGOTTEN, Oblivion
+from ...archiver.forget.oblivion import Oblivion
 from ...archiver.formats.registry import by_agent
 from ...archiver.parse.exchanges import group
 from ...archiver.parse.lines import split
@@ -16,6 +16,7 @@ from ...archiver.privacy.withholding import is_withheld
 from ...archiver.redaction import Redactor
 from ...archiver.store import Source, Store
 from ...archiver.store.exchange_table import ExchangeStart
+from ...archiver.store.source_table import FORGOTTEN
 from ...core import tokens
 from ...core.conversation import UNINDEXED, Exchange, Fact, Session
 from ...core.errors import CopyGone, InvalidLineRange, PathOutsideArchive

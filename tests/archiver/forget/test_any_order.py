@@ -15,13 +15,13 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from palaver.archiver.copies.inspection import names
-from palaver.archiver.copies.recovery import Recovery
 from palaver.archiver.copies.sealing import Sealer
 from palaver.archiver.forget.erasing import Erasing
 from palaver.archiver.forget.forgetting import Forgetting
 from palaver.archiver.forget.oblivion import Oblivion
 from palaver.archiver.forget.selection import Selector
 from palaver.archiver.intake import rereading
+from palaver.archiver.intake.recovery import Recovery
 from palaver.archiver.parse.reading import Boundaries
 from palaver.archiver.privacy.exclusion import Exclusion
 from palaver.archiver.redaction import VERSION, Redactor

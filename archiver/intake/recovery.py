@@ -1,39 +1,39 @@
-"""Recovery: copies that no row tells of, as after a lost database, are sources again.
+"""Recovery of archived copies that have no database row, for example after the database was lost.
 
-What their agents still have is taken up by an ordinary pass, which should come first: it knows where files lie. Of the
-others the copy itself is all that is left, and stands in the place of the agent's file.
+Run an ordinary ingest first: it takes the files that agents still have, and knows their paths. For the rest, the copy
+itself is all that is left, and its path stands in for the agent's file.
 """
 
 from ...core.conversation import UNINDEXED, Session
 from ...core.errors import SourceUnreadable
 from ...core.progress import Progress, silent
 from ...core.report import Pass
+from ..copies.inspection import strays
+from ..copies.raw import RawArchive, unreadable
 from ..formats import TranscriptFormat
 from ..formats.registry import FORMATS
-from ..intake.storing import Stored, store_reading
 from ..parse import lines
 from ..parse.reading import Boundaries, Reading
 from ..privacy.discretion import Discretion
 from ..store import Source, Store
-from .inspection import Inspection
-from .raw import RawArchive, unreadable
+from .storing import Stored, store_reading
 
 
 class Recovery:
-    """Runs under the archiver's lease. Interrupt it at any time: each copy is taken up whole or not at all."""
+    """Ingest of copies without a row. Requires the archiver's lease; can be interrupted between two copies."""
 
     def __init__(self, store: Store, raw: RawArchive, boundaries: Boundaries) -> None:
         self._store, self._raw, self._boundaries = store, raw, boundaries
 
     def run(self, progress: Progress = silent) -> Pass:
-        """Take up every copy without a row, oldest first, so that originals come before their forks."""
+        """Ingest every copy without a row, oldest first, so that originals precede their forks."""
         tally = Pass()
-        waiting = sorted(Inspection(self._store, self._raw).strays(), key=lambda name: (self._age(name), name))
+        waiting = sorted(strays(self._raw.root, self._store), key=lambda name: (self._modified(name), name))
         for done, archived in enumerate(waiting):
             progress(done, len(waiting))
             tally.seen += 1
             try:
-                self._take_up(archived, tally)
+                self._ingest(archived, tally)
             except SourceUnreadable as problem:
                 tally.problems.append(problem)
             except OSError as error:
@@ -41,9 +41,9 @@ class Recovery:
         progress(len(waiting), len(waiting))
         return tally
 
-    def _take_up(self, archived: str, tally: Pass) -> None:
-        known = self._format(archived)
-        source = self._source(archived, known)
+    def _ingest(self, archived: str, tally: Pass) -> None:
+        path, known = self._raw.root / archived, self._format(archived)
+        source = self._raw.known(archived).source(known.agent, path, archived)
         with self._raw.open(archived) as file:
             session = self._session(source, known, lines.head(file))
             reading = Reading(known, session, source, Stored(self._store), self._boundaries)
@@ -58,24 +58,20 @@ class Recovery:
         agent = archived.partition("/")[0]
         known = next((each for each in FORMATS if each.agent == agent), None)
         if known is None:
-            path = self._raw.root / archived
-            raise SourceUnreadable(
-                path, "of no known agent", hint="It was left alone; move it elsewhere if it is yours."
-            )
+            hint = "It was left alone. Move it elsewhere if it is yours."
+            raise SourceUnreadable(self._raw.root / archived, "not from a known agent", hint=hint)
         return known
 
-    def _source(self, archived: str, known: TranscriptFormat) -> Source:
-        return self._raw.known(archived).source(known.agent, self._raw.root / archived, archived)
-
     def _session(self, source: Source, known: TranscriptFormat, head: bytes) -> Session:
-        told = Discretion(self._boundaries.redactor).session(known.identify(source.path, head))
-        number = self._store.sessions.find(told.agent, told.native_id)
-        session = told if number is None else self._store.sessions.load(number)
+        session = Discretion(self._boundaries.redactor).session(known.identify(source.path, head))
+        number = self._store.sessions.find(session.agent, session.native_id)
+        session = session if number is None else self._store.sessions.load(number)
         if self._store.sessions.is_unindexed(session.agent, session.parent_id):
             session.links[UNINDEXED] = "yes"
         return session
 
-    def _age(self, archived: str) -> int:
+    def _modified(self, archived: str) -> int:
+        """Return the modification time of a copy in ns; 0 if it cannot be read."""
         try:
             return self._raw.known(archived).stat.mtime
         except (OSError, SourceUnreadable):
