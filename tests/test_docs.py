@@ -1,0 +1,68 @@
+"""README.md, ARCHITECTURE.md and docs/: the commands, settings and links they name exist."""
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from palaver.cli import main
+from palaver.core.config import Config
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+_CODE = re.compile(r"^(?:\$ )?(palaver .*)$|`(palaver [^`\n]+)`", re.MULTILINE)
+_LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
+
+
+def named_commands(page: Path) -> list[str]:
+    """Return the `palaver` commands in the code of a page, without comments and pipes."""
+    found = (first or second for first, second in _CODE.findall(page.read_text("utf-8")))
+    return [re.split(r"\s[|#]\s|\s#|\s\(", command)[0].strip() for command in found]
+
+
+def missing_parts(command: str) -> list[str]:
+    """Return the sub-commands and options of a command line that the program does not know."""
+    context = click.Context(main, info_name="palaver")
+    group: click.Command = main
+    for word in shlex.split(command)[1:]:
+        if isinstance(group, click.Group):
+            found = group.get_command(context, word)
+            if found is None:
+                return [] if word.startswith("-") and _has_option(group, word) else [word]
+            group = found
+        elif re.fullmatch(r"--?[a-z][a-z-]*", word) and not _has_option(group, word):
+            return [word]
+    return []
+
+
+def _has_option(command: click.Command, option: str) -> bool:
+    names = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    return option in names | {"--help", "-h", "--version"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_exist(page: Path) -> None:
+    """Each command that a page shows is known, with its options."""
+    assert {command: parts for command in named_commands(page) if (parts := missing_parts(command))} == {}
+
+
+def test_missing_commands_are_found() -> None:
+    """The check above recognises unknown commands and options."""
+    assert missing_parts("palaver serch x") == ["serch"]
+    assert missing_parts("palaver search x --colour") == ["--colour"]
+    assert missing_parts("palaver memories show ID --json") == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    """Each relative link of a page names a file."""
+    linked = _LINK.findall(page.read_text("utf-8"))
+    assert [name for name in linked if not (page.parent / name).exists()] == []
+
+
+def test_every_setting_is_documented() -> None:
+    """The table of docs/configuration.md lists the settings in the order of the code."""
+    text = (ROOT / "docs" / "configuration.md").read_text("utf-8")
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(Config.__struct_fields__)
