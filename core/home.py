@@ -10,7 +10,7 @@ from msgspec import Struct
 from .durability import sync
 from .errors import ConfigInvalid, StoreMissing, StoreReadOnly
 
-REGISTER: Final = ".forgotten"
+TOMBSTONE_FILE: Final = ".forgotten"
 """What the register of what was forgotten is called; files whose names go on are of a write that was broken off."""
 MARKERS: Final = frozenset({"palaver.db", "redaction.key"})
 """Files by which any folder is recognised as a home; nothing in a home is ever archived."""
@@ -82,9 +82,9 @@ class Home(Struct, frozen=True):
         return any(path.is_file() for path in self.archive.glob("[!.]*/**/*"))
 
     @property
-    def register(self) -> Path:
+    def tombstone_file(self) -> Path:
         """What was forgotten, by keyed marks; it stands beside the copies, so that it outlives the database."""
-        return self.archive / REGISTER
+        return self.archive / TOMBSTONE_FILE
 
     @property
     def numbers(self) -> Path:

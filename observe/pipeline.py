@@ -111,7 +111,7 @@ class Pipeline(Closing):
         """
         if not self._store.tombstones.exist():
             return []
-        from .forget.erasure import erase_expired, finish, is_unfinished
+        from .deletion.erasure import erase_expired, finish, is_unfinished
 
         problems: list[SourceUnreadable] = []
         try:

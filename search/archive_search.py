@@ -93,12 +93,14 @@ class ArchiveSearch(Closing):
     @cached_property
     def _passages(self) -> TranscriptReader:
         from ..archiver.copies.raw import RawArchive
-        from ..archiver.forget.oblivion import Oblivion
+        from ..archiver.deletion.suppression import SuppressionList
         from ..archiver.redaction import Redactor
         from .present.transcript_reader import TranscriptReader
 
         key = self._home.key()
-        return TranscriptReader(self._store, RawArchive(self._home.archive), Redactor(key), Oblivion(self._store, key))
+        return TranscriptReader(
+            self._store, RawArchive(self._home.archive), Redactor(key), SuppressionList(self._store, key)
+        )
 
     @cached_property
     def _places(self) -> TranscriptPaths:

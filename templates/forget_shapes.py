@@ -3,7 +3,7 @@
 from typing import TypedDict
 
 from ..core.clock import show_minute
-from ..core.forgetting import Outcome, Preview
+from ..core.deletion import DeletionPreview, DeletionResult
 from .quote import clean
 
 
@@ -83,7 +83,7 @@ class OutcomeJson(TypedDict):
     left: list[str]
 
 
-def preview_json(preview: Preview) -> PreviewJson:
+def preview_json(preview: DeletionPreview) -> PreviewJson:
     """A preview as JSON."""
     return PreviewJson(
         token=preview.token,
@@ -130,7 +130,7 @@ def preview_json(preview: Preview) -> PreviewJson:
     )
 
 
-def outcome_json(outcome: Outcome) -> OutcomeJson:
+def outcome_json(outcome: DeletionResult) -> OutcomeJson:
     """What was done as JSON. `outside` are the agents' own files, which stay."""
     proof = outcome.proof
     return OutcomeJson(

@@ -36,8 +36,8 @@ from .room import FURTHER, PROJECT, common_year, title_room
 
 if TYPE_CHECKING:
     from ..core.checkup import Checkup, Diagnosis, Rebuilt
+    from ..core.deletion import DeletionPreview, DeletionResult, PastDeletion
     from ..core.document import DocumentStats, IndexedDirectory
-    from ..core.forgetting import Outcome, Past, Preview
     from ..core.memory import Edge, MemoryEvent, StoredMemory
     from ..core.report import Exported, Report, Secrets, Status
     from ..core.spending import DeadLetter, Estimate, Extraction, Stats
@@ -309,15 +309,15 @@ class Renderer:
         """Which kinds of secrets were taken out, and where."""
         return self._render("secrets", found=found)
 
-    def forget_preview(self, preview: Preview) -> str:
+    def forget_preview(self, preview: DeletionPreview) -> str:
         """Exactly what would be forgotten: counts, and titles of the first."""
         return self._render("forget_preview", preview=preview, room=_LISTED)
 
-    def forget_done(self, done: Outcome) -> str:
+    def forget_done(self, done: DeletionResult) -> str:
         """What was forgotten, how that was verified, and what is out of reach."""
         return self._render("forget_done", done=done, room=_LISTED)
 
-    def forgotten(self, past: Sequence[Past]) -> str:
+    def forgotten(self, past: Sequence[PastDeletion]) -> str:
         """What was forgotten before, and until when it can be had back."""
         return self._render("forgotten", past=past)
 

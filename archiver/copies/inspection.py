@@ -15,7 +15,7 @@ from ...core.progress import Progress, silent
 from ..parse.parsing import REPEATED
 from ..redaction import VERSION
 from ..store import Source, Store
-from ..store.source_table import FORGOTTEN
+from ..store.source_table import DELETED
 from .checksums import verify
 from .forms import ASIDE, SEALED, UNFINISHED, Copy
 from .raw import RawArchive, Stat, matches
@@ -165,7 +165,7 @@ class Inspection:
     def _may_lack(self, source: Source) -> bool:
         """Whether a copy may have lost lines on purpose, which the agent's file still has."""
         # What a fork repeats may have been erased with the original.
-        told = not source.coverage.keys().isdisjoint({FORGOTTEN, REPEATED})
+        told = not source.coverage.keys().isdisjoint({DELETED, REPEATED})
         return self._erased and (told or source.rules != VERSION)
 
     def _is_current(self, source: Source) -> bool:

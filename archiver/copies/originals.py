@@ -12,7 +12,7 @@ from ...core.errors import CopyDamaged, CopyGone, InvalidInput, SourceUnreadable
 from ...core.progress import Progress, silent
 from ...core.report import Exported, Original
 from ..store import Source, Store
-from ..store.source_table import FORGOTTEN
+from ..store.source_table import DELETED
 from .checksums import Checksums
 from .raw import RawArchive
 from .seekable import Seekable
@@ -39,7 +39,7 @@ class Originals:
             return [archived]
         current = sources.by_path().get(_resolved(wanted))
         found = [current] if current is not None else sources.of_session(text_of(wanted))
-        found = [source for source in found if source.coverage.keys() != {FORGOTTEN}]
+        found = [source for source in found if source.coverage.keys() != {DELETED}]
         if not found:
             raise InvalidInput(
                 f"Nothing archived is called {wanted}",
@@ -49,7 +49,7 @@ class Originals:
 
     def write(self, source: Source, target: BinaryIO) -> Original:
         """Write a source's bytes; raises `CopyDamaged` when they are not those that were archived."""
-        if FORGOTTEN in source.coverage:
+        if DELETED in source.coverage:
             hint = "`palaver read` shows the rest of it."
             raise SourceUnreadable(self._raw.root / source.archived, "some of it was forgotten", hint=hint)
         digest = hashlib.sha256()

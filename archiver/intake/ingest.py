@@ -18,8 +18,8 @@ from ..copies.compression import DOCUMENT, opened
 from ..copies.forms import Copy
 from ..copies.raw import Copied, RawArchive, Stat, unreadable
 from ..copies.renewal import before_rewrite, renew
-from ..forget.erasing import Erasing
-from ..forget.oblivion import Oblivion
+from ..deletion.copy_eraser import CopyEraser
+from ..deletion.suppression import SuppressionList
 from ..formats import TranscriptFormat
 from ..formats.folders import is_gone, is_open
 from ..formats.registry import by_agent
@@ -90,9 +90,9 @@ class Ingest:
         self._store, self._raw = store, raw
         home = Home(raw.root.parent)
         self._key = home.key()
-        oblivion = Oblivion(store, self._key)
-        self._boundaries = Boundaries(home.root, Redactor(self._key), exclusion or Exclusion(), oblivion)
-        self._oblivion, self._erasing = oblivion, Erasing(store, raw)
+        suppression = SuppressionList(store, self._key)
+        self._boundaries = Boundaries(home.root, Redactor(self._key), exclusion or Exclusion(), suppression)
+        self._suppression, self._erasing = suppression, CopyEraser(store, raw)
         self._helpers = helpers or Helpers()
         self._may_hold_erased = False
         self._waiting: list[_Taken] = []
@@ -174,7 +174,7 @@ class Ingest:
                 continue
             source = known.get(transcript.path)
             if source is None and self._store.tombstones.is_emptied(
-                self._oblivion.file(transcript.path), stat.mtime, stat.size
+                self._suppression.file(transcript.path), stat.mtime, stat.size
             ):
                 continue
             if source is None or not self._raw.is_unchanged(source, stat):

@@ -27,7 +27,7 @@ from ..copies.checksums import continued, verify
 from ..copies.forms import Copy
 from ..copies.raw import Copied, RawArchive, Stat
 from ..copies.renewal import before_rewrite, rewritten
-from ..forget.oblivion import Oblivion
+from ..deletion.suppression import SuppressionList
 from ..formats import ContainedSession, ContainerFormat, TranscriptFormat
 from ..redaction import Redactor
 from ..store import Source, Store
@@ -76,7 +76,7 @@ class Unroller:
         taken: set[str],
         redactor: Redactor,
         complete: Callable[[Path], None],
-        erased: Oblivion | None = None,
+        erased: SuppressionList | None = None,
     ) -> None:
         """`root` is the folder of the copies, `taken` holds their names, and `erased` knows what is not copied again.
 

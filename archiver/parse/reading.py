@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Protocol
 
@@ -11,15 +11,14 @@ from msgspec.structs import replace
 
 from ...core.conversation import UNINDEXED, Exchange, Fact, Kind, Note, ResumePoint, Session
 from ...core.project import WORKTREE
-from ..forget.oblivion import Oblivion
 from ..formats import TranscriptFormat
 from ..privacy.exclusion import Exclusion
 from ..privacy.withholding import withhold, withhold_all
 from ..redaction import Redactor
 from ..store import Place, Repetition, Source
-from ..store.source_table import FORGOTTEN
+from ..store.source_table import DELETED
 from .exchanges import left_behind
-from .lines import split
+from .lines import Line, split
 from .parsing import REPEATED, Parsed, parse
 from .recursion import leave_out
 from .text import heading_of, one_line, plan_in
@@ -41,13 +40,27 @@ class Elsewhere(Protocol):
         ...
 
 
+class Suppression(Protocol):
+    """Lines that the user deleted. False where nothing was deleted."""
+
+    def __bool__(self) -> bool: ...
+
+    def lines(self, path: Path, lines: Iterable[Line]) -> set[int]:
+        """Return the numbers of the deleted lines among these lines of the file at `path`."""
+        ...
+
+    def records(self, records: Mapping[str, int], *, erased: bool = False) -> set[int]:
+        """Return the lines of the deleted records, or only of the erased ones; `records` maps ids to lines."""
+        ...
+
+
 class Boundaries(Struct, frozen=True):
-    """Where telling ends: our own home, secrets, excluded folders, what was forgotten."""
+    """Content that is not ingested: Palaver's own files, secrets, excluded folders, deleted lines."""
 
     home: Path
     redactor: Redactor
     exclusion: Exclusion
-    oblivion: Oblivion | None = None
+    suppression: Suppression | None = None
 
 
 class Reading:
@@ -103,7 +116,7 @@ class Reading:
     @property
     def says_nothing(self) -> bool:
         """Whether there is no line in it that was not forgotten."""
-        return bool(self._source.coverage) and self._source.coverage.keys() == {FORGOTTEN}
+        return bool(self._source.coverage) and self._source.coverage.keys() == {DELETED}
 
     @property
     def records(self) -> dict[str, int]:
@@ -123,7 +136,7 @@ class Reading:
             self.repetitions = [
                 Repetition(*place, lines[record]) for record, place in elsewhere.items() if place[0] != self._source.id
             ]
-        self._forget(file)
+        self._drop_deleted(file)
         self._leave_out()
         for note in self._found.notes:
             self._note(note)
@@ -138,29 +151,29 @@ class Reading:
     @property
     def _is_forgotten(self) -> bool:
         """Whether only what it repeats is left of it."""
-        return self._source.coverage.keys() == {FORGOTTEN, REPEATED}
+        return self._source.coverage.keys() == {DELETED, REPEATED}
 
     @property
     def _is_unindexed(self) -> bool:
         return self._found.unindexed or UNINDEXED in self._session.links
 
-    def _forget(self, file: BinaryIO) -> None:
-        """What a person had forgotten stays so, wherever it comes from."""
-        found, oblivion = self._found, self._boundaries.oblivion
-        if not oblivion:
+    def _drop_deleted(self, file: BinaryIO) -> None:
+        """Drop lines that the user deleted, in whichever file they are."""
+        found, suppression = self._found, self._boundaries.suppression
+        if not suppression:
             return
         rows = split(file, start_byte=found.start.byte, start_line=found.start.line)
-        gone = oblivion.lines(self._source.path, rows) | oblivion.records(found.records)
+        gone = suppression.lines(self._source.path, rows) | suppression.records(found.records)
         for place in range(self.lines):
             if found.start.line + place in gone:
-                found.outcomes[place] = FORGOTTEN
+                found.outcomes[place] = DELETED
         kept = (replace(each, turns=tuple(t for t in each.turns if t.line not in gone)) for each in found.exchanges)
         found.exchanges = [each for each in kept if each.turns]
         # Whose the lines are that were not forgotten, is to be known.
         found.notes = [note for note in found.notes if note.line not in gone or note.fact is Fact.PARENT]
         self.forgotten = {record: line for record, line in found.records.items() if line in gone}
         # Whose it is, is to be known while it can be had back.
-        erased = oblivion.records(self.forgotten, erased=True)
+        erased = suppression.records(self.forgotten, erased=True)
         found.records = {record: line for record, line in found.records.items() if line not in erased}
 
     def _leave_out(self) -> None:

@@ -19,7 +19,7 @@ from .observation_table import MODEL_PREFIX, StoredObservation
 from .repetition_table import Repetition
 from .source_table import Place, Source
 from .store import Store
-from .tombstones import Forgotten, State
+from .tombstone_table import Deletion, State
 from .vector_table import Embedded, StoredVector
 
 __all__ = [
@@ -31,11 +31,11 @@ __all__ = [
     "ChangeLog",
     "Confirmation",
     "DeadJob",
+    "Deletion",
     "Document",
     "Edit",
     "Embedded",
     "Entity",
-    "Forgotten",
     "Job",
     "Lease",
     "Mirrored",

@@ -17,7 +17,7 @@ from .database import AMONG, Database, Row, listed
 Place = tuple[int, int]
 """A source's id and a line in its copy."""
 
-FORGOTTEN: Final = "forgotten"
+DELETED: Final = "forgotten"
 """Outcome of a line that the user deleted."""
 
 
@@ -121,8 +121,8 @@ class SourceTable:
     def outdated(self, *, marked: bool = False) -> list[Source]:
         """Return sources to read again, each after those that its session was forked from, then the oldest first.
 
-        These are the `marked` ones (`outdate`, `Tombstones.reread`); unless only they are wanted, also those that other
-        rules for secrets read, and those of sessions that are archived but not indexed.
+        These are the `marked` ones (`outdate`, `TombstoneTable.reread`); unless only they are wanted, also those that
+        other rules for secrets read, and those of sessions that are archived but not indexed.
         """
         rows = self._db.rows(
             f"""SELECT {_COLUMNS} FROM source WHERE rules = '' OR NOT ? AND (rules <> ? OR

@@ -13,10 +13,10 @@ from .backups import Backups
 from .change_log import ChangeTable, PublicationTable
 from .confirmation_table import ConfirmationTable
 from .database import REPAIR_HINT, Database
+from .deleted_row_table import DeletedRowTable
 from .document_table import DocumentTable
 from .edit_table import EditTable
 from .exchange_table import ExchangeTable
-from .forgotten_items import ForgottenItems
 from .integrity import Integrity
 from .item_table import ItemTable
 from .job_table import JobTable
@@ -34,7 +34,7 @@ from .session_table import SessionTable
 from .source_table import ContainerTable, SourceTable
 from .stage_table import StageTable
 from .summary_table import SummaryTable
-from .tombstones import Tombstones
+from .tombstone_table import TombstoneTable
 from .vector_table import VectorTable
 
 
@@ -61,8 +61,8 @@ class Store(Closing):
         self.mnemonics = MnemonicTable(database)
         self.projects = ProjectTable(database)
         self.documents = DocumentTable(database)
-        self.tombstones = Tombstones(database)
-        self.forgotten_items = ForgottenItems(database, self.summaries)
+        self.tombstones = TombstoneTable(database)
+        self.deleted_rows = DeletedRowTable(database, self.summaries)
         self.leases = LeaseTable(database)
         self.publications = PublicationTable(database)
         self.integrity = Integrity(database, self.changes)

@@ -19,7 +19,7 @@ from ...core.errors import LeaseHeld, PalaverError
 from ...core.home import Home
 from ...core.report import Pass
 from ...search.index.generation import Generations
-from ..forget.erasure import erase_expired, finish, is_unfinished
+from ..deletion.erasure import erase_expired, finish, is_unfinished
 from .catching_up import Caught, Helper
 from .learning import Learning
 

@@ -11,14 +11,14 @@ from typing import Final
 from ...archiver.copies.forms import Copy
 from ...archiver.copies.inspection import Inspection
 from ...archiver.copies.raw import RawArchive
-from ...archiver.forget.oblivion import Oblivion
+from ...archiver.deletion.suppression import SuppressionList
 from ...archiver.intake.rereading import Rereading
 from ...archiver.parse.reading import Boundaries
 from ...archiver.privacy.exclusion import Exclusion
 from ...archiver.redaction import Redactor
 from ...archiver.store import ARCHIVER, Source, Store
-from ...archiver.store.register import KeyChanged, KeyLost
 from ...archiver.store.salvage import memories_in_logs, salvage
+from ...archiver.store.tombstone_file import KeyChanged, KeyLost
 from ...core.amount import many
 from ...core.checkup import Checkup, Finding
 from ...core.errors import SourceUnreadable, StoreCorrupt, StoreMissing
@@ -232,8 +232,8 @@ class _Fsck:
     def reread(self) -> Pass:
         """Read the copies again whose rows are outdated."""
         key = self._home.key()
-        oblivion = Oblivion(self._store, key)
-        boundaries = Boundaries(self._home.root, Redactor(key), self._exclusion, oblivion)
+        suppression = SuppressionList(self._store, key)
+        boundaries = Boundaries(self._home.root, Redactor(key), self._exclusion, suppression)
         tally = Pass()
         Rereading(self._store, self._raw, boundaries).run(tally, partial(self._report, "Reading"), float("inf"))
         return tally

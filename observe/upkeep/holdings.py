@@ -7,12 +7,12 @@ from typing import Final
 
 from ...archiver.copies.inspection import strays as without_row
 from ...archiver.copies.raw import RawArchive, Stat
-from ...archiver.forget.forgetting import KEPT
-from ...archiver.forget.oblivion import Oblivion
+from ...archiver.deletion.deletions import KEPT
+from ...archiver.deletion.suppression import SuppressionList
 from ...archiver.privacy.exclusion import Exclusion
 from ...archiver.store import ARCHIVER, State, Store
 from ...archiver.store.backups import Backups
-from ...archiver.store.register import KeyLost
+from ...archiver.store.tombstone_file import KeyLost
 from ...core.amount import many, size
 from ...core.checkup import Finding
 from ...core.clock import now, show_minute
@@ -156,7 +156,7 @@ def _is_erased(patient: Patient, path: Path, state: Stat) -> bool:
     store = patient.store
     if store is None or not store.tombstones.exist(erased=True):
         return False
-    known = Oblivion(store, patient.key, erased=True)
+    known = SuppressionList(store, patient.key, erased=True)
     return store.tombstones.is_emptied(known.file(path), state.mtime, state.size) or known.is_all_of(path)
 
 

@@ -8,8 +8,8 @@ from typing import Final
 from ...archiver.copies.forms import Copy
 from ...archiver.copies.inspection import Inspection
 from ...archiver.copies.raw import RawArchive
-from ...archiver.forget.erasing import Erasing
-from ...archiver.forget.oblivion import Oblivion
+from ...archiver.deletion.copy_eraser import CopyEraser
+from ...archiver.deletion.suppression import SuppressionList
 from ...archiver.intake.ingest import Ingest
 from ...archiver.intake.recovery import Recovery
 from ...archiver.intake.rereading import Rereading
@@ -78,9 +78,9 @@ def _read_all(
     report: Reporter,
 ) -> tuple[int, int, list[Finding]]:
     raw = RawArchive(home.archive)
-    oblivion = Oblivion(store, home.key())
-    boundaries = Boundaries(home.root, Redactor(home.key()), exclusion, oblivion)
-    erasing = Erasing(store, raw)
+    suppression = SuppressionList(store, home.key())
+    boundaries = Boundaries(home.root, Redactor(home.key()), exclusion, suppression)
+    erasing = CopyEraser(store, raw)
     erasing.suspect(Inspection(store, raw).strays())
     again = Pass(problems=erasing.finish())
     with store.transaction():

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...archiver.copies.raw import RawArchive
-from ...archiver.forget.oblivion import Oblivion
+from ...archiver.deletion.suppression import SuppressionList
 from ...archiver.formats.registry import by_agent
 from ...archiver.parse.exchanges import group
 from ...archiver.parse.lines import split
@@ -16,7 +16,7 @@ from ...archiver.privacy.withholding import is_withheld
 from ...archiver.redaction import Redactor
 from ...archiver.store import Source, Store
 from ...archiver.store.exchange_table import ExchangeStart
-from ...archiver.store.source_table import FORGOTTEN
+from ...archiver.store.source_table import DELETED
 from ...core import tokens
 from ...core.conversation import UNINDEXED, Exchange, Fact, Session
 from ...core.errors import CopyGone, InvalidLineRange, PathOutsideArchive
@@ -45,8 +45,10 @@ class _Stretch(Struct, frozen=True):
 class TranscriptReader:
     """Reads the archive by path and lines. Nothing outside it can be named."""
 
-    def __init__(self, store: Store, raw: RawArchive, redactor: Redactor, oblivion: Oblivion | None = None) -> None:
-        self._store, self._raw, self._discretion, self._oblivion = store, raw, Discretion(redactor), oblivion
+    def __init__(
+        self, store: Store, raw: RawArchive, redactor: Redactor, suppression: SuppressionList | None = None
+    ) -> None:
+        self._store, self._raw, self._discretion, self._suppression = store, raw, Discretion(redactor), suppression
 
     def read(self, path: str, start: int, end: int | None) -> TranscriptExcerpt:
         """The conversation on these lines (1-based, inclusive; to the last one without `end`).
@@ -104,15 +106,15 @@ class TranscriptReader:
 
     def _gone(self, stretch: _Stretch) -> set[int]:
         """Those of these lines that were forgotten."""
-        if not self._oblivion:
+        if not self._suppression:
             return set()
         source, near = stretch.source, stretch.near
         with self._raw.open(source.archived) as file:
             lines = split(file, start_byte=near.start_byte, start_line=near.start_line)
-            gone = self._oblivion.lines(source.path, islice(lines, stretch.last - near.start_line + 1))
+            gone = self._suppression.lines(source.path, islice(lines, stretch.last - near.start_line + 1))
         session = Session(source.agent, "")
         turns = [turn for each in self._said(stretch, session, shorten=True) for turn in each.turns]
-        return gone | self._oblivion.records({turn.record: turn.line for turn in turns if turn.record})
+        return gone | self._suppression.records({turn.record: turn.line for turn in turns if turn.record})
 
     def _session(self, source: Source) -> Session:
         return self._store.sessions.load(source.session) if source.session is not None else Session(source.agent, "")
@@ -124,7 +126,7 @@ class TranscriptReader:
         if end is not None and end < start:
             raise InvalidLineRange("endLine must be ≥startLine")
         source = self._store.sources.by_archived(self._raw.named(path))
-        if source is None or source.coverage.keys() == {FORGOTTEN}:
+        if source is None or source.coverage.keys() == {DELETED}:
             raise PathOutsideArchive(path)
         try:
             self._raw.resolve(path)

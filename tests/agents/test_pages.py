@@ -137,4 +137,4 @@ def test_historian_s_replies_are_those_of_the_page() -> None:
     assert declared["memory_remember"] == fields(historian.REMEMBERED)
     assert declared["memory_recall"] - {"message", "error"} == fields(historian.RECALLED)
     assert declared["memory_compound"] == fields(historian.COMPOUNDED)
-    assert declared["memory_forget"] == fields(historian.OFFERED, historian.FORGOTTEN)
+    assert declared["memory_forget"] == fields(historian.OFFERED, historian.DELETED)

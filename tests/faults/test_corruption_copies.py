@@ -16,11 +16,11 @@ from palaver.archiver.copies.sweeping import Sweeper
 from palaver.archiver.intake.ingest import Ingest
 from palaver.archiver.intake.transcripts import in_paths
 from palaver.archiver.store import Store
-from palaver.archiver.store.register import KeyLost
+from palaver.archiver.store.tombstone_file import KeyLost
 from palaver.cli import main
-from palaver.core.forgetting import Wanted
+from palaver.core.deletion import DeletionRequest
 from palaver.core.home import Home
-from palaver.observe.forget.forgetting import Forgetter
+from palaver.observe.deletion.deleter import Deleter
 from palaver.observe.upkeep.fsck import fsck
 
 from ..archiver.formats.claude_code.claude_lines import written
@@ -167,15 +167,15 @@ def test_a_damaged_copy_that_grows_stays_known(place: Place) -> None:
 
 @pytest.mark.parametrize("block", [0, 2])
 def test_a_damaged_copy_loses_what_is_erased(place: Place, block: int) -> None:
-    """Erasing one line leaves no byte of it; a damaged block stays damaged, also where the line was in it."""
+    """CopyEraser one line leaves no byte of it; a damaged block stays damaged, also where the line was in it."""
     place.restore(agents=False)
     copy = place.home.archive / BLOBS["uncompressed"]
     data = bytearray(copy.read_bytes())
     data[block * BLOCK + 60_000] ^= 4
     copy.write_bytes(data)
     damage = f"bytes {block * BLOCK}-{(block + 1) * BLOCK - 1}"
-    with Forgetter(place.home) as forgetter:
-        wanted = Wanted(mentions="long2" * 3, erase=True)
+    with Deleter(place.home) as forgetter:
+        wanted = DeletionRequest(mentions="long2" * 3, erase=True)
         forgetter.forget(wanted, forgetter.preview(wanted).token)
 
     assert len(copy.read_bytes()) == len(data)
@@ -293,8 +293,8 @@ def test_small_files_of_the_archive_are_checked(place: Place, name: str, damage:
 
 
 def forget(place: Place) -> None:
-    with Forgetter(place.home) as forgetter:
-        wanted = Wanted(mentions="quiet")
+    with Deleter(place.home) as forgetter:
+        wanted = DeletionRequest(mentions="quiet")
         forgetter.forget(wanted, forgetter.preview(wanted).token)
 
 

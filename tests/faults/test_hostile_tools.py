@@ -13,10 +13,10 @@ from palaver.agents.historian.desk import HistorianDesk
 from palaver.agents.theo import THEO
 from palaver.agents.theo.desk import TheoDesk
 from palaver.agents.toolset import Reply, Tool, Toolset
-from palaver.archiver.forget.selection import Selector
+from palaver.archiver.deletion.selection import Selector
 from palaver.cli import main
+from palaver.core.deletion import DeletionRequest
 from palaver.core.errors import InvalidInput, PalaverError
-from palaver.core.forgetting import Wanted
 from palaver.core.home import Home
 from palaver.observe import pipeline
 from palaver.observe.memory import core as memory_core
@@ -186,7 +186,9 @@ def ways(history: History) -> list[str]:
 def test_no_path_names_anything_to_forget(history: History, erase: bool) -> None:
     """Each is answered as a name of nothing, alone and with lines behind it."""
     for number, path in enumerate(ways(history)[erase::2]):
-        selector = Selector(history.store, history.raw, Wanted((path if number % 3 else f"{path}:1-2",), erase=erase))
+        selector = Selector(
+            history.store, history.raw, DeletionRequest((path if number % 3 else f"{path}:1-2",), erase=erase)
+        )
         with pytest.raises(InvalidInput, match="Nothing archived is called"):
             selector.select()
 

@@ -21,8 +21,8 @@ from .progress import progress_bars
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.core.forgetting import Preview, Undone, Wanted
-    from palaver.observe.forget.forgetting import Forgetter
+    from palaver.core.deletion import DeletionPreview, DeletionRequest, RestoreResult
+    from palaver.observe.deletion.deleter import Deleter
 
 _WORDS = "palaver.forget.words"
 
@@ -96,11 +96,11 @@ def forget(
     if what and not narrowed and all(map(_is_memory, what)):
         _put_away(what, force=force, as_json=as_json)
         return
-    from palaver.core.forgetting import Wanted
+    from palaver.core.deletion import DeletionRequest
     from palaver.core.periods import between
 
     first, end = between(since, until)
-    wanted = Wanted(
+    wanted = DeletionRequest(
         targets=tuple(what),
         projects=tuple(map(archived_as, projects)),
         agents=tuple(agents),
@@ -113,7 +113,7 @@ def forget(
     _forget(wanted, confirm, as_json=as_json)
 
 
-def _forget(wanted: Wanted, token: str | None, *, as_json: bool) -> None:
+def _forget(wanted: DeletionRequest, token: str | None, *, as_json: bool) -> None:
     """Show what would go, or do what was shown."""
     with _forgetter() as forgetter:
         if not token:
@@ -136,7 +136,7 @@ def _forget(wanted: Wanted, token: str | None, *, as_json: bool) -> None:
         sys.exit(1)
 
 
-def _ask(preview: Preview, *, as_json: bool) -> str | None:
+def _ask(preview: DeletionPreview, *, as_json: bool) -> str | None:
     """The token where a person says yes; otherwise what to do next is said."""
     if as_json:
         from palaver.templates.forget_shapes import preview_json
@@ -156,7 +156,7 @@ def _ask(preview: Preview, *, as_json: bool) -> str | None:
     return None
 
 
-def _refuse(preview: Preview, *, as_json: bool) -> None:
+def _refuse(preview: DeletionPreview, *, as_json: bool) -> None:
     if as_json:
         from palaver.templates.forget_shapes import preview_json
 
@@ -176,10 +176,10 @@ def _again(token: str) -> str:
 
 def _look_after(undo: int | None, for_good: int | None, *, as_json: bool) -> None:
     """Undo, erase for good, or list what was forgotten."""
-    from palaver.core.forgetting import Undone
+    from palaver.core.deletion import RestoreResult
 
     with _forgetter() as forgetter, progress_bars() as reporter:
-        undone = forgetter.undo(undo, reporter) if undo is not None else Undone()
+        undone = forgetter.undo(undo, reporter) if undo is not None else RestoreResult()
         finished = forgetter.for_good(for_good, reporter) if for_good is not None else None
         found = forgetter.forgotten()
     done = finished is None or finished.done
@@ -206,7 +206,7 @@ def _look_after(undo: int | None, for_good: int | None, *, as_json: bool) -> Non
         sys.exit(1)
 
 
-def _tell(undone: Undone) -> None:
+def _tell(undone: RestoreResult) -> None:
     click.echo("Restored, with all its IDs. It can be searched now.")
     if undone.unobserved:
         click.echo(f"Run `palaver archive` to extract observations from {many(undone.unobserved, 'exchange')}.")
@@ -246,9 +246,9 @@ def _put_away(what: Sequence[str], *, force: bool, as_json: bool) -> None:
         sys.exit(1)
 
 
-def _forgetter() -> Forgetter:
-    from palaver.observe.forget.forgetting import Forgetter
+def _forgetter() -> Deleter:
+    from palaver.observe.deletion.deleter import Deleter
 
     home = Home.find()
     config = Config.read(home.config)
-    return Forgetter(home, config.model, config.exclude)
+    return Deleter(home, config.model, config.exclude)

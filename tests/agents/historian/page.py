@@ -31,7 +31,7 @@ REMEMBERED = {"success": bool, "filePath": str, "memoryType": str, "tags": [str]
 RECALLED = {"memories": [{"path": str, "score": float, "content": str}]}
 COMPOUNDED = {"success": bool, "filePath": str, "memoryType": str}
 OFFERED = {"confirmRequired": bool, "candidates": [{"path": str, "score": float}]}
-FORGOTTEN = {"success": bool, "deletedFiles": int, "files": [str]}
+DELETED = {"success": bool, "deletedFiles": int, "files": [str]}
 
 BUILT_IN = (
     "architectural-decision",

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from ..theo.page import misses
-from .page import BUILT_IN, COMPOUNDED, FORGOTTEN, LISTED, OFFERED, RECALLED, REMEMBERED
+from .page import BUILT_IN, COMPOUNDED, DELETED, LISTED, OFFERED, RECALLED, REMEMBERED
 from .talking import Talk
 
 POSTGRES = (
@@ -99,7 +99,7 @@ def test_forgetting_shows_first_and_deletes_then(historian: Talk) -> None:
     assert offered["confirmRequired"] is True
     assert file.exists()
     gone = historian("memory_forget", query="outdated notes about the database", confirm=True)
-    assert misses(FORGOTTEN, gone) == []
+    assert misses(DELETED, gone) == []
     assert (gone["success"], gone["deletedFiles"], gone["files"]) == (True, 1, [str(file)])
     assert not file.exists()
     assert historian.recall("PostgreSQL") == {}

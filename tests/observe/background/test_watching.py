@@ -17,17 +17,17 @@ from typing import Any
 
 import pytest
 
-from palaver.archiver.forget.forgetting import KEPT
+from palaver.archiver.deletion.deletions import KEPT
 from palaver.archiver.store import ARCHIVER, State, Store
-from palaver.archiver.store.register import KeyLost
+from palaver.archiver.store.tombstone_file import KeyLost
 from palaver.archiver.watch.events import FileEvents
 from palaver.archiver.watch.watching import Watch
+from palaver.core.deletion import DeletionRequest
 from palaver.core.errors import LeaseHeld, PalaverError, StoreMissing
-from palaver.core.forgetting import Wanted
 from palaver.core.home import Home
 from palaver.core.query import Query
 from palaver.observe.background.watching import Watcher
-from palaver.observe.forget.forgetting import Forgetter
+from palaver.observe.deletion.deleter import Deleter
 from palaver.observe.upkeep.status import status_of
 from palaver.search.archive_search import ArchiveSearch
 from palaver.search.index.generation import Generations, Manifest
@@ -182,8 +182,8 @@ def test_what_can_no_longer_be_had_back_is_erased(projects: Path, place: Home) -
     gone = write(projects, "fleeting", number=2)
     with watching():
         until(lambda: watched(place) and is_stored(place, "fleeting"))
-    with Forgetter(place) as forgetter:
-        wanted = Wanted(targets=(gone.stem,))
+    with Deleter(place) as forgetter:
+        wanted = DeletionRequest(targets=(gone.stem,))
         assert forgetter.forget(wanted, forgetter.preview(wanted).token).number
     with Store.open(place.database) as store:
         store._database.run("UPDATE forgetting SET at = at - ?", (KEPT + 86_400_000,))
@@ -351,7 +351,7 @@ def test_what_fails_is_told_once_with_what_to_do(place: Home, monkeypatch: pytes
     """
     heard: list[str] = []
     busy = LeaseHeld("process 1 holds the index lease", hint="Wait until it is done.")
-    lost = KeyLost(place.key_file, place.register)
+    lost = KeyLost(place.key_file, place.tombstone_file)
     rounds: Iterator[PalaverError | None] = iter([busy, busy, busy, lost, busy, None, None, busy])
 
     def take_up(*_: object) -> None:

@@ -12,17 +12,17 @@ import pytest
 from msgspec.structs import replace
 
 from palaver.archiver.copies.raw import RawArchive
-from palaver.archiver.forget.forgetting import KEPT
+from palaver.archiver.deletion.deletions import KEPT
 from palaver.archiver.intake.transcripts import Transcript, in_paths
 from palaver.archiver.store import ARCHIVER, WATCHER, State, Store
 from palaver.core.checkup import Diagnosis
 from palaver.core.clock import now
 from palaver.core.config import Config
-from palaver.core.forgetting import Wanted
+from palaver.core.deletion import DeletionRequest
 from palaver.core.home import Home
 from palaver.core.installation import upgrade_hint
 from palaver.core.report import Unsearched
-from palaver.observe.forget.forgetting import Forgetter
+from palaver.observe.deletion.deleter import Deleter
 from palaver.observe.llm.errors import ReplyInvalid
 from palaver.observe.pipeline import Pipeline
 from palaver.observe.upkeep import holdings, surroundings
@@ -205,8 +205,8 @@ def overdue_erasure(home: Home) -> None:
 
 
 def lost_key(home: Home) -> None:
-    with Forgetter(home) as forgetter:
-        wanted = Wanted(mentions="tide")
+    with Deleter(home) as forgetter:
+        wanted = DeletionRequest(mentions="tide")
         forgetter.forget(wanted, forgetter.preview(wanted).token)
     home.key_file.unlink()
 
@@ -389,8 +389,8 @@ def test_a_file_that_was_erased_is_no_finding(
     monkeypatch.setattr(holdings, "_SETTLED", -60.0)
     path = next(iter(sorted((pristine / "projects").rglob("*.jsonl"))))
     told = [replace(each, format=each.recognise()) for each in in_paths([path])]
-    with Forgetter(home) as forgetter:
-        wanted = Wanted((str(path),), erase=True)
+    with Deleter(home) as forgetter:
+        wanted = DeletionRequest((str(path),), erase=True)
         forgetter.forget(wanted, forgetter.preview(wanted).token)
     if passed:
         with Pipeline(home) as pipeline:

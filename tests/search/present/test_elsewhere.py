@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from palaver.archiver.forget.forgetting import Forgetting
-from palaver.archiver.forget.selection import Selector
+from palaver.archiver.deletion.deletions import Deletions
+from palaver.archiver.deletion.selection import Selector
 from palaver.archiver.store import migrations
-from palaver.core.forgetting import Wanted
+from palaver.core.deletion import DeletionRequest
 from palaver.core.query import Mode, Query
 from palaver.core.results import Results
 from palaver.search.archive_search import ArchiveSearch
@@ -62,8 +62,8 @@ def also_in(history: History, word: str) -> Sequence[str]:
 
 
 def forget(history: History, session: str, *, erase: bool) -> None:
-    forgetting = Forgetting(history.store, history.raw)
-    selector = Selector(history.store, history.raw, Wanted(targets=(session,), erase=erase))
+    forgetting = Deletions(history.store, history.raw)
+    selector = Selector(history.store, history.raw, DeletionRequest(targets=(session,), erase=erase))
     forgetting.forget(forgetting.plan(selector, selector.select()), lambda _: None)
     forgetting.erasing.finish()
     history.ingest()

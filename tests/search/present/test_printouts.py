@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.copies.sealing import Sealer
-from palaver.archiver.forget.forgetting import Forgetting
-from palaver.archiver.forget.selection import Selector
-from palaver.core.forgetting import Wanted
+from palaver.archiver.deletion.deletions import Deletions
+from palaver.archiver.deletion.selection import Selector
+from palaver.core.deletion import DeletionRequest
 from palaver.core.query import Filters, Mode, Query
 from palaver.core.results import ToolOutputMatches
 from palaver.search.archive_search import ArchiveSearch
@@ -126,8 +126,8 @@ def test_a_secret_does_not_come_back(history: History) -> None:
 @pytest.mark.parametrize("erase", [False, True])
 def test_what_was_forgotten_does_not_come_back(history: History, erase: bool) -> None:
     """A session, also while its copy still lies there."""
-    forgetting = Forgetting(history.store, history.raw)
-    selector = Selector(history.store, history.raw, Wanted(targets=(ORIGINAL,), erase=erase))
+    forgetting = Deletions(history.store, history.raw)
+    selector = Selector(history.store, history.raw, DeletionRequest(targets=(ORIGINAL,), erase=erase))
     forgetting.forget(forgetting.plan(selector, selector.select()), lambda _: None)
 
     assert printed(history, "drwxr-xr-x brass").lines == ()

@@ -1,0 +1,46 @@
+"""What a person does who forgets, and what is there afterwards."""
+
+from palaver.archiver.deletion.deletion_plan import DeletionPlan
+from palaver.archiver.deletion.deletions import Deletions
+from palaver.archiver.deletion.selection import Selector
+from palaver.core import ids
+from palaver.core.deletion import DeletionRequest
+
+from ..history import ORIGINAL, History
+
+OTHER = "33333333-0000-4000-8000-000000000003"
+
+
+def plan(history: History, wanted: DeletionRequest) -> DeletionPlan:
+    selector = Selector(history.store, history.raw, wanted)
+    return Deletions(history.store, history.raw).plan(selector, selector.select())
+
+
+def forget(history: History, *targets: str, erase: bool = False, mentions: str = "") -> int:
+    """Forget, and finish as the next pass would."""
+    wanted = DeletionRequest(targets=targets, mentions=mentions, erase=erase)
+    forgetting = Deletions(history.store, history.raw)
+    number = forgetting.forget(plan(history, wanted), lambda _: None)
+    history.ingest()
+    return number
+
+
+def undo(history: History, number: int) -> None:
+    Deletions(history.store, history.raw).undo(number)
+    history.ingest()
+
+
+def exchange(history: History, prompt: str, session: str = ORIGINAL) -> str:
+    """The id of the exchange that begins with a prompt."""
+    number = history.store.sessions.find("claude-code", session)
+    [key] = [each.key for each in history.stored() if each.session == number and each.exchange.prompt == prompt]
+    return ids.show("exchange", key)
+
+
+def said(history: History) -> bytes:
+    """Every byte of every copy."""
+    return b"".join(history.archive_files().values())
+
+
+def asked(history: History) -> list[str]:
+    return [each.exchange.prompt for each in history.stored()]

@@ -1,0 +1,281 @@
+"""Sessions, forks, erasures, kills and newer rules in any order: nothing that went returns, nothing else is
+lost, and what a fork repeats is its origin's.
+"""
+
+# pyright: reportPrivateUsage=false
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+from palaver.archiver.copies.inspection import names
+from palaver.archiver.copies.sealing import Sealer
+from palaver.archiver.deletion.copy_eraser import CopyEraser
+from palaver.archiver.deletion.deletions import Deletions
+from palaver.archiver.deletion.selection import Selector
+from palaver.archiver.deletion.suppression import SuppressionList
+from palaver.archiver.intake import rereading
+from palaver.archiver.intake.recovery import Recovery
+from palaver.archiver.parse.reading import Boundaries
+from palaver.archiver.privacy.exclusion import Exclusion
+from palaver.archiver.redaction import VERSION, Redactor
+from palaver.archiver.store import State, Store, source_table
+from palaver.archiver.store.database import Database
+from palaver.core import ids
+from palaver.core.deletion import DeletionRequest
+
+from ..formats.claude_code.claude_lines import written
+from ..history import History, talk
+
+STEPS = ("session", "grow", "rewind", "fork", "resume", "rewrite", "copy", "forget", "erase", "whole", "undo", "expire",
+         "rules", "seal", "vanish", "kill", "lose")  # fmt: skip
+
+
+class World:
+    """A history that grows, and what ought to be known of it."""
+
+    def __init__(self, root: Path, draw: Callable[[Any], Any], versions: list[str]) -> None:
+        self.history, self._draw, self._versions = History(root), draw, versions
+        self.files: dict[str, list[str]] = {}
+        """The words of each session's file, in order; `w:session` where another session's name stands on the lines."""
+        self.origins: dict[str, str] = {}
+        """What sessions say that they were forked from."""
+        self.said: set[str] = set()
+        self.erased: set[str] = set()
+        self.forgotten: dict[int, set[str]] = {}
+        self._before: dict[str, str] = {}
+        """What words follow after a rewind."""
+        self._words = self._at = self._sessions = 0
+
+    def step(self, name: str) -> None:
+        note(name)
+        getattr(self, f"_{name}")()
+        self.ingest()
+        self.check()
+
+    def ingest(self) -> None:
+        done = self.history.ingest()
+        assert not done.problems
+        self.said |= {word.partition(":")[0] for words in self.files.values() for word in words}
+
+    def check(self) -> None:
+        history = self.history
+        gone = self.erased.union(*self.forgotten.values())
+        assert sorted(each.exchange.prompt for each in history.stored()) == sorted(f"{w}?" for w in self.said - gone)
+        held = b""
+        for name in names(history.home.archive):
+            with history.raw.open(name) as file:
+                held += file.read()
+        assert [word for word in sorted(self.erased) if f"{word}?".encode() in held] == []
+        assert [word for word in sorted(self.said - self.erased) if f"{word}?".encode() not in held] == []
+        assert history.store.sources.unaccounted() == []
+        integrity = history.store.integrity
+        assert not [*integrity.dangling(), *integrity.misplaced(), *integrity.unproven()]
+        for name, origin in self.origins.items():
+            self._check_origin(name, origin)
+
+    def _check_origin(self, name: str, origin: str) -> None:
+        """What a fork repeats of the session that it names is told as said there."""
+        find = self.history.store.sessions.find
+        fork, first = find("claude-code", name), find("claude-code", origin)
+        if name in self.files and origin in self.files and origin not in self.origins:
+            own = {word.partition(":")[0] for word in self.files[origin] if ":" not in word}
+            told = {each.exchange.prompt[:-1] for each in self.history.stored() if each.session == fork}
+            assert not told & own, (fork, first)
+
+    def _session(self) -> None:
+        self._write(self._name(), self._new())
+
+    def _grow(self) -> None:
+        if session := self._some(self.files):
+            self._write(session, [*self.files[session], *self._new()])
+
+    def _rewind(self) -> None:
+        """The person goes back, and on from there."""
+        if session := self._some(self.files):
+            [word] = new = self._new(1, most=1)
+            self._before[word] = self._some([word.partition(":")[0] for word in self.files[session]])
+            self._write(session, [*self.files[session], *new])
+
+    def _fork(self, *, own_name: bool = True) -> None:
+        """A new file that says first what another said, in its own name; it may name the other, and be older."""
+        if origin := self._some(self.files):
+            words = self.files[origin][: self._draw(st.integers(1, 4))]
+            kept = words if own_name else [word if ":" in word else f"{word}:{origin}" for word in words]
+            plain = [word.partition(":")[0] for word in kept] if own_name else kept
+            name = self._name()
+            if own_name and self._draw(st.booleans()):
+                self.origins[name] = origin
+            self._write(name, [*plain, *self._new(0)])
+
+    def _resume(self) -> None:
+        """The same, byte for byte."""
+        self._fork(own_name=False)
+
+    def _rewrite(self) -> None:
+        """A file whose beginning is another."""
+        if session := self._some(self.files):
+            self._write(session, [*self._new(), *self.files[session]])
+
+    def _copy(self) -> None:
+        if session := self._some(self.files):
+            self.history.write(self._lines(session), session, project="elsewhere", at=self._now())
+
+    def _forget(self, *, erase: bool = False, whole: bool = False) -> None:
+        stored = self.history.stored()
+        if not stored:
+            return
+        words = {each.key: each.exchange.prompt[:-1] for each in stored}
+        key = self._some(words)
+        target = ids.show("exchange", key)
+        gone = {words[key]}
+        if whole:
+            session = next(each.session for each in stored if each.key == key)
+            target = self.history.store.sessions.load(session).native_id
+            gone = self._first_said_in(session) - (set() if erase else set[str]().union(*self.forgotten.values()))
+        selector = Selector(self.history.store, self.history.raw, DeletionRequest(targets=(target,), erase=erase))
+        forgetting = Deletions(self.history.store, self.history.raw)
+        note(f"{target}: {gone}")
+        number = forgetting.forget(forgetting.plan(selector, selector.select()), lambda _: None)
+        if erase:
+            self.erased |= gone
+            self.forgotten = {each: words for each, words in self.forgotten.items() if not words <= self.erased}
+            kept = {each.id for each in self.history.store.tombstones.all() if each.state is State.KEPT}
+            assert kept == self.forgotten.keys()
+        else:
+            self.forgotten[number] = gone
+
+    def _first_said_in(self, session: int) -> set[str]:
+        """The words that belong to a session, wherever else they are repeated; what was forgotten of it among them."""
+        sources = self.history.store.sources
+        places = sources.places([f"{word}-asked" for word in self.said])
+        return {
+            record.partition("-")[0] for record, (source, _) in places.items() if sources.session_of(source) == session
+        }
+
+    def _erase(self) -> None:
+        self._forget(erase=True)
+
+    def _whole(self) -> None:
+        self._forget(erase=self._draw(st.booleans()), whole=True)
+
+    def _undo(self) -> None:
+        if number := self._some(self.forgotten):
+            Deletions(self.history.store, self.history.raw).undo(number)
+            del self.forgotten[number]
+
+    def _expire(self) -> None:
+        """The time is over for which something could be had back."""
+        if number := self._some(self.forgotten):
+            forgetting = Deletions(self.history.store, self.history.raw)
+            forgetting.expire(number)
+            self.ingest()
+            forgetting.drop_empty()
+            self.erased |= self.forgotten.pop(number)
+
+    def _kill(self) -> None:
+        """The process dies while it archives what was said."""
+        self._grow()
+        history, left = self.history, self._draw(st.integers(0, 60))
+        run = Database.run
+
+        def dying(database: Database, *arguments: Any) -> int:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise KeyboardInterrupt
+            return run(database, *arguments)
+
+        with patch.object(Database, "run", dying), suppress(KeyboardInterrupt):
+            history.ingest()
+        history.store.close()
+        history.store = Store.open(history.home.database)
+
+    def _rules(self) -> None:
+        self._versions.append(f"newer-{len(self._versions)}")
+        for module in (rereading, source_table):
+            vars(module)["VERSION"] = self._versions[-1]
+
+    def _seal(self) -> None:
+        Sealer(self.history.store, self.history.raw).run()
+
+    def _vanish(self) -> None:
+        """The agent deletes a file."""
+        if len(self.files) > 1:
+            session = self._some(self.files)
+            self.history.path(session).unlink(missing_ok=True)
+            self.history.path(session, "elsewhere").unlink(missing_ok=True)
+            del self.files[session]
+
+    def _lose(self) -> None:
+        """The database is gone; it is made anew as `palaver rebuild --from-archive` does."""
+        history = self.history
+        history.store.close()
+        for path in history.home.root.glob("palaver.db*"):
+            path.unlink()
+        history.store = Store.create_anew(history.home.database)
+        key = history.home.key()
+        boundaries = Boundaries(history.home.root, Redactor(key), Exclusion(), SuppressionList(history.store, key))
+        erasing = CopyEraser(history.store, history.raw)
+        erasing.suspect(list(names(history.home.archive)))
+        assert not erasing.finish()
+        history.ingest()
+        assert not Recovery(history.store, history.raw, boundaries).run().problems
+
+    def _write(self, session: str, words: list[str]) -> None:
+        self.files[session] = words
+        at = self._now()
+        self.history.write(self._lines(session), session, at=-at if session in self.origins else at)
+
+    def _lines(self, session: str) -> bytes:
+        told = ((word.partition(":")[0], word.partition(":")[2] or session) for word in self.files[session])
+        named = {"forkedFrom": {"sessionId": self.origins.get(session, ""), "messageUuid": "m"}}
+        more = named if session in self.origins else {}
+        return b"".join(
+            written({**line, **more} for line in self._after(word, talk(word, session=name))) for word, name in told
+        )
+
+    def _after(self, word: str, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        before = {"parentUuid": f"{self._before[word]}-answered"} if word in self._before else {}
+        return [{**lines[0], **before}, *lines[1:]]
+
+    def _new(self, least: int = 1, *, most: int = 3) -> list[str]:
+        count = self._draw(st.integers(least, most))
+        self._words += count
+        return [f"word{number:03}" for number in range(self._words - count, self._words)]
+
+    def _name(self) -> str:
+        self._sessions += 1
+        return f"{self._sessions:08}-0000-4000-8000-000000000000"
+
+    def _some(self, choices: Any) -> Any:
+        return self._draw(st.sampled_from(sorted(choices))) if choices else None
+
+    def _now(self) -> int:
+        self._at += 1
+        return self._at
+
+
+@settings(
+    max_examples=20,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(data=st.data())
+def test_in_any_order(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """After each step exactly what was said and not forgotten is known, once; no copy holds what was erased."""
+    version = VERSION
+    with (
+        patch.object(rereading, "VERSION", version),
+        patch.object(source_table, "VERSION", version),
+    ):
+        world = World(tmp_path_factory.mktemp("any"), data.draw, [version])
+        with world.history:
+            world.step("session")
+            for name in data.draw(st.lists(st.sampled_from(STEPS), min_size=2, max_size=9)):
+                world.step(name)

@@ -1,0 +1,164 @@
+"""What can be erased of copies that are damaged, or of which nothing but a damaged form is left."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.copies.forms import Copy
+from palaver.archiver.copies.sealing import Sealer
+from palaver.archiver.deletion import copy_eraser
+from palaver.archiver.deletion.deletions import Deletions
+from palaver.archiver.store import State
+from palaver.core.deletion import DeletionRequest
+from palaver.core.errors import CopyDamaged
+
+from ..history import FORK, ORIGINAL, History, talk
+from .steps import OTHER, asked, exchange, forget, plan, said
+
+WORDS = [f"word{number:05}" for number in range(12_000)]
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[History]:
+    with History(tmp_path) as made:
+        yield made
+
+
+def damaged(history: History) -> Copy:
+    """Seal the copy of the original, flip a byte of its first frame, and delete the agent's file."""
+    Sealer(history.store, history.raw).run()
+    copy = Copy(history.raw.root, history.source().archived)
+    whole = copy.sealed.read_bytes()
+    copy.sealed.write_bytes(whole[:40] + bytes([whole[40] ^ 0xFF]) + whole[41:])
+    history.path().unlink()
+    return copy
+
+
+def set_aside(history: History) -> Copy:
+    """The same, and only the form that was set aside is left."""
+    copy = damaged(history)
+    copy.set_aside()
+    return copy
+
+
+def gone(history: History) -> Copy:
+    """Nothing is left of it."""
+    copy = damaged(history)
+    copy.sealed.unlink()
+    return copy
+
+
+def plain(history: History) -> Copy:
+    """Nothing is left of it but a plain form that was set aside."""
+    copy = Copy(history.raw.root, history.source().archived)
+    copy.plain.rename(f"{copy.plain}.damaged")
+    history.path().unlink()
+    return copy
+
+
+LOSSES = [damaged, set_aside, gone, plain]
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+@pytest.mark.parametrize("target", [ORIGINAL, "shop"])
+def test_a_session_leaves_no_byte_whatever_is_left_of_its_copy(
+    history: History, lose: Callable[[History], Copy], target: str
+) -> None:
+    """It is erased as a whole, by its id or with its project, and its file does not come back from anywhere."""
+    path = history.write(talk("one", "two"))
+    written = path.read_bytes()
+    history.ingest()
+    history.write(talk("other", session=OTHER, project="/home/demo/elsewhere"), OTHER, at=3)
+    history.ingest()
+    copy = lose(history)
+
+    wanted = (
+        DeletionRequest(projects=(target,), erase=True) if target == "shop" else DeletionRequest((target,), erase=True)
+    )
+    Deletions(history.store, history.raw).forget(plan(history, wanted), lambda _: None)
+    assert not history.ingest().problems
+
+    assert asked(history) == ["other?"]
+    assert copy.set_asides() == []
+    assert not any(ORIGINAL in name for name in history.archive_files())
+    history.write(written, at=9)
+    history.ingest()
+    assert asked(history) == ["other?"]
+    assert b"one?" not in said(history)
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+def test_another_session_is_forgotten_beside_it(history: History, lose: Callable[[History], Copy]) -> None:
+    """What is lost of one copy keeps nobody from forgetting another; it is told where it cannot be looked through."""
+    history.write(talk("one"))
+    history.write(talk("other", session=OTHER), OTHER, at=3)
+    history.ingest()
+    copy = lose(history)
+
+    for wanted in (
+        DeletionRequest((OTHER,)),
+        DeletionRequest((OTHER,), erase=True),
+        DeletionRequest(mentions="other", erase=True),
+    ):
+        planned = plan(history, wanted)
+        assert planned.unread == (() if lose is gone and not wanted.mentions else (copy.archived,))
+        assert [source.path for source in planned.sources] == [history.path(OTHER)]
+    forget(history, OTHER, erase=True)
+    assert b"other?" not in said(history)
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+def test_one_exchange_cannot_be_taken_out_of_it(history: History, lose: Callable[[History], Copy]) -> None:
+    """That is refused with what to do instead, before anything changes."""
+    history.write(talk("one", "two"))
+    history.ingest()
+    lose(history)
+
+    with pytest.raises(CopyDamaged) as refused:
+        plan(history, DeletionRequest((exchange(history, "one?"),), erase=True))
+
+    assert refused.value.hint
+    assert sorted(asked(history)) == ["one?", "two?"]
+
+
+def test_what_can_still_be_read_of_it_is_erased_from_forks(history: History) -> None:
+    """A copy without ids, in which one place is damaged: what stands behind it goes from another copy of it, too."""
+    lines = talk(*WORDS)
+    for place, line in enumerate(lines):
+        line.pop("uuid")
+        line.pop("parentUuid", None)
+        line["timestamp"] = f"2026-03-04T10:{place // 600 % 60:02}:{place // 10 % 60:02}.{place % 10}{place % 997:03}Z"
+    history.write(lines, at=1)
+    history.ingest()
+    damaged(history)
+    history.write([*lines[-2:], *talk("apart", session=FORK)], FORK, at=9)
+    history.ingest()
+
+    forget(history, ORIGINAL, erase=True)
+
+    assert asked(history) == ["apart?"]
+    assert f"{WORDS[-1]}?".encode() not in said(history)
+
+
+def test_an_empty_copy_that_cannot_be_removed_is_told(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which copy it is, and why, is told to whoever wants it removed."""
+    history.write(talk("one"))
+    history.ingest()
+    forget(history, ORIGINAL)
+    forgetting = Deletions(history.store, history.raw)
+    with history.store.transaction():
+        for each in history.store.tombstones.all():
+            history.store.tombstones.become(each.id, State.ERASING)
+
+    def fails(copy: Copy) -> None:
+        raise PermissionError(13, f"Permission denied: {copy.plain}")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(copy_eraser, "remove", fails)
+        [problem] = forgetting.drop_empty()
+    assert problem.path.name == f"{ORIGINAL}.jsonl"
+    assert "denied" in problem.reason.lower()
+    assert not history.ingest().problems
+    assert forgetting.drop_empty() == []
+    assert b"one?" not in said(history)

@@ -1,0 +1,156 @@
+"""What is erased leaves copies of every form, and containers that go on do not bring it back."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palaver.archiver.copies.compression import opened
+from palaver.archiver.copies.inspection import Inspection
+from palaver.archiver.deletion.deletions import Deletions
+from palaver.archiver.deletion.selection import Selector
+from palaver.core.deletion import DeletionRequest
+
+from ..formats.chatgpt import test_chatgpt
+from ..formats.claude_ai import test_claude_ai
+from ..formats.codex import codex_lines
+from ..formats.cursor import test_cursor
+from ..formats.opencode import test_opencode
+from ..formats.reading import written
+from ..formats.unrolled import database
+from ..test_containers import Archive, document
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+ASKED = ["Why herons?", "Why storks?", "Why geese?"]
+Make = Callable[[Path, list[str]], Path]
+
+
+def opencode(root: Path, texts: list[str]) -> Path:
+    path = root / "opencode.db"
+    for old in root.glob("opencode.db*"):
+        old.unlink()
+    program = database(path, test_opencode.SCHEMA)
+    messages = [({"id": f"msg_{n}", "role": "user"}, [{"type": "text", "text": each}]) for n, each in enumerate(texts)]
+    test_opencode.put(program, messages=messages)
+    program.close()
+    return path
+
+
+def cursor(root: Path, texts: list[str]) -> Path:
+    path = root / "globalStorage" / "state.vscdb"
+    path.unlink(missing_ok=True)
+    order = " ".join(f"b{number}" for number in range(len(texts)))
+    bubbles = [test_cursor.bubble(f"b{number}", {"type": 1, "text": each}) for number, each in enumerate(texts)]
+    return test_cursor.editor(path, test_cursor.composer(order), *bubbles)
+
+
+def chatgpt(root: Path, texts: list[str]) -> Path:
+    ids = ["root", *(f"n{number}" for number in range(len(texts)))]
+    nodes = [test_chatgpt.node(ids[n + 1], ids[n], "user", each) for n, each in enumerate(texts)]
+    return test_chatgpt.export(root / "conversations.json", test_chatgpt.conversation(*nodes, current=ids[-1]))
+
+
+def claude_ai(root: Path, texts: list[str]) -> Path:
+    return test_claude_ai.export(root / "claude.json", *(test_claude_ai.message("human", each) for each in texts))
+
+
+def gemini(root: Path, texts: list[str]) -> Path:
+    path = root / "chats" / "session-2026-01-01T00-00-00000000.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(document(*texts))
+    return path
+
+
+def compressed(root: Path, texts: list[str]) -> Path:
+    lines: list[Any] = [codex_lines.meta()]
+    for each in texts:
+        lines += [*codex_lines.asked(each), *codex_lines.replied(f"DeletionSummary {each}")]
+    path = root / f"rollout-2026-03-01T10-00-00-{codex_lines.SESSION}.jsonl.zst"
+    path.write_bytes(zstd.compress(written(lines)))
+    return path
+
+
+KINDS: list[Make] = [opencode, cursor, chatgpt, claude_ai, gemini, compressed]
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Iterator[Archive]:
+    made = Archive(tmp_path)
+    yield made
+    made.store.close()
+
+
+def forget(archive: Archive, text: str, *, erase: bool) -> int:
+    selector = Selector(archive.store, archive.raw, DeletionRequest(mentions=text, erase=erase))
+    forgetting = Deletions(archive.store, archive.raw)
+    plan = forgetting.plan(selector, selector.select())
+    assert len(plan.selected.exchanges) == 1
+    return forgetting.forget(plan, lambda _: None)
+
+
+def held(archive: Archive) -> bytes:
+    """Every byte of every copy, what is compressed as what it holds."""
+    found = b""
+    for path in sorted(archive.home.archive.rglob("*")):
+        if path.is_file():
+            found += path.read_bytes()
+            with opened(path) as file:
+                found += file.read()
+    return found
+
+
+@pytest.mark.parametrize("erase", [True, False], ids=["erased", "forgotten"])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.__name__))
+def test_it_goes_and_stays_gone(archive: Archive, tmp_path: Path, kind: Make, erase: bool) -> None:
+    """One exchange of three goes; the others stay, also when the conversation goes on and is taken up again."""
+    archive.take(kind(tmp_path, ASKED))
+    assert archive.prompts() == ASKED
+
+    number = forget(archive, "storks", erase=erase)
+    archive.take(kind(tmp_path, ASKED))
+    assert archive.prompts() == ["Why herons?", "Why geese?"]
+    assert (b"storks" in held(archive)) is not erase
+    assert list(Inspection(archive.store, archive.raw).faults()) == []
+
+    archive.take(kind(tmp_path, [*ASKED, "Why cranes?"]))
+    assert archive.prompts() == ["Why herons?", "Why geese?", "Why cranes?"]
+    assert (b"storks" in held(archive)) is not erase
+    assert all(word in held(archive) for word in (b"herons", b"geese", b"cranes"))
+    if not erase:
+        Deletions(archive.store, archive.raw).undo(number)
+        archive.take(kind(tmp_path, [*ASKED, "Why cranes?"]))
+        assert sorted(archive.prompts()) == sorted([*ASKED, "Why cranes?"])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.__name__))
+def test_what_is_forgotten_goes_for_good_later(archive: Archive, tmp_path: Path, kind: Make) -> None:
+    """When its time is over it leaves copies of every form."""
+    path = kind(tmp_path, ASKED)
+    archive.take(path)
+    number = forget(archive, "storks", erase=False)
+    archive.take(path)
+    Deletions(archive.store, archive.raw).expire(number)
+    archive.take(path)
+
+    assert b"storks" not in held(archive)
+    assert archive.prompts() == ["Why herons?", "Why geese?"]
+
+
+def test_a_running_program_keeps_its_own(archive: Archive, tmp_path: Path) -> None:
+    """The agent's own database is never written to."""
+    path = opencode(tmp_path, ASKED)
+    before = path.read_bytes()
+    archive.take(path)
+    forget(archive, "storks", erase=True)
+    archive.take(path)
+
+    assert path.read_bytes() == before
+    program = database(path, "")
+    assert program.execute("SELECT count(*) FROM part WHERE data LIKE '%storks%'").fetchall() == [(1,)]
+    program.close()

@@ -1,0 +1,51 @@
+"""A process that erases a session and may kill itself, or that searches for it all the while.
+
+forgetting_worker.py fused ROOT SESSION N [HOME]   erase, killed at its step N; prints the number of its steps
+forgetting_worker.py search ROOT SESSION           prints `seen` when it finds the session, `gone` when it does no more
+"""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+
+from palaver.core.deletion import DeletionRequest
+from palaver.core.home import Home
+from palaver.core.query import Query
+from palaver.observe.deletion.deleter import Deleter
+from palaver.search.archive_search import ArchiveSearch
+
+from ... import fuse
+
+
+def fused(home: Home, session: str, at: int) -> None:
+    wanted = DeletionRequest((session,), erase=True)
+    with Deleter(home) as forgetter:
+        token = forgetter.preview(wanted).token
+        print(fuse.fused(lambda: forgetter.forget(wanted, token), at))
+
+
+def search(home: Home, session: str) -> None:
+    last = ""
+    with ArchiveSearch(home) as layers:
+        while True:
+            hits = layers.search(Query.parse("PromptCanary checkout")).hits
+            found = "seen" if any(hit.session_id == session for hit in hits) else "gone"
+            if found != last:
+                print(found, flush=True)
+                last = found
+            time.sleep(0.01)
+
+
+def end(_signal: int, _frame: FrameType | None) -> None:
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    mode, root, session, *rest = sys.argv[1:]
+    if mode == "search":
+        signal.signal(signal.SIGTERM, end)
+        search(Home(Path(root) / "home"), session)
+    fused(Home(Path(root) / (rest[1] if rest[1:] else "home")), session, int(rest[0]))

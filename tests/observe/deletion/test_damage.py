@@ -1,0 +1,219 @@
+"""Does a damaged copy keep anything else from being forgotten, or archived?"""
+
+# pyright: reportPrivateUsage=false
+
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.copies.forms import Copy
+from palaver.archiver.copies.sealing import Sealer
+from palaver.archiver.deletion import copy_eraser
+from palaver.archiver.deletion.deletions import KEPT, Deletions
+from palaver.archiver.intake.ingest import Ingest
+from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.store import State, Store
+from palaver.archiver.watch.events import FileEvents
+from palaver.core import ids
+from palaver.core.deletion import DeletionRequest, DeletionResult
+from palaver.core.home import Home
+from palaver.core.report import Report
+from palaver.observe import pipeline
+from palaver.observe.background import watching
+from palaver.observe.background.watching import Watcher
+from palaver.observe.deletion import erasure
+from palaver.observe.deletion.deleter import Deleter
+from palaver.observe.pipeline import Pipeline
+from palaver.search import archive_search
+
+from ...archiver.history import FORK, ORIGINAL, History, talk
+from ...search.fake_embedder import FakeEmbedder
+
+OTHER = "33333333-0000-4000-8000-000000000003"
+
+
+@pytest.fixture(autouse=True)
+def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (pipeline, erasure, archive_search):
+        monkeypatch.setattr(module, "load", FakeEmbedder().load)
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    """Two archived sessions."""
+    made = History(tmp_path)
+    made.store.close()
+    made.write(talk("kept"))
+    made.write(talk("going", session=OTHER), OTHER, at=3)
+    archive(made)
+    return made
+
+
+def archive(history: History) -> Report:
+    with Pipeline(history.home) as pipeline:
+        return pipeline.run(in_paths([history.folder]))
+
+
+def forget(home: Home, target: str, *, erase: bool = False) -> DeletionResult:
+    wanted = DeletionRequest(targets=(target,), erase=erase)
+    with Deleter(home) as forgetter:
+        return forgetter.forget(wanted, forgetter.preview(wanted).token)
+
+
+def asked(home: Home) -> list[str]:
+    with Store.open(home.database) as store:
+        keys = [each.key for each in store.exchanges.outlines()]
+        return [each.exchange.prompt for each in store.exchanges.load(keys).values()]
+
+
+def states(home: Home) -> dict[int, State]:
+    with Store.open(home.database) as store:
+        return {each.id: each.state for each in store.tombstones.all()}
+
+
+def damage(history: History) -> Copy:
+    """Seal the copy of the first session, flip a byte of it, and delete the agent's file."""
+    with Store.open(history.home.database) as store:
+        Sealer(store, history.raw).run()
+        copy = Copy(history.raw.root, store.sources.by_path()[history.path(ORIGINAL)].archived)
+    whole = copy.sealed.read_bytes()
+    copy.sealed.write_bytes(whole[:40] + bytes([whole[40] ^ 0xFF]) + whole[41:])
+    history.path(ORIGINAL).unlink()
+    return copy
+
+
+def test_a_damaged_copy_stops_no_erasure_of_others(history: History) -> None:
+    """Where the copy of what is only forgotten is damaged, another session is erased, and archiving goes on."""
+    kept = forget(history.home, ORIGINAL).number
+    damage(history)
+
+    gone = forget(history.home, OTHER, erase=True).number
+    assert kept
+    assert gone
+    assert states(history.home) == {kept: State.KEPT, gone: State.ERASED}
+
+    history.write(talk("new", session=FORK), FORK, at=5)
+    archive(history)
+    assert asked(history.home) == ["new?"]
+
+
+def test_the_end_of_a_forgetting_survives_a_damaged_copy(history: History) -> None:
+    """What can no longer be had back is not erased while its copy is damaged: that is told, and archiving goes on."""
+    number = forget(history.home, ORIGINAL).number
+    assert number
+    copy = damage(history)
+    with Store.open(history.home.database) as store:
+        store._database.run("UPDATE forgetting SET at = at - ?", (KEPT + 86_400_000,))
+    history.write(talk("new", session=FORK), FORK, at=5)
+
+    problems = archive(history).ingested.problems
+
+    assert {problem.path for problem in problems} == {copy.sealed}
+    assert sorted(asked(history.home)) == ["going?", "new?"]
+    assert states(history.home) == {number: State.ERASING}
+
+
+def test_an_erasure_that_fails_is_told_and_archiving_goes_on(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever keeps an erasure from ending, the pass says so and takes up what is new; so does the archiver."""
+    forget(history.home, OTHER)
+
+    def fails(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(erasure, "erase_expired", fails)
+    monkeypatch.setattr(watching, "erase_expired", fails)
+    history.write(talk("new", session=FORK), FORK, at=5)
+
+    [problem] = archive(history).ingested.problems
+    assert "Permission denied" in problem.reason
+    assert problem.hint
+    assert sorted(asked(history.home)) == ["kept?", "new?"]
+    with Store.open(history.home.database) as store:
+        assert [stage.name for stage in store.stages.all() if stage.fails] == ["archive"]
+        heard: list[str] = []
+        watcher = Watcher(history.home, FileEvents(poll=True), lambda event, _: heard.append(event))
+        watcher._erase(store)
+    assert heard == ["failed"]
+
+
+def test_erased_is_said_when_no_copy_waits(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy that is found to be empty late, and cannot be removed, keeps its forgetting unfinished."""
+    number = forget(history.home, ORIGINAL).number
+    assert number
+    with Store.open(history.home.database) as store:
+        # As in a database from a backup: it is being erased, and no row says which copies are to go.
+        store._database.run("UPDATE forgetting SET state = 'erasing'")
+
+    def fails(copy: Copy) -> None:
+        raise PermissionError(13, f"Permission denied: {copy.plain}")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(copy_eraser, "remove", fails)
+        archive(history)
+        assert states(history.home) == {number: State.ERASING}
+    history.path(ORIGINAL).unlink()
+    archive(history)
+    assert states(history.home) == {number: State.ERASED}
+    assert not any(b"kept?" in path.read_bytes() for path in history.raw.root.rglob("*.jsonl"))
+
+
+def test_a_copy_that_cannot_be_removed_stops_no_pass(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another copy of what was erased, which the system does not let go, is a problem of that file alone."""
+    said = history.path(ORIGINAL).read_bytes()
+    forget(history.home, ORIGINAL, erase=True)
+    history.write(said, project="elsewhere", at=7)
+    history.write(talk("new", session=FORK), FORK, at=9)
+
+    def fails(copy: Copy) -> None:
+        raise PermissionError(13, f"Permission denied: {copy.plain}")
+
+    monkeypatch.setattr(copy_eraser, "remove", fails)
+    problems = archive(history).ingested.problems
+
+    assert {problem.path for problem in problems} >= {history.path(ORIGINAL, "elsewhere")}
+    assert sorted(asked(history.home)) == ["going?", "new?"]
+
+
+def test_nothing_is_deleted_that_cannot_be_told(history: History) -> None:
+    """A copy that cannot be read may hold what can still be had back: it is not removed as a whole."""
+    number = forget(history.home, ORIGINAL).number
+    assert number
+    copy = damage(history)
+    with Store.open(history.home.database) as store:
+        Deletions(store, history.raw).expire(number)
+        assert store.tombstones.intended() == {copy.archived: False}
+
+
+def test_what_else_a_pass_tells_is_no_problem_of_an_erasure(history: History) -> None:
+    """Another copy that cannot be read again when it is due says nothing of what was erased."""
+    copy = damage(history)
+    with Store.open(history.home.database) as store, store.transaction():
+        store.sources.outdate()
+    number = forget(history.home, OTHER).number
+    assert number
+    with Store.open(history.home.database) as store:
+        with store.transaction():
+            store.sources.outdate()
+        tally = Ingest(store, history.raw).run((), budget=float("inf"))
+    assert {problem.path for problem in tally.problems} == {copy.sealed}
+
+    with Deleter(history.home) as forgetter:
+        assert forgetter.for_good(number) == erasure.Finished(done=True)
+
+
+def test_an_erasure_tells_which_copy_keeps_it_from_ending(history: History) -> None:
+    """And nothing else: a copy that cannot lose a part is told with what to do."""
+    with Store.open(history.home.database) as store:
+        [key] = [each.key for each in store.exchanges.outlines()][:1]
+    history.append(talk("more"), at=7)
+    archive(history)
+    number = forget(history.home, ids.show("exchange", key)).number
+    assert number
+    copy = damage(history)
+
+    with Deleter(history.home) as forgetter:
+        finished = forgetter.for_good(number)
+
+    assert not finished.done
+    assert [problem.path for problem in finished.problems] == [copy.sealed]
+    assert "cannot lose what was erased" in finished.problems[0].told

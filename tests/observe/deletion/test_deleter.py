@@ -1,0 +1,448 @@
+"""Deletions as a person does it: previewed, confirmed, verified from another process, finished whatever happens."""
+
+# pyright: reportPrivateUsage=false
+
+import random
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from palaver.archiver.deletion.deletions import KEPT as KEPT_FOR
+from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.store import Planned, State, Store
+from palaver.core import ids
+from palaver.core.clock import now
+from palaver.core.deletion import DeletionRequest, DeletionResult
+from palaver.core.home import Home
+from palaver.core.memory import Memory, MemoryState, Relation
+from palaver.core.observation import Observation, ObservationType
+from palaver.core.origin import Origin
+from palaver.core.query import Query
+from palaver.observe.candidates import candidates, keep
+from palaver.observe.deletion import erasure
+from palaver.observe.deletion.deleter import Deleter
+from palaver.observe.deletion.erasure_check import scour
+from palaver.observe.memory import MemoryCore
+from palaver.observe.pipeline import Pipeline
+from palaver.search.archive_search import ArchiveSearch
+from palaver.search.model.embedder import DEFAULT_MODEL, load
+
+from ... import fuse
+from ...archiver.formats.claude_code.claude_lines import replied, result, said, text, tool, written
+
+WORKER = "tests.observe.deletion.forgetting_worker"
+KEPT, GONE = "11111111-0000-4000-8000-00000000000a", "cafe0000-0000-4000-8000-00000000000b"
+CANARIES = [
+    f"{place}Canary"
+    for place in ("Prompt", "Output", "Title", "Branch", "File", "Folder", "Memory", "Learned", "Letter", "Log")
+]
+KILLS = 3
+
+
+def transcript(
+    session: str, *lines: Mapping[str, object], folder: str = "/home/demo/shop", branch: str = "main"
+) -> bytes:
+    place = {"sessionId": session, "cwd": folder, "gitBranch": branch}
+    return written([{**line, **place} for line in lines])
+
+
+def talked(word: str, number: int) -> list[Mapping[str, object]]:
+    return [
+        said(f"Why does the {word} of order {number} fail in the checkout?", uuid=f"{word}-{number}-asked"),
+        replied(
+            text(f"The {word} fails because order {number} has no address; I decided to check it first."),
+            id=f"msg-{word}-{number}",
+            uuid=f"{word}-{number}-answered",
+            parentUuid=f"{word}-{number}-asked",
+        ),
+    ]
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with a session that is to go, full of canaries, and others that stay."""
+    root = tmp_path_factory.mktemp("forgetting")
+    folder = root / "projects" / "-home-demo-FolderCanary"
+    folder.mkdir(parents=True)
+    (root / "projects" / "shop").mkdir()
+    calls = [
+        said("Find the PromptCanary in the checkout, please.", uuid="canary-1"),
+        replied(
+            tool("Bash", {"command": "cat /srv/FileCanary/notes.txt"}, "call-1"),
+            id="msg-c1",
+            uuid="canary-2",
+            parentUuid="canary-1",
+        ),
+        {
+            **result("the shop says OutputCanary 12345 is open", id="call-1"),
+            "uuid": "canary-3",
+            "parentUuid": "canary-2",
+        },
+        replied(text("I found it: the order is open."), id="msg-c2", uuid="canary-4", parentUuid="canary-3"),
+    ]
+    data = transcript(GONE, *calls, folder="/home/demo/FolderCanary", branch="BranchCanary")
+    data += written([{"type": "ai-title", "aiTitle": "TitleCanary", "sessionId": GONE}])
+    (folder / f"{GONE}.jsonl").write_bytes(data)
+    lines = [line for number in range(3) for line in talked("payment", number)]
+    (root / "projects" / "shop" / f"{KEPT}.jsonl").write_bytes(transcript(KEPT, *lines))
+    home = Home(root / "before")
+    with Pipeline(home) as pipeline:
+        pipeline.run(in_paths([root / "projects"]))
+    with MemoryCore.open(home) as core:
+        core.remembering.remember(Memory("The MemoryCanary is on the second shelf", session_id=GONE))
+        core.remembering.remember(Memory("Payments need an address", pinned=True, origin=Origin.HUMAN))
+    with Store.open(home.database) as store, store.transaction():
+        [key] = [each.key for each in store.exchanges.outlines() if store.sessions.load(each.session).native_id == GONE]
+        learned = Observation(ObservationType.GENERAL, "The LearnedCanary", "", "It was learned", (), (), (), ())
+        store.observations.replace(key, store.items.load([key])[key].session, [learned], "llm:test")
+        store.jobs.put(key, "digest-of-canary")
+        [job] = store.jobs.claim(now(), now() + 60_000, 1, None)
+        store.jobs.bury(job, "no JSON", "LetterCanary in a raw reply")
+        store.ledger.reserve("run", now(), Planned("model", "first", key, "digest-of-canary", 1))
+    home.log.write_text("failed problem=LogCanary\n")
+    return root
+
+
+@pytest.fixture
+def root(grown: Path, tmp_path: Path) -> Iterator[Path]:
+    """The same history, and a home of its own to forget in."""
+    shutil.copytree(grown / "before", tmp_path / "home")
+    (tmp_path / "projects").symlink_to(grown / "projects")
+    yield tmp_path
+    shutil.rmtree(tmp_path / "home")
+
+
+def forgot(home: Home, wanted: DeletionRequest) -> DeletionResult:
+    with Deleter(home) as forgetter:
+        return forgetter.forget(wanted, forgetter.preview(wanted).token)
+
+
+def archive(root: Path, home: Home) -> None:
+    with Pipeline(home) as pipeline:
+        pipeline.run(in_paths([(root / "projects").resolve()]))
+
+
+def answers(home: Home) -> list[tuple[str, str, int]]:
+    """What is found of everything that stays."""
+    with ArchiveSearch(home) as layers:
+        hits = [
+            hit
+            for query in ("payment order fails", "address of an order")
+            for hit in layers.search(Query.parse(query)).hits
+        ]
+    return sorted(
+        {(hit.kind, hit.title, hit.start_line) for hit in hits if hit.session_id != GONE and hit.kind == "exchange"}
+    )
+
+
+def vectors_of(home: Home) -> list[bytes]:
+    """The vectors of the exchange that is to go, and the signs of its tokens."""
+    with Store.open(home.database) as store:
+        keys = [each.key for each in store.exchanges.outlines() if store.sessions.load(each.session).native_id == GONE]
+        rows = store.vectors.of_items(load(DEFAULT_MODEL).name, keys)
+        assert all(len(row.signs) > 16 for row in rows)
+        return [part for row in rows for part in (row.data, row.signs)]
+
+
+def held(home: Home, vectors: list[bytes]) -> list[Path]:
+    """The files of the index in which one of these vectors stands."""
+    files = [path for path in home.index.rglob("*") if path.is_file()]
+    return [path for path in files if any(vector in path.read_bytes() for vector in vectors)]
+
+
+def test_an_erased_session_leaves_no_byte_anywhere(root: Path) -> None:
+    """Prompt, output, title, branch, file name, memory, observation, dead letter, log: another process finds none."""
+    home = Home(root / "home")
+    with_all = scour(home.root, CANARIES)
+    assert with_all.found
+
+    vectors = vectors_of(home)
+    assert {path.name for path in held(home, vectors)} >= {"vectors.npy", "signs.npy"}
+
+    outcome = forgot(home, DeletionRequest((GONE,), erase=True))
+
+    assert not held(home, vectors)
+    assert scour(home.root, [*CANARIES, GONE, "digest-of-canary"]).found == ()
+    assert outcome.proof is not None
+    assert outcome.proof.holds
+    assert outcome.proof.samples >= 3
+    assert outcome.proof.searches > 0
+    assert [path.name for path in outcome.outside] == [f"{GONE}.jsonl"]
+    assert outcome.preview.sent == 1
+    with Store.open(home.database) as store:
+        assert [each.state for each in store.tombstones.all()] == [State.ERASED]
+        assert store.ledger.spent_in("run") == 1
+
+    archive(root, home)
+
+    assert scour(home.root, CANARIES).found == ()
+
+
+def test_what_stays_is_found_as_before(root: Path) -> None:
+    """What was not previewed is found just as it was, after forgetting, erasing, and archiving again."""
+    home = Home(root / "home")
+    before = answers(home)
+    assert before
+
+    number = forgot(home, DeletionRequest((GONE,))).number
+    assert answers(home) == before
+    archive(root, home)
+    assert answers(home) == before
+    assert number is not None
+
+    with Deleter(home) as forgetter:
+        assert forgetter.for_good(number)
+
+    assert answers(home) == before
+    assert scour(home.root, CANARIES).found == ()
+
+
+def test_a_forgotten_session_can_be_had_back_with_its_memories(root: Path) -> None:
+    """Deletions a session puts its memories away, and undoing it holds them again."""
+    home = Home(root / "home")
+    outcome = forgot(home, DeletionRequest((GONE,)))
+    assert [held.memory.content for held in outcome.preview.memories] == ["The MemoryCanary is on the second shelf"]
+    with ArchiveSearch(home) as layers:
+        assert not [hit for hit in layers.search(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
+
+    with Deleter(home) as forgetter:
+        forgetter.undo(outcome.number or 0)
+
+    with Store.open(home.database) as store:
+        assert [held.state for held in store.memories.all()] == [MemoryState.ACTIVE] * 2
+    with ArchiveSearch(home) as layers:
+        assert [hit for hit in layers.search(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
+
+
+@pytest.mark.parametrize("erase", [False, True])
+def test_forgetting_reads_again_no_copy_that_it_did_not_change(root: Path, erase: bool) -> None:
+    """Copies that only newer rules for secrets outdate wait for the next pass, also when it is undone."""
+    home = Home(root / "home")
+    with Store.open(home.database) as store, store.transaction():
+        store._database.run("UPDATE source SET rules = 'older'")
+
+    outcome = forgot(home, DeletionRequest((GONE,), erase=erase))
+    if not erase:
+        with Deleter(home) as forgetter:
+            forgetter.undo(outcome.number or 0)
+
+    with Store.open(home.database) as store:
+        outdated = [Path(source.archived).stem for source in store.sources.outdated()]
+    assert outdated == [KEPT]
+
+
+def test_a_superseded_memory_is_restored_as_superseded(root: Path) -> None:
+    """At half its importance and marked, as before it was forgotten; without the edge it is active."""
+    home = Home(root / "home")
+    with MemoryCore.open(home) as core:
+        [gone] = [held for held in core.memories.page() if held.memory.session_id == GONE]
+        newer = core.remembering.remember(Memory("The canary was given away")).held
+        edge = core.graph.relate(newer.id, gone.id, Relation.SUPERSEDES)
+    outcome = forgot(home, DeletionRequest((GONE,)))
+    with Deleter(home) as forgetter:
+        forgetter.undo(outcome.number or 0)
+
+    with MemoryCore.open(home) as core:
+        restored = core.memories.get(gone.id)
+        core.graph.forget_edge(edge.id)
+        assert (restored.state, restored.memory.importance) == (MemoryState.SUPERSEDED, gone.memory.importance / 2)
+        assert core.memories.get(gone.id).state is MemoryState.ACTIVE
+        assert core.memories.get(gone.id).memory.importance == gone.memory.importance
+
+
+@pytest.mark.parametrize("erase", [False, True])
+def test_a_memory_that_a_forgotten_one_superseded_is_reinstated(root: Path, erase: bool) -> None:
+    """Undoing it supersedes the older memory again."""
+    home = Home(root / "home")
+    with MemoryCore.open(home) as core:
+        [gone] = [held for held in core.memories.page() if held.memory.session_id == GONE]
+        older = core.remembering.remember(Memory("The canary is on the first shelf")).held
+        core.graph.relate(gone.id, older.id, Relation.SUPERSEDES)
+        assert core.memories.get(older.id).state is MemoryState.SUPERSEDED
+    outcome = forgot(home, DeletionRequest((GONE,), erase=erase))
+
+    with MemoryCore.open(home) as core:
+        assert core.memories.get(older.id).memory.importance == older.memory.importance
+        assert core.memories.get(older.id).state is MemoryState.ACTIVE
+    if erase:
+        return
+    with Deleter(home) as forgetter:
+        forgetter.undo(outcome.number or 0)
+    with MemoryCore.open(home) as core:
+        assert core.memories.get(older.id).memory.importance == older.memory.importance / 2
+        assert core.memories.get(older.id).state is MemoryState.SUPERSEDED
+
+
+def test_what_is_said_by_another_memory_by_now_stays_put_away(root: Path) -> None:
+    """Undoing is all or nothing, and holds no claim twice: it names the memories that it leaves put away."""
+    home = Home(root / "home")
+    outcome = forgot(home, DeletionRequest((GONE,)))
+    [gone] = outcome.preview.memories
+    with MemoryCore.open(home) as core:
+        core.remembering.remember(Memory(gone.memory.content))
+
+    with Deleter(home) as forgetter:
+        assert [held.id for held in forgetter.undo(outcome.number or 0).left] == [gone.id]
+        assert forgetter.forgotten() == []
+
+    with Store.open(home.database) as store:
+        assert store.memories.load([gone.key])[gone.key].state is MemoryState.ARCHIVED
+    with ArchiveSearch(home) as layers:
+        assert [hit for hit in layers.search(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
+
+
+def test_what_is_forgotten_long_enough_is_erased_with_its_memories(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After thirty days a pass erases what was forgotten, and the memories that were put away with it."""
+    home = Home(root / "home")
+    forgot(home, DeletionRequest((GONE,)))
+    monkeypatch.setattr(erasure, "now", lambda: now() + KEPT_FOR + 1)
+
+    archive(root, home)
+
+    with Store.open(home.database) as store:
+        assert [held.memory.content for held in store.memories.all()] == ["Payments need an address"]
+        assert [each.state for each in store.tombstones.all()] == [State.ERASED]
+    assert scour(home.root, CANARIES).found == ()
+
+
+def test_a_token_of_another_set_does_nothing(root: Path) -> None:
+    """When the set has changed since the preview, nothing goes, and the new preview comes back."""
+    home = Home(root / "home")
+    with Deleter(home) as forgetter:
+        token = forgetter.preview(DeletionRequest((GONE,))).token
+        outcome = forgetter.forget(DeletionRequest((GONE,), erase=True), token)
+        assert outcome.number is None
+        assert outcome.preview.token != token
+        assert forgetter.forget(DeletionRequest((KEPT,)), token).number is None
+        assert forgetter.forgotten() == []
+
+
+def test_what_is_protected_stays_unless_forced(root: Path) -> None:
+    """A pinned memory is shown as protected, as golden rules are, and goes only by force."""
+    home = Home(root / "home")
+    wanted = DeletionRequest(mentions="need an address")
+    with Deleter(home) as forgetter:
+        kept = forgetter.preview(wanted)
+        assert ([held.memory.content for held in kept.protected], kept.memories) == (["Payments need an address"], ())
+        forced = forgetter.preview(replace(wanted, force=True))
+
+    assert [held.memory.content for held in forced.memories] == ["Payments need an address"]
+    assert forgot(home, replace(wanted, force=True, erase=True)).number
+    assert scour(home.root, ["Payments need an address"]).found == ()
+
+
+def erased(root: Path, home: Home, at: int) -> subprocess.CompletedProcess[str]:
+    """The session is erased from a home of its own, by a process that is killed at a step unless that is 0."""
+    shutil.rmtree(home.root, ignore_errors=True)
+    shutil.copytree((root / "projects").resolve().parent / "before", home.root)
+    return fuse.run(WORKER, "fused", root, GONE, at, home.root.name)
+
+
+def test_a_killed_erasure_is_nothing_or_finished_by_the_next_pass(root: Path) -> None:
+    """Killed anywhere, an erasure has either not begun, or shows nothing any more and is finished by the next pass."""
+    home = Home(root / "killed")
+    steps = fuse.steps(erased(root, home, 0))
+    began: list[bool] = []
+    for point in random.Random(2026).sample(range(steps // 10, steps), KILLS):
+        fuse.kill(partial(erased, root, home), point)
+        with Store.open(home.database) as store:
+            began.append(store.tombstones.exist())
+        with ArchiveSearch(home) as layers:
+            seen = [hit for hit in layers.search(Query.parse("PromptCanary checkout")).hits if hit.session_id == GONE]
+        assert bool(seen) is not began[-1]
+        archive(root, home)
+        assert bool(scour(home.root, CANARIES).found) is not began[-1], point
+    assert any(began)
+
+
+def test_a_searching_process_never_fails_and_stops_seeing_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one process erases, another that searches all the while gets answers, and soon none of what was erased."""
+    monkeypatch.setattr(erasure, "_READERS", 200.0)  # a search on a busy machine takes long
+    home = Home(root / "home")
+    watcher = subprocess.Popen(
+        fuse.command(WORKER, "search", root, GONE),
+        cwd=fuse.ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert watcher.stdout is not None
+    assert watcher.stdout.readline() == "seen\n"
+
+    outcome = forgot(home, DeletionRequest((GONE,), erase=True))
+
+    assert watcher.stdout.readline() == "gone\n"
+    end = time.monotonic() + 20
+    watcher.terminate()
+    _, complaint = watcher.communicate(timeout=max(1.0, end - time.monotonic()))
+    assert complaint == ""
+    assert outcome.proof is not None
+    assert not outcome.proof.found
+
+
+def archived(root: Path, *lines: Mapping[str, object]) -> Home:
+    """A home with one session of these lines."""
+    folder = root / "projects" / "shop"
+    folder.mkdir(parents=True)
+    (folder / f"{KEPT}.jsonl").write_bytes(transcript(KEPT, *lines))
+    home = Home(root / "home")
+    archive(root, home)
+    return home
+
+
+def added(name: str) -> list[Mapping[str, object]]:
+    """An exchange in which a file was written."""
+    call = tool("Write", {"file_path": f"/home/demo/shop/{name}.py", "content": "x = 1\n"}, id=f"call-{name}")
+    return [
+        said(f"Add a {name} to the page, please.", uuid=f"{name}-1"),
+        replied(call, id=f"msg-{name}", uuid=f"{name}-2", parentUuid=f"{name}-1"),
+        {**result("done", id=f"call-{name}"), "uuid": f"{name}-3", "parentUuid": f"{name}-2"},
+    ]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_preference_is_forgotten_with_the_words_it_quotes(tmp_path: Path, *, whole: bool) -> None:
+    """A memory made of what a person said goes with that conversation, and with that part of it; no other does."""
+    rules = [
+        said("From now on use tabs in all templates of the WalrusCanary.", uuid="a1"),
+        said("From now on always write tests in the folder of the parser.", uuid="b1"),
+    ]
+    replies = [{**replied(text("Done."), id=f"m{each['uuid']}"), "parentUuid": each["uuid"]} for each in rules]
+    home = archived(tmp_path, rules[0], replies[0], rules[1], replies[1])
+    with Store.open(home.database) as store, MemoryCore.open(home) as core:
+        assert len([keep(core, each) for each in list(candidates(store))]) == 2
+        first = min(each.key for each in store.exchanges.outlines())
+
+    forgot(home, DeletionRequest((KEPT if whole else ids.show("exchange", first),), erase=True))
+
+    with Store.open(home.database) as store:
+        left = [held.memory.content for held in store.memories.all()]
+    assert left == ([] if whole else ["From now on always write tests in the folder of the parser."])
+    assert scour(home.root, ["WalrusCanary"]).found == ()
+
+
+def test_a_summary_says_nothing_of_what_was_forgotten(tmp_path: Path) -> None:
+    """What a session's last exchange left open, and what the session was called, leaves its summary at once."""
+    left_open = replied(text("Drawn. Next step: the WalrusCanary still needs a test of its own."), id="open", uuid="c2")
+    parts = [line for name in ("header", "footer", "cart") for line in added(name)]
+    home = archived(tmp_path, *parts, said("Hm.", uuid="c1"), {**left_open, "parentUuid": "c1"})
+    with Store.open(home.database) as store:
+        [summary] = [store.summaries.of_session(number) for number in store.sessions.all()]
+    assert summary is not None
+    assert any("WalrusCanary" in fact for fact in summary.observation.facts)
+
+    outcome = forgot(home, DeletionRequest(mentions="WalrusCanary", erase=True))
+
+    assert outcome.proof is not None
+    assert outcome.proof.found == []
+    assert scour(home.root, ["WalrusCanary"]).found == ()
+    with Store.open(home.database) as store:
+        [left] = [store.summaries.of_session(number) for number in store.sessions.all()]
+    assert left is not None
+    assert left.observation.facts[0] == "Request: Add a header to the page, please"

@@ -1,0 +1,56 @@
+"""What is left of what was forgotten is all told, and nothing of the work is left over."""
+
+# pyright: reportPrivateUsage=false
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+from typing import BinaryIO
+
+import pytest
+
+from palaver.archiver.intake import rereading
+from palaver.core.deletion import DeletionRequest, ErasureCheck
+from palaver.observe.deletion import erasure_check
+from palaver.observe.deletion.deleter import Deleter
+
+from ...archiver.history import FORK, ORIGINAL, History, talk
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands in a file that cannot be read nobody knows: the others are looked at, and no proof holds."""
+    for name in ("closed", "open"):
+        (tmp_path / name).write_bytes(b"word")
+    opened = erasure_check._opened
+
+    def refused(path: Path) -> Iterator[BinaryIO]:
+        if path.name == "closed":
+            raise PermissionError(13, "Permission denied")
+        yield from opened(path)
+
+    monkeypatch.setattr(erasure_check, "_opened", refused)
+    found = erasure_check._look(tmp_path, ["word"])
+
+    assert (found.unread, found.found) == (("closed",), ("open",))
+    assert not ErasureCheck(unread=["closed"]).holds
+    assert ErasureCheck().holds
+
+
+def test_a_long_undo_is_undone_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it takes, when it is said to be undone everything is there."""
+    with History(tmp_path) as history:
+        history.write(talk("one"), at=1)
+        history.write(talk("two", session=FORK), FORK, at=2)
+        history.ingest()
+        with Deleter(history.home) as forgetter:
+            wanted = DeletionRequest(targets=(ORIGINAL, FORK))
+            number = forgetter.forget(wanted, forgetter.preview(wanted).token).number
+            assert number
+            assert history.stored() == []
+            hours = count(step=3600)
+            monkeypatch.setattr(rereading, "time", SimpleNamespace(monotonic=lambda: next(hours)))
+
+            forgetter.undo(number)
+
+        assert (history.prompts(), history.prompts(FORK)) == (["one?"], ["two?"])

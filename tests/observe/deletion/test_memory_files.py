@@ -1,0 +1,144 @@
+"""Files in which people keep memories: named in the preview, deleted with what is erased, and never otherwise."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from palaver.core.deletion import DeletionPreview, DeletionRequest, DeletionResult
+from palaver.core.home import Home
+from palaver.observe.deletion.deleter import Deleter
+from palaver.observe.mnemonics import Mnemonics
+from palaver.templates.render import Renderer
+
+
+@dataclass
+class Project:
+    """A project with memories in files, and the home that knows them."""
+
+    folder: Path
+    home: Home
+
+    def opened(self) -> Mnemonics:
+        """The memories as another process has them."""
+        return Mnemonics.open(self.home, self.folder)
+
+    def remember(self, title: str, content: str) -> tuple[str, Path]:
+        """The id and the file of a new memory."""
+        mnemonics = self.opened()
+        held = mnemonics.remember(title, content, "issue").held
+        mnemonics.close()
+        return held.id, Path(held.memory.path)
+
+    def recalled(self, query: str) -> list[str]:
+        """What answers, after all files were looked at again."""
+        mnemonics = self.opened()
+        found = [match.held.memory.content for match in mnemonics.recall(query)]
+        mnemonics.close()
+        return found
+
+    def preview(self, wanted: DeletionRequest) -> DeletionPreview:
+        """What would go."""
+        with Deleter(self.home) as forgetter:
+            return forgetter.preview(wanted)
+
+    def forget(self, wanted: DeletionRequest, meanwhile: Callable[[], object] = lambda: None) -> DeletionResult:
+        """Do what a preview showed."""
+        with Deleter(self.home) as forgetter:
+            token = forgetter.preview(wanted).token
+            meanwhile()
+            return forgetter.forget(wanted, token)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A repository with nothing in it yet."""
+    (tmp_path / "shop" / ".git").mkdir(parents=True)
+    return Project(tmp_path / "shop", Home(tmp_path / "home"))
+
+
+def test_a_file_is_named_and_goes_with_what_is_erased(project: Project) -> None:
+    """The preview names it, the outcome says that version control may keep it, and no byte of it is left here."""
+    memory, file = project.remember("Walrus migration", "The walrus migration hangs while a replica lags behind")
+    _, other = project.remember("Ports", "The staging server listens on port 8443")
+    wanted = DeletionRequest((memory,), erase=True)
+    preview = project.preview(wanted)
+
+    assert [each.path for each in preview.files] == [str(file)]
+    assert f"Deleted from your project, too:\n- {file}" in Renderer().forget_preview(preview)
+    outcome = project.forget(wanted)
+    assert (file.exists(), other.exists(), outcome.left) == (False, True, ())
+    assert "version control" in Renderer().forget_done(outcome)
+    assert outcome.proof is not None
+    assert outcome.proof.holds
+    assert not any(b"walrus" in path.read_bytes().lower() for path in project.home.root.rglob("*") if path.is_file())
+    assert project.recalled("walrus migration replica") == []
+
+
+def test_a_file_stays_where_a_memory_is_only_forgotten(project: Project) -> None:
+    """It is named as staying, nobody finds what it says, and undoing finds it as it was."""
+    memory, file = project.remember("Cache", "The cache is flushed by the deploy script")
+    before, wanted = file.read_bytes(), DeletionRequest((memory,))
+    told = Renderer().forget_preview(project.preview(wanted))
+
+    assert "which stay (--erase deletes them, too)" in told
+    assert str(file) in told
+    assert project.forget(wanted).left == ()
+    assert file.read_bytes() == before
+    assert project.recalled("cache flushed deploy") == []
+    assert file.read_bytes() == before
+
+
+def test_a_file_that_was_edited_since_needs_a_new_preview(project: Project) -> None:
+    """Nothing goes: neither the file nor the memory."""
+    memory, file = project.remember("Cache", "The cache is flushed by the deploy script")
+    outcome = project.forget(
+        DeletionRequest((memory,), erase=True), lambda: file.write_text(f"{file.read_text()}\nAnd by cron.\n")
+    )
+
+    assert outcome.number is None
+    assert file.read_text().endswith("And by cron.\n")
+    assert project.recalled("cache flushed cron") != []
+
+
+def test_a_file_that_cannot_be_deleted_is_told_and_not_taken_up_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The person is told to delete it; until then it is known for what was erased."""
+    memory, file = project.remember("Cache", "The cache is flushed by the deploy script")
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("palaver.observe.mnemonics.folder.os.unlink", refused)
+        outcome = project.forget(DeletionRequest((memory,), erase=True))
+
+    assert outcome.left == (f"{file}: permission denied",)
+    assert f"Still there, delete it by hand: {file}: permission denied" in Renderer().forget_done(outcome)
+    assert file.exists()
+    assert project.recalled("cache flushed deploy") == []
+
+
+def test_a_link_is_not_followed(project: Project, tmp_path: Path) -> None:
+    """Not even where somebody put one in the place of a file that is erased."""
+    memory, file = project.remember("Cache", "The cache is flushed by the deploy script")
+    precious = tmp_path / "precious.md"
+    file.rename(precious)
+    file.symlink_to(precious)
+    outcome = project.forget(DeletionRequest((memory,), erase=True))
+
+    assert (outcome.preview.files, outcome.left) == ((), ())
+    assert precious.exists()
+    assert file.is_symlink()
+
+
+def test_a_file_that_a_person_brings_back_is_theirs_to_bring_back(project: Project) -> None:
+    """What was erased was erased here; a file written anew is a new memory."""
+    memory, file = project.remember("Cache", "The cache is flushed by the deploy script")
+    kept = file.read_bytes()
+    project.forget(DeletionRequest((memory,), erase=True))
+    file.write_bytes(kept)
+
+    assert project.recalled("cache flushed deploy") == ["The cache is flushed by the deploy script"]

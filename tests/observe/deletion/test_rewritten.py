@@ -1,0 +1,35 @@
+"""Erased sessions whose files are serialised again."""
+
+import json
+from pathlib import Path
+
+from palaver.archiver.store import Store
+from palaver.core.deletion import DeletionRequest
+from palaver.core.home import Home
+from palaver.observe.deletion.erasure_check import scour
+
+from .test_deleter import CANARIES, GONE, archive, forgot, grown, root
+
+__all__ = ["grown", "root"]  # fixtures
+
+
+def test_an_erased_session_stays_erased_when_its_file_is_serialised_again(root: Path) -> None:
+    """Other whitespace, another order of keys and other escapes bring back neither the title nor any metadata."""
+    home = Home(root / "home")
+    [path] = (root / "projects").resolve().rglob(f"{GONE}.jsonl")
+    before = path.read_bytes()
+    forgot(home, DeletionRequest((GONE,), erase=True))
+    records = [json.loads(line) for line in before.splitlines()]
+    again = [
+        json.dumps(dict(reversed([*record.items()])), indent=None, separators=(" , ", " : ")) for record in records
+    ]
+    try:
+        path.write_text("\n".join(again) + "\n")
+        (path.parent / "elsewhere.jsonl").write_text("\r\n".join(again) + "\r\n")
+        archive(root, home)
+        assert scour(home.root, [canary for canary in CANARIES if canary != "LogCanary"]).found == ()
+        with Store.open(home.database) as store:
+            assert GONE not in {session.native_id for session in store.sessions.all().values()}
+    finally:
+        (path.parent / "elsewhere.jsonl").unlink(missing_ok=True)
+        path.write_bytes(before)

@@ -1,0 +1,35 @@
+"""Samples tell of what goes alone: what stays may say the same in other words."""
+
+from pathlib import Path
+
+from palaver.archiver.intake.transcripts import in_paths
+from palaver.core.deletion import DeletionRequest
+from palaver.core.home import Home
+from palaver.observe.deletion.deleter import Deleter
+from palaver.observe.pipeline import Pipeline
+
+from ...archiver.formats.claude_code.claude_lines import replied, said, tool, written
+
+
+def test_what_calls_are_worded_as_proves_nothing(tmp_path: Path) -> None:
+    """Two sessions make the same call, whose words stand in no line: erasing one is proved by what it alone says."""
+    kept, gone = "11111111-0000-4000-8000-00000000000a", "cafe0000-0000-4000-8000-00000000000b"
+    for session, word in ((kept, "kettle"), (gone, "pan")):
+        place = {"sessionId": session, "cwd": "/home/demo/shop"}
+        asked = said(f"Please mend the {word} in the kitchen of the shop", uuid=f"{word}-1", **place)
+        call = tool("TaskUpdate", {"taskId": "5", "status": "completed"})
+        done = replied(call, id=f"msg-{word}", uuid=f"{word}-2", parentUuid=f"{word}-1", **place)
+        folder = tmp_path / "projects" / "shop"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{session}.jsonl").write_bytes(written([asked, done]))
+    home, wanted = Home(tmp_path / "home"), DeletionRequest((gone,), erase=True)
+    with Pipeline(home) as pipeline:
+        pipeline.run(in_paths([tmp_path / "projects"]))
+
+    with Deleter(home) as forgetter:
+        outcome = forgetter.forget(wanted, forgetter.preview(wanted).token)
+
+    assert outcome.proof is not None
+    assert outcome.proof.samples > 0
+    assert not outcome.proof.found
+    assert outcome.proof.holds

@@ -1,0 +1,463 @@
+"""Does forgetting outlive the database?"""
+
+# pyright: reportPrivateUsage=false
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+
+from palaver.archiver.copies.inspection import names
+from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.store import State, Store
+from palaver.archiver.store.tombstone_file import NEVER, Entry, Head, KeyLost, TombstoneFile, sign
+from palaver.core.deletion import DeletionRequest
+from palaver.core.errors import StoreError
+from palaver.core.home import TOMBSTONE_FILE, Home
+from palaver.observe import pipeline
+from palaver.observe.deletion import erasure
+from palaver.observe.deletion.deleter import Deleter
+from palaver.observe.pipeline import Pipeline
+from palaver.observe.upkeep import fsck as checking
+from palaver.observe.upkeep import rebuilding
+from palaver.observe.upkeep.fsck import fsck
+from palaver.observe.upkeep.rebuilding import rebuild_from_archive
+from palaver.search import archive_search
+
+from ...archiver.history import FORK, ORIGINAL, History, talk
+from ...search.fake_embedder import FakeEmbedder
+
+OTHER = "33333333-0000-4000-8000-000000000003"
+KIMI = [
+    {"role": "_system_prompt", "content": "You are Kimi."},
+    {"role": "user", "content": "kimi asked about herons"},
+    {"role": "assistant", "content": "kimi told about herons"},
+    {"role": "user", "content": "kimi asked about storks"},
+    {"role": "assistant", "content": "kimi told about storks"},
+]
+
+
+@pytest.fixture(autouse=True)
+def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (pipeline, erasure, rebuilding, checking, archive_search):
+        monkeypatch.setattr(module, "load", FakeEmbedder().load)
+
+
+def archive(history: History) -> None:
+    if history.home.is_lost:
+        make_anew(history.home)
+    with Pipeline(history.home) as pipeline:
+        pipeline.run(in_paths([history.folder]))
+
+
+def forget(home: Home, *targets: str, erase: bool = False, mentions: str = "") -> int:
+    wanted = DeletionRequest(targets=targets, erase=erase, mentions=mentions)
+    with Deleter(home) as forgetter:
+        done = forgetter.forget(wanted, forgetter.preview(wanted).token)
+    assert done.number is not None
+    return done.number
+
+
+def make_anew(home: Home) -> None:
+    """Make the database that was lost, as `palaver rebuild --from-archive` does before it reads the copies."""
+    Store.create_anew(home.database).close()
+
+
+def lose(home: Home) -> None:
+    """Delete the database, as a failing disk or a person does."""
+    for path in home.root.glob("palaver.db*"):
+        path.unlink()
+
+
+def rebuilt(history: History, *, remain: bool) -> list[str]:
+    """What was asked, in a database that was made anew from the copies, and with what the agents still have."""
+    transcripts = in_paths([history.folder]) if remain else []
+    made = rebuild_from_archive(history.home, transcripts)
+    assert made.problems == []
+    return asked(history.home)
+
+
+def asked(home: Home) -> list[str]:
+    with Store.open(home.database) as store:
+        keys = [each.key for each in store.exchanges.outlines()]
+        return [each.exchange.prompt for each in store.exchanges.load(keys).values()]
+
+
+def copies(home: Home) -> bytes:
+    """What all copies say, whatever their form."""
+    found = b""
+    for name in names(home.archive):
+        with RawArchive(home.archive).open(name) as file:
+            found += file.read()
+    return found
+
+
+def lines_of(data: bytes) -> list[bytes]:
+    """All lines that say something, in any order."""
+    return sorted(line for line in data.splitlines() if line.strip())
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    """Two sessions, a fork of the first, and one of an agent whose lines carry neither ids nor times."""
+    made = History(tmp_path)
+    made.store.close()
+    made.write(talk("one", "secret", "three"))
+    made.write([*talk("one", "secret", session=FORK), *talk("branched", session=FORK)], FORK, at=2)
+    made.write(talk("whole", session=OTHER), OTHER, at=3)
+    return made
+
+
+@pytest.mark.parametrize("remain", [True, False], ids=["files remain", "copies alone"])
+@pytest.mark.parametrize("erase", [True, False], ids=["erased", "forgotten"])
+def test_a_lost_database_brings_nothing_back(history: History, erase: bool, remain: bool) -> None:
+    """With a new database what was forgotten stays so, everything else is back, and the copies are as they were."""
+    archive(history)
+    forget(history.home, mentions="secret", erase=erase)
+    forget(history.home, OTHER, erase=erase)
+    before = copies(history.home)
+    lose(history.home)
+
+    assert sorted(rebuilt(history, remain=remain)) == ["branched?", "one?", "three?"]
+
+    assert (b"secret" in copies(history.home)) is not erase
+    assert lines_of(copies(history.home)) == lines_of(before)
+    assert fsck(history.home).findings == []
+    with Deleter(history.home) as forgetter:
+        assert [each.until is None for each in forgetter.forgotten()] == [erase, erase]
+
+
+def test_what_can_be_undone_still_can(history: History) -> None:
+    """After the loss of the database a forgetting is undone as before it."""
+    archive(history)
+    number = forget(history.home, mentions="secret")
+    lose(history.home)
+    rebuilt(history, remain=True)
+
+    with Deleter(history.home) as forgetter:
+        forgetter.undo(number)
+
+    assert "secret?" in asked(history.home)
+    lose(history.home)
+    assert "secret?" in rebuilt(history, remain=True)
+
+
+def test_the_next_pass_is_enough(history: History) -> None:
+    """Who archives into a new database without any rebuild is told nothing that was forgotten either."""
+    archive(history)
+    forget(history.home, mentions="secret", erase=True)
+    lose(history.home)
+    archive(history)
+
+    assert "secret?" not in asked(history.home)
+    assert b"secret" not in copies(history.home)
+
+
+@pytest.mark.parametrize("remain", [True, False], ids=["files remain", "copies alone"])
+@pytest.mark.parametrize("erase", [True, False], ids=["erased", "forgotten"])
+def test_lines_without_ids(history: History, erase: bool, remain: bool) -> None:
+    """Lines that only their place tells apart are known in the copy when the agent's file is gone."""
+    folder = history.folder / "sessions" / "0123456789abcdef0123456789abcdef" / OTHER
+    folder.mkdir(parents=True)
+    path = folder / "context.jsonl"
+    path.write_bytes(b"".join(orjson.dumps(each) + b"\n" for each in KIMI))
+    archive(history)
+    assert "kimi asked about storks" in asked(history.home)
+    forget(history.home, mentions="storks", erase=erase)
+    lose(history.home)
+
+    found = rebuilt(history, remain=remain)
+
+    assert "kimi asked about herons" in found
+    assert "kimi asked about storks" not in found
+    assert (b"storks" in copies(history.home)) is not erase
+
+
+def test_an_erasure_that_was_not_finished_is_finished(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database that is lost in the middle of an erasure brings nothing back: the copies are cleaned after all."""
+    archive(history)
+
+    def killed(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(erasure, "finish", killed)
+        with pytest.raises(KeyboardInterrupt):
+            forget(history.home, mentions="secret", erase=True)
+    assert b"secret" in copies(history.home)
+    lose(history.home)
+    for path in history.folder.rglob("*.jsonl"):
+        path.unlink()
+
+    assert "secret?" not in rebuilt(history, remain=False)
+    assert b"secret" not in copies(history.home)
+
+
+@pytest.mark.parametrize("erase", [True, False], ids=["erased", "forgotten"])
+def test_a_restored_backup_brings_nothing_back(history: History, erase: bool) -> None:
+    """A database from before a forgetting takes over what the register tells, with the next pass at the latest."""
+    archive(history)
+    backup = history.home.root.with_name("backup.db")
+    shutil.copy(history.home.database, backup)
+    forget(history.home, mentions="secret", erase=erase)
+    forget(history.home, OTHER, erase=erase)
+    lose(history.home)
+    shutil.copy(backup, history.home.database)
+
+    archive(history)
+
+    assert sorted(asked(history.home)) == ["branched?", "one?", "three?"]
+    if erase:
+        assert b"secret" not in copies(history.home)
+        assert b"whole" not in copies(history.home)
+        with Store.open(history.home.database) as store:
+            assert store.sessions.find("claude-code", OTHER) is None
+            assert {each.state for each in store.tombstones.all()} == {State.ERASED}
+
+
+def test_a_lost_register_is_written_again(history: History) -> None:
+    """Whoever opens the database next writes what it knows."""
+    archive(history)
+    forget(history.home, mentions="secret")
+    register = history.home.tombstone_file
+    before = TombstoneFile(register).read().entries
+    register.unlink()
+    Store.open(history.home.database).close()
+
+    assert TombstoneFile(register).read().entries == before
+    assert before
+
+
+def test_the_register_says_nothing(history: History) -> None:
+    """It holds numbers, times, states and keyed marks, and only its owner may read it."""
+    archive(history)
+    forget(history.home, mentions="secret")
+    register = history.home.tombstone_file
+
+    data = register.read_bytes()
+    assert not any(word in data for word in (b"secret", b"one", ORIGINAL[:8].encode(), b"claude", b"shop"))
+    assert register.stat().st_mode & 0o077 == 0
+
+
+def test_a_damaged_line_costs_one_forgetting(tmp_path: Path) -> None:
+    """What cannot be read is counted; everything else is taken over."""
+    register = TombstoneFile(tmp_path / "archive" / TOMBSTONE_FILE)
+    head = Head(7, 2, sign(Home(tmp_path).key()))
+    register.write(head, [Entry(1, 5, "kept", (1, -2)), Entry(2, 6, "erased", (2**63 - 1, -(2**63)))])
+    path = tmp_path / "archive" / TOMBSTONE_FILE
+    assert register.head() == head
+    data = bytearray(path.read_bytes())
+    data[data.index(b" 1 5 kept") + 1] ^= 2
+    path.write_bytes(data)
+
+    found = register.read()
+
+    assert found.damaged == 1
+    assert found.entries == (Entry(2, 6, "erased", (2**63 - 1, -(2**63))),)
+    with Store.create(tmp_path / "palaver.db") as store:
+        assert [each.id for each in store.tombstones.all()] == [2]
+        assert store.tombstones.lost == 1
+
+
+def test_nothing_is_forgotten_that_cannot_be_registered(history: History) -> None:
+    """Where the register cannot be written, forgetting fails as a whole and says so."""
+    archive(history)
+    (history.home.archive / f"{TOMBSTONE_FILE}.new").mkdir()
+
+    with pytest.raises(StoreError, match="cannot be written"):
+        forget(history.home, mentions="secret")
+
+    assert "secret?" in asked(history.home)
+
+
+@pytest.mark.parametrize("damage", ["gone", "short", "other"])
+def test_without_its_key_nothing_comes_back(history: History, damage: str) -> None:
+    """Where the key is lost, cut short or another one, nothing is archived or read until it is restored."""
+    archive(history)
+    forget(history.home, mentions="secret", erase=True)
+    key = history.home.key_file.read_bytes()
+    if damage == "gone":
+        history.home.key_file.unlink()
+    else:
+        history.home.key_file.write_bytes(b"short" if damage == "short" else bytes(32))
+    history.touch(history.path(ORIGINAL), 50)
+
+    for lost in (False, True):
+        if lost:
+            lose(history.home)
+        with pytest.raises(KeyLost, match=r"redaction\.key") as raised:
+            archive(history)
+        assert "backup" in raised.value.hint
+        with pytest.raises(KeyLost):
+            forget(history.home, OTHER)
+    assert "forgotten" in {finding.part for finding in fsck(history.home).findings}
+
+    history.home.key_file.write_bytes(key)
+    archive(history)
+    assert sorted(asked(history.home)) == ["branched?", "one?", "three?", "whole?"]
+    assert fsck(history.home).findings == []
+
+
+def test_without_a_backup_of_the_key_there_is_a_way_on(history: History) -> None:
+    """Who deletes the register, as the hint says, has what was forgotten back, and can forget it again."""
+    archive(history)
+    forget(history.home, mentions="secret")
+    history.home.key_file.unlink()
+    register = history.home.tombstone_file
+    with pytest.raises(KeyLost) as raised:
+        archive(history)
+    assert str(register) in raised.value.hint
+
+    register.unlink()
+    history.write(talk("one", "secret", "three", "four"), at=60)
+    archive(history)
+    assert "four?" in asked(history.home)
+    forget(history.home, mentions="secret")
+    assert "secret?" not in asked(history.home)
+
+
+def test_a_register_that_cannot_be_read_is_told(history: History) -> None:
+    """Nothing is opened as if nothing had been forgotten, with the database or without it."""
+    archive(history)
+    forget(history.home, mentions="secret")
+    register = history.home.tombstone_file
+    data = register.read_bytes()
+    register.unlink()
+    register.mkdir()
+
+    for lost in (False, True):
+        if lost:
+            lose(history.home)
+        with pytest.raises(StoreError, match="cannot be read") as raised:
+            archive(history)
+        assert raised.value.hint
+
+    register.rmdir()
+    register.write_bytes(data)
+    archive(history)
+    assert "secret?" not in asked(history.home)
+
+
+@pytest.mark.parametrize("header", [b"", b"palaver-forgotten-1 1", b"\xff" * 40], ids=["empty", "cut", "other"])
+def test_a_damaged_header_hides_nothing(history: History, header: bytes) -> None:
+    """A restored database takes over what follows a first line that tells nothing."""
+    archive(history)
+    forget(history.home, OTHER)
+    with Store.open(history.home.database) as store, store.transaction():
+        store.tombstones.register_anew()  # so that the backup knows of several writes
+    backup = history.home.root.with_name("backup.db")
+    shutil.copy(history.home.database, backup)
+    forget(history.home, mentions="secret")
+    register = history.home.tombstone_file
+    register.write_bytes(header + b"\n" + register.read_bytes().partition(b"\n")[2])
+    assert TombstoneFile(register).head() is None
+    lose(history.home)
+    shutil.copy(backup, history.home.database)
+
+    archive(history)
+
+    assert sorted(asked(history.home)) == ["branched?", "one?", "three?"]
+    assert TombstoneFile(register).head() not in {None, NEVER}
+    [restored] = fsck(history.home).findings
+    assert "missing from the database" in restored.problem
+
+
+@pytest.mark.parametrize("kept", [0, 1], ids=["in a line", "between lines"])
+def test_a_register_that_was_cut_short_is_counted(tmp_path: Path, kept: int) -> None:
+    """The first line says how many follow: what is missing at the end is missed."""
+    path = tmp_path / "archive" / TOMBSTONE_FILE
+    entries = [Entry(number, 5, "kept", (number,)) for number in (1, 2, 3)]
+    TombstoneFile(path).write(Head(7, 3, sign(Home(tmp_path).key())), entries)
+    rows = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(rows[:3]) if kept else b"".join(rows)[:-9])
+
+    found = TombstoneFile(path).read()
+
+    assert (found.entries, found.damaged) == (tuple(entries[:2]), 1)
+
+
+def test_a_register_that_was_emptied_is_told(tmp_path: Path) -> None:
+    """There is none that has nothing to tell."""
+    path = tmp_path / "archive" / TOMBSTONE_FILE
+    path.parent.mkdir()
+    path.touch()
+
+    with Store.create(tmp_path / "palaver.db") as store:
+        assert store.tombstones.lost == 1
+
+
+def test_a_damaged_line_is_told_until_somebody_answers(history: History) -> None:
+    """A rebuild from the copies says what it could not take over; so do later looks, until it is answered."""
+    archive(history)
+    forget(history.home, mentions="secret")
+    forget(history.home, OTHER)
+    register = history.home.tombstone_file
+    data = bytearray(register.read_bytes())
+    data[data.index(b" 1 ", data.index(b"\n")) + 1] ^= 2
+    register.write_bytes(data)
+    lose(history.home)
+
+    [problem] = rebuild_from_archive(history.home, in_paths([history.folder])).problems
+    assert "1 times something was forgotten whose marks are damaged" in problem.problem
+    assert "whole?" not in asked(history.home)
+    for repair in (False, True):
+        [finding] = fsck(history.home, repair=repair).findings
+        assert (finding.part, finding.repaired) == ("forgotten", repair)
+        assert "Forget it again" in finding.problem
+    assert fsck(history.home).findings == []
+
+
+def test_a_damaged_register_is_written_anew_from_the_tables(history: History) -> None:
+    """Fsck reads it while the database is whole, and with the repair nothing is lost."""
+    archive(history)
+    forget(history.home, mentions="secret")
+    register = history.home.tombstone_file
+    before = TombstoneFile(register).read()
+    register.write_bytes(register.read_bytes()[:-9])
+
+    [finding] = fsck(history.home).findings
+    assert finding.part == "forgotten"
+    assert "--repair" in finding.remedy
+    fsck(history.home, repair=True)
+
+    assert TombstoneFile(register).read() == before
+    assert fsck(history.home).findings == []
+
+
+KILLED = """
+import os, sys; from pathlib import Path
+from palaver.archiver.store import database
+from palaver.core.deletion import DeletionRequest
+from palaver.core.home import Home
+from palaver.archiver.store.tombstone_table import TombstoneTable
+from palaver.observe.deletion.deleter import Deleter
+write_down = TombstoneTable.write_down
+def killed(tombstones):
+    changed = tombstones._changed
+    write_down(tombstones)
+    if changed:
+        os._exit(9)
+TombstoneTable.write_down = killed
+with Deleter(Home(Path(sys.argv[1]))) as forgetter:
+    wanted = DeletionRequest(mentions="secret")
+    forgetter.forget(wanted, forgetter.preview(wanted).token)
+"""
+
+
+def test_who_is_killed_between_register_and_commit_has_forgotten(history: History) -> None:
+    """What stands in the register is forgotten: tables that were not committed take it over."""
+    archive(history)
+    ran = subprocess.run([sys.executable, "-c", KILLED, str(history.home.root)], check=False)
+    assert ran.returncode == 9
+    assert len(TombstoneFile(history.home.tombstone_file).read().entries) == 1
+
+    archive(history)
+
+    assert "secret?" not in asked(history.home)
+    assert fsck(history.home).findings == []
+    with Store.open(history.home.database) as store:
+        assert [each.state for each in store.tombstones.all()] == [State.KEPT]

@@ -1,0 +1,103 @@
+"""Undoing a deletion restores what it removed as it was."""
+
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.store import Store
+from palaver.core.deletion import DeletionRequest
+from palaver.core.home import Home
+from palaver.core.observation import Observation, ObservationType
+from palaver.core.query import Query
+from palaver.observe.deletion.deleter import Deleter
+from palaver.observe.deletion.erasure_check import scour
+from palaver.search.archive_search import ArchiveSearch
+
+from .test_deleter import GONE, KEPT, forgot, grown, root
+
+__all__ = ["grown", "root"]  # fixtures
+
+TABLES = ("item", "exchange", "observation", "summary", "vector", "token", "edited", "confirmation")
+
+
+def rows(home: Home) -> dict[str, set[tuple[object, ...]]]:
+    """Every row that belongs to exchanges and observations, by table."""
+    with Store.open(home.database) as store:
+        return {table: set(store._database.rows(f"SELECT * FROM {table}")) for table in TABLES}  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize(
+    "wanted", [DeletionRequest((GONE,)), DeletionRequest(mentions="order 1"), DeletionRequest(mentions="order")]
+)
+def test_undo_restores_every_row_at_once(root: Path, wanted: DeletionRequest) -> None:
+    """Undo restores exchanges, observations and vectors with their IDs and texts, without another ingest run."""
+    home = Home(root / "home")
+    before = rows(home)
+    number = forgot(home, wanted).number or 0
+    assert rows(home) != before
+    with Deleter(home) as forgetter:
+        undone = forgetter.undo(number)
+
+    assert rows(home) == before
+    assert undone.unobserved == 0
+    with Store.open(home.database) as store:
+        assert list(store.deleted_rows.texts()) == []
+
+
+def test_a_restored_session_is_found_at_once(root: Path) -> None:
+    """Search finds a restored observation before any other command runs."""
+    home = Home(root / "home")
+    number = forgot(home, DeletionRequest((GONE,))).number or 0
+    with Deleter(home) as forgetter:
+        forgetter.undo(number)
+    with ArchiveSearch(home) as layers:
+        assert "LearnedCanary" in str(layers.search(Query.parse("LearnedCanary")).hits)
+
+
+def test_undo_does_not_restore_what_a_later_deletion_removed(root: Path) -> None:
+    """A restored summary does not quote what is still forgotten."""
+    home = Home(root / "home")
+    first = forgot(home, DeletionRequest(mentions="order 1")).number or 0
+    forgot(home, DeletionRequest(mentions="order 2"))
+    with Deleter(home) as forgetter:
+        forgetter.undo(first)
+    told = {table: str(found) for table, found in rows(home).items()}
+    assert "order 1" in told["exchange"]
+    assert not [table for table, text in told.items() if "order 2" in text]
+
+
+@pytest.mark.parametrize(
+    "wanted", [DeletionRequest((GONE,), erase=True), DeletionRequest(mentions="PromptCanary", erase=True)]
+)
+def test_erasing_leaves_nothing_of_what_could_be_restored(root: Path, wanted: DeletionRequest) -> None:
+    """What is erased leaves the rows that are kept for undo, too."""
+    home = Home(root / "home")
+    forgot(home, DeletionRequest((GONE,)))
+    outcome = forgot(home, wanted)
+    assert outcome.proof is not None
+    assert outcome.proof.found == []
+    assert scour(home.root, ["LearnedCanary", "PromptCanary"]).found == ()
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_kept_summary_does_not_outlive_what_it_quotes(root: Path, *, later: bool) -> None:
+    """A summary that one deletion can restore quotes other exchanges: it goes when one of them is erased."""
+    home = Home(root / "home")
+    with Store.open(home.database) as store, store.transaction():
+        outlines = store.exchanges.outlines()
+        [session] = {each.session for each in outlines if store.sessions.load(each.session).native_id == KEPT}
+        anchor = next(each.key for each in outlines if each.session == session)
+        told = Observation(ObservationType.GENERAL, "Session: orders", "", "It began with order 0", (), (), (), ())
+        store.summaries.put(session, anchor, told)
+    first = forgot(home, DeletionRequest(mentions="order 1")).number or 0
+    if later:
+        second = forgot(home, DeletionRequest(mentions="order 0")).number or 0
+        with Deleter(home) as forgetter:
+            assert forgetter.for_good(second).done
+    else:
+        forgot(home, DeletionRequest(mentions="order 0", erase=True))
+    assert scour(home.root, ["order 0"]).found == ()
+    with Deleter(home) as forgetter:
+        forgetter.undo(first)
+    assert scour(home.root, ["order 0"]).found == ()
+    assert "order 1" in str(rows(home)["exchange"])
