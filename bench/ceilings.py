@@ -21,8 +21,8 @@ from msgspec import Struct
 
 from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.copies.sealing import Sealer
-from palaver.archiver.intake.ingest import Ingest
-from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.ingest.ingest import Ingest
+from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.core.home import Home
 from palaver.search.archive_search import ArchiveSearch

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from msgspec import Struct, field
 
-from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.core.home import Home
 from palaver.core.query import Query

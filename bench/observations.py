@@ -17,7 +17,7 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
-from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store, StoredExchange, StoredObservation
 from palaver.core.home import Home
 from palaver.core.observation import Observation, ObservationType

@@ -10,10 +10,10 @@ from functools import partial
 
 from ..archiver.copies.raw import RawArchive
 from ..archiver.copies.sealing import Sealer
-from ..archiver.intake.ingest import Ingest
-from ..archiver.intake.processes import Helpers
-from ..archiver.intake.transcripts import Transcript
-from ..archiver.privacy.exclusion import Exclusion
+from ..archiver.ingest.ingest import Ingest
+from ..archiver.ingest.processes import Helpers
+from ..archiver.ingest.transcripts import Transcript
+from ..archiver.reading.exclusion import Exclusion
 from ..archiver.store import ARCHIVER, LEARNER, Store
 from ..core.closing import Closing
 from ..core.errors import LeaseHeld, PalaverError, SourceUnreadable

@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from palaver.archiver.intake.transcripts import DEMO, in_paths
+from palaver.archiver.ingest.transcripts import DEMO, in_paths
 from palaver.core.home import Home
 from palaver.observe.pipeline import Pipeline
 

@@ -3,8 +3,10 @@
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,55 @@ MAY_IMPORT = {
     "search": {"core", "archiver"},
     "observe": {"core", "archiver", "search"},
     "agents": {"core", "archiver", "search", "observe", "templates"},
+}
+
+# The sub-packages of a folder in import order: each imports only those before it.
+ORDER = {
+    "archiver": (
+        "files",
+        "formats",
+        "redaction",
+        "store",
+        "copies",
+        "reading",
+        "documents",
+        "deletion",
+        "ingest",
+        "watch",
+    ),
+    "search": ("query", "model", "index", "rank", "present"),
+    "observe": ("rules", "memory", "mnemonics", "traces", "llm", "deletion", "background", "upkeep"),
+}
+
+# Imports against the order that are left, as importing and imported module: the set may only shrink.
+AGAINST_ORDER = {
+    ("search.model.build_model", "search.index.token_bits"),
+    ("search.model.embedder", "search.index.token_bits"),
+    ("search.model.encoder", "search.index.token_bits"),
+}
+
+# Libraries that take long to load, so that functions may import them.
+LAZY = set(
+    "anthropic concurrent markdown_it mcp numpy onnxruntime pypdf rich sentence_transformers tantivy tokenizers torch"
+    " usearch watchfiles".split()
+)
+
+# Imports of anything else within functions, by package: no number may grow.
+LOCAL_IMPORTS: dict[str, int] = {
+    "agents": 1,
+    "archiver/files": 1,
+    "archiver/ingest": 2,
+    "archiver/store": 1,
+    "core": 5,
+    "observe": 6,
+    "observe/llm": 1,
+    "search": 15,
+    "search/index": 19,
+    "search/model": 3,
+    "search/present": 2,
+    "search/query": 2,
+    "search/rank": 3,
+    "templates": 1,
 }
 
 HEAVY = {"anthropic", "mcp", "onnxruntime", "sentence_transformers", "tantivy", "torch", "usearch"}
@@ -75,6 +126,56 @@ def relative_imports(name: str) -> Iterator[str]:
             yield from base[:1] or named
 
 
+def module(name: str) -> str:
+    """The dotted name of a module's file, below `palaver`."""
+    parts = Path(name).with_suffix("").parts
+    return ".".join(parts[2:] if parts[0] == "src" else parts).removesuffix(".__init__")
+
+
+MODULE_NAMES = {module(name): name for name in MODULES}
+
+
+def named(name: str, node: ast.AST) -> Iterator[str]:
+    """The modules of ours that an import statement of a module names."""
+    if not isinstance(node, ast.ImportFrom):
+        return
+    if node.level:
+        package = list(Path(name).parent.parts[2:] if name.startswith("src/") else Path(name).parent.parts)
+        base = package[: len(package) + 1 - node.level]
+    elif (node.module or "").split(".")[0] == "palaver":
+        base = []
+    else:
+        return
+    target = ".".join([*base, *(node.module or "").removeprefix("palaver").strip(".").split(".")]).strip(".")
+    for alias in node.names:
+        inner = f"{target}.{alias.name}".strip(".")
+        if inner in MODULE_NAMES:
+            yield inner
+        elif target in MODULE_NAMES:
+            yield target
+
+
+def imports(name: str) -> set[str]:
+    """Every module of ours that a module imports anywhere, for types and within functions included."""
+    return {each for node in ast.walk(tree(name)) for each in named(name, node)} - {module(name)}
+
+
+def local_imports(name: str) -> Iterator[str]:
+    """What a module imports within functions, apart from heavy libraries."""
+    functions = (node for node in ast.walk(tree(name)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    nodes = {node for function in functions for node in ast.walk(function)}
+    for node in nodes:
+        match node:
+            case ast.Import(names=[ast.alias(name=library)]):
+                yield from {library.partition(".")[0]} - LAZY
+            case ast.ImportFrom(module=str(library), level=0):
+                yield from {library.partition(".")[0]} - LAZY
+            case ast.ImportFrom():
+                yield module(name)
+            case _:
+                pass
+
+
 @pytest.mark.parametrize("name", INSIDE)
 def test_inside_imports_are_relative(name: str) -> None:
     """No module in a root folder imports `palaver` or a root folder absolutely: each class has one identity."""
@@ -92,6 +193,44 @@ def test_imports_go_one_way(name: str) -> None:
 def test_every_folder_has_its_place() -> None:
     """Each root folder is in the import order, and the import order names no others."""
     assert set(MAY_IMPORT) == FOLDERS
+
+
+@pytest.mark.parametrize("folder", ORDER)
+def test_subpackages_import_in_one_direction(folder: str) -> None:
+    """A sub-package imports only sub-packages that come before it in the order of its folder."""
+    order = {each: place for place, each in enumerate(ORDER[folder])}
+    against = {
+        (importing, imported)
+        for importing, name in MODULE_NAMES.items()
+        for imported in imports(name)
+        if importing.startswith(f"{folder}.") and imported.startswith(f"{folder}.")
+        if order.get(imported.split(".")[1], -1) > order.get(importing.split(".")[1], len(order))
+    }
+
+    assert against <= AGAINST_ORDER
+
+
+@pytest.mark.parametrize("folder", ORDER)
+def test_order_names_every_subpackage(folder: str) -> None:
+    """The order of a folder names each of its sub-packages once."""
+    assert sorted(ORDER[folder]) == sorted(path.parent.name for path in (ROOT / folder).glob("*/__init__.py"))
+
+
+def test_modules_import_without_circles() -> None:
+    """No module imports one that imports it in turn, directly or through others."""
+    found = {importing: imports(name) for importing, name in MODULE_NAMES.items()}
+    sorter = TopologicalSorter[str]()
+    for importing, imported in found.items():
+        sorter.add(importing, *(each for each in imported if (importing, each) not in AGAINST_ORDER))
+
+    sorter.prepare()
+
+
+def test_functions_import_only_heavy_libraries() -> None:
+    """Imports stand at the top of a module, except those of libraries that take long to load."""
+    counts = Counter("/".join(Path(name).parent.parts[:2]) for name in INSIDE for _ in local_imports(name))
+
+    assert {package: count for package, count in counts.items() if count > LOCAL_IMPORTS.get(package, 0)} == {}
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"]], ids=" ".join)

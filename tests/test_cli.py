@@ -20,7 +20,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from palaver.archiver.copies.raw import RawArchive
-from palaver.archiver.intake.transcripts import DEMO
+from palaver.archiver.ingest.transcripts import DEMO
 from palaver.archiver.store import Store
 from palaver.cli import main
 from palaver.cli.commands import COMMANDS, SECTIONS

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from palaver.archiver.intake.transcripts import DEMO, in_paths
+from palaver.archiver.ingest.transcripts import DEMO, in_paths
 from palaver.cli import main
 from palaver.core.home import Home
 from palaver.observe.pipeline import Pipeline

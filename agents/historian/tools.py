@@ -5,7 +5,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
-from ...archiver.privacy.disclosures import kinds_of
+from ...archiver.reading.secrets_report import kinds_of
 from ...core.errors import InvalidInput, PalaverError
 from ...core.memory import Memory, MemoryState
 from ...core.origin import Trust

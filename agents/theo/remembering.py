@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from ...archiver.privacy.disclosures import kinds_of
+from ...archiver.reading.secrets_report import kinds_of
 from ...core.errors import InvalidInput, InvalidMemoryType, MemoryNotFound
 from ...core.memory import Edge, Memory, MemoryState, Relation, StoredMemory
 from ...core.memory_filter import MemoryFilter

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import BinaryIO, Final
 
 from ...core.errors import CopyDamaged
-from ..parse.document import without_records
-from ..parse.lines import blanked
-from .compression import DOCUMENT, SUFFIX, shown
+from ..files.compression import DOCUMENT, SUFFIX, shown
+from ..files.json_document import without_records
+from ..files.lines import blanked
+from ..files.packed import repack
 from .forms import UNFINISHED, Copy
-from .packed import repack
 from .renewal import rewritten
 
 _PIECE: Final = 1 << 20

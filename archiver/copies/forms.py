@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from ...core.durability import sync, sync_path
 from ...core.errors import CopyDamaged
+from ..files.compression import BUFFER
 from . import checksums
-from .compression import BUFFER
 from .seekable import Seekable, pack
 
 SEALED: Final = ".sealed.zst"

@@ -12,7 +12,7 @@ from msgspec import Struct
 from ...core.clock import now
 from ...core.errors import CopyDamaged, SourceUnreadable
 from ...core.progress import Progress, silent
-from ..parse.parsing import REPEATED
+from ..files.lines import REPEATED
 from ..redaction import VERSION
 from ..store import Source, Store
 from ..store.source_table import DELETED

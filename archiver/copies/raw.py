@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from ...core.durability import sync, sync_path
 from ...core.errors import CopyDamaged, PathOutsideArchive, SourceUnreadable
+from ..files.compression import shown
 from ..store import Source
 from . import checksums
-from .compression import shown
 from .forms import SEALED, UNFINISHED, Copy
 from .seekable import Seekable
 

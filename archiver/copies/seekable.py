@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.errors import CopyDamaged
-from .packed import zstd
+from ..files.packed import zstd
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

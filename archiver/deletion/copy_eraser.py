@@ -13,13 +13,13 @@ from ...core.home import Home
 from ...core.progress import Progress, silent
 from ..copies.blanking import blank, remove, remove_leftovers
 from ..copies.checksums import verify
-from ..copies.compression import DOCUMENT, SUFFIX, shown
 from ..copies.forms import Copy
 from ..copies.raw import Copied, RawArchive, unreadable
 from ..copies.renewal import rewriting
+from ..files.compression import DOCUMENT, SUFFIX, shown
+from ..files.lines import split
 from ..formats.registry import FORMATS
-from ..parse.lines import split
-from ..parse.parsing import Parsed
+from ..reading.parsing import Parsed
 from ..store import Source, State, Store
 from .ownership import parsed, reading
 from .suppression import SuppressionList

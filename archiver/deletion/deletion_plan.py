@@ -8,7 +8,7 @@ from msgspec import Struct
 from ...core.errors import CopyDamaged
 from ...core.progress import Progress, silent
 from ..copies.raw import RawArchive
-from ..parse.lines import split
+from ..files.lines import split
 from ..store import Source, Store
 from .ownership import TELLING, Ownership, is_left
 from .selection import Selection, Selector

@@ -19,7 +19,7 @@ from ...core.home import Home
 from ...core.progress import Progress, silent
 from ..copies.forms import Copy
 from ..copies.raw import RawArchive
-from ..parse.lines import split
+from ..files.lines import split
 from ..store import Deletion, Source, State, Store
 from ..store.source_table import DELETED
 from .copy_eraser import CopyEraser

@@ -11,13 +11,13 @@ from typing import BinaryIO, Final
 
 from ...core.conversation import ResumePoint, Session
 from ...core.errors import CopyDamaged
-from ..copies.compression import opened
 from ..copies.forms import SEALED, Copy
 from ..copies.raw import RawArchive, matches
 from ..copies.seekable import Seekable
+from ..files.compression import opened
+from ..files.lines import REPEATED, split
 from ..formats.registry import by_agent
-from ..parse.lines import split
-from ..parse.parsing import REPEATED, Parsed, parse
+from ..reading.parsing import Parsed, parse
 from ..redaction import Redactor
 from ..store import Source, Store
 from ..store.source_table import DELETED

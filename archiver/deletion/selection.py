@@ -15,7 +15,7 @@ from ...core.deletion import DeletionRequest, Widened
 from ...core.errors import CopyDamaged, InvalidInput, InvalidLineRange, PathOutsideArchive
 from ...core.home import Home
 from ..copies.raw import RawArchive
-from ..parse.lines import split
+from ..files.lines import split
 from ..store import Source, State, Store
 from ..store.exchange_table import ExchangeOutline
 from ..store.source_table import DELETED

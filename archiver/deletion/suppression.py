@@ -17,8 +17,8 @@ from pathlib import Path, PurePath
 
 import orjson
 
-from ..copies.compression import opened
-from ..parse.lines import Line, is_blanked, split
+from ..files.compression import opened
+from ..files.lines import Line, is_blanked, split
 from ..store import Store
 
 _OWN = re.compile(rb"\d{10,}|\d\d:\d\d:\d\d|[0-9a-f]{8}-[0-9a-f]{4}-")

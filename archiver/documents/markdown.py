@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ...core.document import Chunk
-from ..parse.text import one_line
+from ..files.clipping import one_line
 from .windows import windows
 
 _HEADER = 120

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from msgspec import Struct
 
-from ..parse.text import clean, clip, one_line
+from ..files.clipping import clean, clip, one_line
 from .json_values import listing, mapping, string
 
 INPUT_LIMIT = 2000

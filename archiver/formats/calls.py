@@ -3,7 +3,7 @@
 from msgspec import Struct, field
 
 from ...core.conversation import Kind, Speaker, Turn
-from ..parse.text import clean, one_line
+from ..files.clipping import clean, one_line
 from .actions import UNKNOWN, Action, action, said
 from .marks import Mark
 

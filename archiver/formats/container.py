@@ -8,8 +8,8 @@ import hashlib
 
 import orjson
 
-from ..parse.document import line
-from ..parse.lines import Record, head_records
+from ..files.json_document import line
+from ..files.lines import Record, head_records
 from . import folders
 from .json_values import mapping
 

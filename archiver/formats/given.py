@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from ...core.conversation import Note, Skipped, Turn
-from ..parse.lines import Line, Record
-from ..parse.text import clean, one_line
+from ..files.clipping import clean, one_line
+from ..files.lines import Line, Record
 
 Given: TypeAlias = "Sequence[Turn | Note] | str"
 """Turns and notes, or the reason why nothing. Empty when the record is held back."""

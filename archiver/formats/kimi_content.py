@@ -1,6 +1,6 @@
 """What both Kimi products put into messages, as text."""
 
-from ..parse.lines import Record
+from ..files.lines import Record
 from .json_values import listing, mapping, string, whole
 
 _ENVELOPES = ("<system-reminder>", "<system>", "<notification", "<task-notification")

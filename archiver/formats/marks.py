@@ -6,7 +6,7 @@ import re
 from msgspec import Struct, field
 
 from ...core.conversation import Fact, Kind, Milliseconds, Note, Session, Speaker, Turn
-from ..parse.text import clean, clip
+from ..files.clipping import clean, clip
 from .actions import INPUT_LIMIT
 
 # Programs number what they say as well (`call_1`, `e7`), and such a number stands in every session.

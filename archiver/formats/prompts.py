@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct, field
 
 from ...core.conversation import Fact, Note
-from ..parse.lines import Line
+from ..files.lines import Line
 
 
 class Accounts(Struct):

@@ -2,7 +2,7 @@
 
 from itertools import islice
 
-from ..parse.lines import head_records
+from ..files.lines import head_records
 from .antigravity.antigravity_format import Antigravity
 from .chatgpt.chatgpt_format import ChatGpt
 from .claude_ai.claude_ai_format import ClaudeAi

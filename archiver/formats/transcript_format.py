@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ...core.conversation import Milliseconds, Note, Session, Skipped, Turn
 from ...core.report import Unsearched
-from ..parse.lines import Line, Record
+from ..files.lines import Line, Record
 
 Event: TypeAlias = Turn | Note | Skipped
 

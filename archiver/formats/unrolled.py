@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ...core.conversation import Note, Session, Skipped, Turn
 from ...core.report import Unsearched
-from ..parse.lines import Line, Record, records
+from ..files.lines import Line, Record, records
 from . import folders
 from .calls import Calls
 from .given import Given, of_records

@@ -1,7 +1,7 @@
 """Secrets that only their names give away: settings, variables, arguments, elements."""
 
 from .credentials import NAMED_ONLY, STAND_IN
-from .rules import Allowed, Rule
+from .rule import Allowed, Rule
 
 OPENING = (
     r"(?:api|app|access|account|auth|client|consumer|deploy|encryption|master|private|secret|session|shared|signing"

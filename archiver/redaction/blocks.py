@@ -3,7 +3,7 @@
 from .assignments import NO_KEY, NOT_BARE
 from .credentials import NAMED_ONLY, STAND_IN
 from .mentions import NO_RANDOM, NO_SECRET
-from .rules import Rule
+from .rule import Rule
 
 _NAME = (
     r"(?:passw(?:or)?d|passphrase|passwort|pwd|secret|token|credentials?"

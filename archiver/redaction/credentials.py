@@ -1,6 +1,6 @@
 """Secrets that show themselves by their form: keys, tokens, hashes, URLs and headers."""
 
-from .rules import Allowed, Rule
+from .rule import Allowed, Rule
 
 # What may stand between two lines of a key: blank space, also as escapes in a string; quotes, signs that join or
 # quote strings and lines; the line numbers that agents' tools print.

@@ -2,7 +2,7 @@
 
 from .assignments import ENDING, NO_KEY, NOT_BARE, NUMBER, OPENING
 from .credentials import STAND_IN
-from .rules import Allowed, Rule
+from .rule import Allowed, Rule
 
 # German, Dutch, Swedish, Spanish, Portuguese, French, Polish, Russian, Chinese, Japanese and Korean as well.
 _FOREIGN = (

@@ -7,7 +7,8 @@ from functools import cache, cached_property
 from importlib import import_module
 from typing import Protocol
 
-from .rules import Allowed, Rule, rules
+from .rule import Allowed, Rule
+from .rules import rules
 
 NEAR = 200
 """At most so many bytes before and after a match count as its line."""

@@ -1,7 +1,7 @@
 """Rules for tokens with a vendor's prefix, URLs that are secrets, and other secrets recognised by form alone."""
 
 from .credentials import BETWEEN, NAMED_ONLY
-from .rules import Allowed, Rule
+from .rule import Allowed, Rule
 
 PREFIXES = (
     r"sk-",  # OpenAI, Anthropic (sk-ant-oat01-), OpenRouter (sk-or-v1-), DeepSeek, Langfuse

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ..copies.raw import Stat
 from ..formats.registry import FORMATS
-from ..intake.transcripts import Transcript, near, of_this_user, roots
+from ..ingest.transcripts import Transcript, near, of_this_user, roots
 
 _FEW: Final = 8
 """Folders that are looked into one by one: a look into more of them costs as much as one at everything."""

@@ -7,8 +7,8 @@ from ...core.errors import LeaseHeld
 from ...core.report import Pass, Sealing
 from ..copies.raw import RawArchive, Stat
 from ..copies.sealing import Sealer
-from ..intake.ingest import Ingest
-from ..privacy.exclusion import Exclusion
+from ..ingest.ingest import Ingest
+from ..reading.exclusion import Exclusion
 from ..store import ARCHIVER, Store
 from .events import Events, Heard
 from .scanning import Folder, Scan, Seen

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
-from palaver.archiver.intake.transcripts import Transcript, in_paths
+from palaver.archiver.ingest.transcripts import Transcript, in_paths
 from palaver.archiver.store import Source, Store
 from palaver.core.conversation import Exchange, Kind, Session, Span, Speaker, Turn
 from palaver.core.query import LIMIT_MAX, Query

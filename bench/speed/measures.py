@@ -12,7 +12,7 @@ import tantivy
 from msgspec import Struct
 from msgspec.structs import replace
 
-from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.core.home import Home
 from palaver.core.query import Filters, Query

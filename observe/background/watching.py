@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 from ...archiver.copies.raw import RawArchive
-from ...archiver.privacy.exclusion import Exclusion
+from ...archiver.reading.exclusion import Exclusion
 from ...archiver.store import ARCHIVER, WATCHER, Store
 from ...archiver.watch.events import Events
 from ...archiver.watch.scanning import Scan

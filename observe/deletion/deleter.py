@@ -12,8 +12,8 @@ from ...archiver.copies.raw import RawArchive
 from ...archiver.deletion.deletion_plan import DeletionPlan
 from ...archiver.deletion.deletions import KEPT, Deletions
 from ...archiver.deletion.selection import Selection, Selector, in_project
-from ...archiver.intake.ingest import Ingest
-from ...archiver.privacy.exclusion import Exclusion
+from ...archiver.ingest.ingest import Ingest
+from ...archiver.reading.exclusion import Exclusion
 from ...archiver.store import ARCHIVER, Source, State, Store
 from ...core import ids
 from ...core.amount import many

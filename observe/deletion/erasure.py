@@ -13,8 +13,8 @@ from msgspec import Struct
 from ...archiver.copies.raw import RawArchive
 from ...archiver.deletion.copy_eraser import CopyEraser
 from ...archiver.deletion.deletions import Deletions
-from ...archiver.intake.ingest import Ingest
-from ...archiver.privacy.exclusion import Exclusion
+from ...archiver.ingest.ingest import Ingest
+from ...archiver.reading.exclusion import Exclusion
 from ...archiver.store import State, Store
 from ...archiver.store.backups import Backups
 from ...core.clock import now

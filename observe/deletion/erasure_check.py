@@ -10,9 +10,9 @@ from typing import BinaryIO, Final
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from ...archiver.copies.compression import SUFFIX, shown
 from ...archiver.copies.forms import SEALED
 from ...archiver.copies.seekable import Seekable
+from ...archiver.files.compression import SUFFIX, shown
 from ...core.errors import CopyDamaged
 
 _PIECE: Final = 8 << 20

@@ -9,7 +9,7 @@ from typing import Final
 from ...archiver.copies.raw import RawArchive
 from ...archiver.deletion.deletion_plan import DeletionPlan
 from ...archiver.deletion.ownership import reading
-from ...archiver.parse.lines import split
+from ...archiver.files.lines import split
 from ...archiver.store import Source, Store
 from ...core.conversation import Kind
 from ...core.errors import CopyDamaged

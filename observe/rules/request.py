@@ -4,7 +4,7 @@ import re
 
 from msgspec import Struct
 
-from ...archiver.parse.text import heading_of, plan_in
+from ...archiver.files.clipping import heading_of, plan_in
 from ...core.conversation import Exchange, Kind, Speaker, Turn
 from .phrases import anywhere, opening
 from .statements import Statement, proven, quote_of, statements

@@ -7,7 +7,7 @@ from functools import cached_property
 from msgspec import Struct
 
 from ...archiver.copies.raw import RawArchive
-from ...archiver.parse.written import written_lines
+from ...archiver.reading.recorded_edits import written_lines
 from ...archiver.store import Edit, Store
 from ...core.conversation import Kind, Milliseconds, Turn
 from ...core.errors import PalaverError

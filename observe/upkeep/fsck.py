@@ -12,9 +12,9 @@ from ...archiver.copies.forms import Copy
 from ...archiver.copies.inspection import Inspection
 from ...archiver.copies.raw import RawArchive
 from ...archiver.deletion.suppression import SuppressionList
-from ...archiver.intake.rereading import Rereading
-from ...archiver.parse.reading import Boundaries
-from ...archiver.privacy.exclusion import Exclusion
+from ...archiver.ingest.rereading import Rereading
+from ...archiver.reading.exclusion import Exclusion
+from ...archiver.reading.source_reader import Boundaries
 from ...archiver.redaction import Redactor
 from ...archiver.store import ARCHIVER, Source, Store
 from ...archiver.store.salvage import memories_in_logs, salvage

@@ -9,7 +9,7 @@ from ...archiver.copies.inspection import strays as without_row
 from ...archiver.copies.raw import RawArchive, Stat
 from ...archiver.deletion.deletions import KEPT
 from ...archiver.deletion.suppression import SuppressionList
-from ...archiver.privacy.exclusion import Exclusion
+from ...archiver.reading.exclusion import Exclusion
 from ...archiver.store import ARCHIVER, State, Store
 from ...archiver.store.backups import Backups
 from ...archiver.store.tombstone_file import KeyLost

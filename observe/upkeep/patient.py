@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from ...archiver.intake.transcripts import Transcript
+from ...archiver.ingest.transcripts import Transcript
 from ...archiver.store import Store
 from ...core.checkup import Finding
 from ...core.config import Config

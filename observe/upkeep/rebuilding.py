@@ -10,12 +10,12 @@ from ...archiver.copies.inspection import Inspection
 from ...archiver.copies.raw import RawArchive
 from ...archiver.deletion.copy_eraser import CopyEraser
 from ...archiver.deletion.suppression import SuppressionList
-from ...archiver.intake.ingest import Ingest
-from ...archiver.intake.recovery import Recovery
-from ...archiver.intake.rereading import Rereading
-from ...archiver.intake.transcripts import Transcript
-from ...archiver.parse.reading import Boundaries
-from ...archiver.privacy.exclusion import Exclusion
+from ...archiver.ingest.ingest import Ingest
+from ...archiver.ingest.recovery import Recovery
+from ...archiver.ingest.rereading import Rereading
+from ...archiver.ingest.transcripts import Transcript
+from ...archiver.reading.exclusion import Exclusion
+from ...archiver.reading.source_reader import Boundaries
 from ...archiver.redaction import Redactor
 from ...archiver.store import ARCHIVER, Store
 from ...core.checkup import Finding, Rebuilt

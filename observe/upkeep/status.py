@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ...archiver.parse.parsing import PARSED, REPEATED
+from ...archiver.files.lines import PARSED, REPEATED
 from ...archiver.store import WATCHER, Store
 from ...core.amount import many
 from ...core.errors import IndexDamaged

@@ -59,7 +59,7 @@ class TextEntry(Struct, frozen=True):
         numbers = _NUMBERS(self)
         labels = (self.concepts, self.files, self.projects, self.sessions, self.branches, self.agents, self.origins)
         told = (numbers, self.at, self.body, self.kind, self.types, labels, self.said)
-        from ...archiver.parse.document import line  # a search makes no entries
+        from ...archiver.files.json_document import line  # a search makes no entries
 
         return int.from_bytes(blake2b(line(told), digest_size=8).digest())
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ...archiver.parse.text import heading_of, one_line, plan_in
+from ...archiver.files.clipping import heading_of, one_line, plan_in
 from ...core import ids, tokens
 from ...core.amount import many
 from ...core.conversation import Kind

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ...archiver.parse.text import one_line
+from ...archiver.files.clipping import one_line
 from ...core import ids
 from ...core.errors import InvalidInput, UnknownIds
 from ...core.observation import PORTION

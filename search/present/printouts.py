@@ -12,7 +12,7 @@ from time import monotonic
 from msgspec import Struct
 
 from ...archiver.copies.raw import RawArchive
-from ...archiver.parse.text import one_line
+from ...archiver.files.clipping import one_line
 from ...archiver.redaction import placed
 from ...archiver.store import Source, Store
 from ...core.conversation import Turn

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from ...archiver.parse.text import one_line
+from ...archiver.files.clipping import one_line
 from ..index.snapshot import Snapshot
 from ..query import tokenizer
 from ..query.query_analysis import WORD, AnalyzedQuery

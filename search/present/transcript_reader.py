@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from ...archiver.copies.raw import RawArchive
 from ...archiver.deletion.suppression import SuppressionList
+from ...archiver.files.lines import split
 from ...archiver.formats.registry import by_agent
-from ...archiver.parse.exchanges import group
-from ...archiver.parse.lines import split
-from ...archiver.privacy.discretion import Discretion
-from ...archiver.privacy.withholding import is_withheld
+from ...archiver.reading.exchange_grouping import group
+from ...archiver.reading.withholding import is_withheld
 from ...archiver.redaction import Redactor
+from ...archiver.redaction.transcript_redactor import Discretion
 from ...archiver.store import Source, Store
 from ...archiver.store.exchange_table import ExchangeStart
 from ...archiver.store.source_table import DELETED

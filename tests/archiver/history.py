@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from palaver.archiver.copies.raw import RawArchive
-from palaver.archiver.intake.ingest import Ingest
-from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.ingest.ingest import Ingest
+from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Source, Store, StoredExchange
 from palaver.core.conversation import Exchange, Session
 from palaver.core.home import Home

@@ -15,8 +15,8 @@ import pytest
 from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.formats import TranscriptFormat
 from palaver.archiver.formats.registry import FORMATS
-from palaver.archiver.intake.ingest import Ingest
-from palaver.archiver.intake.transcripts import Transcript
+from palaver.archiver.ingest.ingest import Ingest
+from palaver.archiver.ingest.transcripts import Transcript
 from palaver.archiver.store import Store
 from palaver.core.home import Home
 from palaver.core.query import Query

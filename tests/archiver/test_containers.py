@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.files.lines import split
 from palaver.archiver.formats.registry import by_agent
-from palaver.archiver.intake.ingest import Ingest
-from palaver.archiver.intake.transcripts import in_paths, of_this_user
-from palaver.archiver.parse.lines import split
+from palaver.archiver.ingest.ingest import Ingest
+from palaver.archiver.ingest.transcripts import in_paths, of_this_user
 from palaver.archiver.store import Store
 from palaver.core.home import Home
 from palaver.core.report import Pass

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.copies.raw import RawArchive
-from palaver.archiver.intake.ingest import Ingest
-from palaver.archiver.intake.transcripts import in_paths
-from palaver.archiver.parse.lines import split
+from palaver.archiver.files.lines import split
+from palaver.archiver.ingest.ingest import Ingest
+from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.core.home import Home
 from palaver.core.report import Pass

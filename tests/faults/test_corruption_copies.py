@@ -13,8 +13,8 @@ from palaver.archiver.copies.originals import Originals
 from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.copies.sealing import Sealer
 from palaver.archiver.copies.sweeping import Sweeper
-from palaver.archiver.intake.ingest import Ingest
-from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.ingest.ingest import Ingest
+from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.archiver.store.tombstone_file import KeyLost
 from palaver.cli import main

@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store, database
 from palaver.archiver.store.backups import KEPT, Backups
 from palaver.core.errors import StoreCorrupt

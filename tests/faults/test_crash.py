@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.core.home import Home
 from palaver.core.progress import silent

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from palaver.agents.conversation import CONVERSATION
 from palaver.agents.desk import Desk
 from palaver.archiver.copies.originals import Originals
-from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.cli import main
 from palaver.core.errors import InvalidInput, PathOutsideArchive, QueryTooShort

@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.ingest.transcripts import in_paths
 from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.core.query import Query

@@ -10,9 +10,9 @@ from typing import Final
 
 import orjson
 
+from palaver.archiver.files import lines
 from palaver.archiver.formats.registry import FORMATS
-from palaver.archiver.parse import lines
-from palaver.archiver.parse.parsing import parse
+from palaver.archiver.reading.parsing import parse
 from palaver.archiver.redaction import Redactor
 from palaver.core.clock import parse_instant, show_instant, show_minute
 from palaver.core.conversation import ResumePoint

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.ingest.transcripts import in_paths
 from palaver.core.errors import ModelUnavailable
 from palaver.core.home import Home
 from palaver.core.query import Query

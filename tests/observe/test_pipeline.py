@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.intake.transcripts import Transcript, in_paths
+from palaver.archiver.ingest.transcripts import Transcript, in_paths
 from palaver.archiver.store import ARCHIVER, LEARNER, Store
 from palaver.core.errors import LeaseHeld
 from palaver.core.home import Home

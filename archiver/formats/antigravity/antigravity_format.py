@@ -11,8 +11,8 @@ import orjson
 
 from ....core.conversation import Kind, Session, Speaker, Turn
 from ....core.report import Unsearched
-from ...parse.lines import Line, Record
-from ...parse.text import clean
+from ...files.clipping import clean
+from ...files.lines import Line, Record
 from .. import folders
 from ..given import BOOKKEEPING, EMPTY, Given, unknown
 from ..json_values import instant, listing, mapping, string

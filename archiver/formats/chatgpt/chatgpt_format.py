@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ....core.conversation import Session
-from ...parse.lines import Record
+from ...files.lines import Record
 from ..container import file_name, header_of, mark_of, row
 from ..json_export import conversations, head
 from ..json_values import instant, mapping, string

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from ....core.conversation import Fact, Kind, Note, Session, Skipped, Speaker, Turn
-from ...parse.lines import Line, Record
-from ...parse.text import clean
+from ...files.clipping import clean
+from ...files.lines import Line, Record
 from ..branches import Tree
 from ..given import CONTEXT, EMPTY, REPEATED, Given, unknown
 from ..json_values import instant, listing, mapping, string, whole

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ...parse.lines import Record
+from ...files.lines import Record
 from ..json_values import instant, mapping, string
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from ....core.conversation import Fact, Kind, Note, Speaker, Turn
-from ...parse.lines import Line, Record
-from ...parse.text import clean
+from ...files.clipping import clean
+from ...files.lines import Line, Record
 from ..given import EMPTY, REPEATED, Given, unknown
 from ..json_values import instant, listing, mapping, string
 from ..marks import Mark, identity

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from ....core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
-from ...parse.lines import Line, Record, records
-from ...parse.text import clean, clip, one_line
+from ...files.clipping import clean, clip, one_line
+from ...files.lines import Line, Record, records
 from ..json_values import instant, listing, mapping, string, whole
 from ..marks import Facts, Mark, identity
 from .claude_code_prompts import Said, sort_out

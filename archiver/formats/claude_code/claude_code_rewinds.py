@@ -3,7 +3,7 @@
 from msgspec import Struct, field
 
 from ....core.conversation import Fact, Note, Turn
-from ...parse.lines import Record
+from ...files.lines import Record
 from ..json_values import string
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import orjson
 
 from ....core.conversation import Speaker
-from ...parse.text import clean, clip, one_line
+from ...files.clipping import clean, clip, one_line
 from ..json_values import listing, mapping, string
 from .claude_code_prompts import without_reminders
 

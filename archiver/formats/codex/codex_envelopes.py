@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import orjson
 
-from ...parse.lines import Line, Record
+from ...files.lines import Line, Record
 from ..json_values import mapping, string
 from .codex_tools import searched
 

@@ -8,8 +8,8 @@ first; of what the model said and its tools answered, the items are the better a
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ....core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
-from ...parse.lines import Line, Record, records
-from ...parse.text import clean, one_line
+from ...files.clipping import clean, one_line
+from ...files.lines import Line, Record, records
 from ..actions import UNKNOWN, Action, action, said
 from ..echoes import Echoes
 from ..given import BOOKKEEPING, CONTEXT, COPIED_HEADER, EMPTY, REPEATED, Given, of_records, unknown

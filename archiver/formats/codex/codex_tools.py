@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 from msgspec import Struct
 
-from ...parse.lines import Record
-from ...parse.text import clean
+from ...files.clipping import clean
+from ...files.lines import Record
 from ..actions import command_line
 from ..json_values import listing, mapping, string
 

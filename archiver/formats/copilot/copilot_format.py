@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ....core.conversation import Session
 from ....core.report import Unsearched
-from ...parse.lines import Record, head_records
+from ...files.lines import Record, head_records
 from .. import folders
 from ..json_values import mapping, string
 from .copilot_reader import CopilotReader

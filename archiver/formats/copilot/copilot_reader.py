@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ....core.conversation import Fact, Kind, Note, Session, Skipped, Speaker, Turn
-from ...parse.lines import Line, Record, records
-from ...parse.text import clean, one_line
+from ...files.clipping import clean, one_line
+from ...files.lines import Line, Record, records
 from ..calls import Calls
 from ..echoes import Echoes
 from ..given import BOOKKEEPING, CONTEXT, EMPTY, REPEATED, Given, of_records, unknown

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from ...parse.lines import decode
+from ...files.lines import decode
 from ..container import exact, file_name, mark_of, row
 from ..foreign_database import Foreign, plain, text
 from ..json_values import instant, listing, mapping, string

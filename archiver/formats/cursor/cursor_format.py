@@ -8,7 +8,7 @@ from pathlib import Path
 from ....core.conversation import Session, SessionKind
 from ....core.errors import SourceUnreadable
 from ....core.report import Unsearched
-from ...parse.lines import Record
+from ...files.lines import Record
 from .. import folders
 from ..container import header_of, mark_of
 from ..foreign_database import Foreign

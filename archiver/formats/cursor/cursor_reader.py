@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 
 from ....core.conversation import Fact, Kind, Note, Speaker, Turn
-from ...parse.lines import Line, Record
-from ...parse.text import clean
+from ...files.clipping import clean
+from ...files.lines import Line, Record
 from ..given import BOOKKEEPING, CONTEXT, EMPTY, REPEATED, Given, unknown
 from ..json_values import instant, listing, mapping, string, whole
 from ..marks import Mark, identity

@@ -2,7 +2,7 @@
 
 import re
 
-from ...parse.lines import Record
+from ...files.lines import Record
 from ..json_values import listing, mapping, string
 
 _COMMAND = re.compile(r"\?|/[a-z][\w:-]*(?:\s.*)?", re.DOTALL | re.IGNORECASE)

@@ -11,8 +11,8 @@ import orjson
 from msgspec import Struct, field
 
 from ....core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
-from ...parse.lines import Line, Record, records
-from ...parse.text import clean, one_line
+from ...files.clipping import clean, one_line
+from ...files.lines import Line, Record, records
 from ..calls import Calls
 from ..given import BOOKKEEPING, EMPTY, REPEATED, Given, of_line, of_records, unknown
 from ..json_values import instant, listing, mapping, string, whole

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ....core.conversation import Session, SessionKind
 from ....core.report import Unsearched
-from ...parse.lines import Record
+from ...files.lines import Record
 from .. import folders
 from ..json_values import mapping, string
 from ..kimi_folders import place_of

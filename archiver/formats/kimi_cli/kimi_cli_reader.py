@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from ....core.conversation import Fact, Kind, Session, SessionKind, Speaker, Turn
-from ...parse.lines import Line, Record
-from ...parse.text import clean
+from ...files.clipping import clean
+from ...files.lines import Line, Record
 from ..given import BOOKKEEPING, CONTEXT, EMPTY, REPEATED, Given, unknown
 from ..json_values import instant, listing, mapping, string
 from ..kimi_content import is_envelope, text_of, usage_of

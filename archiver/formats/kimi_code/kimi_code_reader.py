@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from ....core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
-from ...parse.lines import Line, Record
-from ...parse.text import clean
+from ...files.clipping import clean
+from ...files.lines import Line, Record
 from ..given import BOOKKEEPING, CONTEXT, EMPTY, REPEATED, Given, unknown
 from ..json_values import instant, mapping, string, whole
 from ..kimi_content import is_envelope, text_of, usage_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ....core.conversation import Session, SessionKind
 from ....core.report import Unsearched
-from ...parse.lines import Record, head_records
+from ...files.lines import Record, head_records
 from .. import folders
 from ..container import mark_of
 from ..foreign_database import Foreign

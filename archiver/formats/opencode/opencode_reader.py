@@ -4,8 +4,8 @@ import hashlib
 from collections.abc import Sequence
 
 from ....core.conversation import Fact, Kind, Note, SessionKind, Speaker, Turn
-from ...parse.lines import Line, Record
-from ...parse.text import clean
+from ...files.clipping import clean
+from ...files.lines import Line, Record
 from ..given import EMPTY, REPEATED, Given, unknown
 from ..json_values import instant, listing, mapping, string, whole
 from ..marks import Mark

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ....core.conversation import Session
 from ....core.report import Unsearched
-from ...parse.lines import Record, head_records
+from ...files.lines import Record, head_records
 from .. import folders
 from ..json_values import string
 from .pi_reader import PiReader

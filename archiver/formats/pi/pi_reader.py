@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePath
 
 from ....core.conversation import Fact, Kind, Note, Session, Skipped, Speaker, Turn
-from ...parse.lines import Line, Record, records
-from ...parse.text import clean, one_line
+from ...files.clipping import clean, one_line
+from ...files.lines import Line, Record, records
 from ..actions import UNKNOWN, said
 from ..branches import Tree
 from ..calls import Calls

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from palaver.archiver.intake.processes import Helpers
+from palaver.archiver.ingest.processes import Helpers
 from palaver.core.config import Config
 from palaver.core.errors import InvalidInput, PalaverError
 from palaver.core.home import Home
@@ -24,7 +24,7 @@ from .progress import progress_bars
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.archiver.intake.transcripts import Transcript
+    from palaver.archiver.ingest.transcripts import Transcript
     from palaver.core.report import Report
 
 _PATIENCE: Final = 30.0
@@ -46,7 +46,7 @@ def up(*, as_json: bool) -> None:
     """
     home = Home.find()
     with _helpers(home) as helpers:
-        from palaver.archiver.intake.transcripts import DEMO, in_paths, of_this_user
+        from palaver.archiver.ingest.transcripts import DEMO, in_paths, of_this_user
 
         skipped = Unsearched()
         found = of_this_user(skipped)
@@ -92,7 +92,7 @@ def archive(paths: Sequence[str], *, as_json: bool) -> None:
     """
     home = Home.find()
     with _helpers(home) as helpers:
-        from palaver.archiver.intake.transcripts import in_paths, of_this_user
+        from palaver.archiver.ingest.transcripts import in_paths, of_this_user
 
         for path in paths:
             if not Path(path).exists():

@@ -20,7 +20,7 @@ def doctor(*, as_json: bool) -> None:
     Only looks, and works on a home that is broken. Ends with 0 when all is well, and with 1 when there is something
     to do. `palaver fsck` compares every byte, which takes longer.
     """
-    from palaver.archiver.intake.transcripts import of_this_user
+    from palaver.archiver.ingest.transcripts import of_this_user
     from palaver.observe.upkeep.doctor import diagnose
     from palaver.observe.upkeep.patient import Patient
 

@@ -115,7 +115,7 @@ def say(held: StoredMemory, words: str, *, as_json: bool, taken: bool, **more: s
 
 def secrets_told(held: StoredMemory) -> dict[str, list[str]]:
     """The kinds of secrets that were taken out, where there are any."""
-    from palaver.archiver.privacy.disclosures import kinds_of
+    from palaver.archiver.reading.secrets_report import kinds_of
 
     kinds = kinds_of(held.memory)
     return {"secrets_removed": kinds} if kinds else {}

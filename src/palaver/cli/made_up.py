@@ -31,7 +31,7 @@ def holds_made_up(home: Home) -> bool:
     """Whether a home holds the made-up history and nothing else."""
     if home.root.name != FOLDER or not home.database.exists():
         return False
-    from palaver.archiver.intake.transcripts import DEMO
+    from palaver.archiver.ingest.transcripts import DEMO
     from palaver.archiver.store import Store
 
     try:

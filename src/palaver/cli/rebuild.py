@@ -30,7 +30,7 @@ def rebuild(*, from_archive: bool, as_json: bool) -> None:
     config = Config.read(home.config)
     with progress_bars() as report:
         if from_archive:
-            from palaver.archiver.intake.transcripts import of_this_user
+            from palaver.archiver.ingest.transcripts import of_this_user
 
             made = rebuild_from_archive(home, of_this_user(), config.model, report, config.exclude)
         else:

@@ -19,7 +19,7 @@ def redact(*, report: bool, as_json: bool) -> None:  # noqa: ARG001 - spelled ou
     Every text is redacted before it is stored; equal secrets have equal placeholders. When newer rules come with an
     update, `palaver archive` reads everything again by them.
     """
-    from palaver.archiver.privacy.disclosures import secrets_in
+    from palaver.archiver.reading.secrets_report import secrets_in
     from palaver.archiver.store import Store
 
     with Store.open(Home.find().database) as store:

@@ -94,7 +94,7 @@ def _teller(home: Home, *, as_json: bool) -> Callable[[str, Mapping[str, object]
 
 def _settings(home: Home) -> Callable[[], Config]:
     """What the settings say at the moment; what they said last, while they cannot be read."""
-    from palaver.archiver.privacy.exclusion import Exclusion
+    from palaver.archiver.reading.exclusion import Exclusion
 
     state, last = _state(home.config), Config.read(home.config)
 

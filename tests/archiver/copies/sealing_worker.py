@@ -25,8 +25,8 @@ def change(event: str, called: object) -> bool:
 def take_up_and_seal(folder: Path, root: Path) -> None:
     from palaver.archiver.copies.raw import RawArchive
     from palaver.archiver.copies.sealing import Sealer
-    from palaver.archiver.intake.ingest import Ingest
-    from palaver.archiver.intake.transcripts import in_paths
+    from palaver.archiver.ingest.ingest import Ingest
+    from palaver.archiver.ingest.transcripts import in_paths
     from palaver.archiver.store import Store
     from palaver.core.home import Home
 

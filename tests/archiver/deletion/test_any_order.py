@@ -20,10 +20,10 @@ from palaver.archiver.deletion.copy_eraser import CopyEraser
 from palaver.archiver.deletion.deletions import Deletions
 from palaver.archiver.deletion.selection import Selector
 from palaver.archiver.deletion.suppression import SuppressionList
-from palaver.archiver.intake import rereading
-from palaver.archiver.intake.recovery import Recovery
-from palaver.archiver.parse.reading import Boundaries
-from palaver.archiver.privacy.exclusion import Exclusion
+from palaver.archiver.ingest import rereading
+from palaver.archiver.ingest.recovery import Recovery
+from palaver.archiver.reading.exclusion import Exclusion
+from palaver.archiver.reading.source_reader import Boundaries
 from palaver.archiver.redaction import VERSION, Redactor
 from palaver.archiver.store import State, Store, source_table
 from palaver.archiver.store.database import Database

@@ -13,8 +13,10 @@ from palaver.archiver.copies.originals import Originals
 from palaver.archiver.copies.sealing import Sealer
 from palaver.archiver.deletion.copy_eraser import CopyEraser
 from palaver.archiver.deletion.deletions import KEPT, Deletions
-from palaver.archiver.intake import rereading
-from palaver.archiver.redaction import rules, scanner
+from palaver.archiver.ingest import rereading
+from palaver.archiver.redaction import scanner
+from palaver.archiver.redaction.rule import Rule
+from palaver.archiver.redaction.rules import rules
 from palaver.archiver.store import State, source_table
 from palaver.core import ids
 from palaver.core.clock import now
@@ -37,7 +39,7 @@ def newer_rules(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]
     """Called, it gives out rules that know one more kind of secret."""
 
     def give_out() -> None:
-        known = (*rules.rules(), rules.Rule("corp", r"(CORPKEY-[a-z0-9]{16})", ("corpkey",)))
+        known = (*rules(), Rule("corp", r"(CORPKEY-[a-z0-9]{16})", ("corpkey",)))
         monkeypatch.setattr(scanner, "rules", lambda: known)
         for module in (rereading, source_table):
             monkeypatch.setattr(module, "VERSION", "newer")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from palaver.archiver.copies.compression import opened
 from palaver.archiver.copies.inspection import Inspection
 from palaver.archiver.deletion.deletions import Deletions
 from palaver.archiver.deletion.selection import Selector
+from palaver.archiver.files.compression import opened
 from palaver.core.deletion import DeletionRequest
 
 from ..formats.chatgpt import test_chatgpt

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from palaver.archiver import formats
+from palaver.archiver.files.lines import Reason
 from palaver.archiver.formats import TranscriptFormat
 from palaver.archiver.formats.registry import FORMATS
-from palaver.archiver.parse.lines import Reason
 from palaver.core.conversation import Kind, Skipped, Turn
 from palaver.core.recursion import Own
 

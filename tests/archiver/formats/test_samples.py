@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.copies.compression import opened
+from palaver.archiver.files.compression import opened
+from palaver.archiver.files.lines import HEAD_BYTES
 from palaver.archiver.formats import TranscriptFormat
 from palaver.archiver.formats.antigravity.antigravity_format import Antigravity
 from palaver.archiver.formats.codex.codex_format import Codex
@@ -14,7 +15,6 @@ from palaver.archiver.formats.gemini.gemini_format import Gemini
 from palaver.archiver.formats.kimi_code.kimi_code_format import KimiCode
 from palaver.archiver.formats.pi.pi_format import Pi
 from palaver.archiver.formats.registry import recognise
-from palaver.archiver.parse.lines import HEAD_BYTES
 from palaver.core.conversation import Kind, Speaker
 
 from ...shared import SAMPLES

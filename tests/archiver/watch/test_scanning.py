@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.intake.transcripts import Transcript, near
+from palaver.archiver.ingest.transcripts import Transcript, near
 from palaver.archiver.watch.scanning import Scan
 
 from ..formats.claude_code.claude_lines import written

@@ -10,8 +10,8 @@ from palaver.archiver.copies.forms import Copy
 from palaver.archiver.copies.sealing import Sealer
 from palaver.archiver.deletion import copy_eraser
 from palaver.archiver.deletion.deletions import KEPT, Deletions
-from palaver.archiver.intake.ingest import Ingest
-from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.ingest.ingest import Ingest
+from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import State, Store
 from palaver.archiver.watch.events import FileEvents
 from palaver.core import ids

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from palaver.archiver.deletion.deletions import KEPT as KEPT_FOR
-from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Planned, State, Store
 from palaver.core import ids
 from palaver.core.clock import now

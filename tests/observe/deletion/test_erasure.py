@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 import pytest
 
-from palaver.archiver.intake import rereading
+from palaver.archiver.ingest import rereading
 from palaver.core.deletion import DeletionRequest, ErasureCheck
 from palaver.observe.deletion import erasure_check
 from palaver.observe.deletion.deleter import Deleter

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.ingest.transcripts import in_paths
 from palaver.core.deletion import DeletionRequest
 from palaver.core.home import Home
 from palaver.observe.deletion.deleter import Deleter

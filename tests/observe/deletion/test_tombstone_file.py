@@ -12,7 +12,7 @@ import pytest
 
 from palaver.archiver.copies.inspection import names
 from palaver.archiver.copies.raw import RawArchive
-from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import State, Store
 from palaver.archiver.store.tombstone_file import NEVER, Entry, Head, KeyLost, TombstoneFile, sign
 from palaver.core.deletion import DeletionRequest

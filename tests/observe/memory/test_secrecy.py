@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.privacy.disclosures import kinds_of, secrets_in
+from palaver.archiver.reading.secrets_report import kinds_of, secrets_in
 from palaver.archiver.redaction import VERSION, Redactor
 from palaver.archiver.store import Store
 from palaver.core.errors import InvalidNamespace

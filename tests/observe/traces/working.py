@@ -90,8 +90,8 @@ class Working:
     def traces(self) -> Traces:
         """What can be told once everything is archived."""
         from palaver.archiver.copies.raw import RawArchive
-        from palaver.archiver.intake.ingest import Ingest
-        from palaver.archiver.intake.transcripts import in_paths
+        from palaver.archiver.ingest.ingest import Ingest
+        from palaver.archiver.ingest.transcripts import in_paths
 
         folder, home = self.root / "projects", Home(self.root / "palaver")
         home.make()

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.deletion.deletions import KEPT
-from palaver.archiver.intake.transcripts import Transcript, in_paths
+from palaver.archiver.ingest.transcripts import Transcript, in_paths
 from palaver.archiver.store import ARCHIVER, WATCHER, State, Store
 from palaver.core.checkup import Diagnosis
 from palaver.core.clock import now

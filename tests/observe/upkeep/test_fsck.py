@@ -10,7 +10,7 @@ import pytest
 
 from palaver.archiver.copies.forms import Copy
 from palaver.archiver.copies.inspection import names
-from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import ARCHIVER, Store
 from palaver.core.errors import LeaseHeld, StoreMissing
 from palaver.core.home import Home

@@ -10,9 +10,9 @@ import pytest
 
 from palaver.archiver.copies.forms import Copy
 from palaver.archiver.copies.inspection import names
-from palaver.archiver.intake.ingest import Ingest
-from palaver.archiver.intake.transcripts import in_paths
-from palaver.archiver.privacy.exclusion import Exclusion
+from palaver.archiver.ingest.ingest import Ingest
+from palaver.archiver.ingest.transcripts import in_paths
+from palaver.archiver.reading.exclusion import Exclusion
 from palaver.archiver.store import Store
 from palaver.core.errors import StoreCorrupt, StoreMissing, UnknownIds
 from palaver.core.home import Home

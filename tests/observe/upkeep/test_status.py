@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.copies.raw import RawArchive
-from palaver.archiver.intake.ingest import Ingest
-from palaver.archiver.intake.transcripts import in_paths
+from palaver.archiver.ingest.ingest import Ingest
+from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.core.errors import StoreMissing
 from palaver.core.home import Home

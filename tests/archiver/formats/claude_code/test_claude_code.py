@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from palaver.archiver.files.clipping import trim
+from palaver.archiver.files.lines import HEAD_BYTES, split
 from palaver.archiver.formats.claude_code.claude_code_format import ClaudeCode
 from palaver.archiver.formats.registry import recognise
-from palaver.archiver.parse.lines import HEAD_BYTES, split
-from palaver.archiver.parse.text import trim
 from palaver.core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
 
 from ....shared import SAMPLES

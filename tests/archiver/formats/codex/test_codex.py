@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from palaver.archiver.files.clipping import trim
 from palaver.archiver.formats import Event
 from palaver.archiver.formats.codex.codex_format import Codex
 from palaver.archiver.formats.registry import FORMATS, recognise
-from palaver.archiver.parse.text import trim
 from palaver.core.conversation import Fact, Kind, SessionKind, Speaker, Turn
 
 from .. import reading

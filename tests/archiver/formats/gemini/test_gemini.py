@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.files.json_document import unfolded
 from palaver.archiver.formats import Event
 from palaver.archiver.formats.gemini.gemini_format import Gemini
 from palaver.archiver.formats.registry import FORMATS, recognise
-from palaver.archiver.intake.ingest import Ingest
-from palaver.archiver.intake.transcripts import in_paths
-from palaver.archiver.parse.document import unfolded
+from palaver.archiver.ingest.ingest import Ingest
+from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.core.conversation import Fact, Kind, SessionKind, Speaker
 from palaver.core.home import Home

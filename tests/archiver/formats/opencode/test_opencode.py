@@ -7,10 +7,10 @@ from typing import Any
 import apsw
 import pytest
 
-from palaver.archiver.copies.compression import opened
+from palaver.archiver.files.compression import opened
+from palaver.archiver.files.lines import HEAD_BYTES
 from palaver.archiver.formats.opencode.opencode_format import OpenCode
 from palaver.archiver.formats.registry import recognise
-from palaver.archiver.parse.lines import HEAD_BYTES
 from palaver.core.conversation import Fact, Kind, SessionKind, Speaker, Turn
 from palaver.core.errors import SourceUnreadable
 

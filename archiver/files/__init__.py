@@ -1,0 +1,1 @@
+"""How are the files that agents write opened as numbered lines?"""

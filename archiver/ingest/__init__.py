@@ -1,0 +1,1 @@
+"""How do transcripts come into the archive?"""

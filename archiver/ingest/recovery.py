@@ -1,0 +1,78 @@
+"""Recovery of archived copies that have no database row, for example after the database was lost.
+
+Run an ordinary ingest first: it takes the files that agents still have, and knows their paths. For the rest, the copy
+itself is all that is left, and its path stands in for the agent's file.
+"""
+
+from ...core.conversation import UNINDEXED, Session
+from ...core.errors import SourceUnreadable
+from ...core.progress import Progress, silent
+from ...core.report import Pass
+from ..copies.inspection import strays
+from ..copies.raw import RawArchive, unreadable
+from ..files import lines
+from ..formats import TranscriptFormat
+from ..formats.registry import FORMATS
+from ..reading.source_reader import Boundaries, Reading
+from ..redaction.transcript_redactor import Discretion
+from ..store import Source, Store
+from .storing import Stored, store_reading
+
+
+class Recovery:
+    """Ingest of copies without a row. Requires the archiver's lease; can be interrupted between two copies."""
+
+    def __init__(self, store: Store, raw: RawArchive, boundaries: Boundaries) -> None:
+        self._store, self._raw, self._boundaries = store, raw, boundaries
+
+    def run(self, progress: Progress = silent) -> Pass:
+        """Ingest every copy without a row, oldest first, so that originals precede their forks."""
+        tally = Pass()
+        waiting = sorted(strays(self._raw.root, self._store), key=lambda name: (self._modified(name), name))
+        for done, archived in enumerate(waiting):
+            progress(done, len(waiting))
+            tally.seen += 1
+            try:
+                self._ingest(archived, tally)
+            except SourceUnreadable as problem:
+                tally.problems.append(problem)
+            except OSError as error:
+                tally.problems.append(unreadable(self._raw.root / archived, error))
+        progress(len(waiting), len(waiting))
+        return tally
+
+    def _ingest(self, archived: str, tally: Pass) -> None:
+        path, known = self._raw.root / archived, self._format(archived)
+        source = self._raw.known(archived).source(known.agent, path, archived)
+        with self._raw.open(archived) as file:
+            session = self._session(source, known, lines.head(file))
+            reading = Reading(known, session, source, Stored(self._store), self._boundaries)
+            reading.run(file)
+        with self._store.transaction():
+            store_reading(self._store, source, session, reading)
+        tally.changed += 1
+        tally.lines += reading.lines
+        tally.exchanges += len(reading.exchanges)
+
+    def _format(self, archived: str) -> TranscriptFormat:
+        agent = archived.partition("/")[0]
+        known = next((each for each in FORMATS if each.agent == agent), None)
+        if known is None:
+            hint = "It was left alone. Move it elsewhere if it is yours."
+            raise SourceUnreadable(self._raw.root / archived, "not from a known agent", hint=hint)
+        return known
+
+    def _session(self, source: Source, known: TranscriptFormat, head: bytes) -> Session:
+        session = Discretion(self._boundaries.redactor).session(known.identify(source.path, head))
+        number = self._store.sessions.find(session.agent, session.native_id)
+        session = session if number is None else self._store.sessions.load(number)
+        if self._store.sessions.is_unindexed(session.agent, session.parent_id):
+            session.links[UNINDEXED] = "yes"
+        return session
+
+    def _modified(self, archived: str) -> int:
+        """Return the modification time of a copy in ns; 0 if it cannot be read."""
+        try:
+            return self._raw.known(archived).stat.mtime
+        except (OSError, SourceUnreadable):
+            return 0

@@ -1,0 +1,174 @@
+"""Transcripts: where this machine keeps them."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from ...core.errors import SourceUnreadable
+from ...core.home import home_of
+from ...core.report import Unsearched
+from ..files import lines
+from ..files.compression import DOCUMENT, SUFFIX, opened
+from ..formats import ContainerFormat, TranscriptFormat, folders
+from ..formats.registry import CONTAINERS, FORMATS, recognise
+
+DEMO = Path(__file__).parents[1] / "demo"
+"""A small made-up history, for those who have none yet."""
+_KINDS = (".jsonl", f".jsonl{SUFFIX}", DOCUMENT)
+_CONTAINERS = (".db", ".vscdb", ".zip")
+
+
+class Transcript(Struct, frozen=True):
+    """A file that is a transcript or, without a `format`, may be one: then its content has to tell.
+
+    One that is its own `root` is a folder that may not be looked into.
+    `found` is where it was found below `root`; `path` is the same with all links followed.
+    """
+
+    path: Path
+    found: Path
+    root: Path
+    format: TranscriptFormat | None = None
+    held_by: ContainerFormat | None = None
+    """The format of a container, whose conversations are the transcripts."""
+
+    def recognise(self) -> TranscriptFormat | None:
+        """The format; None when no known agent wrote the file. Raises `OSError`."""
+        if self.format is not None:
+            return self.format
+        known = _recognised(self.path)
+        return known if known is not None and known.keeps(self.found, self.root) else None
+
+    def archived(self, known: TranscriptFormat) -> str:
+        """The name that its copy should have when it is in this format."""
+        return f"{known.agent}/{known.archive_name(self.found.absolute(), self.root.absolute())}"
+
+
+def of_this_user(skipped: Unsearched | None = None) -> list[Transcript]:
+    """Return every transcript in the folders where the known agents keep theirs; `skipped` collects what is left out.
+
+    A folder that is closed to this user stands for all that is in it: ingesting it reports that, and the others go on.
+    """
+    return [each for known in FORMATS for each in _kept(known, skipped)] + [
+        each for known in CONTAINERS for each in _contained(known)
+    ]
+
+
+def roots(known: TranscriptFormat) -> list[Path]:
+    """The folders of this machine in which an agent keeps transcripts; none where they are closed to this user."""
+    try:
+        return known.roots()
+    except PermissionError:
+        return []
+
+
+def _kept(known: TranscriptFormat, skipped: Unsearched | None) -> Iterator[Transcript]:
+    try:
+        for root in known.roots():
+            if folders.is_closed(root):
+                yield _closed(root)
+            else:
+                yield from (Transcript(_real(path), path, root, known) for path in known.transcripts(root, skipped))
+    except PermissionError as error:
+        yield _closed(Path(error.filename))
+
+
+def _contained(known: ContainerFormat) -> Iterator[Transcript]:
+    try:
+        yield from (_container(path, known) for path in known.containers())
+    except PermissionError as error:
+        yield _closed(Path(error.filename))
+
+
+def _closed(path: Path) -> Transcript:
+    """The folder that keeps everybody from what lies at a path."""
+    above = reversed(path.parents)
+    closed = next((each for each in above if folders.is_closed(each) and not os.access(each, os.X_OK)), path)
+    return Transcript(closed, closed, closed)
+
+
+def near(folder: Path) -> Iterator[Transcript]:
+    """The transcripts of this user in a folder, by its path with all links followed; it costs what the folder holds.
+
+    None for the very root of an agent: what is in there is everything.
+    """
+    for known in FORMATS:
+        for root in roots(known):
+            real = root.resolve()
+            if folder != real and folder.is_relative_to(real) and folder.is_dir():
+                for found in known.transcripts(root / folder.relative_to(real)):
+                    if known.keeps(found, root):
+                        yield Transcript(_real(found), found, root, known)
+
+
+def in_paths(paths: Sequence[Path], skipped: Unsearched | None = None) -> list[Transcript]:
+    """Return the transcripts among these files, and what may be one in these folders; `skipped` collects the rest.
+
+    Raises `SourceUnreadable` for a path that does not exist, may not be read, holds no transcript of a known agent, or
+    belongs to a Palaver home.
+    """
+    found: list[Transcript] = []
+    for path in paths:
+        if (home := home_of(_real(path))) is not None:
+            hint = "Palaver does not archive its own data. Name a folder of transcripts."
+            raise SourceUnreadable(path, f"it belongs to the Palaver home {home}", hint=hint)
+        inside = list(_in_folder(path, skipped)) if path.is_dir() else [_file(path)]
+        if not inside:
+            raise SourceUnreadable(path, "no transcripts here", hint=f"Known agents: {_agents()}.")
+        found += inside
+    return found
+
+
+def _in_folder(folder: Path, skipped: Unsearched | None) -> Iterator[Transcript]:
+    try:
+        next(folder.iterdir(), None)
+    except PermissionError:
+        raise SourceUnreadable(folder, "permission denied", hint=f"Check the rights of {folder}.") from None
+    kinds = (*_KINDS, *_CONTAINERS)
+    for path in folders.files(folder, lambda name: name.lower().endswith(kinds), skipped=skipped):
+        if (holder := _holder(path)) is not None:
+            yield _container(path, holder)
+        elif path.name.endswith(_KINDS) and any(known.keeps(path, folder) for known in FORMATS):
+            yield Transcript(_real(path), path, folder)
+
+
+def _holder(path: Path) -> ContainerFormat | None:
+    """The format that keeps conversations in a file; None where it is no container, or cannot be read."""
+    try:
+        return next((known for known in CONTAINERS if known.holds(path)), None)
+    except OSError:
+        return None
+
+
+def _container(path: Path, known: ContainerFormat) -> Transcript:
+    return Transcript(_real(path), path, path.parent, known, known)
+
+
+def _file(path: Path) -> Transcript:
+    if (holder := _holder(path)) is not None:
+        return _container(path, holder)
+    try:
+        known = _recognised(path)
+    except OSError as error:
+        raise SourceUnreadable(
+            path, error.strerror or str(error), hint="Name a transcript, or a folder of them."
+        ) from None
+    if known is None:
+        raise SourceUnreadable(path, "not a transcript of a known agent", hint=f"Known agents: {_agents()}.")
+    return Transcript(_real(path), path, path.parent, known)
+
+
+def _real(path: Path) -> Path:
+    """Return a path with all links resolved; unlike `Path.resolve` it does not fail on a loop of links."""
+    return Path(os.path.realpath(path))
+
+
+def _recognised(path: Path) -> TranscriptFormat | None:
+    with opened(path) as file:
+        return recognise(lines.head(file), path.name)
+
+
+def _agents() -> str:
+    return ", ".join(known.agent for known in FORMATS)

@@ -1,1 +1,0 @@
-"""What is new, and who takes it up?"""

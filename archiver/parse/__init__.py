@@ -1,1 +1,0 @@
-"""What do lines say?"""

@@ -1,0 +1,96 @@
+"""Private spans and markers: what a person asked to keep out of everything but the copies.
+
+A span is `<private>…</private>`. Tags in backquotes are talk about tags. In what a person typed an unclosed span
+reaches to the end of the message; elsewhere, where programs and pages come along, only closed ones count.
+"""
+
+import re
+from enum import StrEnum
+from typing import Final
+
+from ..files.clipping import CUT
+
+PLACEHOLDER: Final = "[private]"
+
+_TAG = re.compile(r"(?<!`)<(/?)private(?:[ \t][^<>]{0,100})?>(?!`)", re.IGNORECASE)
+_QUOTED = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|^[ \t]*>[^\n]*", re.DOTALL | re.MULTILINE)
+_ASKED = r"(?:do\s+not|don['’]t)\s+index\s+this\s+"
+_WHOLE = re.compile(
+    rf"\b{_ASKED}(?:chat|conversation|session)\b|이 대화는 (?:인덱싱하지 마세요|검색에서 제외하세요)", re.IGNORECASE
+)
+_ONE = re.compile(rf"\b{_ASKED}(?:message|prompt|exchange)\b", re.IGNORECASE)
+
+
+class Unindexed(StrEnum):
+    """Why a line is in the copy alone: the reason under which it is counted."""
+
+    SESSION = "unindexed-session"
+    """The person asked that of the whole session."""
+    EXCHANGE = "unindexed-exchange"
+    """The person asked that of what was said there."""
+    EXCLUDED = "excluded-folder"
+    """It was said in a folder that the settings exclude."""
+
+
+def asked_for(prompt: str) -> Unindexed | None:
+    """What a person asked to keep out of the index, in plain words and not as a quotation or in code."""
+    if "ndex" not in prompt and "NDEX" not in prompt and "이 대화는" not in prompt:
+        return None
+    plain = _QUOTED.sub("", prompt)
+    if _WHOLE.search(plain):
+        return Unindexed.SESSION
+    return Unindexed.EXCHANGE if _ONE.search(plain) else None
+
+
+def typed(text: str, depth: int = 0) -> tuple[str, int]:
+    """What a person typed, without its private spans, and how many are open at its end, as `depth` are before it."""
+    kept: list[str] = [PLACEHOLDER] if depth else []
+    done = 0
+    for tag in _TAG.finditer(text):
+        if not depth:
+            kept.append(text[done : tag.start()])
+        if tag[1]:
+            depth = max(0, depth - 1)
+        else:
+            kept += [] if depth else [PLACEHOLDER]
+            depth += 1
+        done = tag.end()
+    if not depth:
+        kept.append(text[done:])
+    return "".join(kept), depth
+
+
+def printed(text: str) -> str:
+    """What anybody else said, without closed spans; where its middle was left out, the missing tag counts as there."""
+    head, _, rest = text.partition(CUT)
+    number, _, tail = rest.partition(CUT)
+    if not tail:
+        return _without(text, _spans(text))
+    head, tail = _without(head, _spans(head, goes_on=True)), _without(tail, _spans(tail, depth=1))
+    return f"{head}{CUT}{number}{CUT}{tail}"
+
+
+def _spans(text: str, depth: int = 0, *, goes_on: bool = False) -> list[tuple[int, int]]:
+    """Where the outermost spans stand; one that is never closed reaches to the last tag that closes one in it."""
+    spans: list[tuple[int, int]] = []
+    start = end = 0
+    for tag in _TAG.finditer(text):
+        if not tag[1]:
+            start = start if depth else tag.start()
+            depth += 1
+        elif depth:
+            depth, end = depth - 1, tag.end()
+            if not depth:
+                spans.append((start, end))
+    if depth and (goes_on or end > start):
+        spans.append((start, len(text) if goes_on else end))
+    return spans
+
+
+def _without(text: str, spans: list[tuple[int, int]]) -> str:
+    kept: list[str] = []
+    done = 0
+    for start, end in spans:
+        kept += (text[done:start], PLACEHOLDER)
+        done = end
+    return "".join((*kept, text[done:]))

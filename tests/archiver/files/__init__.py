@@ -1,0 +1,1 @@
+"""Is archiver/files true to its word?"""

@@ -1,0 +1,77 @@
+"""Conversations that are one JSON document."""
+
+import io
+import json
+from pathlib import Path
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.archiver.files.compression import opened
+from palaver.archiver.files.json_document import unfolded
+from palaver.archiver.files.lines import records, split
+
+MESSAGES = [{"id": "a", "text": "Hi"}, {"id": "b", "text": "Hello"}]
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters()),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters()), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def lines(data: bytes) -> list[object]:
+    return [json.loads(row) for row in unfolded(io.BytesIO(data)).read().splitlines()]
+
+
+def test_what_a_document_says_of_itself_comes_before_its_messages() -> None:
+    """Each object of its lists is a line; other lists belong to the document."""
+    document = {"id": "s", "messages": MESSAGES, "title": "T", "folders": ["/a", "/b"], "empty": []}
+
+    assert lines(json.dumps(document, indent=2).encode()) == [
+        {"id": "s", "title": "T", "folders": ["/a", "/b"], "empty": []},
+        *MESSAGES,
+    ]
+
+
+def test_a_list_is_its_elements() -> None:
+    """Whatever they are."""
+    assert lines(b'[{"a": 1}, 2, null]') == [{"a": 1}, 2, None]
+
+
+@pytest.mark.parametrize("data", [b'{"messages": [{"id": "a"},\n{"id"', b"", b"{\n\n}}", b"[" * 100_000])
+def test_a_damaged_document_is_one_line_that_is_still_being_written(data: bytes) -> None:
+    """Nobody can tell it from a document that its agent is just writing."""
+    found = list(split(unfolded(io.BytesIO(data))))
+
+    assert [line.complete for line in found] == [False] * bool(data)
+
+
+@given(JSON)
+def test_every_value_comes_back_as_it_was(value: object) -> None:
+    """Lone surrogates too."""
+    elements = cast("list[object]", value) if isinstance(value, list) else [value]
+
+    assert lines(json.dumps(elements).encode()) == elements
+
+
+def test_lone_surrogates_are_repaired_where_lines_are_read() -> None:
+    """As in every other transcript."""
+    (line,) = split(unfolded(io.BytesIO(b'[{"text": "\\ud83d"}]')))
+
+    assert records(line) == [{"text": "\ufffd"}]
+
+
+def test_a_file_is_a_document_by_its_name(tmp_path: Path) -> None:
+    """A copy keeps its name, so it is opened as what it is."""
+    for name in ("a.json", "a.jsonl"):
+        (tmp_path / name).write_bytes(b'{\n"id": "s"}')
+
+    with opened(tmp_path / "a.json") as document, opened(tmp_path / "a.jsonl") as file:
+        assert document.read() == b'{"id":"s"}\n'
+        assert file.read() == b'{\n"id": "s"}'

@@ -1,0 +1,235 @@
+"""Lines: numbers and offsets are exact, and every line gives records or a named reason."""
+
+import io
+import tarfile
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.archiver.files.lines import HEAD_LINES, Line, Reason, decode, head_records, records, split
+
+from ...shared import SHARED
+
+SUITE = SHARED / "hostile" / "jsontestsuite.tar.gz"
+
+
+def lines(data: bytes, limit: int = 1000) -> list[Line]:
+    return list(split(io.BytesIO(data), limit=limit))
+
+
+def test_offsets_name_each_line_with_its_end() -> None:
+    """A line's byte range includes its line end, and its data does not."""
+    found = lines(b"one\ntwo\r\n\nlast")
+
+    expected = [(1, 0, 4, b"one"), (2, 4, 9, b"two"), (3, 9, 10, b""), (4, 10, 14, b"last")]
+    assert expected == [(line.number, line.start, line.end, line.data) for line in found]
+
+
+def test_only_a_last_line_can_be_incomplete() -> None:
+    """A last line without a line end is marked as perhaps still being written."""
+    assert [line.complete for line in lines(b"a\nb")] == [True, False]
+    assert [line.complete for line in lines(b"a\nb\n")] == [True, True]
+
+
+def test_what_is_written_meanwhile_is_no_line_of_its_own(tmp_path: Path) -> None:
+    """A file that grows while it is read ends at the line that was incomplete when it was reached."""
+    path = tmp_path / "growing.jsonl"
+    path.write_bytes(b"one\nhalf")
+    found: list[tuple[bytes, bool]] = []
+    with path.open("rb") as reading, path.open("ab") as writing:
+        for line in split(reading):
+            found.append((line.data, line.complete))
+            if not line.complete:
+                writing.write(b"-done\nthree\n")
+                writing.flush()
+
+    assert found == [(b"one", True), (b"half", False)]
+
+
+def test_nothing_but_a_newline_byte_ends_a_line() -> None:
+    """Carriage returns inside, form feeds and Unicode line separators stay part of their line."""
+    content = "a\rb\x0b\x0c\x85\u2028\u2029c".encode()
+
+    assert [line.data for line in lines(content + b"\n")] == [content]
+
+
+def test_a_mark_at_the_start_of_the_file_is_removed() -> None:
+    """A byte order mark is dropped at byte 0 and nowhere else, and counts as bytes of the first line."""
+    first, second = lines(b"\xef\xbb\xbf{}\n\xef\xbb\xbf{}\n")
+
+    assert (first.data, first.end) == (b"{}", 6)
+    assert second.data == b"\xef\xbb\xbf{}"
+    assert decode(second.data) == [{}]
+
+
+def test_reading_goes_on_at_a_given_place() -> None:
+    """Reading from a line's start gives that line and those after it, with the same numbers and offsets."""
+    data = b"one\ntwo\nthree\n"
+
+    assert list(split(io.BytesIO(data), start_byte=4, start_line=2)) == lines(data)[1:]
+
+
+@given(st.lists(st.binary(max_size=30).filter(lambda data: b"\n" not in data)), st.binary(max_size=5))
+def test_lines_tile_the_file(content: list[bytes], tail: bytes) -> None:
+    """Every byte belongs to exactly one line, whatever the bytes and however small the limit."""
+    data = b"".join(each + b"\n" for each in content) + tail.replace(b"\n", b"")
+    found = lines(data, limit=10)
+
+    assert [line.start for line in found] == [0, *(line.end for line in found)][: len(found)]
+    assert sum(line.end - line.start for line in found) == len(data)
+    assert [line.number for line in found] == list(range(1, len(found) + 1))
+    for line in found:
+        raw = data[line.start : line.end].removesuffix(b"\n")
+        assert line.oversized == (len(raw) > 10)
+        assert line.oversized or line.data in {raw.removesuffix(b"\r"), raw.removeprefix(b"\xef\xbb\xbf")}
+
+
+class LongLine(io.RawIOBase):
+    """A file of one very long line between two short ones, which exists only while it is read."""
+
+    def __init__(self, size: int) -> None:
+        self._at, self._end, self._last = 0, 6 + size, b"\nlast\n"
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        return offset + whence
+
+    def readinto(self, buffer: Any, /) -> int:
+        if self._at == 0:
+            content = b"first\n"
+        elif self._at < self._end:
+            content = b"x" * min(len(buffer), self._end - self._at)
+        else:
+            content = self._last[self._at - self._end :]
+        buffer[: len(content)] = content
+        self._at += len(content)
+        return len(content)
+
+
+def test_a_line_longer_than_the_limit_is_never_held() -> None:
+    """Of 200 MB on one line only the offsets are known, and the next line is read as usual."""
+    size, limit = 200 * 1024 * 1024, 1024 * 1024
+    tracemalloc.start()
+    first, long, last = split(io.BufferedReader(LongLine(size)), limit=limit)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert (first.data, last.data, last.number) == (b"first", b"last", 3)
+    assert (long.oversized, long.data, long.end - long.start) == (True, b"", size + 1)
+    assert (last.start, last.end) == (7 + size, 12 + size)
+    assert records(long) is Reason.OVERSIZED
+    assert peak < 4 * limit
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", Reason.BLANK),
+        (b"  \t", Reason.BLANK),
+        (b"\0\0\0\0", Reason.BLANK),
+        (b"hello", Reason.NOT_JSON),
+        (b"{'a': 1}", Reason.NOT_JSON),
+        (b"3", Reason.NOT_AN_OBJECT),
+        (b"null", Reason.NOT_AN_OBJECT),
+        (b'["a"]', Reason.NOT_AN_OBJECT),
+        (b"NaN", Reason.NOT_AN_OBJECT),
+        (b'{"a": "b', Reason.CUT_SHORT),
+        (b'{"a": {"b": 1}', Reason.CUT_SHORT),
+        (b'{"a": {"b": 1}, "c": "d', Reason.CUT_SHORT),
+        (b'{"a": [{"b": 1}, {"c', Reason.CUT_SHORT),
+        (b'{"a": tru, "b": {"c": 1}, "d": 2}', Reason.NOT_JSON),
+        (b"[" * 100_000, Reason.TOO_DEEP),
+        (b'{"a":' * 100_000, Reason.TOO_DEEP),
+    ],
+)
+def test_a_line_without_a_record_has_a_named_reason(data: bytes, expected: Reason) -> None:
+    """What cannot be read is named, and parts of a cut-off record do not pass for records."""
+    assert decode(data) is expected
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b'{"a": 1}{"b": 2}', [{"a": 1}, {"b": 2}]),
+        (b'{"a": 1} \t{"b": 2} {"c": 3}', [{"a": 1}, {"b": 2}, {"c": 3}]),
+        (b'{"a": 1}{"b": "cut', [{"a": 1}]),
+        (b'{"a": "cu{"b": {"c": 2}}', [{"b": {"c": 2}}]),
+        (b'{"a": tru{"b": 2}{"c": 3}', [{"b": 2}, {"c": 3}]),
+        (b'{"a": {"x": 1}, {"b": 2}', [{"b": 2}]),
+        (b'junk{"b": 2}', [{"b": 2}]),
+        (b'3{"b": 2}', [{"b": 2}]),
+        (b'\0\0{"a": 1}\0', [{"a": 1}]),
+        (b'{"a": "\\ud83d"}', [{"a": "\ufffd"}]),
+        (b'{"\\udc88": ["x\\udc88y"]}', [{"\ufffd": ["x\ufffdy"]}]),
+        (b'{"a": "\\ud83d\\ude00 \\ud83d"}', [{"a": "\U0001f600 \ufffd"}]),
+        (b'{"a": "\xff\xfe"}', [{"a": "\ufffd\ufffd"}]),
+        (b'{"a": "x\ty"}', [{"a": "x\ty"}]),
+        (b'{"a": NaN, "b": -Infinity}', [{"a": None, "b": None}]),
+        (b'{"a": 1, "a": 2}', [{"a": 2}]),
+        (b'{"a": "\xe2\x80\xa8"}', [{"a": "\u2028"}]),
+    ],
+)
+def test_what_can_be_recovered_is_kept(data: bytes, expected: list[dict[str, object]]) -> None:
+    """Glued objects, damaged text and loose JSON are read as far as they can be."""
+    assert decode(data) == expected
+
+
+def test_numbers_of_any_length_are_read() -> None:
+    """An integer of ten thousand digits does not stop the line, even beside what strict JSON forbids."""
+    found = decode(b'{"n": ' + b"9" * 10_000 + b', "s": "\\ud83d"}')
+
+    assert isinstance(found, list)
+    assert found[0]["s"] == "\ufffd"
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_stop_the_reader(data: bytes) -> None:
+    """Any bytes are either objects whose text can be encoded, or a reason."""
+    found = decode(data)
+
+    assert isinstance(found, Reason) or all(orjson.dumps(record) for record in found)
+
+
+scalars = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text()
+
+
+@given(st.lists(st.dictionaries(st.text(), scalars | st.lists(scalars)), min_size=1, max_size=3))
+def test_glued_objects_are_all_found(glued: list[dict[str, object]]) -> None:
+    """As many objects come out of a line as were written on it, equal to themselves."""
+    assert decode(b"".join(map(orjson.dumps, glued))) == glued
+
+
+def test_the_head_is_the_first_records() -> None:
+    """Blank and broken lines do not count, and a file is judged by no more than its first lines."""
+    data = b'\xef\xbb\xbf\n{"n": 0}\nbroken\n' + b'{"n": 1}\n' * 100 + b'{"cut'
+
+    assert list(head_records(data)) == [{"n": 0}] + [{"n": 1}] * (HEAD_LINES - 2)
+
+
+@pytest.mark.skipif(not SUITE.exists(), reason="needs the shared hostile input")
+def test_every_file_of_the_json_suite_is_survived() -> None:
+    """Well-formed objects are read as other parsers read them; everything else has a reason or is repaired."""
+    counted = 0
+    with tarfile.open(SUITE) as archive:
+        for member in archive.getmembers():
+            content = archive.extractfile(member)
+            if content is None or not member.name.endswith(".json"):
+                continue
+            data, name = content.read(), Path(member.name).name
+            found = decode(data)
+            counted += 1
+            if name.startswith("y_") and data.strip().startswith(b"{"):
+                assert found == [orjson.loads(data)], name
+            assert isinstance(found, Reason) or orjson.dumps(found), name
+
+    assert counted > 100

@@ -1,0 +1,1 @@
+"""Is archiver/ingest true to its word?"""

@@ -1,0 +1,215 @@
+"""Conversations of containers, in copies that follow them."""
+
+import errno
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.archiver.copies.forms import Copy
+from palaver.archiver.formats import ContainedSession
+from palaver.archiver.formats.claude_ai.claude_ai_format import ClaudeAi
+from palaver.archiver.formats.container import exact, file_name, mark_of, row
+from palaver.archiver.ingest.container_extraction import unroll
+from palaver.archiver.ingest.ingest import Ingest
+from palaver.archiver.ingest.transcripts import in_paths
+from palaver.core.errors import SourceUnreadable
+
+from ..history import History
+
+KNOWN = ClaudeAi()
+State = Sequence[tuple[str, str]]
+"""The ids of messages and what they say."""
+
+
+def message(number: str, text: str) -> bytes:
+    return row(number, message={"uuid": number, "sender": "assistant", "text": text})
+
+
+def follow(copy: Copy, state: State) -> bool:
+    rows = [message(*told) for told in state]
+    _, grown, *_ = unroll(ContainedSession(Path("x"), "x", 1, 0, lambda: rows), KNOWN, copy)
+    return grown
+
+
+def held(copy: Copy) -> list[tuple[str, str]]:
+    with copy.open() as file:
+        records = [orjson.loads(line) for line in file]
+    return [(record["id"], record["message"]["text"]) for record in records]
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[History]:
+    with History(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Copy:
+    return Copy(tmp_path, "claude-ai/c/a.jsonl")
+
+
+def test_a_new_message_is_appended(copy: Copy) -> None:
+    """What was there stays where it stands, byte for byte."""
+    follow(copy, [("a", "Hi")])
+    before = copy.plain.read_bytes()
+
+    assert follow(copy, [("a", "Hi"), ("b", "Hello")])
+    assert copy.plain.read_bytes() == before + message("b", "Hello")
+
+
+def test_a_message_that_is_being_written_stands_there_once(copy: Copy) -> None:
+    """However often it grew: the copy ends as if it had been read once."""
+    for length in range(1, 51):
+        follow(copy, [("a", "Hi"), ("b", "x" * length)])
+
+    assert held(copy) == [("a", "Hi"), ("b", "x" * 50)]
+
+
+def test_what_was_said_before_stays_when_it_is_changed(copy: Copy) -> None:
+    """The new words stand beside the old ones, once."""
+    follow(copy, [("a", "Use Postgres"), ("b", "Fine")])
+    for _ in range(3):
+        follow(copy, [("a", "Use SQLite"), ("b", "Fine")])
+
+    assert held(copy) == [("a", "Use Postgres"), ("b", "Fine"), ("a", "Use SQLite")]
+
+
+def test_what_was_deleted_stays(copy: Copy) -> None:
+    """And what is said instead follows it."""
+    follow(copy, [("a", "1"), ("b", "2")])
+    follow(copy, [("a", "1")])
+    follow(copy, [("a", "1"), ("c", "3")])
+
+    assert held(copy) == [("a", "1"), ("b", "2"), ("c", "3")]
+
+
+def test_a_line_that_a_killed_pass_left_is_cut_off(copy: Copy) -> None:
+    """It is written again, whole."""
+    follow(copy, [("a", "Hi")])
+    with copy.plain.open("ab") as file:
+        file.write(message("b", "Hello")[:20])
+
+    follow(copy, [("a", "Hi"), ("b", "Hello")])
+
+    assert held(copy) == [("a", "Hi"), ("b", "Hello")]
+
+
+def test_a_damaged_copy_stays_until_there_is_another(copy: Copy) -> None:
+    """Where the conversation cannot be read, or there is no room, a damaged copy keeps its place; then it gives way."""
+    follow(copy, [("a", "Hi")])
+    copy.seal()
+    broken = copy.sealed.read_bytes()[:-20]
+    copy.sealed.write_bytes(broken)
+    rows = [message("a", "Hi"), message("b", "Hello")]
+
+    def full() -> Iterator[bytes]:
+        yield rows[0]
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        unroll(ContainedSession(Path("x"), "x", 1, 0, full), KNOWN, copy)
+    assert copy.sealed.read_bytes() == broken
+
+    assert follow(copy, [("a", "Hi"), ("b", "Hello")])
+    assert held(copy) == [("a", "Hi"), ("b", "Hello")]
+    assert [path.read_bytes() for path in copy.set_asides()] == [broken]
+
+
+def test_the_stored_checksums_are_dropped_only_before_a_write(copy: Copy) -> None:
+    """A container that cannot be read, or says nothing new, leaves them as they are."""
+    dropped = list[str]()
+
+    def take(rows: Callable[[], Iterator[bytes]]) -> None:
+        conversation = ContainedSession(Path("x"), "x", 1, 0, rows)
+        unroll(conversation, KNOWN, copy, before=lambda: dropped.append("sums"))
+
+    def broken() -> Iterator[bytes]:
+        yield message("b", "Hello")
+        raise SourceUnreadable(Path("x"), "it changed meanwhile")
+
+    follow(copy, [("a", "Hi")])
+    take(lambda: iter([message("a", "Hi")]))
+    with pytest.raises(SourceUnreadable):
+        take(broken)
+    assert dropped == []
+
+    take(lambda: iter([message("b", "Hello")]))
+    assert dropped == ["sums"]
+
+
+@pytest.mark.parametrize("later", [[("a", "Hi"), ("b", "!")], [("a", "Hi there")]], ids=["appended", "grown"])
+def test_a_sealed_copy_goes_on(copy: Copy, later: State) -> None:
+    """It is plain again."""
+    follow(copy, [("a", "Hi")])
+    copy.seal()
+
+    follow(copy, later)
+
+    assert held(copy) == later
+    assert copy.plain.exists()
+    assert not copy.sealed.exists()
+
+
+STATES = st.lists(
+    st.lists(st.tuples(st.sampled_from("abc"), st.text("xy", min_size=1, max_size=3)), max_size=4), max_size=5
+)
+
+
+@given(STATES)
+def test_nothing_that_was_said_is_ever_lost(tmp_path_factory: pytest.TempPathFactory, states: list[State]) -> None:
+    """Whatever becomes of a conversation, each thing said in it is in the copy, whole or as the beginning of more."""
+    copy = Copy(tmp_path_factory.mktemp("archive"), "claude-ai/c/a.jsonl")
+    said: set[tuple[str, str]] = set()
+    for state in states:
+        follow(copy, state)
+        size = copy.plain.stat().st_size
+        follow(copy, state)
+        assert copy.plain.stat().st_size == size
+
+        said |= set(state)
+        now = held(copy)
+        assert all(any(number == n and text.startswith(words) for n, text in now) for number, words in said)
+        assert len(now) == len(set(now))
+
+
+def test_json_stands_in_a_line_as_it_stood_in_its_database() -> None:
+    """Byte for byte, whatever spaces it has; what is no JSON is text."""
+    assert row("a", value=exact(b'{ "n": 1.10 }')) == b'{"id":"a","value":{ "n": 1.10 }}\n'
+    assert row("a", value=exact('{"a":\n1}')).count(b"\n") == 1
+    assert orjson.loads(row("a", value=exact(b'{"a": \xff'))) == {"id": "a", "value": '{"a": \ufffd'}
+    assert orjson.loads(row("a", value=exact(None))) == {"id": "a", "value": None}
+
+
+@given(st.text(st.characters(), min_size=1))
+def test_any_id_makes_a_name_of_one_file(number: str) -> None:
+    """It never leads elsewhere, and no other id has the same."""
+    name = file_name(number)
+
+    assert Path(name).name == name
+    assert len(name.encode()) < 255
+    assert 0 <= mark_of(number) < 2**63
+
+
+def test_the_name_of_a_copy_holds_no_secret(history: History) -> None:
+    """The id of a conversation may hold one; the next pass finds the same copy."""
+    secret = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+    said: dict[str, object] = {
+        "uuid": "m1",
+        "sender": "human",
+        "text": "Hello?",
+        "content": [],
+        "created_at": "2026-03-04T10:00:00Z",
+    }
+    export = history.folder / "conversations.json"
+    export.write_bytes(orjson.dumps([{"uuid": secret, "name": "Greeting", "chat_messages": [said]}]))
+    for _ in range(2):
+        assert not Ingest(history.store, history.raw).run(in_paths([export])).problems
+        export.touch()
+
+    [copy] = history.archive_files()
+    assert copy.startswith("claude-ai/conversations/")
+    assert secret not in copy

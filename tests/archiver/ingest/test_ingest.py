@@ -1,0 +1,952 @@
+"""Ingest: everything that changed is copied first, parsed whole, and never doubled or lost."""
+
+import copy
+import json
+import math
+import os
+import random
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, BinaryIO
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from palaver.archiver.copies.raw import Copied, RawArchive
+from palaver.archiver.files.lines import PARSED, REPEATED
+from palaver.archiver.formats.claude_code.claude_code_format import ClaudeCode
+from palaver.archiver.formats.json_values import listing, mapping
+from palaver.archiver.ingest import ingest
+from palaver.archiver.ingest import transcripts as places_of
+from palaver.archiver.ingest.ingest import Ingest
+from palaver.archiver.ingest.transcripts import Transcript, in_paths
+from palaver.archiver.store import Source, Store, database
+from palaver.archiver.store.change_triggers import CONTEXT
+from palaver.core.clock import show_day
+from palaver.core.conversation import Exchange
+from palaver.core.errors import StoreError, ValueRefused
+from palaver.core.home import Home
+
+from ..formats.claude_code.claude_lines import queue, replied, said, text, written
+from ..formats.opencode.test_opencode import in_database
+from ..history import FORK, ORIGINAL, History, talk
+from ..redaction.planted import TOKENS
+
+few = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[History]:
+    with History(tmp_path) as made:
+        yield made
+
+
+def assert_accounted(history: History) -> None:
+    """Every line has exactly one outcome."""
+    for source in history.store.sources.by_path().values():
+        assert source.lines == sum(source.coverage.values())
+        assert source.lines == history.copy(source)[: source.parsed].count(b"\n") + (
+            not history.copy(source)[: source.parsed].endswith(b"\n") and source.parsed > 0
+        )
+
+
+def test_what_was_said_is_found_again(history: History) -> None:
+    """A transcript becomes a session with its exchanges, and the pass says what it did."""
+    history.write(talk("one", "two"))
+    tally = history.ingest()
+
+    assert (tally.seen, tally.changed, tally.lines, tally.exchanges, tally.problems) == (1, 1, 4, 2, [])
+    assert history.prompts() == ["one?", "two?"]
+    assert [exchange.answer for exchange in history.exchanges(ORIGINAL)] == ["one!", "two!"]
+    session = history.session()
+    assert (session.project, session.cwd, session.branch, session.title) == ("shop", "/home/demo/shop", "main", "one?")
+
+
+def test_the_name_of_a_copy_holds_no_secret(history: History) -> None:
+    """A secret in the name of a project's folder is redacted in the copy's name, and the next pass knows the copy."""
+    secret = TOKENS["github-pat"](random.Random(1))
+    history.write(talk("one"), project=f"-home-demo-shop-{secret}")
+    history.ingest()
+    [source] = history.store.sources.by_path().values()
+
+    assert secret not in source.archived
+    assert "[secret:github-pat:" in source.archived
+    assert history.ingest().changed == 0
+
+
+def test_nothing_new_writes_nothing(history: History) -> None:
+    """A second pass over the same files changes no row and reads no line."""
+    history.write(talk("one"))
+    history.ingest()
+    before = history.dump()
+    tally = history.ingest()
+
+    assert (tally.seen, tally.changed, tally.lines) == (1, 0, 0)
+    assert history.dump() == before
+
+
+def test_progress_counts_the_changed_files_up_to_all(history: History) -> None:
+    """Whoever watches hears where the pass is, from none done to all done."""
+    for number in range(3):
+        history.write(talk(f"w{number}"), f"s{number}")
+    heard: list[tuple[int, int]] = []
+    Ingest(history.store, history.raw).run(in_paths([history.folder]), lambda done, total: heard.append((done, total)))
+
+    assert heard == [(0, 3), (1, 3), (2, 3), (3, 3)]
+
+
+@few
+@given(st.lists(st.binary(max_size=300), max_size=3))
+def test_the_archive_holds_every_byte(pieces: list[bytes]) -> None:
+    """Whatever a file holds and however it grows, its copy is the same bytes, and every line is accounted for."""
+    with TemporaryDirectory() as root, History(Path(root)) as history:
+        history.write(b"")
+        history.ingest()
+        for at, piece in enumerate(pieces):
+            history.append(piece, at=at + 2)
+            history.ingest()
+
+            assert history.copy(history.source()) == history.path().read_bytes()
+            assert_accounted(history)
+
+
+words = st.sampled_from(["one", "two", "three"])
+places = st.fixed_dictionaries(
+    {}, optional={"cwd": st.sampled_from(["/a", "/b"]), "gitBranch": st.sampled_from(["main", "fix"])}
+)
+
+
+@st.composite
+def transcript(draw: st.DrawFn, queued: Sequence[str] = ("enqueue", "dequeue")) -> list[dict[str, Any]]:
+    """Records that follow the last or any earlier one, and now and then one that is written a second time."""
+    lines: list[dict[str, Any]] = []
+    known = [""]
+    for number in range(draw(st.integers(0, 14))):
+        kind = draw(st.integers(0, 8))
+        parent = known[-1] if draw(st.booleans()) else draw(st.sampled_from(known))
+        tree = {"uuid": f"u{number}", "parentUuid": parent, **draw(places)}
+        if kind < 3:
+            lines.append(said(draw(words), **tree))
+        elif kind < 6:
+            lines.append(replied(text(draw(words)), **tree))
+        elif kind == 6:
+            lines.append({"type": "ai-title", "aiTitle": draw(words), "sessionId": ORIGINAL})
+        elif kind == 7:
+            lines.append(queue(draw(st.sampled_from(queued)), draw(words)) | {"sessionId": ORIGINAL})
+        elif lines:
+            lines.append(draw(st.sampled_from(lines)))
+        known.append(str(lines[-1].get("uuid", "")) if lines else "")
+    return lines
+
+
+QUEUED_TWICE = [queue("enqueue", "one") | {"sessionId": ORIGINAL}] * 2 + [said("one", uuid="u1")]
+OVERTAKEN = [
+    *(queue("enqueue", word) | {"sessionId": ORIGINAL} for word in ("three", "one")),
+    said("three", uuid="u1"),
+]
+"""The prompt that is queued first is sent last: until then it seems to be what the session began with."""
+
+
+@few
+@example(QUEUED_TWICE, [len(written(QUEUED_TWICE[:1]))], True)
+@example(OVERTAKEN, [len(written(OVERTAKEN[:1]))], True)
+@given(transcript(), st.lists(st.integers(0, 10**6), max_size=4), st.booleans())
+def test_growing_is_the_same_as_being_read_at_once(records: list[dict[str, Any]], cuts: list[int], ended: bool) -> None:
+    """A file taken up at any byte positions on the way ends as the same exchanges as one taken up whole, and an
+    exchange that did not change keeps its key and is not reported as changed, unless its session moved or one of
+    those just before it, which lend it their words, did change.
+    """
+    data = written(records)
+    data = data if ended else data.removesuffix(b"\n")
+    with TemporaryDirectory() as root, History(Path(root, "grown")) as grown, History(Path(root, "whole")) as whole:
+        known: dict[int, Any] = {}
+        place: tuple[str, str, str] | None = None
+        for at, cut in enumerate([*sorted(cut % (len(data) + 1) for cut in cuts), len(data)]):
+            seq = grown.store.changes.last()
+            grown.write(data[:cut], at=at)
+            grown.ingest()
+            now = {stored.key: stored.exchange for stored in grown.stored()}
+            changed = set(grown.store.changes.since(seq))
+            session = grown.session()
+            before, place = place, (session.project, session.cwd, session.branch)
+            moved = place != before
+            own = {key for key in now if moved or key not in known or now[key].turns != known[key].turns}
+            told = {now[key].ordinal + step for key in own for step in range(CONTEXT + 1)}
+            assert own <= changed <= {key for key in now if now[key].ordinal in told}
+            assert known.keys() <= now.keys()
+            assert_accounted(grown)
+            known = now
+        whole.write(data)
+        whole.ingest()
+
+        assert grown.exchanges(ORIGINAL) == whole.exchanges(ORIGINAL)
+        assert grown.session() == whole.session()
+        assert grown.source().lines == whole.source().lines
+
+
+def late(*records: dict[str, Any]) -> list[dict[str, Any]]:
+    """The records, each written a second after the other, from noon on."""
+    return [
+        {**each, "sessionId": ORIGINAL, "timestamp": f"2026-03-01T12:00:{at:02}Z"} for at, each in enumerate(records)
+    ]
+
+
+WITHDRAWN = late(said("one", uuid="u1"), queue("enqueue", "two"), queue("popAll"))
+"""A prompt that was typed ahead and taken back."""
+ALL_WITHDRAWN = late(queue("enqueue", "two"), queue("popAll"))
+FIRST_WITHDRAWN = late({"type": "ai-title", "aiTitle": "a title"}, *ALL_WITHDRAWN, said("one", uuid="u1"))
+
+
+@few
+@example(OVERTAKEN, [len(written(OVERTAKEN[:1])), len(written(OVERTAKEN[:2]))])
+@example(WITHDRAWN, [len(written(WITHDRAWN[:2]))])
+@example(ALL_WITHDRAWN, [len(written(ALL_WITHDRAWN[:1]))])
+@example(FIRST_WITHDRAWN, [len(written(FIRST_WITHDRAWN[:2]))])
+@given(transcript(("enqueue", "enqueue", "dequeue", "popAll")), st.lists(st.integers(0, 10**6), max_size=4))
+def test_what_is_withdrawn_says_nothing_of_its_session(records: list[dict[str, Any]], cuts: list[int]) -> None:
+    """When a session began and ended, and what it is called, is the same whether a prompt that was taken back was ever
+    taken up or not.
+    """
+    data = written(late(*records))
+    with TemporaryDirectory() as root, History(Path(root, "grown")) as grown, History(Path(root, "whole")) as whole:
+        for at, cut in enumerate([*sorted(cut % (len(data) + 1) for cut in cuts), len(data)]):
+            grown.write(data[:cut], at=at)
+            grown.ingest()
+        whole.write(data)
+        whole.ingest()
+
+        assert grown.exchanges(ORIGINAL) == whole.exchanges(ORIGINAL)
+        assert grown.session() == whole.session()
+
+
+def test_a_session_is_dated_by_what_is_there_of_it(history: History) -> None:
+    """It began with the first of its exchanges in any of its files and ended with the last; lines repeated from another
+    session do not make a fork older than it is.
+    """
+    days = [
+        [{**each, "timestamp": f"2026-03-0{day}T10:00:00Z"} for each in talk(word)]
+        for day, word in enumerate(("one", "two", "three", "four"), 1)
+    ]
+    history.write(days[0], at=1)
+    history.write([*days[0], *days[1], *days[2]], FORK, at=2)
+    history.write(days[3], project="moved", at=3)
+    history.ingest()
+    sessions = history.session(), history.session(FORK)
+    times = [show_day(at) for session in sessions for at in (session.started, session.ended)]
+
+    assert times == ["2026-03-01", "2026-03-04", "2026-03-02", "2026-03-03"]
+
+
+def test_a_line_still_being_written_is_held_back(history: History) -> None:
+    """Half a last line is archived but not read; when the rest has come it is read once."""
+    one, two = written(talk("one")), written(talk("two"))
+    history.write(one + two[:40])
+    history.ingest()
+    source = history.source()
+
+    assert history.prompts() == ["one?"]
+    assert (source.size, source.parsed, source.lines) == (len(one) + 40, len(one), 2)
+    assert history.store.sources.totals() == (1, len(one) + 40, 2, 40)
+
+    history.append(two[40:])
+    history.ingest()
+
+    assert history.prompts() == ["one?", "two?"]
+    assert history.store.sources.totals() == (1, len(one + two), 4, 0)
+
+
+def test_a_whole_last_line_needs_no_line_end(history: History) -> None:
+    """A file that ends in a whole record without a line end is read to the end, and goes on from there."""
+    lines = written(talk("one", "two"))
+    history.write(written(talk("one")).removesuffix(b"\n"))
+    history.ingest()
+
+    assert history.source().coverage == {PARSED: 2}
+    assert history.exchanges(ORIGINAL)[0].answer == "one!"
+
+    history.append(lines[history.source().size :])
+    history.ingest()
+
+    assert history.prompts() == ["one?", "two?"]
+    assert history.source().coverage == {PARSED: 4}
+
+
+def test_only_the_last_exchange_is_read_again(history: History) -> None:
+    """An append costs the lines from the last exchange on, not the whole file."""
+    history.write(talk(*(f"w{number}" for number in range(50))))
+    history.ingest()
+    history.append(talk("new"))
+    tally = history.ingest()
+
+    assert (tally.changed, tally.lines, tally.exchanges) == (1, 4, 2)
+    assert len(history.prompts()) == 51
+
+
+def test_a_truncated_file_takes_nothing_away(history: History) -> None:
+    """What a file no longer holds stays archived, readable and found; what it then adds is added once."""
+    data = written(talk("one", "two"))
+    history.write(data)
+    history.ingest()
+    before = history.source()
+    history.write([*talk("one"), *talk("three")], at=2)
+    history.ingest()
+    after = history.source()
+
+    assert history.prompts() == ["one?", "two?", "three?"]
+    assert history.copy(before) == data
+    assert after.archived == f"claude-code/shop/{ORIGINAL}~2.jsonl"
+    assert after.coverage == {REPEATED: 2, PARSED: 2}
+    assert [source.archived for source in history.store.sources.by_path().values()] == [after.archived]
+
+
+def test_a_rewritten_file_of_the_same_length_is_seen(history: History) -> None:
+    """A rewrite is told from an append by content, not by length."""
+    history.write(talk("one"))
+    history.ingest()
+    history.write(talk("six"), at=2)
+    history.ingest()
+
+    assert history.prompts() == ["one?", "six?"]
+    assert len(history.archive_files()) == 2
+
+
+def test_a_file_replaced_by_an_equal_one_is_the_same_file(history: History) -> None:
+    """A new inode with the old bytes, as sync tools make it, is no new conversation."""
+    path = history.write(talk("one"))
+    history.ingest()
+    other = path.with_suffix(".new")
+    other.write_bytes(path.read_bytes() + written(talk("two")))
+    other.replace(path)
+    history.ingest()
+
+    assert history.prompts() == ["one?", "two?"]
+    assert len(history.archive_files()) == 1
+
+
+def test_a_deleted_file_stays_archived(history: History) -> None:
+    """The source vanishing deletes nothing."""
+    history.write(talk("one"))
+    history.write(talk("two"), FORK)
+    history.ingest()
+    before = history.dump()
+    history.path().unlink()
+    history.ingest()
+
+    assert history.dump() == before
+    assert history.copy(history.source()) == written(talk("one"))
+
+
+def test_a_file_deleted_before_the_scan_reaches_it_stops_nothing(history: History) -> None:
+    """A file that vanishes between listing and looking is reported; the others are taken up."""
+    history.write(talk("one"))
+    gone = history.write(talk("two"), FORK)
+    transcripts = in_paths([history.folder])
+    gone.unlink()
+    tally = Ingest(history.store, history.raw).run(transcripts)
+
+    assert [problem.path for problem in tally.problems] == [gone]
+    assert (tally.changed, history.prompts()) == (1, ["one?"])
+    assert history.store.sources.problems() == []
+
+
+class Interfering(RawArchive):
+    """An archive in which something happens to the file just before it is copied."""
+
+    def __init__(self, root: Path, act: Callable[[Path], object]) -> None:
+        super().__init__(root)
+        self._act = act
+
+    def copy(self, path: Path, archived: str, known: Source | None = None) -> Copied:
+        self._act(path)
+        return super().copy(path, archived, known)
+
+
+def test_a_file_deleted_before_it_is_copied_stops_nothing(history: History) -> None:
+    """A file that vanishes between the scan and the copy is reported; the others are taken up."""
+    history.write(talk("one"))
+    gone = history.write(talk("two"), FORK, at=0)
+    raw = Interfering(history.home.archive, lambda path: path.unlink() if path == gone else None)
+    tally = Ingest(history.store, raw).run(in_paths([history.folder]))
+
+    assert [str(problem) for problem in tally.problems] == [f"{gone}: deleted before it could be copied"]
+    assert (tally.changed, history.prompts()) == (1, ["one?"])
+
+
+def test_a_file_deleted_while_it_is_read_is_read_to_the_end(history: History) -> None:
+    """Only the copy is parsed, so the file may go as soon as it is copied."""
+    path = history.write(talk("one"))
+
+    class Deleting(RawArchive):
+        def copy(self, path: Path, archived: str, known: Source | None = None) -> Copied:
+            copied = super().copy(path, archived, known)
+            path.unlink()
+            return copied
+
+    tally = Ingest(history.store, Deleting(history.home.archive)).run(in_paths([history.folder]))
+
+    assert not path.exists()
+    assert (tally.problems, history.prompts()) == ([], ["one?"])
+
+
+def test_a_file_rewritten_between_scan_and_copy_is_put_right(history: History) -> None:
+    """A pass that looked at one content and copied another loses neither: the next pass sees the difference."""
+    path = history.write(talk("one"))
+    history.ingest()
+    history.append(talk("two"))
+    raw = Interfering(history.home.archive, lambda _: history.write(talk("x1", "x2", "x3"), at=3))
+    Ingest(history.store, raw).run(in_paths([history.folder]))
+    history.touch(path, 4)
+    history.ingest()
+
+    assert {"one?", "x1?", "x2?", "x3?"} <= set(history.prompts())
+    assert history.copy(history.source()) == path.read_bytes()
+    assert_accounted(history)
+
+
+def without_permission(closed: Path) -> Callable[..., Any]:
+    """A `Path.open` to which one file is closed; real rights would not stop a test run by an administrator."""
+    opened: Callable[..., Any] = Path.open
+
+    def refuse(path: Path, *arguments: Any, **options: Any) -> Any:
+        if path == closed:
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *arguments, **options)
+
+    return refuse
+
+
+def test_an_unreadable_file_is_reported_until_it_can_be_read(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file without permission stops nothing, is remembered as a problem, and is taken up once it may be read."""
+    closed = history.write(talk("one"))
+    history.write(talk("two"), FORK)
+    transcripts = in_paths([history.folder])
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", without_permission(closed))
+        tally = Ingest(history.store, history.raw).run(transcripts)
+
+    assert [problem.reason for problem in tally.problems] == ["permission denied"]
+    assert history.store.sources.problems() == [(closed, "permission denied")]
+    assert (tally.changed, history.prompts(FORK)) == (1, ["two?"])
+
+    history.ingest()
+
+    assert history.store.sources.problems() == []
+    assert history.prompts() == ["one?"]
+
+
+def test_a_file_that_grew_and_may_not_be_read_keeps_what_it_had(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Losing the permission to a known file is not a rewrite: when it is back, reading goes on where it was."""
+    closed = history.write(talk("one"))
+    history.ingest()
+    history.append(talk("two"))
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", without_permission(closed))
+        assert history.ingest().changed == 0
+    history.ingest()
+
+    assert history.prompts() == ["one?", "two?"]
+    assert len(history.archive_files()) == 1
+
+
+def test_a_fork_doubles_nothing(history: History) -> None:
+    """A file that repeats another's lines under a new session id brings only its own."""
+    history.write(talk("one", "two"), at=1)
+    history.write([*talk("one", "two", session=FORK), *talk("three", session=FORK)], FORK, at=2)
+    history.ingest()
+
+    assert history.prompts() == ["one?", "two?"]
+    assert history.prompts(FORK) == ["three?"]
+    assert history.source(FORK).coverage == {REPEATED: 4, PARSED: 2}
+
+
+def test_the_older_file_owns_what_both_hold(history: History) -> None:
+    """Whichever name sorts first, the file that was last written earlier is taken as the original."""
+    history.write(talk("one", session=FORK), FORK, at=1)
+    history.write([*talk("one"), *talk("two")], ORIGINAL, at=2)
+    history.ingest()
+
+    assert (history.prompts(FORK), history.prompts()) == (["one?"], ["two?"])
+
+
+def test_a_fork_goes_on_on_its_own(history: History) -> None:
+    """After a fork both files grow; each brings what it alone says, however often it is read."""
+    history.write(talk("one"))
+    history.write(talk("one", session=FORK), FORK, at=2)
+    history.ingest()
+    assert history.prompts(FORK) == []
+
+    history.append(talk("left"), at=3)
+    history.append(talk("right", session=FORK), FORK, at=4)
+    history.ingest()
+    history.append(talk("further", session=FORK), FORK, at=5)
+    history.ingest()
+
+    assert history.prompts() == ["one?", "left?"]
+    assert history.prompts(FORK) == ["right?", "further?"]
+    assert_accounted(history)
+
+
+def test_a_session_in_two_folders_is_one(history: History) -> None:
+    """The same session id under two projects, as after moving a project, is one session in two files."""
+    history.write(talk("one"), project="shop", at=1)
+    history.write([*talk("one"), *talk("two")], project="moved", at=2)
+    history.ingest()
+
+    assert history.store.sessions.count() == 1
+    assert history.prompts() == ["one?", "two?"]
+    assert history.session().project == "shop"
+
+
+def test_a_copy_repeats_what_was_queued_too(history: History) -> None:
+    """A prompt that was queued and never shown has no id of its own, and is no other one in a copy of the file."""
+    queued = [*talk("one"), {**queue("enqueue", "and commit it"), "sessionId": ORIGINAL}, queue("remove")]
+    history.write([*queued, *talk("two")], project="shop", at=1)
+    history.ingest()
+    before = history.prompts()
+    history.write([*queued, *talk("two")], project="moved", at=2)
+    history.ingest()
+
+    assert any("and commit it" in turn.text for each in history.exchanges(ORIGINAL) for turn in each.turns)
+    assert history.prompts() == before
+    assert_accounted(history)
+
+
+def test_a_file_named_twice_is_read_once(history: History, tmp_path: Path) -> None:
+    """Overlapping folders, and links to them, give each file once."""
+    path = history.write(talk("one"))
+    link = tmp_path / "link"
+    link.symlink_to(history.folder)
+    tally = Ingest(history.store, history.raw).run(in_paths([history.folder, path, link, path.parent / ".." / "shop"]))
+
+    assert (tally.seen, tally.changed, tally.problems) == (1, 1, [])
+    assert len(history.archive_files()) == 1
+
+
+def test_a_file_that_is_no_transcript_is_kept_and_counted(history: History) -> None:
+    """Lines that are not JSON are archived, and counted under the reason why they say nothing."""
+    history.write(b"not json\n[1]\n\n" + written(talk("one")) + b'{"cut": \n')
+    history.ingest()
+
+    assert history.source().coverage == {"not-json": 1, "not-an-object": 1, "blank": 1, PARSED: 2, "cut-short": 1}
+    assert history.prompts() == ["one?"]
+
+
+def test_a_name_too_long_for_a_copy_is_reported(history: History) -> None:
+    """A file whose archive name this file system cannot hold is a problem of that file alone."""
+    history.write(talk("one"))
+    history.ingest()
+    path = history.write(talk("two"), FORK)
+    long = Transcript(path, path.with_name(f"{'x' * 300}.jsonl"), history.folder, ClaudeCode())
+    tally = Ingest(history.store, history.raw).run([*in_paths([history.path()]), long])
+
+    assert [problem.path for problem in tally.problems] == [path]
+    assert history.prompts() == ["one?"]
+
+
+@pytest.mark.parametrize("name", [b"\xff\xfe.jsonl", b"agent-\xff.jsonl", "é~\u2028 .jsonl".encode()])
+def test_a_file_name_of_any_bytes_is_taken_up(history: History, name: bytes) -> None:
+    """Names that are not UTF-8 are archived, found and recognised again."""
+    path = Path(os.fsdecode(os.fsencode(history.folder) + b"/shop/" + name))
+    path.parent.mkdir()
+    path.write_bytes(written([{"type": "summary", "summary": "T", "leafUuid": "x"}, said("hello", uuid="u")]))
+
+    assert history.ingest().problems == []
+    assert [stored.exchange.prompt for stored in history.stored()] == ["hello"]
+    assert history.ingest().changed == 0
+
+
+def test_copies_survive_a_lost_database(history: History, tmp_path: Path) -> None:
+    """With the database gone and the copies left, the next pass takes the copies up again and makes no second ones."""
+    history.write(talk("one", "two"))
+    history.write(talk("three"), FORK, at=2)
+    history.ingest()
+    before, rows = history.archive_files(), history.dump()
+    history.store.close()
+    for path in history.home.root.glob("palaver.db*"):
+        path.unlink()
+
+    with History(tmp_path / "again") as again:
+        again.folder, again.raw = history.folder, history.raw
+        again.ingest()
+
+        assert again.archive_files() == {}
+        assert history.archive_files() == before
+        assert again.dump() == rows
+
+
+def test_a_copy_that_differs_is_never_overwritten(history: History) -> None:
+    """With the database gone and the source rewritten, the old copy stays and the new content gets its own."""
+    copy = history.home.archive / "claude-code" / "shop" / f"{ORIGINAL}.jsonl"
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(written(talk("old")))
+    history.write(talk("new"))
+    history.ingest()
+
+    assert copy.read_bytes() == written(talk("old"))
+    assert history.source().archived == f"claude-code/shop/{ORIGINAL}~2.jsonl"
+    assert history.prompts() == ["new?"]
+
+
+def test_bytes_copied_by_a_killed_pass_are_never_overwritten(history: History) -> None:
+    """A copy may be ahead of the database; if the file no longer agrees with it, the file gets a copy of its own."""
+    history.write(talk("one"))
+    history.ingest()
+    before = history.source()
+    longer = written(talk("one", "two"))
+    (history.home.archive / before.archived).write_bytes(longer)
+    history.append(talk("three"))
+    history.ingest()
+
+    assert history.copy(before) == longer
+    assert history.source().archived != before.archived
+    assert history.prompts() == ["one?", "three?"]
+
+
+def test_bytes_copied_by_a_killed_pass_are_taken_up(history: History) -> None:
+    """A copy that is ahead of the database and agrees with the file is simply gone on with."""
+    history.write(talk("one"))
+    history.ingest()
+    before = history.source()
+    history.append(talk("two", "three"))
+    (history.home.archive / before.archived).write_bytes(history.path().read_bytes()[:-100])
+    history.ingest()
+
+    assert history.prompts() == ["one?", "two?", "three?"]
+    assert history.source().archived == before.archived
+    assert history.copy(history.source()) == history.path().read_bytes()
+
+
+def test_a_lost_copy_is_made_again(history: History) -> None:
+    """A copy that someone deleted or cut is completed from the file while it still exists."""
+    history.write(talk("one", "two"))
+    history.ingest()
+    copy = history.home.archive / history.source().archived
+    copy.write_bytes(copy.read_bytes()[:50])
+    history.ingest()
+    assert copy.read_bytes() == history.path().read_bytes()
+
+    copy.unlink()
+    history.ingest()
+    assert copy.read_bytes() == history.path().read_bytes()
+    assert history.prompts() == ["one?", "two?"]
+
+
+def rewind(word: str, parent: str) -> list[dict[str, Any]]:
+    """An exchange that follows another record than the last one."""
+    asked, answered = talk(word)
+    return [{**asked, "parentUuid": parent}, answered]
+
+
+def test_what_the_person_went_back_on_is_kept_and_marked(history: History) -> None:
+    """Turns of a branch that was left are stored as no longer active."""
+    history.write([*talk("one"), *rewind("wrong", "one-answered"), *rewind("right", "one-answered")])
+    history.ingest()
+
+    assert {exchange.prompt: {turn.active for turn in exchange.turns} for exchange in history.exchanges(ORIGINAL)} == {
+        "one?": {True},
+        "wrong?": {False},
+        "right?": {True},
+    }
+
+
+def test_going_back_further_than_reading_went_on_is_seen(history: History) -> None:
+    """A rewind to long before the last exchange marks the same turns as when the file is read at once."""
+    left = [*talk("one"), *rewind("wrong", "one-answered"), *rewind("worse", "wrong-answered")]
+    history.write(left)
+    history.ingest()
+    seq = history.store.changes.last()
+    history.append(rewind("right", "one-answered"))
+    tally = history.ingest()
+
+    assert [all(turn.active for turn in found.turns) for found in history.exchanges(ORIGINAL)] == [
+        True,
+        False,
+        False,
+        True,
+    ]
+    assert (tally.lines, tally.exchanges) == (8, 4)
+    assert len(history.store.changes.since(seq)) == 3
+    assert_accounted(history)
+
+
+def test_going_back_is_seen_after_a_prompt_that_follows_nothing(history: History) -> None:
+    """A last exchange that began the conversation anew does not hide what came before it."""
+    history.write([*talk("one"), *rewind("wrong", "one-answered"), *talk("anew")])
+    history.ingest()
+    history.append(rewind("right", "one-answered"))
+    history.ingest()
+
+    assert [all(turn.active for turn in found.turns) for found in history.exchanges(ORIGINAL)] == [
+        True,
+        False,
+        False,
+        True,
+    ]
+
+
+def test_a_prompt_written_twice_goes_back_on_nothing(history: History) -> None:
+    """The same record further down is a repetition, and what stands between was not left behind."""
+    lines = [*talk("one"), *rewind("two", "one-answered")]
+    history.write([*lines, *lines[2:], *rewind("three", "two-answered")])
+    history.ingest()
+
+    assert history.prompts() == ["one?", "two?", "three?"]
+    assert all(turn.active for found in history.exchanges(ORIGINAL) for turn in found.turns)
+
+
+def test_a_title_reaches_the_session_that_holds_its_record(history: History) -> None:
+    """A summary names a record of an older session; that session gets the title, and the file's own does not."""
+    summary = {"type": "summary", "summary": "The shop", "leafUuid": "one-answered"}
+    nowhere = {"type": "summary", "summary": "Nobody's", "leafUuid": "unknown"}
+    history.write(talk("one"), at=1)
+    history.write([summary, nowhere, *talk("two", session=FORK)], FORK, at=2)
+    history.ingest()
+
+    assert (history.session().title, history.session(FORK).title) == ("The shop", "two?")
+
+
+def test_the_project_is_named_as_soon_as_it_is_known(history: History) -> None:
+    """A session whose first lines tell no folder is filed under the archive's until they do."""
+    history.write([{"type": "mode", "mode": "normal", "sessionId": ORIGINAL}])
+    history.ingest()
+    assert history.session().project == "shop"
+
+    history.append(talk("one", project="/code/bakery/.claude/worktrees/fix"))
+    history.ingest()
+    assert history.session().project == "bakery"
+
+
+def test_files_are_taken_up_oldest_first(history: History) -> None:
+    """Keys rise with the time at which the files were last written."""
+    order = list(range(8))
+    random.Random(7).shuffle(order)
+    for at in order:
+        history.write(talk(f"w{at}"), f"s{at}", at=at)
+    history.ingest()
+
+    assert [stored.exchange.prompt for stored in history.stored()] == [f"w{at}?" for at in range(8)]
+
+
+def test_an_interrupted_pass_keeps_what_it_finished(history: History) -> None:
+    """Stopping between two files loses neither; the next pass takes up the rest."""
+    for number in range(4):
+        history.write(talk(f"w{number}"), f"s{number}", at=number)
+
+    def stop(done: int, _: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Ingest(history.store, history.raw).run(in_paths([history.folder]), stop)
+
+    assert len(history.stored()) == 2
+    assert history.ingest().changed == 2
+
+
+def test_a_file_is_taken_up_whole_or_not_at_all(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failure in the middle of storing a file leaves no trace of it in the database."""
+    history.write(talk("one"))
+    before = history.dump()
+
+    def fail(*_: object) -> None:
+        raise StoreError("planted")
+
+    monkeypatch.setattr(history.store.exchanges, "replace", fail)
+    with pytest.raises(StoreError):
+        history.ingest()
+
+    assert history.dump() == before
+
+
+def test_a_count_of_nonsense_stops_nothing(history: History) -> None:
+    """A number that no column can hold was never counted; the file is taken up without it."""
+    huge = replied(text("one!"), id="m1", uuid="a1")
+    huge["message"]["usage"] = {"input_tokens": 2**64 - 1, "output_tokens": 7}
+    history.write([said("one?", uuid="q1"), huge])
+    tally = history.ingest()
+
+    assert tally.problems == []
+    [exchange] = history.exchanges(ORIGINAL)
+    assert (exchange.tokens_in, exchange.tokens_out) == (0, 7)
+
+
+def test_what_cannot_be_stored_is_a_problem_of_its_file(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file with a value that the database refuses leaves no trace but its problem, and the pass goes on."""
+    history.write(talk("one"), at=1)
+    history.write(talk("two", session=FORK), FORK, at=2)
+    replace = history.store.exchanges.replace
+
+    def refuse(session: int, source: int, first: int, exchanges: Sequence[Exchange], *others: Any) -> None:
+        if exchanges[0].prompt == "one?":
+            raise ValueRefused("too large")
+        replace(session, source, first, exchanges, *others)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(history.store.exchanges, "replace", refuse)
+        tally = history.ingest()
+
+    assert [(problem.path, problem.reason) for problem in tally.problems] == [(history.path(), "too large")]
+    assert (tally.changed, history.prompts(FORK)) == (1, ["two?"])
+    assert history.store.sessions.find("claude-code", ORIGINAL) is None
+    assert history.store.sources.problems() == [(history.path(), "too large")]
+    assert history.ingest().problems == []
+    assert history.prompts() == ["one?"]
+
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(codec="utf-8"), max_size=8)
+    | st.sampled_from(["\0", "2026-03-01T10:00:00Z", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00", ORIGINAL]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["text", "type", "id"]), inner),
+    max_leaves=3,
+)
+_PLAIN: list[dict[str, Any]] = [
+    *talk("one"),
+    {"type": "assistant", "message": {"id": "m9", "content": [], "usage": {"input_tokens": 1, "output_tokens": 1}}},
+    {"type": "ai-title", "aiTitle": "t", "sessionId": ORIGINAL},
+    {"type": "pr-link", "prUrl": "u", "prNumber": 1, "sessionId": ORIGINAL},
+    queue("enqueue", "later"),
+]
+
+
+def spots(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every place inside some records where a value stands."""
+    keys: list[Any] = [*mapping(value), *range(len(listing(value)))]
+    for key in keys:
+        yield value, key
+        yield from spots(value[key])
+
+
+@few
+@given(st.data())
+def test_no_value_in_any_field_stops_a_pass(data: st.DataObject) -> None:
+    """Whatever stands in whichever field of a record, the pass ends and every line has its outcome."""
+    records = copy.deepcopy(_PLAIN)
+    for _ in range(data.draw(st.integers(1, 3))):
+        holder, key = data.draw(st.sampled_from(list(spots(records))))
+        if holder is not records:
+            holder[key] = data.draw(anything)
+    lines = [json.dumps(record).encode() for record in records]
+    with TemporaryDirectory() as root, History(Path(root)) as history:
+        path = history.write(b"\n".join([*lines, b""]))
+        whole = Transcript(path, path, history.folder, ClaudeCode())
+        tally = Ingest(history.store, history.raw).run([whole])
+
+        assert (tally.changed, tally.problems) == (1, [])
+        assert_accounted(history)
+
+
+def test_a_session_that_moves_is_told_of(history: History) -> None:
+    """When a later line tells the session's folder, all of its exchanges are logged: filters ask for it."""
+    history.write([said("one?", uuid="q1"), said("two?", uuid="q2"), said("three?", uuid="q3")])
+    history.ingest()
+    before, seq = history.session().project, history.store.changes.last()
+    history.append([said("four?", uuid="q4", cwd="/code/market")])
+    history.ingest()
+
+    assert (before, history.session().project) == ("shop", "market")
+    assert history.store.changes.since(seq) == history.store.items.all_keys()
+    assert len(history.prompts()) == 4
+
+
+def test_nobody_waits_while_a_file_is_read(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process can write while this one parses; only storing takes the lock."""
+    monkeypatch.setattr(database, "_BUSY_MS", 0)
+    history.write(talk("one"))
+
+    class Watched(RawArchive):
+        def open(self, archived: str) -> BinaryIO:
+            with Store.open(history.home.database) as other, other.transaction():
+                other.sources.report(Path("/other"), "written meanwhile")
+            return super().open(archived)
+
+    Ingest(history.store, Watched(history.home.archive)).run(in_paths([history.folder]))
+
+    assert history.prompts() == ["one?"]
+
+
+def test_files_of_nobody_are_counted_and_left_alone(history: History) -> None:
+    """In a folder, what no known agent wrote is no problem and is not archived."""
+    history.write(talk("one"))
+    history.write([{"a": 1}], FORK)
+    tally = history.ingest()
+
+    assert (tally.seen, tally.foreign, tally.changed, tally.problems) == (2, 1, 1, [])
+    assert len(history.archive_files()) == 1
+
+
+def test_a_second_pass_looks_into_no_known_file(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was taken up is told by its state alone, and each folder is listed once."""
+    history.write(talk("one"))
+    history.ingest()
+    listed: list[Path] = []
+    scandir = os.scandir
+
+    def counted(folder: Path) -> Any:
+        listed.append(folder)
+        return scandir(folder)
+
+    def never(path: Path) -> None:
+        raise AssertionError(path)
+
+    monkeypatch.setattr(os, "scandir", counted)
+    monkeypatch.setattr(places_of, "opened", never)
+    history.ingest()
+
+    assert listed == [history.folder, history.folder / "shop"]
+
+
+def test_somebody_may_follow(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who follows a pass hears of what was stored while it goes on, and finds it in the store."""
+    monkeypatch.setattr(ingest, "_TOGETHER", 2)
+    monkeypatch.setattr(ingest, "_LONGEST", math.inf)
+    for number in range(5):
+        history.write(talk(f"u{number}", session=f"s{number}"), f"s{number}", at=number)
+    found = list[int]()
+
+    Ingest(history.store, RawArchive(history.home.archive)).run(
+        in_paths([history.folder]), stored=lambda: found.append(history.store.exchanges.count())
+    )
+
+    assert found == sorted(set(found))
+    assert 1 < len(found) <= 3
+
+
+def test_two_exports_of_one_conversation_are_one_source(tmp_path: Path) -> None:
+    """Every name and every path is given once, also to what is read and not stored yet."""
+    turn = {"uuid": "m1", "sender": "human", "text": "How is VAT rounded?", "created_at": "2026-01-01T00:00:00Z"}
+    told = [
+        {"uuid": number, "name": number, "created_at": "2026-01-01T00:00:00Z", "chat_messages": [turn]}
+        for number in ("c0", "c1")  # the first of a run is stored at once
+    ]
+    for folder in ("one", "two"):
+        (tmp_path / "exports" / folder).mkdir(parents=True)
+        (tmp_path / "exports" / folder / "conversations.json").write_text(json.dumps(told))
+    home = Home(tmp_path / "home")
+    home.make()
+    with Store.create(home.database) as store:
+        tally = Ingest(store, RawArchive(home.archive)).run(in_paths([tmp_path / "exports"]))
+        assert tally.problems == []
+        assert [source.path.name for source in store.sources.all()] == ["c0.jsonl", "c1.jsonl"]
+
+
+def test_databases_of_one_name_have_copies_of_their_own(tmp_path: Path) -> None:
+    """Conversations whose copies would have the same name get different ones in one ingest run."""
+    folders = [tmp_path / name for name in ("one", "two", "three")]
+    for folder in folders:
+        folder.mkdir()
+        in_database(folder / "opencode.db")
+    home = Home(tmp_path / "home")
+    home.make()
+    with Store.create(home.database) as store:
+        tally = Ingest(store, RawArchive(home.archive)).run(in_paths(folders))
+        assert tally.problems == []
+        names = [source.archived for source in store.sources.all()]
+        assert len(names) == len(set(names)) == 3

@@ -1,0 +1,206 @@
+"""Whose is what several sessions say, where a fork names the session that it was made from?"""
+
+# pyright: reportPrivateUsage=false
+
+from collections.abc import Collection, Iterator
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palaver.archiver.ingest.ingest import Ingest
+from palaver.core.observation import Evidence, Observation, ObservationType
+
+from ..formats.codex import codex_lines
+from ..history import FORK, ORIGINAL, History, talk
+
+THIRD = "33333333-0000-4000-8000-000000000003"
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[History]:
+    with History(tmp_path) as made:
+        yield made
+
+
+def forked(*words: str, session: str, origin: str) -> list[dict[str, Any]]:
+    """What a fork repeats: each line names the session that it was copied from."""
+    return [{**line, "forkedFrom": {"sessionId": origin, "messageUuid": "m"}} for line in talk(*words, session=session)]
+
+
+def elsewhere(history: History, session: str) -> list[tuple[str, ...]]:
+    """For each exchange of a session the other sessions that repeat it."""
+    number = history.store.sessions.find("claude-code", session)
+    keys = [each.key for each in history.stored() if each.session == number]
+    found = history.store.repetitions.of_exchanges(keys)
+    return [found.get(key, ()) for key in keys]
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_what_a_fork_was_made_from_said_it_first(history: History, passes: int) -> None:
+    """The session that went on after its fork was left is the newer file, and what both say is its own all the same,
+    whether it is archived together with the fork or later. An id means the same words as before.
+    """
+    history.write([*forked("one", "two", session=FORK, origin=ORIGINAL), *talk("apart", session=FORK)], FORK, at=1)
+    known = dict[str, int]()
+    if passes == 2:
+        history.ingest()
+        assert history.prompts(FORK) == ["one?", "two?", "apart?"]
+        known = {each.exchange.prompt: each.key for each in history.stored()}
+    history.write(talk("one", "two", "on"), at=2)
+    history.ingest()
+
+    assert history.prompts() == ["one?", "two?", "on?"]
+    assert history.prompts(FORK) == ["apart?"]
+    assert elsewhere(history, ORIGINAL) == [(FORK,), (FORK,), ()]
+    assert history.session(FORK).title == "apart?"
+    assert history.ingest().reread == 0
+    now = {each.exchange.prompt: each.key for each in history.stored()}
+    assert now.items() >= known.items()
+    assert now["on?"] not in known.values()
+
+
+def test_what_was_paid_for_is_taken_over(history: History) -> None:
+    """What a language model learned from a fork is of the session that said it first, with the lines on which it
+    stands there; rules look at what they learned once more. What that session says in other words was not paid for.
+    """
+    shared = forked("one", "two", "three", session=FORK, origin=ORIGINAL)
+    history.write([*shared, *talk("apart", session=FORK)], FORK, at=1)
+    history.ingest()
+    store, learned = history.store, dict[str, int]()
+    with store.transaction():
+        for stored in history.stored():
+            by = "rules" if stored.exchange.prompt == "two?" else "llm:model:1"
+            proof = (Evidence(stored.exchange.turns[0].line, stored.exchange.turns[-1].line, stored.exchange.prompt),)
+            title = stored.exchange.prompt
+            fact = Observation(ObservationType.DECISION, title, "", "", (), (), (), (), evidence=proof, extractor=by)
+            store.observations.replace(stored.key, stored.session, [fact], by)
+            [each] = store.observations.of_exchange(stored.key)
+            learned[title] = each.key
+    before = history.stored()
+
+    own = [*talk("zero", "one", "two"), *talk("three")[:1], *talk("on")]
+    history.write(own, at=2)
+    history.ingest()
+
+    now = {each.exchange.prompt: each for each in history.stored()}
+    found = store.observations.of_exchanges([each.key for each in now.values()])
+    told = {name: [(each.key, each.session) for each in found.get(stored.key, ())] for name, stored in now.items()}
+    session, fork = (store.sessions.find("claude-code", each) for each in (ORIGINAL, FORK))
+    assert told == {
+        "zero?": [],
+        "one?": [(learned["one?"], session)],
+        "two?": [(learned["two?"], session)],
+        "three?": [],
+        "on?": [],
+        "": [],
+        "apart?": [(learned["apart?"], fork)],
+    }
+    [one] = found[now["one?"].key]
+    assert one.observation.evidence == (Evidence(3, 4, "one?"),)
+    assert (now["one?"].exchange.span.start_line, now["one?"].source) == (3, history.source().id)
+    assert now["two?"].key in {each.key for each in store.exchanges.unobserved("rules", 9)}
+    assert now["one?"].key not in {each.key for each in store.exchanges.unobserved("rules", 9)}
+    assert {each.key for each in before} & {each.key for each in now.values()} == {
+        now[name].key for name in ("one?", "two?", "apart?")
+    }
+    assert not store.integrity.unproven()
+
+
+def test_an_archive_of_an_earlier_version_heals_by_itself(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was credited to a fork that was archived first becomes its origin's as the copies are read again by newer
+    rules, a few in each pass.
+    """
+
+    def none(*_: object) -> Collection[int]:
+        return ()
+
+    history.write([*forked("one", "two", session=FORK, origin=ORIGINAL), *talk("apart", session=FORK)], FORK, at=1)
+    history.write(talk("one", "two", "on"), at=2)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(history.store.sessions, "descended", none)
+        history.ingest()
+    assert (history.prompts(), history.prompts(FORK)) == (["on?"], ["one?", "two?", "apart?"])
+    keys = {each.exchange.prompt: each.key for each in history.stored()}
+    with history.store.transaction():
+        history.store._database.run("UPDATE source SET rules = '3'")
+
+    tally = Ingest(history.store, history.raw).run([], budget=0)
+    assert (tally.reread, tally.outdated, history.prompts()) == (0, 2, ["on?"])
+    assert history.ingest().outdated == 0
+
+    assert (sorted(history.prompts()), history.prompts(FORK)) == (["on?", "one?", "two?"], ["apart?"])
+    assert {each.exchange.prompt: each.key for each in history.stored()} == keys
+    assert history.ingest().reread == 0
+
+
+def test_codex_names_it_too(history: History) -> None:
+    """The header of a fork's rollout says what it was made from."""
+    shared = [*codex_lines.asked("one?"), *codex_lines.replied("one!")]
+    fork = [
+        codex_lines.meta(forked_from_id=codex_lines.PARENT),
+        codex_lines.meta(id=codex_lines.PARENT),
+        *shared,
+        *codex_lines.asked("apart?"),
+    ]
+    history.write(fork, codex_lines.SESSION, at=1)
+    history.write(
+        [codex_lines.meta(id=codex_lines.PARENT), *shared, *codex_lines.asked("on?")], codex_lines.PARENT, at=2
+    )
+    history.ingest()
+    told = [(history.store.sessions.load(each.session).native_id, each.exchange.prompt) for each in history.stored()]
+
+    assert sorted(told) == [(codex_lines.SESSION, "apart?"), (codex_lines.PARENT, "on?"), (codex_lines.PARENT, "one?")]
+
+
+def test_a_fork_of_which_its_origin_is_not_archived_yet_is_whole(history: History) -> None:
+    """The end of a session can be archived after the fork that already repeats it."""
+    history.write(talk("one"), at=1)
+    history.ingest()
+    history.write(forked("one", "two", session=FORK, origin=ORIGINAL), FORK, at=2)
+    history.ingest()
+    assert (history.prompts(), history.prompts(FORK)) == (["one?"], ["two?"])
+
+    history.append(talk("two", "three"), at=3)
+    history.ingest()
+
+    assert (history.prompts(), history.prompts(FORK)) == (["one?", "two?", "three?"], [])
+    assert elsewhere(history, ORIGINAL) == [(FORK,), (FORK,), ()]
+
+
+@pytest.mark.parametrize("ages", [*permutations((1, 2, 3))], ids=lambda ages: "".join(map(str, ages)))
+@pytest.mark.parametrize("passes", [1, 3])
+def test_forks_of_forks(history: History, ages: tuple[int, ...], passes: int) -> None:
+    """Whichever of three files is the oldest, and whichever is archived first, each line is of the first in the line
+    of descent that says it.
+    """
+    files = {
+        ORIGINAL: talk("one"),
+        FORK: [*forked("one", session=FORK, origin=ORIGINAL), *talk("two", session=FORK)],
+        THIRD: [*forked("one", "two", session=THIRD, origin=FORK), *talk("three", session=THIRD)],
+    }
+    for at, (session, lines) in sorted(zip(ages, files.items(), strict=True)):
+        history.write(lines, session, at=at)
+        if passes == 3:
+            history.ingest()
+    for _ in range(3):
+        history.ingest()
+
+    assert [history.prompts(session) for session in files] == [["one?"], ["two?"], ["three?"]]
+    assert [sorted(*elsewhere(history, session)) for session in files] == [[FORK, THIRD], [THIRD], []]
+    assert history.ingest().reread == 0
+
+
+@pytest.mark.parametrize("ages", [*permutations((1, 2, 3))], ids=lambda ages: "".join(map(str, ages)))
+def test_who_names_each_other_in_a_circle_comes_to_rest(history: History, ages: tuple[int, ...]) -> None:
+    """Files that somebody made by hand can claim to be forked from each other: nothing is lost or read for ever."""
+    names = (ORIGINAL, FORK, THIRD)
+    for at, session, origin in zip(ages, names, (FORK, THIRD, ORIGINAL), strict=True):
+        history.write(forked("one", session=session, origin=origin), session, at=at)
+        history.ingest()
+    for _ in range(4):
+        history.ingest()
+
+    assert sorted(prompt for session in names for prompt in history.prompts(session)) == ["one?"]
+    assert history.ingest().reread == 0

@@ -1,0 +1,114 @@
+"""Which files are transcripts, and whose."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.files.lines import HEAD_BYTES
+from palaver.archiver.formats.registry import FORMATS
+from palaver.archiver.ingest.transcripts import Transcript, in_paths
+from palaver.core.errors import SourceUnreadable
+from palaver.core.report import Unsearched
+
+from ..formats.claude_code.claude_lines import said
+from ..formats.codex.codex_lines import meta
+from ..formats.reading import written
+
+EVENT = {"type": "session.start", "data": {"sessionId": "s"}, "id": "e1", "parentId": None}
+HEADER = {"type": "session", "version": 3, "id": "s", "cwd": "/work"}
+
+
+def whose(found: Sequence[Transcript]) -> dict[str, str | None]:
+    """The agent of each file."""
+    formats = {each.path.name: each.recognise() for each in found}
+    return {name: known.agent if known else None for name, known in formats.items()}
+
+
+def test_in_a_mixed_folder_each_file_belongs_to_the_agent_that_wrote_it(tmp_path: Path) -> None:
+    """Files are told by their content, each once; what no known agent wrote belongs to nobody."""
+    contents: dict[str, list[object]] = {
+        "a.jsonl": [said("Go", sessionId="s", cwd="/work")],
+        "b.jsonl": [meta()],
+        "c.jsonl": [EVENT],
+        "d.jsonl": [HEADER],
+        "e.jsonl": [{"a": 1}],
+        "11111111-0000-4000-8000-000000000001.jsonl": [{"a": 1}],
+    }
+    for name, records in contents.items():
+        (tmp_path / name).write_bytes(written(records))
+
+    assert whose(in_paths([tmp_path])) == {
+        "a.jsonl": "claude-code",
+        "b.jsonl": "codex",
+        "c.jsonl": "copilot",
+        "d.jsonl": "pi",
+        "e.jsonl": None,
+        "11111111-0000-4000-8000-000000000001.jsonl": None,
+    }
+    assert len(in_paths([tmp_path])) == 6
+
+
+@pytest.mark.parametrize("content", [b"", b"\0\0\0", b'{"type": "us'])
+def test_a_file_whose_content_tells_nothing_is_told_by_its_name(tmp_path: Path, content: bytes) -> None:
+    """An empty or damaged file is its agent's where it is called as only that agent calls its own."""
+    owners = {
+        "11111111-0000-4000-8000-000000000001.jsonl": "claude-code",
+        "agent-a1.jsonl": "claude-code",
+        "rollout-2026-01-01T00-00-00-1.jsonl": "codex",
+        "events.jsonl": "copilot",
+        "2026-01-01T00-00-00-000Z_1.jsonl": "pi",
+        "notes.jsonl": None,
+    }
+    for name in owners:
+        (tmp_path / name).write_bytes(content)
+
+    assert whose(in_paths([tmp_path])) == owners
+
+
+@pytest.mark.parametrize("before", [[], [{"type": "unheard-of"}]])
+def test_a_very_long_first_line_is_read_to_its_end(tmp_path: Path, before: list[object]) -> None:
+    """A file is recognised although the line that tells is longer than what is read of other files."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(written([*before, said("x" * 2 * HEAD_BYTES, sessionId="s", cwd="/work")]))
+
+    assert whose(in_paths([path])) == whose(in_paths([tmp_path])) == {"a.jsonl": "claude-code"}
+
+
+def test_what_lies_beside_the_transcripts_is_none(tmp_path: Path) -> None:
+    """A copy of a transcript in a folder that its agent uses for other things is left out."""
+    for folder in ("files", "kept"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.jsonl").write_bytes(written([EVENT]))
+
+    found = in_paths([tmp_path])
+
+    assert [each.found.parent.name for each in found if each.recognise()] == ["kept"]
+
+
+def test_a_file_that_nobody_recognises_is_refused_when_it_is_named(tmp_path: Path) -> None:
+    """The error names the agents that are known."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"no transcript\n")
+
+    with pytest.raises(SourceUnreadable, match="not a transcript of a known agent") as caught:
+        in_paths([path])
+
+    assert caught.value.hint == f"Known agents: {', '.join(known.agent for known in FORMATS)}."
+
+
+def test_nothing_in_a_home_is_a_transcript(tmp_path: Path) -> None:
+    """A home below a searched folder is skipped and collected; named itself, or a copy in it, it is refused."""
+    copy = tmp_path / "some" / "home" / "archive" / "claude-code" / "p" / "a.jsonl"
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(written([said("Go", sessionId="s", cwd="/work")]))
+    home = tmp_path / "some" / "home"
+    (home / "palaver.db").touch()
+    (tmp_path / "b.jsonl").write_bytes(copy.read_bytes())
+    skipped = Unsearched()
+
+    assert [each.path.name for each in in_paths([tmp_path], skipped)] == ["b.jsonl"]
+    assert skipped == Unsearched(homes={home})
+    for path in (home, home / "archive", copy):
+        with pytest.raises(SourceUnreadable, match="belongs to the Palaver home"):
+            in_paths([path])

@@ -1,1 +1,0 @@
-"""Is archiver/intake true to its word?"""

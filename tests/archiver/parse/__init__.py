@@ -1,1 +1,0 @@
-"""Is archiver/parse true to its word?"""

@@ -1,1 +1,0 @@
-"""Is archiver/privacy true to its word?"""

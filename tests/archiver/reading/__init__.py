@@ -1,0 +1,1 @@
+"""Is archiver/reading true to its word?"""

@@ -1,0 +1,234 @@
+"""Exchanges: each begins with what a person asked, they tile the conversation, and reading on gives the same ones."""
+
+import io
+from typing import Any
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from palaver.archiver.files.lines import split
+from palaver.archiver.formats.claude_code.claude_code_format import ClaudeCode
+from palaver.archiver.reading.exchange_grouping import group, left_behind
+from palaver.core.conversation import Exchange, Kind, Note, Session, SessionKind, Skipped
+
+from ..formats.claude_code.claude_lines import SESSION, queue, replied, result, said, text, tool, written
+
+
+def pieces(data: bytes, *, line: int = 1, byte: int = 0, ordinal: int = 0) -> list[Exchange | Note | Skipped]:
+    reader = ClaudeCode().reader(Session("claude-code", SESSION))
+    return list(group(reader, split(io.BytesIO(data), start_line=line, start_byte=byte), first_ordinal=ordinal))
+
+
+def exchanges(data: bytes, *, line: int = 1, byte: int = 0, ordinal: int = 0) -> list[Exchange]:
+    return [piece for piece in pieces(data, line=line, byte=byte, ordinal=ordinal) if isinstance(piece, Exchange)]
+
+
+def of(*records: object) -> list[Exchange]:
+    return exchanges(written(records))
+
+
+MODE = {"type": "mode", "mode": "normal"}
+CAVEAT = said("<local-command-caveat>Caveat</local-command-caveat>", isMeta=True)
+
+
+def test_an_exchange_is_a_prompt_and_what_followed() -> None:
+    """A new exchange begins on the line of each prompt and ends where the next begins."""
+    first, second = of(said("one"), replied(text("1")), MODE, said("two"), replied(text("2"), id="msg_2"))
+
+    assert (first.ordinal, first.prompt, first.answer) == (0, "one", "1")
+    assert (second.ordinal, second.prompt, second.answer) == (1, "two", "2")
+    assert (first.span.start_line, first.span.end_line) == (1, 3)
+    assert (second.span.start_line, second.span.end_line) == (4, 5)
+
+
+def test_bytes_cut_out_exactly_the_lines() -> None:
+    """The bytes of a span are its lines, whole."""
+    data = written([said("one"), replied(text("1")), said("two é"), replied(text("2"))])
+    lines = data.splitlines(keepends=True)
+
+    for exchange in exchanges(data):
+        span = exchange.span
+        assert data[span.start_byte : span.end_byte] == b"".join(lines[span.start_line - 1 : span.end_line])
+
+
+def test_injected_text_before_the_first_prompt_is_its_beginning() -> None:
+    """Bookkeeping before it belongs to nothing."""
+    (only,) = of(MODE, CAVEAT, MODE, said("go"), replied(text("ok")))
+
+    assert (only.span.start_line, only.span.end_line, only.prompt) == (2, 5, "go")
+    assert [turn.line for turn in only.turns] == [2, 4, 5]
+
+
+def test_a_queued_prompt_before_everything_else_is_the_beginning() -> None:
+    """Its line is part of the first exchange although it is only told when the next prompt comes."""
+    first, second = of(queue("enqueue", "early"), CAVEAT, said("go"))
+
+    assert (first.prompt, first.span.start_line, first.span.end_line) == ("early", 1, 2)
+    assert (second.prompt, second.span.start_line) == ("go", 3)
+
+
+def test_conversation_before_the_first_prompt_is_an_exchange_of_its_own() -> None:
+    """A transcript that begins in the middle loses nothing."""
+    first, second = of(MODE, said("Summary", isCompactSummary=True), replied(text("on")), said("go"))
+
+    assert (first.prompt, first.answer, first.span.start_line, first.span.end_line) == ("", "on", 2, 3)
+    assert (second.ordinal, second.prompt) == (1, "go")
+
+
+def test_a_transcript_without_conversation_has_no_exchange() -> None:
+    """Titles, modes and injected text alone are no conversation."""
+    assert of(MODE, CAVEAT, {"type": "ai-title", "aiTitle": "T"}) == []
+    assert of() == []
+
+
+def test_a_prompt_taken_up_during_work_belongs_to_that_work() -> None:
+    """A prompt that was only ever queued joins the exchange in which it was typed, at its own line."""
+    (only,) = of(said("one"), queue("enqueue", "also two"), queue("remove"), replied(text("ok")))
+
+    assert only.prompt == "one\n\nalso two"
+    assert [turn.line for turn in only.turns] == [1, 2, 4]
+
+
+def test_a_queued_prompt_that_is_sent_later_opens_its_exchange_there() -> None:
+    """Where it waited in the queue leaves no trace in the exchange before."""
+    first, second = of(said("one"), queue("enqueue", "two"), replied(text("ok")), queue("dequeue"), said("two"))
+
+    assert (first.prompt, first.span.end_line) == ("one", 4)
+    assert (second.prompt, second.span.start_line) == ("two", 5)
+
+
+def test_a_prompt_glued_to_other_words_stays_with_them() -> None:
+    """A line is never shared by two exchanges."""
+    line = written([replied(text("done")), said("next")]).replace(b"\n", b"")
+    first, second = of(said("one"), line, said("two"))
+
+    assert (first.prompt, first.span.end_line, second.prompt) == ("one\n\nnext", 2, "two")
+
+
+def test_the_place_is_that_of_the_prompt() -> None:
+    """Folder and branch are those in which the question was asked, even if work moved elsewhere."""
+    here, there = {"cwd": "/a", "gitBranch": "main"}, {"cwd": "/b", "gitBranch": "fix"}
+    first, second, third = of(
+        said("one", **here), replied(text("1"), **there), said("two", **there), said("three", timestamp=None)
+    )
+
+    assert (first.cwd, first.branch) == ("/a", "main")
+    assert (second.cwd, second.branch) == ("/b", "fix")
+    assert (third.cwd, third.started) == ("", None)
+
+    (only,) = of(said("caveat", isMeta=True, **here), said("one", **there))
+    assert (only.cwd, only.branch) == ("/b", "fix")
+
+
+def test_times_are_data_and_not_order() -> None:
+    """An exchange starts with its prompt, and ends at the latest time in it, wherever that stands."""
+    late, early = "2026-03-01T11:00:00Z", "2026-03-01T09:00:00Z"
+    (only,) = of(said("go"), replied(text("a"), timestamp=late), replied(text("b"), timestamp=early))
+
+    assert (only.started, only.ended) == (1772359200000, 1772362800000)
+
+
+def test_the_task_of_a_sub_agent_opens_an_exchange() -> None:
+    """A sub-agent's transcript is cut at the tasks it was given."""
+    session = Session("claude-code", "agent-1", SessionKind.SUBAGENT)
+    data = written([said("task", isSidechain=True), replied(text("report"), isSidechain=True)])
+    found = list(group(ClaudeCode().reader(session), split(io.BytesIO(data))))
+
+    assert [piece.prompt for piece in found if isinstance(piece, Exchange)] == ["task"]
+
+
+def test_an_exchange_comes_after_the_notes_of_its_lines() -> None:
+    """Whoever stores an exchange knows already what its lines told and which were skipped."""
+    found = pieces(written([said("one", cwd="/a"), MODE, said("two", cwd="/b"), MODE]))
+    places = [piece.span.end_line if isinstance(piece, Exchange) else piece.line for piece in found]
+
+    assert places == sorted(places)
+    assert [type(piece) for piece in found].index(Exchange) < len(found) - 2
+
+
+def test_what_was_left_behind_is_marked() -> None:
+    """Turns between the earlier prompt and the later one are no longer active; the others are."""
+    first, second = of(said("one"), replied(text("1")), said("two"), replied(text("2")))
+
+    assert [turn.active for turn in left_behind(first, 2, 3).turns] == [True, False]
+    assert [turn.active for turn in left_behind(second, 1, 4).turns] == [False, True]
+    assert left_behind(first, 3, 9) == first
+
+
+words = st.sampled_from(["one", "two", "three", "/go", "<bash-input>ls</bash-input>"])
+calls = st.sampled_from(["t1", "t2"])
+places = st.fixed_dictionaries(
+    {}, optional={"cwd": st.sampled_from(["/a", "/b"]), "gitBranch": st.sampled_from(["main", "fix"])}
+)
+
+
+@st.composite
+def record(draw: st.DrawFn) -> dict[str, Any]:
+    """A record that may depend on those before or after it."""
+    match draw(st.integers(0, 6)):
+        case 0 | 1:
+            return said(draw(words), **draw(places))
+        case 2:
+            return said(draw(words), isMeta=True, **draw(places))
+        case 3:
+            return replied(text(draw(words)), **draw(places))
+        case 4:
+            return replied(tool("Read", {"file_path": "/f"}, draw(calls)))
+        case 5:
+            return result("content", id=draw(calls))
+        case _:
+            operation = draw(st.sampled_from(["enqueue", "enqueue", "dequeue", "remove", "popAll"]))
+            return draw(st.sampled_from([MODE, CAVEAT, queue(operation, draw(words))]))
+
+
+def _on_one_line(glued: list[dict[str, Any]]) -> bytes:
+    return written(glued).replace(b"\n", b"")
+
+
+transcript_lines = st.lists(st.lists(record(), min_size=1, max_size=2).map(_on_one_line), max_size=12)
+
+
+@given(transcript_lines)
+def test_exchanges_tile_the_conversation(content: list[bytes]) -> None:
+    """Spans follow one another without gap or overlap to the end, and hold exactly the lines of their turns."""
+    data = written(content)
+    found = exchanges(data)
+
+    for number, exchange in enumerate(found):
+        assert exchange.ordinal == number
+        assert all(exchange.span.start_line <= turn.line <= exchange.span.end_line for turn in exchange.turns)
+        assert exchange.turns[0].line == exchange.span.start_line
+        following = found[number + 1].span if number + 1 < len(found) else None
+        assert exchange.span.end_line == (following.start_line - 1 if following else len(content))
+        assert exchange.span.end_byte == (following.start_byte if following else len(data))
+
+
+@given(transcript_lines)
+def test_no_turn_is_lost(content: list[bytes]) -> None:
+    """Every turn the reader gave is in one exchange, unless nothing was said at all."""
+    data = written(content)
+    reader = ClaudeCode().reader(Session("claude-code", SESSION))
+    turns = [event for event in reader.read(split(io.BytesIO(data))) if not isinstance(event, Note | Skipped)]
+    kept = [turn for exchange in exchanges(data) for turn in exchange.turns]
+
+    assert sorted(kept, key=repr) == sorted(turns, key=repr) or (
+        not kept and {t.kind for t in turns} <= {Kind.INJECTED}
+    )
+
+
+@given(transcript_lines, st.integers(0, 12))
+@example([_on_one_line([replied(tool("Read", {}))]), _on_one_line([result("x"), said("two")])], 2)
+@example([_on_one_line([each]) for each in (said("one"), queue("enqueue", "two"), said("two"))], 2)
+@example([written([queue("enqueue", "two")]).strip(), written([said("two")]).strip()], 1)
+def test_reading_on_gives_what_reading_everything_gives(content: list[bytes], cut: int) -> None:
+    """For any place where a first reading stopped, going on from its last exchange ends with the same exchanges."""
+    whole, seen = written(content), written(content[:cut])
+    before = exchanges(seen)
+    last = before[-1] if before else None
+    again = (
+        exchanges(whole, line=last.span.start_line, byte=last.span.start_byte, ordinal=last.ordinal)
+        if last
+        else exchanges(whole)
+    )
+
+    assert before[:-1] + again == exchanges(whole)

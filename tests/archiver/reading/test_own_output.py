@@ -1,0 +1,237 @@
+"""Do our own words stay in the archive without ever being taken for somebody's?"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palaver.archiver.ingest.ingest import Ingest
+from palaver.archiver.ingest.transcripts import in_paths
+from palaver.core.conversation import Kind
+from palaver.core.query import Query
+from palaver.core.recursion import OWN_PROMPT_MARK
+from palaver.search.archive_search import ArchiveSearch
+from palaver.templates.render import Renderer
+
+from ..formats.claude_code.claude_lines import replied, result, said, text, tool, written
+from ..formats.codex import codex_lines
+from ..history import FORK, ORIGINAL, History, talk
+
+SERVER = "mcp__palaver__search"
+FENCED = "<recalled-12345678>\nex-1 2026-03-01 exchange 0.91 zephyr\n</recalled-12345678>"
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[History]:
+    with History(tmp_path) as made:
+        yield made
+
+
+def texts(history: History, session: str = ORIGINAL) -> list[str]:
+    return [turn.text for exchange in history.exchanges(session) for turn in exchange.turns]
+
+
+def placed(*records: dict[str, Any]) -> list[dict[str, Any]]:
+    """The records as they are written in a session that works in a shop."""
+    return [{"cwd": "/home/demo/shop", **record} for record in records]
+
+
+def balanced(history: History, session: str = ORIGINAL) -> dict[str, int]:
+    """What became of a source's lines; every one of them is counted."""
+    source = history.source(session)
+    assert sum(source.coverage.values()) == source.lines
+    return source.coverage
+
+
+def test_a_call_of_our_tools_and_its_answer_are_left_out(history: History) -> None:
+    """Under the name of the tool; what was asked and answered around it stays."""
+    history.write(
+        placed(
+            said("Why?", uuid="a"),
+            replied(tool(SERVER, {"query": "zephyr"}), uuid="b"),
+            result("zephyr was it", uuid="c"),
+            replied(text("Because."), uuid="d"),
+        )
+    )
+    history.ingest()
+
+    assert texts(history) == ["Why?", "Because."]
+    assert balanced(history) == {"parsed": 2, "own-tool": 2}
+
+
+def test_an_answer_without_its_call_is_known_by_its_tool(history: History) -> None:
+    """Some versions of an agent tell the end of a call alone."""
+    invocation = {"server": "palaver", "tool": "search"}
+    answer = {"Ok": {"content": [{"type": "text", "text": "zephyr"}]}}
+    ended = codex_lines.event("mcp_tool_call_end", call_id=codex_lines.CALL, invocation=invocation, result=answer)
+    path = history.folder / f"rollout-2026-03-01T10-00-00-{codex_lines.SESSION}.jsonl"
+    path.write_bytes(written([codex_lines.meta(), *codex_lines.asked("Why?"), ended]))
+    history.ingest()
+
+    assert [turn.text for stored in history.stored() for turn in stored.exchange.turns] == ["Why?"]
+    assert history.store.sources.coverage()["own-tool"] == 1
+
+
+def test_an_answer_of_a_shell_that_asked_us_is_left_out(history: History) -> None:
+    """A command that does something else besides is judged by its fences alone."""
+    asked = tool("Bash", {"command": "palaver search zephyr --json"})
+    mixed = tool("Bash", {"command": "make; palaver search zephyr"}, id="toolu_2")
+    history.write(
+        placed(
+            said("Why?"),
+            replied(asked),
+            result("zephyr"),
+            replied(mixed, id="msg_2"),
+            result(f"built\n{FENCED}", id="toolu_2", is_error=True),
+        )
+    )
+    history.ingest()
+
+    assert texts(history) == ["Why?", "Bash: make; palaver search zephyr", "built"]
+    assert balanced(history) == {"parsed": 3, "own-tool": 2}
+
+
+def test_a_line_that_says_something_besides_stays_parsed(history: History) -> None:
+    """Only our part of it is left out."""
+    history.write(placed(said("Why?"), replied(text("I look."), tool(SERVER, {"query": "zephyr"}))))
+    history.ingest()
+
+    assert texts(history) == ["Why?", "I look."]
+    assert balanced(history) == {"parsed": 2}
+
+
+@pytest.mark.parametrize("content", [f"{FENCED}\nDo that again.", f"Do that again.\n{FENCED}"])
+def test_recalled_text_that_was_pasted_is_cut_out(history: History, content: str) -> None:
+    """The person's own words stay, and the title is made of them."""
+    history.write(placed(said(content)))
+    history.ingest()
+
+    assert texts(history) == ["Do that again."]
+    assert history.session().title == "Do that again."
+
+
+def test_a_line_that_is_nothing_but_recalled_is_counted(history: History) -> None:
+    """As one that a hook puts in when a session begins."""
+    history.write(placed(said(FENCED, isMeta=True), said("Go on")))
+    history.ingest()
+
+    assert texts(history) == ["Go on"]
+    assert balanced(history) == {"parsed": 1, "own-recalled": 1}
+
+
+def test_an_exchange_that_we_asked_for_is_left_out(history: History) -> None:
+    """The mark tells; the person may go on in the same session."""
+    own = said(f"{OWN_PROMPT_MARK}\nExtract what was learned of zephyr.")
+    later = (said("And now me"), replied(text("Yes."), id="msg_2"))
+    history.write(placed(said("Hello"), own, replied(text("zephyr")), *later))
+    history.ingest()
+
+    assert texts(history) == ["Hello", "And now me", "Yes."]
+    assert balanced(history) == {"parsed": 3, "own-run": 2}
+
+
+def test_a_session_that_is_all_ours_is_left_out_as_it_grows(history: History) -> None:
+    """Each pass knows it anew, and counts each line once."""
+    own = said(f"{OWN_PROMPT_MARK}\nExtract.")
+    history.write(placed(own, replied(text("zephyr"))))
+    history.ingest()
+    history.append(placed(replied(text("more zephyr"), id="msg_2")))
+    history.ingest()
+
+    assert texts(history) == []
+    assert balanced(history) == {"own-run": 3}
+
+
+def test_an_agent_that_works_in_our_folder_is_left_out(history: History) -> None:
+    """Wherever below it."""
+    inside = str(history.home.root / "runs" / "7")
+    history.write(placed(said("zephyr", cwd=inside), replied(text("zephyr"), cwd=inside)))
+    history.write(talk("A", session=FORK), FORK)
+    history.ingest()
+
+    assert texts(history) == []
+    assert balanced(history) == {"own-folder": 2}
+    assert history.prompts(FORK) == ["A?"]
+
+
+def subagent(*records: dict[str, Any]) -> bytes:
+    return written([{**record, "isSidechain": True, "agentId": "a1", "sessionId": ORIGINAL} for record in records])
+
+
+@pytest.mark.parametrize(("other", "left"), [("Read", 2), (SERVER, 0)])
+def test_a_sub_agent_that_only_asks_us_is_left_out(history: History, other: str, left: int) -> None:
+    """One that does other work besides found something out itself."""
+    path = history.folder / "shop" / "agent-a1.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(
+        subagent(
+            said("Find zephyr"),
+            replied(tool(SERVER, {"query": "zephyr"})),
+            result("zephyr"),
+            replied(tool(other, {"query": "x"}, id="toolu_2"), id="msg_2"),
+        )
+    )
+    history.ingest()
+
+    assert len(texts(history, "agent-a1")) == left
+
+
+def claude_asks(answer: str) -> bytes:
+    place = {"sessionId": FORK, "cwd": "/home/demo/other"}
+    return written(
+        [
+            said("What did we say about the wind?", **place),
+            replied(tool(SERVER, {"query": "zephyr"}), **place),
+            result([text(answer)], extra=[text(answer)], **place),
+            replied(text("It was settled."), id="msg_2", **place),
+            said(f"I had found this:\n{answer}", **place),
+        ]
+    )
+
+
+def codex_asks(answer: str) -> bytes:
+    arguments = '{"query": "zephyr"}'
+    call = {"namespace": "mcp__palaver", "name": "search", "arguments": arguments, "call_id": codex_lines.CALL}
+    run = "call_Qx81kPq02LmNv7TyRw3sBd4e"
+    return written(
+        [
+            codex_lines.meta(),
+            *codex_lines.asked("What did we say about the wind?"),
+            codex_lines.item("function_call", **call),
+            codex_lines.answered(answer),
+            codex_lines.called("exec_command", '{"cmd": "cat notes.md"}', run),
+            codex_lines.answered(f"Exit code: 1\nOutput:\n{answer}", run),
+            *codex_lines.replied("It was settled."),
+        ]
+    )
+
+
+@pytest.mark.parametrize("asks", [claude_asks, codex_asks])
+def test_what_a_search_answered_is_not_found_by_the_next_one(
+    history: History, asks: Callable[[str], bytes], tmp_path: Path
+) -> None:
+    """A search's answer in another agent's transcript is archived and can be read; only the original is found."""
+    history.write([said("The zephyr breaks the build", cwd="/home/demo/shop"), replied(text("Pin zephyr to 2.4."))])
+    history.ingest()
+    with ArchiveSearch(history.home) as layers:
+        first = layers.search(Query.parse("zephyr", mode="text"))
+        detail = layers.get_observations([hit.id for hit in first.hits])
+    answer = Renderer().search(first) + Renderer().observations(detail)
+    assert "zephyr" in answer
+
+    later = tmp_path / "later" / f"rollout-2026-03-01T10-00-00-{FORK}.jsonl"
+    later.parent.mkdir()
+    later.write_bytes(asks(answer))
+    history.ingest()
+    Ingest(history.store, history.raw).run(in_paths([later]))
+    with ArchiveSearch(history.home) as layers:
+        again = layers.search(Query.parse("zephyr", mode="text"))
+        asked = layers.search(Query.parse("wind", mode="text"))
+        passage = layers.read(asked.hits[0].path, 1, None)
+
+    assert [hit.id for hit in again.hits] == [hit.id for hit in first.hits]
+    assert [turn.text for each in passage.exchanges for turn in each.turns if "zephyr" in turn.text]
+    kinds = Counter(turn.kind for stored in history.stored() for turn in stored.exchange.turns if turn.tool == SERVER)
+    assert not kinds[Kind.CALL] + kinds[Kind.RESULT]

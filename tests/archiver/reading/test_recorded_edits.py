@@ -1,0 +1,64 @@
+"""Tests for archiver/reading/recorded_edits.py: what a call wrote, whichever agent made it."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from palaver.archiver.reading.recorded_edits import written_lines
+
+PATH = "/home/demo/shop/price.py"
+PATCH = (
+    "*** Begin Patch\n*** Update File: other.py\n+not mine\n*** Update File: price.py\n@@\n-old = 1\n+new = 2\n kept\n"
+    "*** Add File: more.py\n+nor this\n*** End Patch"
+)
+
+
+def lines(path: str = PATH, **record: Any) -> set[str]:
+    """What this record wrote."""
+    return set(written_lines(orjson.dumps(record), path))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"file_path": PATH, "old_string": "old = 1\nkept", "new_string": "new = 2\nkept"},
+        {"path": PATH, "old_str": "old = 1\nkept", "new_str": "new = 2\nkept"},
+        {"filePath": PATH, "oldString": "kept", "newString": "  new = 2\n"},
+        {"path": PATH, "file_text": "new = 2\n"},
+        {"file_path": PATH, "content": "new = 2"},
+        {"path": PATH, "edits": [{"oldText": "old = 1", "newText": "new = 2"}]},
+        {"notebook_path": PATH, "new_source": "new = 2"},
+        {"file_path": PATH, "edits": [{"old_string": "x", "new_string": "new = 2"}, "odd", None]},
+    ],
+)
+def test_every_agents_way_to_write_is_understood(given: dict[str, Any]) -> None:
+    """Only what was not there before counts, also inside arguments that are JSON in a text."""
+    block = {"type": "tool_use", "name": "Edit", "input": given}
+
+    assert lines(message={"content": [block]}) == {"new = 2"}
+    assert lines(payload={"arguments": orjson.dumps(given).decode()}) == {"new = 2"}
+    assert lines("/home/demo/shop/other.py", message={"content": [block]}) == set()
+
+
+def test_a_difference_in_the_result_is_believed_first() -> None:
+    """It knows whole lines, where the call names a part of one, and what the file said before."""
+    call = orjson.dumps({"input": {"file_path": PATH, "old_string": "1.19", "new_string": "RATE"}})
+    hunk = {"lines": [" def price(net):", "-    return net * 1.19", "+    return net * RATE"]}
+    result = orjson.dumps({"toolUseResult": {"filePath": PATH, "newString": "RATE", "structuredPatch": [hunk, 1]}})
+    elsewhere = orjson.dumps({"toolUseResult": {"filePath": "/other", "structuredPatch": [hunk]}})
+
+    assert written_lines(call, PATH, result) == {"return net * RATE"}
+    assert written_lines(call, PATH, elsewhere) == written_lines(call, PATH, b"torn") == {"RATE"}
+
+
+def test_a_patch_is_cut_by_file() -> None:
+    """Each part belongs to the file that it names."""
+    assert lines("price.py", payload={"input": PATCH}) == {"new = 2"}
+    assert lines("more.py", payload={"arguments": orjson.dumps({"patch": PATCH}).decode()}) == {"nor this"}
+
+
+@pytest.mark.parametrize("line", [b"", b"torn {", b"[]", b"null", b'"*** Begin Patch"', b"[" * 300 + b"]" * 300])
+def test_what_is_no_record_wrote_nothing(line: bytes) -> None:
+    """Whatever the line holds, nothing fails."""
+    assert written_lines(line, PATH) == frozenset()

@@ -1,0 +1,288 @@
+"""Reading: what the lines of one file make of its session, and an account of every line."""
+
+import io
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from palaver.archiver.files.lines import PARSED, REPEATED
+from palaver.archiver.formats.claude_code.claude_code_format import ClaudeCode
+from palaver.archiver.reading.exclusion import Exclusion
+from palaver.archiver.reading.source_reader import Boundaries, Reading, entitle, project_of, title_of
+from palaver.archiver.redaction import Redactor
+from palaver.archiver.store import Place, Source
+from palaver.core.conversation import Fact, Note, ResumePoint, Session, SessionKind
+
+from ..formats.claude_code.claude_lines import replied, said, text, written
+from ..history import FORK, ORIGINAL, talk
+
+BOUNDARIES = Boundaries(Path("/home/demo/palaver"), Redactor(b"k" * 32), Exclusion())
+MODE = {"type": "mode", "mode": "normal", "sessionId": ORIGINAL}
+
+
+def source(session: str = ORIGINAL) -> Source:
+    return Source(
+        agent="claude-code",
+        path=Path(f"/history/{session}.jsonl"),
+        archived=f"claude-code/folder/{session}.jsonl",
+        device=0,
+        inode=0,
+        mtime=0,
+        size=0,
+        head=b"",
+        tail=b"",
+        id=1,
+    )
+
+
+class Nothing:
+    """Nothing was read before."""
+
+    def places(self, records: Collection[str]) -> Mapping[str, Place]:  # noqa: ARG002
+        return {}
+
+    def descended(self, sources: Collection[int], session: Session) -> Collection[int]:  # noqa: ARG002
+        return ()
+
+
+class Read(Nothing):
+    """A reading of some lines, with the session and the source that it left."""
+
+    def __init__(
+        self,
+        *records: object,
+        session: Session | None = None,
+        source: Source = source(),  # noqa: B008
+        places: Mapping[str, Place] | None = None,
+    ) -> None:
+        self.session = session or Session("claude-code", ORIGINAL)
+        self.source = replace(source)
+        self.asked: list[set[str]] = []
+        self._known = places or {}
+        self.reading = Reading(ClaudeCode(), self.session, self.source, self, BOUNDARIES)
+        self.reading.run(io.BytesIO(written(records)))
+
+    def places(self, records: Collection[str]) -> Mapping[str, Place]:
+        self.asked.append(set(records))
+        return {record: place for record, place in self._known.items() if record in records}
+
+    @property
+    def prompts(self) -> list[str]:
+        return [exchange.prompt for exchange in self.reading.exchanges]
+
+
+def test_a_session_is_described_by_its_lines() -> None:
+    """Place, version, models and times come from the lines; the first folder and the last branch count."""
+    here = {"cwd": "/home/demo/shop", "gitBranch": "main", "version": "2.0.1", "timestamp": "2026-03-01T10:00:00Z"}
+    there = {"cwd": "/code/bakery", "gitBranch": "fix", "version": "2.0.2", "timestamp": "2026-03-01T11:00:00Z"}
+    found = Read(said("one", **here), replied(text("1"), **here), said("two", **there), replied(text("2"), **there))
+
+    assert found.session == Session(
+        agent="claude-code",
+        native_id=ORIGINAL,
+        project="shop",
+        cwd="/home/demo/shop",
+        branch="fix",
+        title="one",
+        title_rank=0,
+        version="2.0.2",
+        models=["model-1"],
+        started=1_772_359_200_000,
+        ended=1_772_362_800_000,
+    )
+
+
+def test_every_line_has_one_outcome() -> None:
+    """Parsed, repeated, or passed over for a named reason; together they are all lines."""
+    found = Read(MODE, *talk("one"), b"", b"{", b"[]", *talk("one"), {"type": "novelty"})
+
+    assert found.source.coverage == {
+        "bookkeeping": 1,
+        PARSED: 2,
+        REPEATED: 2,
+        "blank": 1,
+        "cut-short": 1,
+        "not-an-object": 1,
+        "unknown-type:novelty": 1,
+    }
+    assert found.source.lines == found.reading.lines == 9
+    assert found.source.parsed == len(
+        written([MODE, *talk("one"), b"", b"{", b"[]", *talk("one"), {"type": "novelty"}])
+    )
+
+
+def test_reading_stops_before_a_line_still_being_written() -> None:
+    """The place where it stopped is the end of the last whole line."""
+    data = written(talk("one"))
+    source_, session = source(), Session("claude-code", ORIGINAL)
+    reading = Reading(ClaudeCode(), session, source_, Nothing(), BOUNDARIES)
+    reading.run(io.BytesIO(data + b'{"type":"user","mess'))
+
+    assert (source_.lines, source_.parsed, source_.coverage) == (2, len(data), {PARSED: 2})
+
+
+def test_the_next_reading_begins_with_the_last_exchange() -> None:
+    """What is remembered is where that begins, in lines, bytes and exchanges, and what became of the lines before."""
+    found = Read(MODE, *talk("one", "two"))
+
+    assert found.source.resume == ResumePoint(
+        line=4, byte=len(written([MODE, *talk("one")])), ordinal=1, coverage={"bookkeeping": 1, PARSED: 2}
+    )
+
+
+def test_a_file_without_conversation_is_read_from_its_start() -> None:
+    """There is no exchange to go on from."""
+    assert Read(MODE, MODE).source.resume == ResumePoint()
+
+
+def test_lines_that_another_file_brought_are_repeated() -> None:
+    """They make no exchange; a record on its own line is no repetition."""
+    found = Read(
+        *talk("one", "two", "three"), places={"one-asked": (7, 1), "one-answered": (7, 2), "two-asked": (1, 3)}
+    )
+
+    assert found.prompts == ["two?", "three?"]
+    assert found.source.coverage == {REPEATED: 2, PARSED: 4}
+    assert found.reading.records == {"two-asked": 3, "two-answered": 4, "three-asked": 5, "three-answered": 6}
+
+
+def test_lines_that_this_file_brought_before_are_repeated() -> None:
+    """A record that comes again further down is known, in one reading and over several."""
+    lines = [*talk("one", "two"), *talk("one")]
+    assert Read(*lines).prompts == ["one?", "two?"]
+
+    first = Read(*talk("one", "two"))
+    places = {record: (1, line) for record, line in first.reading.records.items()}
+    again = Read(*lines, source=first.source, session=first.session, places=places)
+    assert again.prompts == ["one?", "two?"]
+    assert again.source.coverage == Read(*lines).source.coverage == {PARSED: 4, REPEATED: 2}
+
+
+def test_other_files_are_asked_about_once() -> None:
+    """One question for all records of the file, however many lines it has."""
+    found = Read(*talk(*(f"w{number}" for number in range(20))))
+
+    assert [len(records) for records in found.asked] == [40]
+
+
+def test_a_session_is_dated_by_its_own_lines() -> None:
+    """Lines repeated from another session do not make a fork older than it is."""
+    old = said("old", uuid="old", timestamp="2020-01-01T00:00:00Z")
+    found = Read(old, said("new", uuid="new", timestamp="2026-03-01T10:00:00Z"), places={"old": (7, 1)})
+
+    assert (found.session.started, found.session.ended) == (1_772_359_200_000, 1_772_359_200_000)
+
+
+def test_times_only_widen() -> None:
+    """A later reading does not forget when a session began, nor how late it was."""
+    known = Session("claude-code", ORIGINAL, started=5, ended=2**50)
+    found = Read(*talk("one"), session=known)
+
+    assert (found.session.started, found.session.ended) == (5, 2**50)
+    assert (Read(MODE).session.started, Read(MODE).session.ended) == (None, None)
+
+
+def test_the_best_title_wins() -> None:
+    """What a person wrote beats what a machine wrote, which beats the first prompt; the latest of its kind counts."""
+    given = {"type": "custom-title", "customTitle": "Given", "sessionId": ORIGINAL}
+    made = [{"type": "ai-title", "aiTitle": title, "sessionId": ORIGINAL} for title in ("Made", "Made later")]
+
+    assert Read(*talk("one", "two")).session.title == "one?"
+    assert Read(*talk("one"), *made).session.title == "Made later"
+    assert Read(given, *talk("one"), *made).session.title == "Given"
+    assert Read(*talk("one"), session=Session("claude-code", ORIGINAL, title="Known", title_rank=3)).session.title == (
+        "Known"
+    )
+
+
+def test_a_long_title_is_cut() -> None:
+    """Titles are one line of at most 80 characters."""
+    session = Session("claude-code", ORIGINAL)
+    entitle(session, Note(1, Fact.TITLE, "a\n b" + "c" * 100))
+
+    assert len(session.title) == 80
+    assert session.title.startswith("a bccc")
+
+
+def test_a_prompt_that_only_waited_is_a_title_too() -> None:
+    """A session in which everything was typed while the assistant worked is not nameless."""
+    waiting = {"type": "queue-operation", "operation": "enqueue", "content": "wait\nfor me", "timestamp": None}
+
+    assert Read(waiting, {**waiting, "content": "me too"}).session.title == "wait for me"
+
+
+def test_a_title_that_names_a_record_is_handed_on() -> None:
+    """It may belong to another session, so it is not this one's."""
+    found = Read({"type": "summary", "summary": "Elsewhere", "leafUuid": "x"}, *talk("one"))
+
+    assert [(title.value, title.about) for title in found.reading.titles] == [("Elsewhere", "x")]
+    assert found.session.title == "one?"
+
+
+def test_where_a_fork_comes_from_is_kept() -> None:
+    """The session named by its lines is its parent; the first one named stays."""
+    line = said("one", uuid="a", forkedFrom={"sessionId": FORK, "messageUuid": "x"})
+    assert Read(line).session.parent_id == FORK
+
+    known = Session("claude-code", "agent-1", SessionKind.SUBAGENT, parent_id="first")
+    assert Read(line, session=known).session.parent_id == "first"
+
+
+def test_links_out_of_a_session_are_kept() -> None:
+    """Pull requests and the session it goes on in."""
+    found = Read(
+        *talk("one"),
+        {"type": "pr-link", "prUrl": "https://example.com/pull/1", "sessionId": ORIGINAL},
+        {"type": "continued-in", "sessionId": ORIGINAL, "continuedIn": FORK},
+    )
+
+    assert found.session.links == {"pull-request": "https://example.com/pull/1", "continues": FORK}
+
+
+@pytest.mark.parametrize(
+    ("folder", "project"),
+    [
+        ("", ""),
+        ("/", ""),
+        ("/home/demo/shop", "shop"),
+        ("/home/demo/shop/", "shop"),
+        ("/home/demo/shop/.claude/worktrees/fix-1", "shop"),
+        ("/home/demo/shop/.worktrees/fix-1/src", "shop"),
+        ("/code/worktrees/shop", "shop"),
+        ("D:\\work\\shop", "shop"),
+        ("D:\\work\\shop\\.claude\\worktrees\\fix", "shop"),
+        ("\\\\server\\share\\shop", "shop"),
+        ("/code/größe 1", "größe 1"),
+    ],
+)
+def test_a_project_is_named_after_its_folder(folder: str, project: str) -> None:
+    """The last part of the path, or of the repository that a worktree is of."""
+    assert project_of(folder) == project
+
+
+def test_without_a_folder_the_archive_names_the_project() -> None:
+    """The folder in which the agent keeps the transcript is better than no name, and worse than the real one."""
+    session = Read(said("one")).session
+    assert session.project == "folder"
+
+    assert Read(said("one", cwd="/home/demo/shop"), session=session).session.project == "shop"
+    assert Read(said("one"), session=replace(session, project="shop")).session.project == "shop"
+
+
+def test_a_plan_is_titled_by_its_heading() -> None:
+    """What Claude Code puts before a plan that was agreed on would name every such session alike."""
+    plan = "Implement the following plan:\n\n# Cache the tides\n\nWhy: slow."
+
+    assert title_of(plan) == "Cache the tides"
+    assert Read(said(plan)).session.title == "Cache the tides"
+
+
+def test_a_session_is_called_after_words() -> None:
+    """A prompt that is a picture alone names nothing; beside one, and over several lines, the words do."""
+    picture = [{"type": "image", "source": {"media_type": "image/png", "data": "AAAA" * 512}}]
+    words = [*picture, {"type": "text", "text": "Move\nthe button"}]
+
+    assert Read(said(picture)).session.title == ""
+    assert Read(said(picture), said(words, uuid="b")).session.title == "Move the button"

@@ -1,0 +1,136 @@
+"""Withholding: what people and settings keep out is in the copies alone, and its lines are counted under a reason."""
+
+# pyright: reportPrivateUsage=false
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.ingest.ingest import Ingest
+from palaver.archiver.ingest.transcripts import in_paths
+from palaver.archiver.reading.exclusion import Exclusion
+from palaver.archiver.redaction.private_spans import Unindexed
+from palaver.core.errors import ConfigInvalid
+
+from ..history import FORK, ORIGINAL, History, talk
+
+MARKER = "Do not index this chat. one"
+ONE = "Do not index this message. two"
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[History]:
+    with History(tmp_path) as made:
+        yield made
+
+
+def test_one_exchange_is_kept_out(history: History) -> None:
+    """The exchange with the marker is not stored; those around it are, and no line is lost."""
+    history.write(talk("a", ONE, "b"))
+    history.ingest()
+
+    assert history.prompts() == ["a?", "b?"]
+    assert history.source().coverage == {"parsed": 4, Unindexed.EXCHANGE: 2}
+
+
+def test_a_whole_session_is_kept_out_even_afterwards(history: History) -> None:
+    """A marker that comes later removes what was stored before, title included, and holds for what follows."""
+    history.write(talk("a"))
+    history.ingest()
+    history.append(talk(MARKER), at=2)
+    history.ingest()
+    history.append(talk("c"), at=3)
+    history.ingest()
+
+    assert history.prompts() == []
+    assert history.session().title == ""
+    assert history.source().coverage == {Unindexed.SESSION: 6}
+
+
+def test_what_goes_on_from_such_a_session_is_kept_out(history: History) -> None:
+    """A fork that repeats the marker is kept out as well, although the repeated lines are the original's."""
+    history.write(talk("a", MARKER))
+    history.write([*talk("a", MARKER), *talk("d", session=FORK)], FORK, at=2)
+    history.ingest()
+
+    assert history.prompts(FORK) == []
+
+
+def test_sub_agents_of_such_a_session_are_kept_out(history: History) -> None:
+    """What a sub-agent said is removed when its session is, in the same pass, whichever came first."""
+    side = [{**record, "isSidechain": True, "agentId": "x1"} for record in talk("s")]
+    history.write(talk("a"))
+    history.write(side, "agent-x1", at=2)
+    history.ingest()
+    assert history.prompts("agent-x1") == ["s?"]
+
+    history.append(talk(MARKER), at=3)
+    history.ingest()
+
+    assert history.prompts("agent-x1") == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "folder", "covered"),
+    [
+        ("secret-*", "/home/me/secret-plans/deep/er", True),
+        ("secret-*", "/home/me/plans", False),
+        ("/home/me/private", "/home/me/private/a", True),
+        ("/home/me/private", "/home/me/privateer", False),
+        ("/home/*/private", "/home/me/x/private/a", True),
+        ("/", "/home", False),
+        ("clients", "C:\\work\\clients\\a", True),
+    ],
+)
+def test_patterns_cover_folders_at_any_depth(pattern: str, folder: str, covered: bool) -> None:
+    """A bare name counts wherever it stands, a whole path from the root."""
+    assert Exclusion([pattern]).covers(folder) is covered
+
+
+def test_a_pattern_that_means_nothing_is_refused() -> None:
+    """A relative path could mean any folder."""
+    with pytest.raises(ConfigInvalid):
+        Exclusion(["work/clients"])
+
+
+def test_excluded_folders_are_not_even_copied(history: History) -> None:
+    """The folder that a transcript names decides; others are archived."""
+    history.write(talk("a", project="/home/demo/secret-plans"))
+    history.write(talk("b", session=FORK), FORK, at=2)
+    tally = Ingest(history.store, history.raw, Exclusion(["secret-*"])).run(in_paths([history.folder]))
+
+    assert (tally.excluded, tally.changed) == (1, 1)
+    assert [name for name in history.archive_files() if ORIGINAL in name] == []
+
+
+def test_what_is_excluded_later_stays_until_it_is_forgotten(history: History) -> None:
+    """A pass says how many sessions were archived before they were excluded, and adds nothing to them."""
+    history.write(talk("a", project="/home/demo/secret-plans"))
+    history.ingest()
+    history.append(talk("b", project="/home/demo/secret-plans"))
+    tally = Ingest(history.store, history.raw, Exclusion(["secret-*"])).run(in_paths([history.folder]))
+
+    assert (tally.still_archived, tally.excluded, tally.changed) == (1, 1, 0)
+    assert history.prompts() == ["a?"]
+
+
+def test_newer_rules_read_everything_again(history: History) -> None:
+    """What an older version stored is redacted from the copies; what did not change keeps its key."""
+    secret = "gh" + "p_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+    history.write(talk("a", f"use {secret} now"))
+    history.ingest()
+    database = history.store._database
+    before = [stored.key for stored in history.stored()]
+    database.run("UPDATE source SET rules = ''")
+    database.run("UPDATE session SET title = ?", (f"use {secret}",))
+    database.run(
+        "UPDATE exchange SET turns = CAST(replace(turns, '[secret:github-pat:', ?) AS BLOB) WHERE ordinal = 1",
+        (secret,),
+    )
+    tally = history.ingest()
+
+    assert (tally.changed, tally.reread, tally.outdated) == (0, 1, 0)
+    assert [stored.key for stored in history.stored()] == before
+    assert secret not in history.home.database.read_bytes().decode(errors="replace")
+    assert history.ingest().reread == 0

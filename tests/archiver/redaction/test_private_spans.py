@@ -1,0 +1,66 @@
+"""Private spans and markers: what a person keeps out is nowhere but in the copy, and every line is accounted for."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.archiver.files.clipping import clip, trim
+from palaver.archiver.redaction.private_spans import PLACEHOLDER, Unindexed, asked_for, printed, typed
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "open_"),
+    [
+        ("a <private>x</private> b", f"a {PLACEHOLDER} b", 0),
+        ("a <PRIVATE>x</Private> b", f"a {PLACEHOLDER} b", 0),
+        ("a <private>x <private>y</private> z</private> b", f"a {PLACEHOLDER} b", 0),
+        ("a <private>x", f"a {PLACEHOLDER}", 1),
+        ('a <private reason="q">x</private>', f"a {PLACEHOLDER}", 0),
+        ("write `<private>` around it", "write `<private>` around it", 0),
+        ("a <privateer> b", "a <privateer> b", 0),
+    ],
+)
+def test_what_a_person_marks_is_left_out(text: str, shown: str, open_: int) -> None:
+    """Spans are left out in any case, nested, and to the end where they are not closed."""
+    assert typed(text) == (shown, open_)
+
+
+def test_a_span_goes_on_in_the_next_part_of_a_message() -> None:
+    """What is open at the end of one part hides the next part up to where it is closed."""
+    assert typed("x</private> b", 1) == (f"{PLACEHOLDER} b", 0)
+
+
+def test_what_programs_print_is_hidden_only_where_it_is_closed() -> None:
+    """A tag without its other half is text, unless the other half stood in what was cut out."""
+    long = clip("a <private>" + "x" * 9000 + "</private> b", 300)
+
+    assert printed("a <private>x</private> b <private> c") == f"a {PLACEHOLDER} b <private> c"
+    assert "x" not in trim(printed(long)).replace("characters", "")
+
+
+@given(st.lists(st.sampled_from(["<private>", "</private>", "<PRIVATE>", "s", " ", "`"])).map("".join))
+def test_hiding_twice_changes_nothing(text: str) -> None:
+    """What is shown has no span left, whatever the tags."""
+    shown, _ = typed(text)
+
+    assert typed(shown)[0] == shown
+
+
+@pytest.mark.parametrize(
+    ("prompt", "asked"),
+    [
+        ("Please do not index this chat.", Unindexed.SESSION),
+        ("DO NOT INDEX THIS CONVERSATION", Unindexed.SESSION),
+        ("Don't index this\nsession", Unindexed.SESSION),
+        ("이 대화는 인덱싱하지 마세요", Unindexed.SESSION),
+        ("do not index this message: my salary is 1", Unindexed.EXCHANGE),
+        ('what does "do not index this chat" do?', None),
+        ("remove `DO NOT INDEX THIS CHAT` from a.py", None),
+        ("```\nDO NOT INDEX THIS CHAT\n```", None),
+        ("> do not index this chat\nwho wrote that?", None),
+        ("index this chat", None),
+    ],
+)
+def test_markers_count_where_they_are_meant(prompt: str, asked: Unindexed | None) -> None:
+    """A marker counts in plain words; quoted or in code it is what the person talks about."""
+    assert asked_for(prompt) == asked
