@@ -107,11 +107,6 @@ class Home(Struct, frozen=True):
         return self.root / "index"
 
     @property
-    def whole_model(self) -> Path:
-        """Which of the packaged model's files were found whole. Derived, as is all of the index."""
-        return self.index / "model.json"
-
-    @property
     def log(self) -> Path:
         """What the background archiver did lately: numbers and problems, never what was said."""
         return self.root / "watch.log"

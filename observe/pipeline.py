@@ -44,7 +44,7 @@ class Pipeline(Closing):
         """
         exclusion = Exclusion(exclude)
         self._home, self._model, self._exclusion = home, model, exclusion
-        embedder = load(model or DEFAULT_MODEL, record=home.whole_model)
+        embedder = load(model or DEFAULT_MODEL)
         home.make()
         with ExitStack() as opened:
             self._store = opened.enter_context(Store.create(home.database))

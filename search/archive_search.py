@@ -35,7 +35,7 @@ class ArchiveSearch(Closing):
 
     def __init__(self, home: Home, model: str | None = None) -> None:
         """`model` embeds queries where no index was published yet; otherwise the one that made its vectors does."""
-        self._home, self._embedder = home, load(model or DEFAULT_MODEL, record=home.whole_model)
+        self._home, self._embedder = home, load(model or DEFAULT_MODEL)
         from ..archiver.store import Store
 
         self._store = Store.open(home.database)

@@ -29,7 +29,8 @@ from ..core.progress import Progress, Reporter, never, silent
 from ..core.query import Mode
 from .index.generation import Generations
 from .index.indexer import Indexer
-from .model.embedder import DEFAULT_MODEL, Embedder, load
+from .model.embedder import DEFAULT_MODEL, load
+from .model.embedding import Embedder
 from .rank.document_finder import DocumentFinder, FoundChunk
 
 _PATIENCE: Final = 5.0
@@ -62,7 +63,7 @@ class DocumentLibrary(Closing):
         home.prepare()
         allowed = Roots(roots, without=(home.root,))
         store = Store.create(home.database)
-        embedder = load(model or DEFAULT_MODEL, record=home.whole_model)
+        embedder = load(model or DEFAULT_MODEL)
         documents = cls(store, Generations(home.index), embedder, Redactor(home.key()), allowed)
         documents._close.callback(store.close)
         return documents

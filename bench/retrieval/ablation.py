@@ -19,12 +19,12 @@ from palaver.search.index.snapshot import Snapshot
 from palaver.search.index.text_entry import TextEntry
 from palaver.search.index.text_index import TextIndex
 from palaver.search.index.vector_segment import Array
-from palaver.search.model.embedder import Embedder
+from palaver.search.model.embedding import Embedder
 from palaver.search.query.query_analysis import AnalyzedQuery
 from palaver.search.rank.engine import DEPTH as BROUGHT
 from palaver.search.rank.engine import completed
 from palaver.search.rank.fusion import Compare, Together, Weights, gather
-from palaver.search.rank.token_weights import emphasised
+from palaver.search.rank.token_weights import weighted_tokens
 
 from ..table import table
 from .corpus import DEPTH, Corpus, Question
@@ -116,7 +116,7 @@ def findings(store: Store, home: Home, asked: Sequence[Question], embedder: Embe
         wording = view.settled(AnalyzedQuery.of(question.text))
         reading = embedder.read([wording.text])
         vector = reading.vectors[0, :]
-        emphasis = emphasised(wording.text, reading, view.rarity)
+        emphasis = weighted_tokens(wording.text, reading, view.rarity)
         closely = partial(view.closeness, emphasis, vector), partial(view.together, wording.text)
         nearest = VectorMatches.none() if wording.phrases else view.nearest(vector, filters, BROUGHT)
         meaning = partial(_meant, view, vector, nearest)

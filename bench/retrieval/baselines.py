@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import tantivy
 
-from palaver.search.model.embedder import Embedder
+from palaver.search.model.embedding import Embedder
 
 from .corpus import Corpus, Passage, Ranked, Searcher
 from .vectors import embedded

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from palaver.search.model.embedder import Embedder
+from palaver.search.model.embedding import Embedder
 
 from ..shared import PROJECT
 

@@ -10,7 +10,7 @@ from palaver.archiver.store import Store
 from palaver.core.home import Home
 from palaver.search.index.generation import FORMAT, Generation, Generations
 from palaver.search.index.indexer import Indexer
-from palaver.search.model.embedder import Embedder
+from palaver.search.model.embedding import Embedder
 from palaver.search.query import tokenizer
 
 from ..stopwatch import took

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from palaver.search.model.embedder import Embedder
+from palaver.search.model.embedding import Embedder
 
 from ..retrieval.sets import coding_sessions
 from ..retrieval.vectors import embedded

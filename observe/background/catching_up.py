@@ -87,7 +87,7 @@ def catch_up(home: Home, model: str | None, *, settle: bool, enough: Callable[[]
 
     with Store.open(home.database) as store, store.leases.hold(LEARNER):
         generations = Generations(home.index)
-        embedder = load(model or DEFAULT_MODEL, record=home.whole_model)
+        embedder = load(model or DEFAULT_MODEL)
         outdated, indexer = generations.is_outdated, Indexer(store, generations, embedder)
         _publish(store, indexer, 1 if outdated else _BEHIND)
         done = learn(home, store, indexer, enough=late)

@@ -11,7 +11,8 @@ from ...core.closing import Closing
 from ...core.conversation import Milliseconds
 from ...core.home import Home
 from ...search.index.generation import Generations
-from ...search.model.embedder import DEFAULT_MODEL, Embedder, load
+from ...search.model.embedder import DEFAULT_MODEL, load
+from ...search.model.embedding import Embedder
 from ...search.rank.memory_finder import MemoryFinder
 from .conflicts import Conflicts
 from .context import Contexts
@@ -80,7 +81,7 @@ class MemoryCore(Closing):
     def over(cls, store: Store, home: Home, model: str | None = None, judging: Judging | None = None) -> Self:
         """The same over the store of this home, which is open and stays so when the core is closed."""
         judge = judging(store) if judging is not None else None
-        embedder = load(model or DEFAULT_MODEL, record=home.whole_model)
+        embedder = load(model or DEFAULT_MODEL)
         core = cls(store, Generations(home.index), embedder, Redactor(home.key()), judge=judge)
         if judge is not None:
             core._close.callback(judge.close)

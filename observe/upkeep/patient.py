@@ -54,7 +54,7 @@ class Patient(Struct, frozen=True, dict=True):
         """The state of the archive, where it can be read."""
         if self.store is None:
             return None
-        return state_of(self.home, self.store, Generations(self.home.index, only_look=True), self.model)
+        return state_of(self.home, self.store, Generations(self.home.index), self.model)
 
     @property
     def key(self) -> bytes:

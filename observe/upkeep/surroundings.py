@@ -78,8 +78,10 @@ def settings(patient: Patient) -> Answer:
 
 def model(patient: Patient) -> Answer:
     name = patient.model or DEFAULT_MODEL
-    embedder = PackagedEmbedder() if name == DEFAULT_MODEL else load(name)  # without a record: every byte is read
+    embedder = load(name)
     try:
+        if isinstance(embedder, PackagedEmbedder):
+            embedder.verify()
         embedder.embed(["ready"])
     except ModelUnavailable as problem:
         yield Finding("model", str(problem), problem.hint)

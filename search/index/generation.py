@@ -1,8 +1,8 @@
-"""Index generations: built beside, checksummed, published at once, never changed afterwards.
+"""Index generations: built in a new folder, published atomically, immutable afterwards.
 
-`CURRENT` names the folder that readers open and the digest of its manifest, which in turn has those of all files. A
-reader that has a generation open keeps it even after it was removed. What was verified once is not read again while
-its files are untouched.
+The file `CURRENT` names the published folder and the checksum of its manifest; the manifest has the size and checksum
+of each file. Opening a generation compares sizes; `Generations.verify` compares checksums. A reader keeps the
+generation it has open, even after its folder is removed.
 """
 
 import hashlib
@@ -14,32 +14,34 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from ...archiver.store import Store
 from ...core.durability import replacing, sync_path
 from ...core.errors import IndexDamaged, IndexUnwritable
-from ..model.verified import Identity, Verified
 from ..query import tokenizer
 
 FORMAT = 10
+"""Version of the index format. Raise it to rebuild all indexes."""
 _CURRENT, _MANIFEST = "CURRENT", "manifest.json"
-_VERIFIED = "verified.json"
 _GRACE = 60.0
-"""Seconds for which a generation stays after it was replaced: no search that began with it takes longer."""
+"""Seconds a replaced generation is kept for searches that opened it."""
 _NAME = re.compile(r"(gen-\d+) ([0-9a-f]{64})")
-_NOT_DATA = {".tantivy-writer.lock", ".tantivy-meta.lock", _MANIFEST, _VERIFIED}
+_NOT_DATA = {".tantivy-writer.lock", ".tantivy-meta.lock", _MANIFEST}
 
 
 class IndexOutdated(IndexDamaged):
-    """Another version of Palaver made a generation, which is no damage: nothing reads it, and a pass makes it anew."""
+    """A generation of another version. It is not damaged; the next ingest run rebuilds it."""
 
 
 class Manifest(Struct, frozen=True):
-    """What a generation holds. `watermark` is the last change that is in it; `files` are (size, SHA-256) by path.
+    """Content of a generation.
 
-    The store that it was made from knows its `token`.
+    Attributes:
+        watermark: Last change of the store that is indexed.
+        files: (size in bytes, SHA-256) by relative path.
+        token: Random identifier that the source store has recorded.
     """
 
     watermark: int
@@ -53,58 +55,48 @@ class Manifest(Struct, frozen=True):
     analysis: int = tokenizer.VERSION
 
     def is_of(self, store: Store) -> bool:
-        """Whether a store can be followed from here: not one that was restored to what it was before, or another."""
+        """Return whether the generation was built from this store, and from no state that a restore has undone."""
         return self.watermark <= store.changes.last() and store.publications.knows(self.token)
 
 
-class Generation(Struct, frozen=True, eq=False):
-    """A published folder whose files are what its manifest says."""
+class Generation(Struct, frozen=True):
+    """A published folder and its manifest."""
 
     folder: Path
     manifest: Manifest
-    _stats: Mapping[str, Identity] = field(default_factory=dict[str, Identity])
-
-    def __eq__(self, other: object) -> bool:
-        """Whether both are the same, whenever their files were looked at."""
-        return isinstance(other, Generation) and (self.folder, self.manifest) == (other.folder, other.manifest)
 
     def __hash__(self) -> int:
         return hash(self.folder)
 
-    def is_untouched(self) -> bool:
-        """Whether all files are still those that were verified, as far as can be told without reading them."""
-        root = str(self.folder)  # asked before every search: joining paths would take longer than asking the system
-        try:
-            return all(_stat(f"{root}/{file}") == stat for file, stat in self._stats.items())
-        except IndexDamaged:
-            return False
-
     @property
     def text(self) -> Path:
-        """The text index's folder."""
+        """Folder of the text index."""
         return self.folder / "text"
 
     @property
     def vectors(self) -> Path:
-        """The vector index's folder."""
+        """Folder of the vector index."""
         return self.folder / "vectors"
 
 
 class Generations:
-    """The folder of generations."""
+    """The folder of all generations."""
 
-    def __init__(self, root: Path, *, only_look: bool = False) -> None:
-        """With `only_look` it is not even written down which files were verified."""
-        self.root, self._only_look = root, only_look
+    def __init__(self, root: Path) -> None:
+        self.root = root
 
     def current(self) -> Generation | None:
-        """The published generation, verified; None before the first. Raises `IndexDamaged`."""
+        """Return the published generation; None before the first.
+
+        Raises:
+            IndexDamaged: A file is missing or has the wrong size.
+        """
         for _ in range(3):
             name = self.name()
             if name is None:
                 return None
             try:
-                return self._verified(name)
+                return self._open(name)
             except IndexDamaged:
                 if self.name() == name:
                     raise
@@ -112,7 +104,7 @@ class Generations:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether another version of Palaver made the published generation, so that it has to be made anew."""
+        """Whether another version of Palaver built the published generation."""
         try:
             self.current()
         except IndexOutdated:
@@ -122,9 +114,14 @@ class Generations:
         return False
 
     def publish(self, build: Callable[[Path], Manifest], check: Callable[[], None] = lambda: None) -> Generation:
-        """Let `build` fill a new folder, then make it the current one. Older ones are removed, bar the last.
+        """Publish the generation that `build` writes into a new folder, and remove replaced ones.
 
-        What `check` raises just before the switch prevents it. Raises `IndexUnwritable`; the current one stays then.
+        Args:
+            build: Writes all files into the given folder.
+            check: Called just before the switch; its exception cancels the publication.
+
+        Raises:
+            IndexUnwritable: The disk refused a write. The current generation stays published.
         """
         try:
             return self._publish(build, check)
@@ -156,19 +153,19 @@ class Generations:
         return Generation(folder, manifest)
 
     def sweep(self) -> None:
-        """Remove every generation that was replaced, once nobody can still read it. It costs a look at a folder."""
+        """Remove replaced generations that no search can still have to open."""
         known = _NAME.fullmatch(self.name() or "")
         if known is not None:
             self._sweep(_number(Path(known[1])))
 
     def verify(self, generation: Generation) -> None:
-        """Read every file again, whatever was verified before; raises `IndexDamaged`."""
+        """Compare the checksums of all files with the manifest; raises `IndexDamaged`."""
         for file, (_, digest) in generation.manifest.files.items():
             if _digest(generation.folder / file) != digest:
                 raise IndexDamaged(generation.folder / file, "not what the manifest says")
 
     def name(self) -> str | None:
-        """What tells the published generation from every other, unverified; None before the first."""
+        """Return the content of `CURRENT`, which differs for each generation; None before the first."""
         try:
             return (self.root / _CURRENT).read_text("ascii", "replace").strip()
         except FileNotFoundError:
@@ -176,32 +173,25 @@ class Generations:
         except OSError as error:
             return f"unreadable: {error.strerror}"
 
-    def _verified(self, name: str) -> Generation:
+    def _open(self, name: str) -> Generation:
         known = _NAME.fullmatch(name)
         if known is None:
             raise IndexDamaged(self.root / _CURRENT, "names no generation")
         folder = self.root / known[1]
         manifest = _read_manifest(folder / _MANIFEST, known[2])
-        verified = Verified(folder / _VERIFIED, only_look=self._only_look)
-        stats = {file: _stat(folder / file) for file in manifest.files}
-        for file in _data_files(folder):
-            if file not in stats:
-                raise IndexDamaged(folder / file, "nothing that was published")
-        for file, (size, digest) in manifest.files.items():
-            whole = verified.has(file, stats[file]) or _digest(folder / file) == digest
-            if stats[file].size != size or not whole:
+        for file, (size, _) in manifest.files.items():
+            if _stat(folder / file).st_size != size:
                 raise IndexDamaged(folder / file, "not what the manifest says")
-        verified.keep(stats)
-        return Generation(folder, manifest, stats)
+        return Generation(folder, manifest)
 
     def _sweep(self, before: int) -> None:
-        """Remove what was replaced, once nobody can still read it, and what was left unfinished."""
+        """Remove generations with a number below `before`, and leftovers of interrupted builds."""
         for path in self.root.iterdir():
-            if path.is_dir() and _number(path) < before and not self._may_be_read(path):
+            if path.is_dir() and _number(path) < before and not self._may_be_opened(path):
                 _remove(path)
 
-    def _may_be_read(self, folder: Path) -> bool:
-        """Whether the generation was replaced a moment ago; a clock that was set back does not keep it for long."""
+    def _may_be_opened(self, folder: Path) -> bool:
+        """Return whether the generation was replaced less than `_GRACE` seconds ago, by a clock that may be set."""
         try:
             replaced = (self.root / f"gen-{_number(folder) + 1}" / _MANIFEST).stat().st_mtime
         except OSError:
@@ -210,25 +200,24 @@ class Generations:
 
 
 def checksums(folder: Path, shared: Generation | None = None) -> dict[str, tuple[int, str]]:
-    """Size and SHA-256 of every data file below a folder, by relative path.
+    """Return the size and SHA-256 of each data file below a folder, by relative path.
 
-    Files that are the very files of another generation, which was verified, are not read again.
+    Files linked from the generation `shared` keep its checksums, so damage done since then stays detectable.
     """
-    known: dict[Identity, str] = {}
+    known: dict[int, str] = {}
     if shared is not None:
-        known = {_stat(shared.folder / file): digest for file, (_, digest) in shared.manifest.files.items()}
+        known = {_stat(shared.folder / file).st_ino: digest for file, (_, digest) in shared.manifest.files.items()}
     return {file: _checksum(folder / file, known) for file in sorted(_data_files(folder))}
 
 
 def _data_files(folder: Path) -> Iterator[str]:
-    """The files of a generation that its manifest has to name."""
     for path in folder.rglob("*"):
-        if path.name not in _NOT_DATA and not path.name.startswith(_VERIFIED) and not path.is_dir():
+        if path.name not in _NOT_DATA and not path.is_dir():
             yield path.relative_to(folder).as_posix()
 
 
-def share(source: Path, target: Path) -> None:
-    """The same file under another name, where the file system can; otherwise a copy."""
+def link_or_copy(source: Path, target: Path) -> None:
+    """Hard-link a file, or copy it where the file system has no hard links."""
     try:
         os.link(source, target)
     except OSError:
@@ -238,23 +227,22 @@ def share(source: Path, target: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """What cannot be removed now is when a later one is published."""
-    from shutil import rmtree  # which loads compressors: 2 ms of every search, and none removes anything
+    """Remove a folder; whatever cannot be removed is left for the next sweep."""
+    from shutil import rmtree  # loads compressors: 2 ms of each search, and no search removes anything
 
     rmtree(folder, ignore_errors=True)
 
 
-def _checksum(path: Path, known: Mapping[Identity, str]) -> tuple[int, str]:
+def _checksum(path: Path, known: Mapping[int, str]) -> tuple[int, str]:
     stat = _stat(path)
-    return stat.size, known.get(stat) or _digest(path)
+    return stat.st_size, known.get(stat.st_ino) or _digest(path)
 
 
-def _stat(path: Path | str) -> Identity:
-    """Raises `IndexDamaged` for a file that is not there."""
+def _stat(path: Path) -> os.stat_result:
     try:
-        return Identity.of(path)
+        return path.stat()
     except OSError as error:
-        raise IndexDamaged(Path(path), error.strerror or str(error)) from None
+        raise IndexDamaged(path, error.strerror or str(error)) from None
 
 
 def _digest(path: Path) -> str:

@@ -9,10 +9,10 @@ from typing import TypeAlias
 from ...archiver.store import Embedded, Entity, Lease, Store
 from ...core.errors import IndexDamaged, LeaseHeld
 from ...core.progress import Progress, never, silent
-from ..model.embedder import Embedder
+from ..model.embedding import Embedder
 from . import indexed_texts
 from .draft import Draft
-from .generation import Generation, Generations, Manifest, checksums, share
+from .generation import Generation, Generations, Manifest, checksums, link_or_copy
 from .text_entry import TextEntry
 from .text_index import TextIndex
 
@@ -191,4 +191,4 @@ def _share(source: Path, target: Path) -> None:
         if path.name in _REWRITTEN:
             shutil.copy2(path, target / path.name)
         elif not path.name.endswith(".lock"):
-            share(path, target / path.name)
+            link_or_copy(path, target / path.name)

@@ -19,7 +19,7 @@ from ...core.errors import IndexDamaged
 from ...core.memo import Memo
 from ...core.query import Filters, Role
 from ...core.results import Correction
-from ..model.embedder import Embedder
+from ..model.embedding import Embedder, TokenVectors
 from ..query.query_analysis import SENTENCE, WORD, AnalyzedQuery, brevity
 from ..query.tokenizer import terms
 from .adjacent_terms import neighbours
@@ -27,7 +27,6 @@ from .generation import Generation, Generations
 from .matches import Flags, Fractions, Numbers, TextMatches, VectorMatches, distinct
 from .matches import among as among_these
 from .text_index import TextIndex
-from .token_bits import Tokens
 from .vector_index import VectorIndex
 from .vector_segment import ALL_VOICES, Array, Voices
 
@@ -72,7 +71,7 @@ class Snapshot:
     def refresh(self) -> None:
         """Catch up with the store and with what was published. Costs one query when nothing changed."""
         name = self._generations.name()
-        if name != self._name or not (self._generation is None or self._generation.is_untouched()):
+        if name != self._name:
             self._name = name
             self._start(self._published())
         last = self._store.changes.last()
@@ -209,11 +208,11 @@ class Snapshot:
         items = self._store.vectors.waiting(self._model, distinct(matches.key[alone])[0].tolist())
         return distinct(matches.event[alone & among_these(matches.key, np.array(items, dtype=np.int64))])[0]
 
-    def closeness(self, query: Tokens, vector: Array, nears: VectorMatches) -> Fractions:
+    def closeness(self, query: TokenVectors, vector: Array, nears: VectorMatches) -> Fractions:
         """How close the items of these vectors come to a query's tokens; NaN where no tokens are known. `vector` is
         the query's.
         """
-        return self._vectors.closeness(query, vector, nears.rows)
+        return self._vectors.late_interaction(query, vector, nears.rows)
 
     def allowed(self, filters: Filters, among: Sequence[int]) -> AbstractSet[int]:
         """Those of these items that satisfy the filters."""
@@ -293,7 +292,6 @@ class Snapshot:
     def _start(self, published: tuple[Generation, TextIndex, VectorIndex] | None) -> None:
         """Begin with a generation and an empty tail."""
         generation, text, vectors = published or (None, None, VectorIndex())
-        self._generation: Generation | None = generation
         manifest = generation.manifest if generation else None
         self._text: TextIndex | None = text
         self._vectors: VectorIndex = vectors

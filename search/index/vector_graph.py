@@ -1,7 +1,7 @@
-"""The usearch graph above a large matrix. It knows no filter and forgets nothing: who asks sieves what it answers.
+"""Approximate nearest neighbours: a usearch graph over a large matrix. Filters are applied to its results.
 
-usearch is loaded when a graph is first asked, so small archives never do. Its kernels are loaded with RTLD_GLOBAL:
-onnxruntime, when it is loaded after version 2.26 of it, crashes the process. So nothing else imports it.
+usearch is loaded when a graph is first searched, so small archives never load it. It loads its kernels with
+RTLD_GLOBAL, and version 2.26 crashes the process if onnxruntime is loaded afterwards. No other module imports it.
 """
 
 import math
@@ -20,24 +20,20 @@ if TYPE_CHECKING:
     from usearch.index import Index
 
 _EXPANSION = 64
-"""Candidates looked at for each vector while the graph is built: enough for 0.996 of what an exact scan finds. For a
-query at least as many.
-"""
+"""Candidates per vector while building, and at least per query: finds 0.996 of the results of an exact scan."""
 _SURELY = 25_000
-"""Rows up to which a search finds nearly all without looking at more candidates than are wanted. Among twice as many it
-loses its way twice as often, and so looks at as many again.
-"""
+"""Rows up to which a search needs no extra candidates. Each doubling needs one more time the wanted number."""
 
 
 class VectorGraph:
-    """Nearest neighbours among the rows of a matrix, by their numbers, nearly all of them."""
+    """Approximate nearest neighbours among the rows of a matrix, by row number."""
 
-    def __init__(self, make: "Callable[[], Index]") -> None:
-        self._make = make
+    def __init__(self, load: "Callable[[], Index]") -> None:
+        self._load = load
 
     @classmethod
     def of(cls, matrix: npt.NDArray[np.float16]) -> "VectorGraph":
-        """Built when it is first asked or saved; about 3,000 rows a second on two cores."""
+        """Return a graph that is built on first use, at about 3,000 rows a second on two cores."""
 
         def build() -> "Index":
             index = _empty(matrix.shape[1])
@@ -48,7 +44,7 @@ class VectorGraph:
 
     @classmethod
     def at(cls, path: Path, dimension: int) -> "VectorGraph":
-        """Mapped when first asked, from a file whose checksum was verified: a damaged one kills the process."""
+        """Return a graph that maps this file on first use. A damaged file crashes the process."""
 
         def view() -> "Index":
             index = _empty(dimension)
@@ -59,25 +55,25 @@ class VectorGraph:
 
     @cached_property
     def _index(self) -> "Index":
-        return self._make()
+        return self._load()
 
     def save(self, path: Path) -> None:
-        """Write the file; neither atomic nor synced. Raises `IndexUnwritable`."""
+        """Write the file, neither atomically nor synced; raises `IndexUnwritable`."""
         try:
             self._index.save(str(path))  # pyright: ignore[reportUnknownMemberType]
         except RuntimeError as error:
             raise IndexUnwritable(str(error)) from error
 
     def near(self, query: npt.NDArray[np.float16], limit: int, wanted: int) -> Numbers:
-        """The numbers of the rows nearest to the query, so many that so many `wanted` ones should be among them."""
+        """Return the numbers of the `limit` rows nearest to a query, of which the best `wanted` should be complete."""
         times = math.log2(max(2.0, len(self._index) / _SURELY))
-        # mypy sees no setter that stands apart from its getter.
+        # mypy does not support a setter whose type differs from its getter.
         self._index.expansion_search = max(_EXPANSION, limit, int(wanted * times))  # type: ignore[misc]
         return self._index.search(query, limit).keys.astype(np.int64)
 
 
 def _empty(dimension: int) -> "Index":
-    from ..model import onnx_runtime  # noqa: F401 # pyright: ignore[reportUnusedImport]
+    from ..model import encoder  # noqa: F401 # pyright: ignore[reportUnusedImport] - loads onnxruntime first
 
     # isort: split
     from usearch.index import Index

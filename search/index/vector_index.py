@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from ...archiver.store import StoredVector
+from ..model.embedding import TokenVectors
 from .matches import Flags, Fractions, Numbers, VectorMatches
-from .token_bits import Tokens
 from .vector_segment import ALL_VOICES, Array, Segment, Sieve, Voices
 
 EXACT_UP_TO = 20_000
@@ -92,13 +92,13 @@ class VectorIndex:
         """Of every item of these events its best vectors, exactly compared: part 0, and the best other part."""
         return VectorMatches.together([segment.of_events(vector, events) for segment in self._segments])
 
-    def closeness(self, query: Tokens, vector: Array, rows: Numbers) -> Fractions:
+    def late_interaction(self, query: TokenVectors, vector: Array, rows: Numbers) -> Fractions:
         """How close the items of these (item, event, part), shape (3, n), come to a query's tokens, -1 to 1, each by
         the closest of those of its texts that are nearest to the query's unit vector; NaN where no tokens are known.
         """
         close = np.full(rows.shape[1], np.nan)
         for segment in self._segments:
-            close = np.fmax(close, segment.closeness(query, vector, rows))
+            close = np.fmax(close, segment.late_interaction(query, vector, rows))
         return close
 
 

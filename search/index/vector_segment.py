@@ -12,9 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...archiver.store import StoredVector
-from .generation import share
+from ..model.embedding import TokenVectors
+from .generation import link_or_copy
 from .matches import Flags, Fractions, Numbers, VectorMatches, among, distinct
-from .token_bits import TokenBits, Tokens, stretches
+from .token_bits import TokenBits, row_ranges
 from .vector_graph import VectorGraph
 
 Array: TypeAlias = npt.NDArray[np.float32]
@@ -102,7 +103,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         self.signs.save(folder, self.folder)
         if self.folder is not None:
             for name in (_ROWS, _MATRIX, *([_GRAPH] if self.graph else ())):
-                share(self.folder / name, folder / name)
+                link_or_copy(self.folder / name, folder / name)
         else:
             np.save(folder / _ROWS, self.rows)
             np.save(folder / _MATRIX, self.matrix)
@@ -178,7 +179,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         _, first = distinct(kinds[order])
         return self._of(places[order[first]], cosines[order[first]])
 
-    def closeness(self, query: Tokens, vector: Array, rows: Numbers) -> Fractions:
+    def late_interaction(self, query: TokenVectors, vector: Array, rows: Numbers) -> Fractions:
         """How close the items of these (item, event, part), shape (3, n), come to a query, each by the closest of its
         `_TEXTS` texts nearest to the query's unit vector; NaN for one that is not here or that no tokens are known of.
         """
@@ -189,7 +190,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         places = self._foremost(told[among(self.rows[_ITEM, told], items)], vector)
         best = np.full(len(items), np.nan)
         of: Numbers = self.rows[_ITEM, places]
-        np.fmax.at(best, np.searchsorted(items, of), self.signs.picked(places).closeness(query))
+        np.fmax.at(best, np.searchsorted(items, of), self.signs.picked(places).similarity(query))
         close: Fractions = best[np.searchsorted(items, rows[_ITEM])]
         return close
 
@@ -197,13 +198,13 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         """Of each item the `_TEXTS` of these rows that are nearest to a unit vector, in order of place."""
         order = np.lexsort((-self._cosines(places, vector), self.rows[_ITEM, places]))
         _, first = distinct(self.rows[_ITEM, places[order]])
-        ranks = stretches(np.zeros_like(first), np.diff(first, append=len(order)))
+        ranks = row_ranges(np.zeros_like(first), np.diff(first, append=len(order)))
         return np.sort(places[order[ranks < _TEXTS]])
 
     def _places_of(self, events: Numbers) -> Numbers:
         """The rows of these events that are not gone."""
         starts, ends = (np.searchsorted(self.rows[_EVENT], events, side) for side in ("left", "right"))
-        places = stretches(starts, ends - starts)
+        places = row_ranges(starts, ends - starts)
         return places if self.alive is None else places[self.alive[places]]
 
     def _passed(self, allowed: Flags | None, voices: Voices) -> Flags | None:

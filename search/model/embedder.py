@@ -1,134 +1,132 @@
-"""Embedders: what gives every text its vector. Importing this module loads no model and no library that runs one."""
+"""Embedding models: the packaged one and any that sentence-transformers loads.
+
+Importing this module loads no model and no library that runs one.
+"""
+
+from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from ...core.errors import ModelUnavailable
 from ...core.text import readable
+from . import FOLDER
+from .embedding import Embedder, TextEmbeddings
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from ..index.token_bits import Tokens
+    from .embedding import Vectors
     from .encoder import Encoder
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2-int8"
-"""The model that ships with Palaver."""
+"""Name of the packaged model."""
 
 _PIPELINE, _PACKAGED_PIPELINE = 1, 2
-"""Raised with every change that gives a text another vector, or other tokens: as a part of the name it has stored
-vectors made anew.
-"""
+"""Versions of the embedding pipelines. They are part of the embedder's name, so raising one re-embeds everything."""
+_REINSTALL = "Reinstall Palaver."
+_CHOOSE = "Give the absolute path of a model folder, or download one with `palaver model use NAME`."
+_LOAD_ERRORS = (ImportError, LookupError, OSError, RuntimeError, TypeError, ValueError)
+"""Errors of loading a model whose files or libraries are missing or damaged."""
 
 
-class TextEmbeddings(NamedTuple):
-    """What a model makes of texts. `vectors` are their rows of length one, shape (n, dimension); `tokens` what each of
-    their tokens means in its place, no rows where the model does not tell that; `spans` where in the text each token
-    begins and ends, in characters.
-    """
+def load(name: str = DEFAULT_MODEL, *, threads: int | None = None, download: bool = False) -> Embedder:
+    """Return the embedder with this name: the packaged model, or one that sentence-transformers loads.
 
-    vectors: "npt.NDArray[np.float32]"
-    tokens: "Sequence[Tokens]"
-    spans: Sequence[Sequence[tuple[int, int]]]
+    The model is loaded when the first text is embedded.
 
-
-class Embedder(Protocol):
-    """Turns texts into vectors whose dot products are cosines. May be used by several threads."""
-
-    name: str
-    """Identity of the model and of the way it is used. Only vectors of equal names can be compared."""
-
-    @property
-    def dimension(self) -> int:
-        """How many numbers a vector has. Raises `ModelUnavailable` where only the loaded model knows."""
-        ...
-
-    def embed(self, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
-        """One row of length one per text, in their order: shape (len(texts), dimension). Raises `ModelUnavailable`."""
-        ...
-
-    def read(self, texts: Sequence[str]) -> TextEmbeddings:
-        """The same rows, and the tokens of each text. Raises `ModelUnavailable`."""
-        ...
-
-
-def load(
-    name: str = DEFAULT_MODEL, *, threads: int | None = None, download: bool = False, record: Path | None = None
-) -> Embedder:
-    """The embedder of this name: the packaged model, or any that sentence-transformers knows.
-
-    Nothing is read before the first text is embedded. `threads` is the number of CPU threads to use, all by default;
-    `download` lets sentence-transformers fetch a model that is not on this machine. The packaged model's files are
-    checked when they are loaded; where a `record` is kept, unless they were found whole before and nobody touched them.
+    Args:
+        name: `DEFAULT_MODEL`, a model name on the Hugging Face hub, or the absolute path of a model folder.
+        threads: CPU threads to use; all by default.
+        download: Whether sentence-transformers may download the model.
     """
     if name == DEFAULT_MODEL:
-        shared = _packaged_embedder(threads)
-        shared.record = record or shared.record
-        return shared
+        return _packaged_embedder(threads)
     return SentenceTransformerEmbedder(name, threads=threads, download=download)
 
 
 @cache
-def _packaged_embedder(threads: int | None) -> "PackagedEmbedder":
-    """One for all who ask: each more would take 0.06 s and 18 MB, and a server would have up to four."""
+def _packaged_embedder(threads: int | None) -> PackagedEmbedder:
+    """Return one shared instance: each more would take 0.06 s and 18 MB."""
     return PackagedEmbedder(threads=threads)
 
 
 def model_of(name: str) -> str:
-    """The model in an embedder's name, as `load` takes it."""
+    """Return the model in an embedder's name, as `load` takes it."""
     return name.rpartition("/")[0]
 
 
 class PackagedEmbedder:
-    """The model that ships with Palaver: all-MiniLM-L6-v2 in int8, 384 numbers, the first 256 tokens of a text.
+    """The packaged model: all-MiniLM-L6-v2 in int8, 384 dimensions, the first 256 tokens of a text.
 
-    A text has the same vector alone and among others. Loading takes about 0.1 s and checks the files.
+    A text has the same vector alone and in a batch.
     """
 
     dimension = 384
 
-    def __init__(self, folder: Path | None = None, *, threads: int | None = None, record: Path | None = None) -> None:
-        """Another `folder` than the packaged one must hold the same files, its own manifest among them. `record` is the
-        file that says which of them were found whole.
-        """
+    def __init__(self, folder: Path | None = None, *, threads: int | None = None) -> None:
+        """Use the model files in `folder` instead of the packaged ones."""
         self.name = f"{DEFAULT_MODEL}/{_PACKAGED_PIPELINE}"
-        self.record, self._folder, self._threads = record, folder, threads or os.cpu_count() or 1
+        self._folder, self._threads = folder, threads or os.cpu_count() or 1
         self._encoder: Encoder | None = None
         self._lock = Lock()
 
-    def embed(self, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
+    def embed(self, texts: Sequence[str]) -> Vectors:
         """See `Embedder.embed`."""
         return self.read(texts).vectors
 
     def read(self, texts: Sequence[str]) -> TextEmbeddings:
         """See `Embedder.read`."""
-        made = self._load().encode([readable(text) for text in texts], self._threads)
+        encoded = self._load().encode([readable(text) for text in texts], self._threads)
         import numpy as np
 
-        vectors = np.array([each.vector for each in made], dtype=np.float32).reshape(-1, self.dimension)
-        return TextEmbeddings(vectors, [each.tokens for each in made], [each.spans for each in made])
+        vectors = np.array([each.vector for each in encoded], dtype=np.float32).reshape(-1, self.dimension)
+        return TextEmbeddings(vectors, [each.tokens for each in encoded], [each.spans for each in encoded])
 
-    def _load(self) -> "Encoder":
+    def verify(self) -> None:
+        """Verify the checksums of all model files.
+
+        Raises:
+            ModelUnavailable: A file is missing or damaged.
+        """
+        with _load_errors_as_unavailable():
+            from .encoder import verify_checksums
+
+            verify_checksums(self._folder or FOLDER)
+
+    def _load(self) -> Encoder:
         with self._lock:
             if self._encoder is None:
-                self._encoder = _packaged(self._folder, self.record)
+                with _load_errors_as_unavailable():
+                    from .encoder import Encoder
+
+                    self._encoder = Encoder(self._folder or FOLDER)
             return self._encoder
 
 
-class SentenceTransformerEmbedder:
-    """Any model that sentence-transformers can load, by its name on the Hugging Face hub or by absolute folder.
+@contextmanager
+def _load_errors_as_unavailable() -> Generator[None]:
+    try:
+        yield
+    except _LOAD_ERRORS as error:
+        raise ModelUnavailable(f"The packaged model cannot be loaded: {error}", hint=_REINSTALL) from error
 
-    Needs the extra `models`. Weights are read from safetensors only and no code of the model's author is run.
+
+class SentenceTransformerEmbedder:
+    """Any model that sentence-transformers loads. Requires the extra `models`.
+
+    Weights are read from safetensors only, and no code of the model's author is run.
     """
 
     def __init__(self, model: str, *, threads: int | None = None, download: bool = False) -> None:
-        """Without `download` only models that are on this machine already are found, and nothing uses the network."""
+        """Use a model by hub name or absolute path. Without `download` the network is never used."""
         self.name = f"{model}/{_PIPELINE}"
         self._model, self._threads, self._download = model, threads, download
         self._loaded: tuple[_SentenceTransformer, int] | None = None
@@ -136,33 +134,33 @@ class SentenceTransformerEmbedder:
 
     @property
     def dimension(self) -> int:
-        """How many numbers a vector has. Loads the model; raises `ModelUnavailable`."""
+        """Length of a vector. Loads the model; raises `ModelUnavailable`."""
         with self._lock:
             return self._load()[1]
 
-    def embed(self, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
-        """See `Embedder.embed`. The vector of a text varies in its last digits with the texts beside it."""
-        with self._lock:  # the tokenizers of transformers may not be used by two threads at once
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """See `Embedder.embed`. The last digits of a vector vary with the other texts of the batch."""
+        with self._lock:  # the tokenizers of transformers are not thread-safe
             model, dimension = self._load()
             return _encode(model, texts).reshape(len(texts), dimension)
 
     def read(self, texts: Sequence[str]) -> TextEmbeddings:
-        """See `Embedder.read`. These models tell no tokens."""
+        """See `Embedder.read`. These models give no token embeddings."""
         import numpy as np
 
         return TextEmbeddings(self.embed(texts), [np.empty((0, 0), dtype=np.float32)] * len(texts), [()] * len(texts))
 
-    def _load(self) -> "tuple[_SentenceTransformer, int]":
+    def _load(self) -> tuple[_SentenceTransformer, int]:
         if self._loaded is None:
             model = self._open()
             self._loaded = model, _encode(model, [""]).shape[1]
         return self._loaded
 
-    def _open(self) -> "_SentenceTransformer":
+    def _open(self) -> _SentenceTransformer:
         path = Path(self._model)
         if path.exists() and not path.is_absolute():
-            # The library would take it for the model: whoever owns the current folder would choose what we load.
-            raise ModelUnavailable(f"{self._model} is also a file or folder here", hint="Give a folder's whole path.")
+            # The library would prefer this path: the owner of the current folder would choose the loaded model.
+            raise ModelUnavailable(f"{self._model} is also a file or folder here", hint="Give the absolute path.")
         try:
             library = import_module("sentence_transformers")
         except ImportError as error:
@@ -180,41 +178,23 @@ class SentenceTransformerEmbedder:
                 local_files_only=not self._download,
                 model_kwargs={"use_safetensors": True},
             )
-        except _refusals() as error:
+        except _library_errors() as error:
             raise ModelUnavailable(f"{self._model} cannot be loaded: {error}", hint=_CHOOSE) from error
-        return cast(_SentenceTransformer, model)
+        return cast("_SentenceTransformer", model)
 
 
 class _SentenceTransformer(Protocol):
     def encode(
         self, inputs: list[str], *, normalize_embeddings: bool, show_progress_bar: bool
-    ) -> "npt.NDArray[np.floating]": ...
+    ) -> npt.NDArray[np.floating]: ...
 
 
-_REINSTALL = "Reinstall Palaver."
-_CHOOSE = "Give the whole path of a model's folder, or download one with `palaver model use NAME`."
-
-
-_FAULTS = (ImportError, LookupError, OSError, RuntimeError, TypeError, ValueError)
-"""What loading a model raises when its files, or the libraries that read them, are not what they should be."""
-
-
-def _refusals() -> tuple[type[Exception], ...]:
-    """Everything that sentence-transformers lets through; two of its libraries have errors of their own."""
+def _library_errors() -> tuple[type[Exception], ...]:
+    """Return all errors that sentence-transformers raises; two of its libraries have their own."""
     hub, weights = import_module("huggingface_hub.errors").HTTPError, import_module("safetensors").SafetensorError
-    return (*_FAULTS, hub, weights)
+    return (*_LOAD_ERRORS, hub, weights)
 
 
-def _packaged(folder: Path | None, record: Path | None) -> "Encoder":
-    try:
-        from . import FOLDER
-        from .encoder import Encoder
-
-        return Encoder(folder or FOLDER, record)
-    except _FAULTS as error:
-        raise ModelUnavailable(f"The packaged model cannot be loaded: {error}", hint=_REINSTALL) from error
-
-
-def _encode(model: _SentenceTransformer, texts: Sequence[str]) -> "npt.NDArray[np.float32]":
-    told = [readable(text) for text in texts]
-    return model.encode(told, normalize_embeddings=True, show_progress_bar=False).astype("float32")
+def _encode(model: _SentenceTransformer, texts: Sequence[str]) -> Vectors:
+    cleaned = [readable(text) for text in texts]
+    return model.encode(cleaned, normalize_embeddings=True, show_progress_bar=False).astype("float32")

@@ -18,11 +18,12 @@ from ..index.generation import Generations
 from ..index.matches import Fractions, TextMatches, VectorMatches, among, distinct
 from ..index.snapshot import Snapshot
 from ..index.vector_segment import Array
-from ..model.embedder import Embedder, TextEmbeddings, load, model_of
+from ..model.embedder import load, model_of
+from ..model.embedding import Embedder, TextEmbeddings
 from ..query.query_analysis import AnalyzedQuery
 from .fusion import Compare, Event, OfPeriod, gather, joined
 from .relevance import PRESENT_MEANING, PRESENT_WORDS, RankedEvents, Rest
-from .token_weights import emphasised
+from .token_weights import weighted_tokens
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -323,7 +324,7 @@ class Engine:
         return partial(self._closeness, wording.text) if len(nears) else None
 
     def _closeness(self, text: str, nears: VectorMatches) -> Fractions:
-        query = emphasised(text, self._meaning(text), self._snapshot.rarity)
+        query = weighted_tokens(text, self._meaning(text), self._snapshot.rarity)
         return self._snapshot.closeness(query, self._vector(text), nears)
 
     def _begun(self, text: str) -> Callable[[], Array]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ...archiver.store import Store
 from ...core.query import Filters, Mode
 from ..index.generation import Generations
-from ..model.embedder import Embedder
+from ..model.embedding import Embedder
 from ..query.query_analysis import unquoted
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from palaver.core.home import Home
 from palaver.core.query import Query
 from palaver.search.index.matches import Fractions, VectorMatches
 from palaver.search.index.snapshot import Snapshot
-from palaver.search.index.token_bits import Tokens
 from palaver.search.index.vector_segment import Array
+from palaver.search.model.embedding import TokenVectors
 from palaver.search.rank import engine
 
 from ..search.history import History, Said
@@ -28,10 +28,10 @@ def test_what_is_compared_is_what_a_search_compares(
     history.say("tea", Said("brass kettle"), Said("water for tea"), Said("brass pan"))
     history.embed()
     history.publish()
-    compared: list[tuple[Tokens, int]] = []
+    compared: list[tuple[TokenVectors, int]] = []
     closeness = Snapshot.closeness
 
-    def spy(view: Snapshot, query: Tokens, vector: Array, nears: VectorMatches) -> Fractions:
+    def spy(view: Snapshot, query: TokenVectors, vector: Array, nears: VectorMatches) -> Fractions:
         compared.append((query, len(nears)))
         return closeness(view, query, vector, nears)
 

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from palaver.core.errors import ModelUnavailable
-from palaver.search.index.token_bits import DIRECTIONS
-from palaver.search.model.embedder import TextEmbeddings
+from palaver.search.model.embedding import TOKEN_DIMENSIONS, TextEmbeddings
 
 _WORD = re.compile(r"\w+")
 
@@ -49,8 +48,8 @@ class FakeEmbedder:
         return total
 
     def _tokens(self, text: str) -> npt.NDArray[np.float32]:
-        rows = [self._direction(word, DIRECTIONS) for word in _words(text)]
-        return np.array(rows, dtype=np.float32).reshape(-1, DIRECTIONS)
+        rows = [self._direction(word, TOKEN_DIMENSIONS) for word in _words(text)]
+        return np.array(rows, dtype=np.float32).reshape(-1, TOKEN_DIMENSIONS)
 
     def _direction(self, word: str, width: int) -> npt.NDArray[np.float64]:
         seed = blake2b(f"{self.name} {word}".encode("utf-8", "surrogatepass"), digest_size=8).digest()

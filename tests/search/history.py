@@ -11,7 +11,7 @@ from palaver.core.query import Filters, Mode, Query
 from palaver.core.results import Results
 from palaver.search.index.generation import Generation, Generations
 from palaver.search.index.indexer import Indexer
-from palaver.search.model.embedder import Embedder
+from palaver.search.model.embedding import Embedder
 from palaver.search.present.hits import Hits
 from palaver.search.rank.engine import Engine
 from palaver.search.rank.fusion import Event

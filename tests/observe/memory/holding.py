@@ -8,7 +8,7 @@ from palaver.archiver.store import Store
 from palaver.core.memory import Memory, StoredMemory
 from palaver.observe.memory import MemoryCore, Remembered
 from palaver.search.index.generation import Generations
-from palaver.search.model.embedder import Embedder
+from palaver.search.model.embedding import Embedder
 
 from ...search.fake_embedder import FakeEmbedder
 

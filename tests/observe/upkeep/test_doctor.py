@@ -29,9 +29,6 @@ from palaver.observe.upkeep import holdings, surroundings
 from palaver.observe.upkeep.doctor import diagnose
 from palaver.observe.upkeep.patient import Patient
 from palaver.observe.upkeep.status import OUTDATED
-from palaver.search import model
-from palaver.search.model import FOLDER, encoder
-from palaver.search.model.verified import Identity, Verified
 
 from ... import demo
 from ...upgrade import outdate
@@ -259,24 +256,6 @@ def test_what_is_wrong_is_told(home: Home, fault: Callable[[Home], None]) -> Non
     assert all(each.remedy for each in found.findings)
     assert {"versions", "model"} <= {*found.facts, *(each.part for each in found.findings)}
     assert contents(home) == before
-
-
-def test_the_model_is_read_whatever_was_known_of_it(
-    home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """A file of the model that is damaged is told, also where a record has it as whole."""
-    folder = tmp_path / "model"
-    shutil.copytree(FOLDER, folder)
-    weights = folder / encoder.WEIGHTS
-    weights.write_bytes(weights.read_bytes()[:-1] + b"!")
-    os.utime(weights, (1_000, 1_000))
-    wanted = json.loads((folder / encoder.MANIFEST).read_bytes())["files"][encoder.WEIGHTS]["sha256"]
-    Verified(home.whole_model).keep({wanted: Identity.of(weights)})
-    monkeypatch.setattr(model, "FOLDER", folder)
-
-    [finding] = looked_at(home).findings
-
-    assert (finding.part, encoder.WEIGHTS in finding.problem) == ("model", True)
 
 
 def test_copies_that_are_being_made_are_no_finding(home: Home) -> None:

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from palaver.core.errors import IndexDamaged, IndexUnwritable
 from palaver.search.index import generation
 from palaver.search.index.generation import Generations, Manifest, checksums
-from palaver.search.model import verified
 from palaver.search.query import tokenizer
 
 
@@ -169,57 +168,31 @@ def zero(path: Path) -> None:
     path.write_bytes(bytes(path.stat().st_size))
 
 
-@pytest.mark.parametrize("damage", [truncate, flip, zero, Path.unlink])
-@pytest.mark.parametrize("name", ["manifest.json", "text/part"])
-def test_damage_is_noticed(generations: Generations, name: str, damage: Callable[[Path], None]) -> None:
-    """A file that is not as it was published is never opened."""
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        *(("manifest.json", damage) for damage in (truncate, flip, zero, Path.unlink)),
+        *(("text/part", damage) for damage in (truncate, Path.unlink)),
+    ],
+)
+def test_a_generation_with_a_missing_or_truncated_file_is_not_opened(
+    generations: Generations, name: str, damage: Callable[[Path], None]
+) -> None:
+    """A missing or truncated file and any change of the manifest raise `IndexDamaged`."""
     damage(generations.publish(build()).folder / name)
 
     with pytest.raises(IndexDamaged):
         generations.current()
 
 
-def test_what_is_untouched_is_read_once(generations: Generations, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A generation that was found whole is not read again by any reader until one of its files changes."""
-    part = generations.publish(build("one")).text / "part"
-    os.utime(part, (1_000, 1_000))
-    generations.current()
-
-    def refuse(path: Path) -> str:
-        raise AssertionError(path)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(generation, "_digest", refuse)
-        assert Generations(generations.root).current() is not None
-    part.write_text("eno")
+@pytest.mark.parametrize("damage", [flip, zero])
+def test_verification_compares_checksums(generations: Generations, damage: Callable[[Path], None]) -> None:
+    """`verify` detects damage that keeps the size of a file."""
+    published = generations.publish(build())
+    damage(published.folder / "text/part")
 
     with pytest.raises(IndexDamaged):
-        generations.current()
-
-
-def test_what_was_just_written_is_read_again(generations: Generations, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files changed a moment ago could change once more without another time, so nothing is remembered of them."""
-    monkeypatch.setattr(verified, "SETTLED_NS", 3_600_000_000_000)  # a busy machine makes moments long
-    part = generations.publish(build("one")).text / "part"
-    generations.current()
-    time = part.stat().st_mtime_ns
-    part.write_text("eno")
-    os.utime(part, ns=(time, time))
-
-    with pytest.raises(IndexDamaged):
-        generations.current()
-
-
-@pytest.mark.parametrize("record", [b"", b"[]", b'{"text/part": 1}', b'{"text/part": [1, 2, 3, 4]}', b"\xff"])
-def test_a_damaged_record_says_nothing(generations: Generations, record: bytes) -> None:
-    """What cannot be read of the record of verified files costs no more than another look."""
-    published = generations.publish(build("one"))
-    (published.folder / "verified.json").write_bytes(record)
-
-    assert generations.current() == published
-    flip(published.text / "part")
-    with pytest.raises(IndexDamaged):
-        generations.current()
+        generations.verify(published)
 
 
 def test_shared_files_keep_their_checksum(generations: Generations, tmp_path: Path) -> None:
@@ -227,7 +200,7 @@ def test_shared_files_keep_their_checksum(generations: Generations, tmp_path: Pa
     before = generations.publish(build("one"))
     folder = tmp_path / "next"
     folder.mkdir()
-    generation.share(before.text / "part", folder / "shared")
+    generation.link_or_copy(before.text / "part", folder / "shared")
     (before.text / "part").write_text("two")
     (folder / "own").write_text("two")
 
@@ -235,31 +208,6 @@ def test_shared_files_keep_their_checksum(generations: Generations, tmp_path: Pa
 
     assert known["shared"] == before.manifest.files["text/part"]
     assert known["own"] == checksums(folder)["own"] != known["shared"]
-
-
-@pytest.mark.parametrize("name", ["text/more", "vectors/9/graph.usearch"])
-def test_what_was_not_published_is_not_opened(generations: Generations, name: str) -> None:
-    """A file that the manifest does not name, and so nobody verified, keeps the whole generation closed."""
-    path = generations.publish(build()).folder / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("planted")
-
-    with pytest.raises(IndexDamaged, match="nothing that was published"):
-        generations.current()
-
-
-def test_what_is_open_is_watched(generations: Generations) -> None:
-    """A reader is told when a file that it has open is no longer the one that was verified, or is gone."""
-    published = generations.publish(build("one"))
-    first, second = generations.current(), generations.current()
-    assert first is not None
-    assert second is not None
-    assert first.is_untouched()
-
-    flip(published.text / "part")
-    assert not first.is_untouched()
-    (published.text / "part").unlink()
-    assert not second.is_untouched()
 
 
 def test_every_bit_of_the_manifest_counts(generations: Generations) -> None:
@@ -289,7 +237,7 @@ def test_another_version_is_not_opened(generations: Generations, other: dict[str
 def test_a_vanished_generation_is_looked_up_again(generations: Generations, monkeypatch: pytest.MonkeyPatch) -> None:
     """A generation that is removed while it is verified was replaced by a newer one, which is found."""
     first = generations.publish(build("one"))
-    verify = Generations._verified  # pyright: ignore[reportPrivateUsage]
+    verify = Generations._open  # pyright: ignore[reportPrivateUsage]
 
     def late(self: Generations, name: str) -> generation.Generation:
         if first.folder.exists():
@@ -297,7 +245,7 @@ def test_a_vanished_generation_is_looked_up_again(generations: Generations, monk
             self.publish(build("two"))
         return verify(self, name)
 
-    monkeypatch.setattr(Generations, "_verified", late)
+    monkeypatch.setattr(Generations, "_open", late)
 
     found = generations.current()
 

@@ -9,17 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.search.index import token_bits
-from palaver.search.index.token_bits import DIRECTIONS, TokenBits, Tokens, packed
+from palaver.search.index.token_bits import TokenBits, packed
+from palaver.search.model.embedding import TOKEN_DIMENSIONS, TokenVectors
 
 
-def tokens(seed: int, count: int) -> Tokens:
-    return np.random.default_rng(seed).standard_normal((count, DIRECTIONS)).astype(np.float32)
+def tokens(seed: int, count: int) -> TokenVectors:
+    return np.random.default_rng(seed).standard_normal((count, TOKEN_DIMENSIONS)).astype(np.float32)
 
 
-def closeness(query: Tokens, text: Tokens) -> float:
+def closeness(query: TokenVectors, text: TokenVectors) -> float:
     """As the definition says it."""
     length, signs = np.linalg.norm(query, axis=1), np.where(text > 0, 1, -1)
-    nearest = (query / length[:, None] @ signs.T / np.sqrt(DIRECTIONS)).max(axis=1)
+    nearest = (query / length[:, None] @ signs.T / np.sqrt(TOKEN_DIMENSIONS)).max(axis=1)
     return float((length * nearest).sum() / length.sum())
 
 
@@ -34,7 +35,7 @@ def test_signs_come_back(lengths: list[int]) -> None:
 
     assert made.counts.tolist() == lengths
     signs = np.unpackbits(made.bits, axis=1).astype(bool)
-    assert np.array_equal(signs, np.concatenate([np.empty((0, DIRECTIONS)), *texts]) > 0)
+    assert np.array_equal(signs, np.concatenate([np.empty((0, TOKEN_DIMENSIONS)), *texts]) > 0)
 
 
 @given(lengths, st.integers(1, 3))
@@ -44,7 +45,7 @@ def test_the_mean_of_the_nearest(lengths: list[int], words: int) -> None:
     """
     texts, query = [tokens(seed, length) for seed, length in enumerate(lengths)], tokens(99, words)
     query[0] *= 9
-    close = TokenBits.of([packed(text) for text in texts]).closeness(query)
+    close = TokenBits.of([packed(text) for text in texts]).similarity(query)
 
     expected = [closeness(query, text) if len(text) else np.nan for text in texts]
     assert close == pytest.approx(expected, abs=3e-3, nan_ok=True)
@@ -55,10 +56,10 @@ def test_the_mean_of_the_nearest(lengths: list[int], words: int) -> None:
 def test_portions_change_nothing(lengths: list[int], portion: int) -> None:
     """However few tokens are compared at once, and be a text longer than that, each text is as close as before."""
     made, query = TokenBits.of([packed(tokens(seed, length)) for seed, length in enumerate(lengths)]), tokens(99, 3)
-    whole = made.closeness(query)
+    whole = made.similarity(query)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(token_bits, "_PORTION", portion)
-        assert np.array_equal(made.closeness(query), whole, equal_nan=True)
+        patch.setattr(token_bits, "_BATCH", portion)
+        assert np.array_equal(made.similarity(query), whole, equal_nan=True)
 
 
 def test_many_texts_need_no_more_memory() -> None:
@@ -66,7 +67,7 @@ def test_many_texts_need_no_more_memory() -> None:
     made = TokenBits.of([packed(tokens(1, 100))] * 1_000)
     tracemalloc.start()
     try:
-        made.closeness(tokens(2, 12))
+        made.similarity(tokens(2, 12))
         assert tracemalloc.get_traced_memory()[1] < 2 << 20
     finally:
         tracemalloc.stop()
@@ -75,10 +76,10 @@ def test_many_texts_need_no_more_memory() -> None:
 def test_a_token_without_direction_counts_nothing() -> None:
     """It has no cosine to any other, and no length to count; a query of such tokens alone tells nothing."""
     made, query = TokenBits.of([packed(tokens(1, 3)), packed(tokens(2, 4))]), tokens(3, 2)
-    nothing = np.zeros((1, DIRECTIONS), dtype=np.float32)
+    nothing = np.zeros((1, TOKEN_DIMENSIONS), dtype=np.float32)
 
-    assert np.array_equal(made.closeness(np.concatenate([query, nothing])), made.closeness(query))
-    assert np.isnan(made.closeness(nothing)).all()
+    assert np.array_equal(made.similarity(np.concatenate([query, nothing])), made.similarity(query))
+    assert np.isnan(made.similarity(nothing)).all()
 
 
 @given(lengths, lengths)
@@ -101,8 +102,8 @@ def test_a_query_without_tokens_is_close_to_nothing() -> None:
     """An empty query, or one of a model that tells no tokens, tells nothing of any text."""
     made = TokenBits.of([packed(tokens(1, 3))])
 
-    assert np.isnan(made.closeness(tokens(1, 0))).all()
-    assert np.isnan(made.closeness(np.empty((0, 0), dtype=np.float32))).all()
+    assert np.isnan(made.similarity(tokens(1, 0))).all()
+    assert np.isnan(made.similarity(np.empty((0, 0), dtype=np.float32))).all()
 
 
 def test_files_are_mapped_and_shared(tmp_path: Path) -> None:

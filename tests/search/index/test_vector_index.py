@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from palaver.archiver.store import StoredVector
 from palaver.search.index import vector_graph, vector_index, vector_segment
 from palaver.search.index.matches import Flags, Numbers, VectorMatches
-from palaver.search.index.token_bits import DIRECTIONS, TokenBits, Tokens, packed
+from palaver.search.index.token_bits import TokenBits, packed
 from palaver.search.index.vector_graph import VectorGraph
 from palaver.search.index.vector_index import VectorIndex
 from palaver.search.index.vector_segment import Array
+from palaver.search.model.embedding import TOKEN_DIMENSIONS, TokenVectors
 
 WIDTH = 24
 
@@ -32,8 +33,8 @@ def stored(item: int, event: int | None = None, part: int = 0, vector: Array | N
     return StoredVector(item, item if event is None else event, part, data.astype("<f2").tobytes(), signs)
 
 
-def tokens(seed: int) -> Tokens:
-    return np.random.default_rng(seed).standard_normal((1 + seed % 3, DIRECTIONS)).astype(np.float32)
+def tokens(seed: int) -> TokenVectors:
+    return np.random.default_rng(seed).standard_normal((1 + seed % 3, TOKEN_DIMENSIONS)).astype(np.float32)
 
 
 def index(*vectors: StoredVector) -> VectorIndex:
@@ -84,7 +85,7 @@ def test_only_allowed_and_nothing_gone(allowed: set[int], gone: set[int], limit:
 
 def closeness(item: int) -> float:
     """How close the tokens of an item come to the seventh."""
-    return float(TokenBits.of([packed(tokens(item * 1_000))]).closeness(tokens(7))[0])
+    return float(TokenBits.of([packed(tokens(item * 1_000))]).similarity(tokens(7))[0])
 
 
 changes = st.lists(st.tuples(st.sets(st.integers(0, 30)), st.sets(st.integers(0, 30)), st.booleans()), max_size=8)
@@ -106,7 +107,7 @@ def test_an_index_is_what_its_changes_made_of_it(changes: list[tuple[set[int], s
             assert len(made) == len(left)
             assert items(made.nearest(query, 50)) == expected(query, left)
             assert set(items(made.of_events(query, np.arange(31)))) == left
-            close = made.closeness(tokens(7), unit(3), np.array([(item, item, 0) for item in range(31)]).T)
+            close = made.late_interaction(tokens(7), unit(3), np.array([(item, item, 0) for item in range(31)]).T)
             assert close == pytest.approx(
                 [closeness(item) if item in left else np.nan for item in range(31)], abs=1e-6, nan_ok=True
             )
@@ -142,11 +143,11 @@ def test_an_item_is_as_close_as_its_closest_text(tmp_path: Path) -> None:
     made = index(stored(1), stored(1, part=1), stored(1, part=2), half, stored(2, event=1), stored(3, event=1), untold)
     made.save(tmp_path)
     rows = np.array([(1, 1, 1), (2, 1, 0), (1, 1, 0), (9, 9, 0), (5, 5, 0)]).T
-    first = max(TokenBits.of([packed(tokens(seed))]).closeness(tokens(7))[0] for seed in (1_000, 1_001, 1_002))
-    other = TokenBits.of([packed(tokens(2_000))]).closeness(tokens(7))[0]
+    first = max(TokenBits.of([packed(tokens(seed))]).similarity(tokens(7))[0] for seed in (1_000, 1_001, 1_002))
+    other = TokenBits.of([packed(tokens(2_000))]).similarity(tokens(7))[0]
 
     for one in (made, VectorIndex.open(tmp_path)):
-        close = one.closeness(tokens(7), unit(3), rows)
+        close = one.late_interaction(tokens(7), unit(3), rows)
         assert close[:3] == pytest.approx([first, other, first], abs=1e-6)
         assert np.isnan(close[3:]).all()
 
@@ -161,11 +162,11 @@ def test_a_long_item_is_as_close_as_the_closest_of_its_nearest_texts(monkeypatch
         stored(3, event=2),
     )
 
-    close = made.closeness(tokens(7), near, np.array([(1, 1, 0), (2, 2, 0), (3, 2, 0)]).T)
+    close = made.late_interaction(tokens(7), near, np.array([(1, 1, 0), (2, 2, 0), (3, 2, 0)]).T)
     picked = [((1_000 + part) for part in (4, 7)), (2_000, 2_001), (3_000,)]
-    expected = [max(TokenBits.of([packed(tokens(n))]).closeness(tokens(7))[0] for n in each) for each in picked]
+    expected = [max(TokenBits.of([packed(tokens(n))]).similarity(tokens(7))[0] for n in each) for each in picked]
     assert close == pytest.approx(expected, abs=1e-6)
-    assert expected[0] < max(TokenBits.of([packed(tokens(1_000 + n))]).closeness(tokens(7))[0] for n in range(9))
+    assert expected[0] < max(TokenBits.of([packed(tokens(1_000 + n))]).similarity(tokens(7))[0] for n in range(9))
 
 
 def test_an_empty_index_finds_nothing(tmp_path: Path) -> None:
@@ -174,7 +175,7 @@ def test_an_empty_index_finds_nothing(tmp_path: Path) -> None:
     made = VectorIndex.open(tmp_path)
 
     assert (len(made), made.dimension) == (0, 0)
-    assert np.isnan(made.closeness(tokens(1), unit(1), np.array([[1], [1], [0]]))).all()
+    assert np.isnan(made.late_interaction(tokens(1), unit(1), np.array([[1], [1], [0]]))).all()
     assert len(made.nearest(unit(1), 5)) == len(made.of_events(unit(1), np.array([1]))) == 0
 
 

@@ -1,7 +1,6 @@
 """Does the packaged model give every text a vector that says what it means?"""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -17,7 +16,8 @@ from palaver.core.errors import ModelUnavailable
 from palaver.search import model
 from palaver.search.index.token_bits import packed
 from palaver.search.model import encoder
-from palaver.search.model.embedder import DEFAULT_MODEL, Embedder, PackagedEmbedder, SentenceTransformerEmbedder, load
+from palaver.search.model.embedder import DEFAULT_MODEL, PackagedEmbedder, SentenceTransformerEmbedder, load
+from palaver.search.model.embedding import Embedder
 
 PACKAGED = Path(next(iter(model.__path__)))
 SENTENCES = (
@@ -210,44 +210,6 @@ def copied(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def settle(folder: Path) -> None:
-    """Let the files be old enough to be known again."""
-    for path in folder.iterdir():
-        os.utime(path, (1_000, 1_000))
-
-
-def test_what_was_checked_is_not_read_again(copied: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """With a record the files are read to check them once; one that was touched is read again, and refused."""
-    record = tmp_path_factory.mktemp("home") / "model.json"
-    settle(copied)
-    PackagedEmbedder(copied, record=record).embed(["text"])
-    weights = copied / encoder.WEIGHTS
-    content = bytearray(weights.read_bytes())
-    content[len(content) // 2] ^= 1
-    weights.write_bytes(content)
-    with pytest.raises(ModelUnavailable, match=encoder.WEIGHTS):
-        PackagedEmbedder(copied, record=record).embed(["text"])
-
-    settle(copied)
-
-    assert PackagedEmbedder(copied, record=record).embed(["text"]).shape == (1, 384)
-    with pytest.raises(ModelUnavailable, match=encoder.WEIGHTS):
-        PackagedEmbedder(copied).embed(["text"])
-
-
-def test_a_record_tells_of_one_manifest_alone(copied: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Files that were whole under one manifest are read again under another, as after an update."""
-    record = tmp_path_factory.mktemp("home") / "model.json"
-    settle(copied)
-    PackagedEmbedder(copied, record=record).embed(["text"])
-    manifest = json.loads((copied / "manifest.json").read_text("utf-8"))
-    manifest["files"][encoder.WEIGHTS]["sha256"] = "0" * 64
-    (copied / "manifest.json").write_text(json.dumps(manifest), "utf-8")
-
-    with pytest.raises(ModelUnavailable, match=encoder.WEIGHTS):
-        PackagedEmbedder(copied, record=record).embed(["text"])
-
-
 def test_model_may_lie_elsewhere(embedder: Embedder, copied: Path) -> None:
     """A whole copy of the model's folder is as good as the packaged one."""
     assert np.array_equal(PackagedEmbedder(copied).embed(SENTENCES[:1]), embedder.embed(SENTENCES[:1]))
@@ -263,14 +225,14 @@ def test_each_file_may_be_a_link(embedder: Embedder, copied: Path, tmp_path_fact
 
 
 @pytest.mark.parametrize("name", encoder.FILES)
-def test_changed_file_is_refused(copied: Path, name: str) -> None:
-    """One changed byte in the model or its tokenizer makes it unavailable, and the error names the file."""
+def test_verification_names_a_changed_file(copied: Path, name: str) -> None:
+    """`verify` refuses one changed byte in the model or its tokenizer, and the error names the file."""
     content = bytearray((copied / name).read_bytes())
     content[len(content) // 2] ^= 1
     (copied / name).write_bytes(content)
 
     with pytest.raises(ModelUnavailable, match=name) as raised:
-        PackagedEmbedder(copied).embed(["text"])
+        PackagedEmbedder(copied).verify()
 
     assert raised.value.hint == "Reinstall Palaver."
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from palaver.core.errors import ModelUnavailable
 from palaver.core.query import Filters, Mode
 from palaver.search.index.matches import TextMatches
-from palaver.search.model.embedder import TextEmbeddings
+from palaver.search.model.embedding import TextEmbeddings
 from palaver.search.query.query_analysis import AnalyzedQuery
 from palaver.search.rank import engine
 from palaver.search.rank.engine import Engine, completed

@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 
-from palaver.search.index.token_bits import DIRECTIONS
-from palaver.search.model.embedder import TextEmbeddings
+from palaver.search.model.embedding import TOKEN_DIMENSIONS, TextEmbeddings
 from palaver.search.rank import token_weights
-from palaver.search.rank.token_weights import emphasised
+from palaver.search.rank.token_weights import weighted_tokens
 
 from ..fake_embedder import FakeEmbedder
 
 RARE = {"why": 0.0, "brass": 4.0, "kettle": 9.0, "x": 1.0}
-BRASS = np.random.default_rng(1).standard_normal((9, DIRECTIONS)).astype(np.float32)
+BRASS = np.random.default_rng(1).standard_normal((9, TOKEN_DIMENSIONS)).astype(np.float32)
 
 
 def read(*spans: tuple[int, int]) -> TextEmbeddings:
@@ -20,7 +19,7 @@ def read(*spans: tuple[int, int]) -> TextEmbeddings:
 
 
 def lengths(text: str, *spans: tuple[int, int]) -> list[float]:
-    counted = emphasised(text, read(*spans), RARE.__getitem__)
+    counted = weighted_tokens(text, read(*spans), RARE.__getitem__)
     return [float(length) for length in np.linalg.norm(counted, axis=1)]
 
 
@@ -30,7 +29,7 @@ def test_a_token_counts_as_rare_as_its_word() -> None:
 
     assert lengths("brass kettle", *spans) == pytest.approx([2, 3, 3])
     units = BRASS[:3] / np.linalg.norm(BRASS[:3], axis=1, keepdims=True)
-    pointing = emphasised("brass kettle", read(*spans), RARE.__getitem__) / np.array([[2], [3], [3]])
+    pointing = weighted_tokens("brass kettle", read(*spans), RARE.__getitem__) / np.array([[2], [3], [3]])
     assert pointing == pytest.approx(units, abs=1e-6)
 
 
@@ -57,7 +56,7 @@ def test_a_broken_pair_moves_nothing() -> None:
     """Spans are those of the text as the model reads it."""
     text = "\ud83d\ude00 brass \ud83d"
 
-    [counted] = emphasised(text, read((2, 7)), RARE.__getitem__)
+    [counted] = weighted_tokens(text, read((2, 7)), RARE.__getitem__)
     assert np.linalg.norm(counted) == pytest.approx(2)
 
 
@@ -65,5 +64,5 @@ def test_without_tokens_there_is_nothing_to_weigh() -> None:
     """A model that tells no tokens tells none of a query."""
     silent = TextEmbeddings(np.empty((1, 0), dtype=np.float32), [np.empty((0, 0), dtype=np.float32)], [()])
 
-    assert emphasised("brass", silent, RARE.__getitem__).shape == (0, 0)
-    assert emphasised("", FakeEmbedder().read([""]), RARE.__getitem__).shape == (0, DIRECTIONS)
+    assert weighted_tokens("brass", silent, RARE.__getitem__).shape == (0, 0)
+    assert weighted_tokens("", FakeEmbedder().read([""]), RARE.__getitem__).shape == (0, TOKEN_DIMENSIONS)
