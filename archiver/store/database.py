@@ -34,9 +34,9 @@ _CHECKPOINT = 4_000
 """Pages of the log, 4 KiB each, from which on they are written where they belong: a page that changes again and again
 while much is stored is so written fewer times.
 """
-PAGE: Final = 4_096
+PAGE_BYTES: Final = 4_096
 """Bytes of a page."""
-_CHECKSUM_BYTES = 8
+CHECKSUM_BYTES = 8
 """Bytes at the end of each page in which the checksum VFS keeps its checksum."""
 _WAL_SAFE = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
 """First releases of each branch without the WAL-reset race (SQLite WAL documentation, "the WAL-reset bug")."""
@@ -94,7 +94,7 @@ class Database:
             try:
                 connection.set_busy_timeout(_BUSY_MS)
                 # A new file has page checksums at once, an existing one from its next VACUUM on.
-                connection.reserve_bytes("main", _CHECKSUM_BYTES)
+                connection.reserve_bytes("main", CHECKSUM_BYTES)
                 if flags & apsw.SQLITE_OPEN_CREATE and file is None:
                     # Before the files beside it are made: they take their rights from this one.
                     path.chmod(path.stat().st_mode & 0o600)
@@ -260,9 +260,9 @@ class Database:
     def copy_to(self, path: Path) -> None:
         """Copy the whole database into an empty file, of one state, while others read and write it."""
         with _translated(self.path), closing(connect(str(path), apsw.SQLITE_OPEN_READWRITE)) as target:
-            if self._connection.reserve_bytes("main") == _CHECKSUM_BYTES:
+            if self._connection.reserve_bytes("main") == CHECKSUM_BYTES:
                 # The VFS writes checksums once it has seen a first page that reserves room for them.
-                target.reserve_bytes("main", _CHECKSUM_BYTES)
+                target.reserve_bytes("main", CHECKSUM_BYTES)
                 target.execute("PRAGMA user_version=1")
             with target.backup("main", self._connection, "main") as copying:
                 copying.step(-1)
@@ -281,7 +281,7 @@ class Database:
     @staticmethod
     def prepare_new(connection: apsw.Connection, version: int) -> None:
         """Give an empty file page checksums and the tables of a version of the schema."""
-        connection.reserve_bytes("main", _CHECKSUM_BYTES)
+        connection.reserve_bytes("main", CHECKSUM_BYTES)
         for step in MIGRATIONS[:version]:
             connection.execute(step)
         connection.execute(f"PRAGMA user_version={version}")
@@ -321,7 +321,7 @@ def _refuse_cut(path: Path) -> None:
     SQLite fills such a page with zeros and compares no checksum; writing to it would give the zeros a valid one.
     """
     with suppress(FileNotFoundError):
-        if path.stat().st_size % PAGE and not has_log(path):
+        if path.stat().st_size % PAGE_BYTES and not has_log(path):
             raise _corrupt(path, "its last page is incomplete")
 
 

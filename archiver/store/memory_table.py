@@ -220,7 +220,7 @@ def _limits(wanted: MemoryFilter) -> tuple[tuple[str, bool, tuple[Value, ...]], 
     )
 
 
-def checked(row: Mapping[str, Value]) -> dict[str, Value] | None:
+def verified(row: Mapping[str, Value]) -> dict[str, Value] | None:
     """Return a memory's columns, read from a damaged page; None where its content does not have its SHA-256.
 
     Where another column cannot be decoded, all of them are those of a new memory with that content.

@@ -1,18 +1,21 @@
-"""Salvage: a new database from all rows of a damaged one that can still be read.
+"""Salvage: replace a damaged database by a new one with every row that can still be read.
 
-Rows on damaged pages come from the newest backup that has them. A memory whose stored SHA-256 still matches its content
-is taken from the damaged page itself, since it may be newer than any backup. What was read of copies, and the index, is
-made again afterwards.
+Rows come from three sources, in this order:
+
+1. pages of the damaged file that match their checksums;
+2. its other pages, for memories whose content matches its SHA-256, since they may be newer than any backup;
+3. the newest sound backup, for row ids that neither gives.
+
+Afterwards the caller reads conversations again from the raw copies and rebuilds the index.
 """
 
 import os
 import shutil
-import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from types import MappingProxyType
-from typing import Final, NamedTuple, cast
+from tempfile import TemporaryDirectory
+from typing import BinaryIO, Final, NamedTuple, cast
 
 import apsw
 from msgspec import Struct, field
@@ -23,69 +26,75 @@ from ...core.home import Home
 from ...core.memory import StoredMemory
 from . import watermark
 from .backups import Backups, stamp
-from .database import PAGE, Database, Row, Value, connect
-from .leaf_rows import leaf_rows
-from .memory_table import checked, decoded
+from .database import CHECKSUM_BYTES, PAGE_BYTES, Database, Row, Value, connect
+from .memory_table import decoded, verified
 from .migrations import MIGRATIONS
 
 _BEYOND: Final = 1 << 40
 """A row id that no table reaches."""
-_ANEW: Final = (
+_START_OVER: Final = (
     "Move palaver.db, palaver.db-wal and palaver.db-shm out of the way (keep them), then run "
     "`palaver rebuild --from-archive`: conversations come back, memories do not."
 )
 _LEFT_OUT: Final = {"lease", "publication", "sqlite_sequence"}
-"""Tables that are not copied: nothing holds a lease, no published index is of the new database."""
+"""Tables that are not copied: nobody holds a lease on the new database, and no index was built from it."""
+_PLAIN: Final = "unix"
+"""SQLite's own file system layer, which verifies no checksums."""
+_LOG_HEADER_BYTES: Final = 32
+_FRAME_HEADER_BYTES: Final = 24
+_TABLE_LEAF: Final = 13
+"""First byte of a b-tree page that contains rows (https://sqlite.org/fileformat2.html)."""
 
 _REFERENCES: Final = """SELECT "table", group_concat("from", ', ' ORDER BY seq),
         coalesce(group_concat("to", ', ' ORDER BY seq), (
             SELECT group_concat(name, ', ' ORDER BY pk) FROM pragma_table_info("table") WHERE pk > 0
         ))
     FROM pragma_foreign_key_list(?) GROUP BY "table", id"""
-"""Of each foreign key of a table: the parent, its own columns, and those of the parent."""
+"""For each foreign key of a table: the parent table, the key's columns, and the columns of the parent."""
 
 
 class Salvaged(Struct):
-    """Result of salvaging a damaged database. Memories are listed by key, other rows are counted by table."""
+    """Result of a salvage. Memories are listed by key; other rows are counted by table."""
 
     kept: Path
     """New place of the damaged file."""
     rows: int = 0
     restored: dict[str, int] = field(default_factory=dict[str, int])
-    """Rows taken from backups, by table."""
+    """Number of rows from the backup, by table."""
     unverified: list[int] = field(default_factory=list[int])
-    """Memories read from a damaged page: their content is verified, other fields are not."""
+    """Memories read from damaged pages: their content is verified, their other fields are not."""
     lost: list[int] = field(default_factory=list[int])
-    """Memories that neither the file nor a backup gives."""
+    """Memories that no source gives."""
     unnamed: bool = False
-    """True if memories may be lost whose keys cannot be read either."""
+    """True if memories may be lost whose keys are unreadable, too."""
 
 
 class _Gap(NamedTuple):
-    """Row ids from `first` to `last` that could not be read."""
+    """Row ids from `first` to `last` that cannot be read."""
 
-    table: str
     first: int
     last: int
 
 
 def salvage(home: Home) -> Salvaged:
-    """Put a salvaged database in the place of a damaged one, which is kept.
+    """Replace a damaged database by a salvaged one, and move the damaged file to the backups.
 
-    Raises `StoreBusy` while others have it open, and `StoreCorrupt` where nothing can be read; then nothing changes.
+    Raises:
+        StoreBusy: Another process has the database open.
+        StoreCorrupt: Nothing can be read and there is no backup; nothing is changed.
     """
     _refuse_others(home.database)
     home.backups.mkdir(mode=0o700, exist_ok=True)
     done = Salvaged(home.backups / f"damaged-{stamp()}.db")
-    # SQLite fills an incomplete last page by itself, but compares the checksum of a whole one.
-    os.truncate(home.database, home.database.stat().st_size + -home.database.stat().st_size % PAGE)
+    # SQLite fills an incomplete last page with zeros, which a checksum would then confirm.
+    os.truncate(home.database, home.database.stat().st_size + -home.database.stat().st_size % PAGE_BYTES)
     fresh = home.database.with_name(f"{home.database.name}.new")
     for path in _files(fresh):
         path.unlink(missing_ok=True)
     _fill(fresh, home, done)
     if not done.rows:
         fresh.unlink()
-        raise StoreCorrupt(f"{home.database}: nothing in it can be read, and there is no backup", hint=_ANEW)
+        raise StoreCorrupt(f"{home.database}: nothing in it can be read, and there is no backup", hint=_START_OVER)
     os.link(home.database, done.kept)
     for path, kept in zip(_files(home.database)[1:], _files(done.kept)[1:], strict=True):
         with suppress(FileNotFoundError):
@@ -94,6 +103,14 @@ def salvage(home: Home) -> Salvaged:
     watermark.reset(home)
     sync_path(home.root)
     return done
+
+
+def memories_in_logs(home: Home) -> list[StoredMemory]:
+    """Return the verified memories in kept write-ahead logs, including those that SQLite dropped behind damage."""
+    with closing(_open(home.database)) as connection:
+        logs = sorted(home.backups.glob("lost-*.db-wal"))
+        rows = [row for log in logs for row in _memory_rows(connection, home.database, log, whole=False)]
+    return list({stored.memory.content_hash: stored for stored in map(decoded, rows)}.values())
 
 
 def _refuse_others(path: Path) -> None:
@@ -110,103 +127,59 @@ def _refuse_others(path: Path) -> None:
 
 
 def _fill(fresh: Path, home: Home, done: Salvaged) -> None:
-    backups = Backups(home).all()
-    damaged = _with_schema(home.database, backups)
-    sources = [_opened(path) for path in (damaged, *backups)]
+    backup_path = next((path for path in Backups(home).all() if not Database.problems(path)), None)
+    damaged = _open(home.database)
+    backup = _open(backup_path) if backup_path else apsw.Connection(":memory:")
     fresh.touch(mode=0o600)
-    with closing(connect(str(fresh), apsw.SQLITE_OPEN_READWRITE)) as target:
-        version = next((found for each in sources if (found := _version(each))), len(MIGRATIONS))
-        Database.prepare_new(target, version)
+    with closing(connect(str(fresh), apsw.SQLITE_OPEN_READWRITE)) as target, closing(damaged), closing(backup):
+        Database.prepare_new(target, _version(damaged) or _version(backup) or len(MIGRATIONS))
         target.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
         target.execute("PRAGMA foreign_keys=OFF; BEGIN")
         for table in _tables(target):
-            done.rows += _copy_table(target, table, sources, home.database, done)
+            done.rows += _copy_table(target, table, damaged, backup, home.database, done)
         _tidy(target)
         target.execute("UPDATE source SET rules = ''; COMMIT")
-    for source in sources:
-        source.close()
-    if damaged != home.database:
-        for path in _files(damaged):
-            path.unlink(missing_ok=True)
-
-
-def _with_schema(path: Path, backups: Sequence[Path]) -> Path:
-    """Return the file itself, or, where its schema cannot be read, a copy with the schema pages of a backup.
-
-    A backup has each table on the same pages: only VACUUM moves them, which comes before the first backup or removes
-    all of them.
-    """
-    with closing(_opened(path)) as damaged, suppress(apsw.Error, UnicodeDecodeError):
-        damaged.execute("SELECT * FROM sqlite_schema").fetchall()
-        return path
-    if not backups:
-        return path
-    patched = path.with_name(f"{path.name}.patched")
-    for source, copied in zip(_files(path)[:2], _files(patched)[:2], strict=True):
-        with suppress(FileNotFoundError):
-            shutil.copy2(source, copied)
-    with closing(_opened(backups[0])) as backup:
-        size = cast(int, backup.execute("PRAGMA page_size").get)
-        pages = [
-            cast(int, page) for (page,) in backup.execute("SELECT pageno FROM dbstat WHERE name = 'sqlite_schema'")
-        ]
-    with backups[0].open("rb") as whole, patched.open("r+b") as file:
-        for page in pages:
-            whole.seek((page - 1) * size)
-            data = whole.read(size)
-            if page == 1:
-                count = max(1, path.stat().st_size // size)
-                data = _checked(data[:28] + count.to_bytes(4, "big") + data[32:])
-            file.seek((page - 1) * size)
-            file.write(data)
-    return patched
-
-
-def _checked(page: bytes) -> bytes:
-    """Return a page with the checksum that SQLite's checksum VFS expects in its last 8 bytes (ext/misc/cksumvfs.c)."""
-    first = second = 0
-    for one, other in struct.iter_unpack("<II", page[:-8]):
-        first = (first + one + second) & 0xFFFFFFFF
-        second = (second + other + first) & 0xFFFFFFFF
-    return page[:-8] + struct.pack("<II", first, second)
 
 
 def _copy_table(
     target: apsw.Connection,
     table: str,
-    sources: Sequence[apsw.Connection],
+    damaged: apsw.Connection,
+    backup: apsw.Connection,
     path: Path,
     done: Salvaged,
 ) -> int:
-    """Copy a table's readable rows, then fill its gaps; return how many rows of it there are."""
-    damaged, *backups = sources
+    """Copy the readable rows of a table, then fill its gaps; return the number of its rows."""
     columns = _columns(target, table)
     put = f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
     read = f"SELECT rowid, {', '.join(columns)} FROM {table}"
     gaps = list[_Gap]()
     if _has_rowid(target, table):
-        target.executemany(put, (row[1:] for row in _scan(damaged, table, read, gaps)))
+        target.executemany(put, (row[1:] for row in _scan(damaged, read, gaps)))
     else:
         target.executemany(put, _from_both_ends(damaged, table, columns))
     if table == "memory" and gaps:
-        done.unverified = _take_memories(target, put, columns, gaps, path, _digests(damaged))
+        for row in _memory_rows(target, path, _files(path)[1], whole=True):
+            key = cast(int, row["item"])
+            if any(gap.first <= key <= gap.last for gap in gaps):
+                target.execute(put, tuple(row[name] for name in columns))
+                done.unverified += [key] * target.changes()
     before = _count(target, table)
-    for backup in backups if gaps else ():
-        for gap in gaps:
-            within = f"{read} WHERE rowid BETWEEN ? AND ?"
-            with suppress(apsw.Error):
-                target.executemany(put, (row[1:] for row in backup.execute(within, (gap.first, gap.last))))
+    for gap in gaps:
+        with suppress(apsw.Error):
+            rows = backup.execute(f"{read} WHERE rowid BETWEEN ? AND ?", (gap.first, gap.last))
+            target.executemany(put, (row[1:] for row in rows))
     total = _count(target, table)
     if total > before:
         done.restored[table] = total - before
     if table == "memory" and gaps:
         indexed = _indexed_memories(damaged)
         done.unnamed = indexed is None
-        done.lost = sorted((indexed or set()) - _memories(target))
+        done.lost = sorted((indexed or set()) - {key for (key,) in target.execute("SELECT item FROM memory")})
     return total
 
 
-def _scan(connection: apsw.Connection, table: str, read: str, gaps: list[_Gap], first: int = 0) -> Iterator[Row]:
+def _scan(connection: apsw.Connection, read: str, gaps: list[_Gap], first: int = 0) -> Iterator[Row]:
     """Yield the rows that can be read, each after its row id, and note the gaps between them."""
     while True:
         try:
@@ -215,7 +188,7 @@ def _scan(connection: apsw.Connection, table: str, read: str, gaps: list[_Gap], 
                 first = cast(int, row[0]) + 1
         except (apsw.Error, UnicodeDecodeError):
             following = _next_readable(connection, read, first)
-            gaps.append(_Gap(table, first, following - 1))
+            gaps.append(_Gap(first, following - 1))
             if following == _BEYOND:
                 return
             first = following
@@ -257,51 +230,58 @@ def _from_both_ends(connection: apsw.Connection, table: str, columns: Sequence[s
                 return
 
 
-def _take_memories(
-    target: apsw.Connection,
-    put: str,
-    columns: Sequence[str],
-    gaps: Sequence[_Gap],
-    path: Path,
-    digests: Mapping[int, str],
-) -> list[int]:
-    """Take the memories whose content has its SHA-256 from the file's pages; return their keys."""
-    taken = list[int]()
-    for row in _memory_rows(path, _files(path)[1], columns, digests):
-        key = cast(int, row["item"])
-        if any(gap.first <= key <= gap.last for gap in gaps):
-            target.execute(put, tuple(row[name] for name in columns))
-            taken += [key] * target.changes()
-    return taken
+def _memory_rows(schema: apsw.Connection, database: Path, log: Path, *, whole: bool) -> Iterator[dict[str, Value]]:
+    """Yield the verified memories on the pages in a write-ahead log, and with `whole` on those of its database.
+
+    SQLite decodes the pages: in a scratch database with the table of `schema`, each page in turn becomes the root of
+    the table. All other pages keep their numbers, so that SQLite finds the rest of rows that are longer than a page.
+    """
+    columns = _columns(schema, "memory")
+    read = f"SELECT rowid, {', '.join(columns)} FROM memory"
+    with TemporaryDirectory(dir=log.parent) as folder:
+        scratch = Path(folder) / "scratch.db"
+        with closing(apsw.Connection(str(scratch), vfs=_PLAIN)) as made:
+            made.reserve_bytes("main", CHECKSUM_BYTES)
+            made.execute(str(schema.execute("SELECT sql FROM sqlite_schema WHERE name = 'memory'").get))
+        first = scratch.read_bytes()[:PAGE_BYTES]
+        shutil.copyfile(database, scratch)
+        with scratch.open("r+b") as file:
+            logged = _copy_log(log, file)
+            last = file.seek(0, os.SEEK_END) // PAGE_BYTES
+            _put(file, 1, first[:28] + bytes(4) + first[32:])  # Without a page count SQLite uses the size of the file.
+            for number in range(2, last + 1) if whole else logged:
+                file.seek((number - 1) * PAGE_BYTES)
+                page = file.read(PAGE_BYTES)
+                if page[0] == _TABLE_LEAF:
+                    _put(file, 2, page)
+                    with closing(apsw.Connection(str(scratch), apsw.SQLITE_OPEN_READONLY, vfs=_PLAIN)) as connection:
+                        rows = [dict(zip(columns, row[1:], strict=True)) for row in _scan(connection, read, [])]
+                    yield from filter(None, map(verified, rows))
 
 
-def _memory_rows(
-    path: Path | None, log: Path, columns: Sequence[str], digests: Mapping[int, str] = MappingProxyType({})
-) -> Iterator[dict[str, Value]]:
-    """Yield the columns of every memory on the pages whose content has its SHA-256, its own or that in `digests`."""
-    for key, row in leaf_rows(path, log):
-        if len(row) == len(columns):
-            named = dict(zip(columns, (key, *row[1:]), strict=True))
-            named["hash"] = digests.get(key, named["hash"])
-            if found := checked(named):
-                yield found
+def _copy_log(log: Path, file: BinaryIO) -> list[int]:
+    """Write the pages of a write-ahead log to their places in a database; return their numbers, ascending.
+
+    These include the pages behind a damaged frame, but not those that were written back before.
+    """
+    data = log.read_bytes() if log.exists() else b""
+    frame = _FRAME_HEADER_BYTES + PAGE_BYTES
+    most = (file.seek(0, os.SEEK_END) + len(data)) // PAGE_BYTES
+    current = {data[16:24], data[40:48]}
+    """Salts of the log's header and of its first frame."""
+    numbers = set[int]()
+    for start in range(_LOG_HEADER_BYTES, len(data) - _FRAME_HEADER_BYTES, frame):
+        number = int.from_bytes(data[start : start + 4], "big")
+        if data[start + 8 : start + 16] in current and 1 < number <= most:
+            _put(file, number, data[start + _FRAME_HEADER_BYTES : start + frame].ljust(PAGE_BYTES, b"\0"))
+            numbers.add(number)
+    return sorted(numbers)
 
 
-def _digests(connection: apsw.Connection) -> dict[int, str]:
-    """Return the SHA-256 of active memories by key, as an index has them, on other pages than the table."""
-    sql = "SELECT item, hash FROM memory INDEXED BY memory_claim WHERE state = 'active' AND path = ''"
-    with suppress(apsw.Error, UnicodeDecodeError):
-        return {cast(int, key): str(digest) for key, digest in connection.execute(sql)}
-    return {}
-
-
-def memories_in_logs(home: Home) -> list[StoredMemory]:
-    """Return the memories in kept logs whose content has its SHA-256, also from frames that SQLite dropped."""
-    with closing(_opened(home.database)) as connection:
-        columns = _columns(connection, "memory")
-    logs = sorted(home.backups.glob("lost-*.db-wal"))
-    rows = (row for log in logs for row in _memory_rows(None, log, columns))
-    return list({held.memory.content_hash: held for held in map(decoded, rows)}.values())
+def _put(file: BinaryIO, number: int, page: bytes) -> None:
+    file.seek((number - 1) * PAGE_BYTES)
+    file.write(page)
+    file.flush()
 
 
 def _columns(connection: apsw.Connection, table: str) -> list[str]:
@@ -309,14 +289,10 @@ def _columns(connection: apsw.Connection, table: str) -> list[str]:
 
 
 def _indexed_memories(connection: apsw.Connection) -> set[int] | None:
-    """Return the keys of all memories as an index has them, on other pages than the table; None if unreadable."""
+    """Return the keys of all memories from an index, which is on other pages than the table; None if unreadable."""
     with suppress(apsw.Error):
         return {key for (key,) in connection.execute("SELECT item FROM memory INDEXED BY memory_created")}
     return None
-
-
-def _memories(connection: apsw.Connection) -> set[int]:
-    return {key for (key,) in connection.execute("SELECT item FROM memory")}
 
 
 def _tidy(target: apsw.Connection) -> None:
@@ -339,8 +315,8 @@ def _nulls(columns: object) -> str:
     return ", ".join("NULL" for _ in str(columns).split(", "))
 
 
-def _opened(path: Path) -> apsw.Connection:
-    """Open a file to read, even a truncated one: `writable_schema` makes SQLite read the rest of it."""
+def _open(path: Path) -> apsw.Connection:
+    """Open a file to read what can be read: a damaged schema without its unreadable entries, and a truncated file."""
     connection = connect(str(path), apsw.SQLITE_OPEN_READONLY)
     with suppress(apsw.Error):
         connection.execute("PRAGMA writable_schema=ON").fetchall()
