@@ -1,6 +1,6 @@
 """The change log, by which a search index learns what changed, and the record of the indexes built from it.
 
-Triggers write most entries (`change_triggers.py`).
+Triggers write most entries (`schema/0027_change_triggers.sql`).
 """
 
 from collections.abc import Iterable
@@ -9,6 +9,8 @@ from typing import Final, Protocol
 
 from .database import AMONG, Database, listed
 
+CONTEXT_EXCHANGES: Final = 4
+"""Preceding exchanges from which the index entry of a short one borrows text; the triggers contain the same number."""
 _PUBLICATIONS_KEPT: Final = 100
 """More than any index that is still open can be behind the newest."""
 

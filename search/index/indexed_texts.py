@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...archiver.store import Entity, Store, StoredExchange, StoredObservation, StoredVector
-from ...archiver.store.change_triggers import CONTEXT
+from ...archiver.store.change_log import CONTEXT_EXCHANGES
 from ...archiver.store.vector_table import PARTS_MAX, PROMPT
 from ...core.conversation import Exchange, Kind, Session, Speaker, Turn
 from ...core.observation import Observation
@@ -175,7 +175,7 @@ class _Told:
         if len(own) != 1 or len(own[0].text) >= _ALONE:
             return own
         text = own[0].text
-        for back in range(1, CONTEXT + 1):
+        for back in range(1, CONTEXT_EXCHANGES + 1):
             before = self._at(stored.source, stored.exchange.ordinal - back)
             if before is None or len(text) >= _ALONE:
                 break

@@ -23,7 +23,7 @@ from palaver.archiver.ingest import transcripts as places_of
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import Transcript, in_paths
 from palaver.archiver.store import Source, Store, database
-from palaver.archiver.store.change_triggers import CONTEXT
+from palaver.archiver.store.change_log import CONTEXT_EXCHANGES
 from palaver.core.clock import show_day
 from palaver.core.conversation import Exchange
 from palaver.core.errors import StoreError, ValueRefused
@@ -173,7 +173,7 @@ def test_growing_is_the_same_as_being_read_at_once(records: list[dict[str, Any]]
             before, place = place, (session.project, session.cwd, session.branch)
             moved = place != before
             own = {key for key in now if moved or key not in known or now[key].turns != known[key].turns}
-            told = {now[key].ordinal + step for key in own for step in range(CONTEXT + 1)}
+            told = {now[key].ordinal + step for key in own for step in range(CONTEXT_EXCHANGES + 1)}
             assert own <= changed <= {key for key in now if now[key].ordinal in told}
             assert known.keys() <= now.keys()
             assert_accounted(grown)

@@ -10,7 +10,7 @@ import pytest
 
 from palaver.archiver.deletion.deletions import Deletions
 from palaver.archiver.deletion.selection import Selector
-from palaver.archiver.store import migrations
+from palaver.archiver.store.migrations import MIGRATIONS
 from palaver.core.deletion import DeletionRequest
 from palaver.core.query import Mode, Query
 from palaver.core.results import Results
@@ -139,7 +139,8 @@ def test_what_was_archived_before_is_read_again(history: History) -> None:
     keys = history.store.items.all_keys()
     database = history.store._database
     database.run("DELETE FROM repetition")
-    database.run(migrations._REPETITIONS.rstrip().rpartition("\n")[2])
+    [migration] = [sql for sql in MIGRATIONS if "CREATE TABLE repetition" in sql]
+    database.run(migration.rstrip().rpartition("\n")[2])
     history.ingest()
 
     assert also_in(history, "one") == (FORK,)

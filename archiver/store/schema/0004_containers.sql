@@ -1,0 +1,4 @@
+CREATE TABLE container (
+    path BLOB PRIMARY KEY,
+    state INTEGER NOT NULL
+) WITHOUT ROWID;
