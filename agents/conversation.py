@@ -20,10 +20,9 @@ from ..core.ids import plain
 from ..core.query import IDS_MAX, LIMIT_MAX, Query
 from ..core.results import BUDGET
 from ..core.tokens import count
-from ..templates.called import was_said
+from ..templates.json_output import details_json, results_json, transcript_json
+from ..templates.labels import has_transcript
 from ..templates.quote import brief
-from ..templates.shapes import details_json, results_json
-from ..templates.transcript_shapes import transcript_json
 from .desk import Desk, Place
 from .envelope import NOTICE, whole
 from .toolset import Reply, Tool, Toolset, WholeNumber
@@ -128,7 +127,7 @@ def _place(desk: Desk, path: str, start: int | None, end: int | None) -> tuple[s
     if not plain(path):
         return path, first, end
     [hit] = desk.layers.get_observations([path])
-    if not was_said(hit):
+    if not has_transcript(hit):
         raise InvalidInput(f"{hit.id} is no conversation", hint="get_observations has all of it.")
     return (hit.path, hit.start_line, hit.end_line) if start is end is None else (hit.path, first, end)
 

@@ -5,11 +5,13 @@ Times are integers, milliseconds since 1970-01-01T00:00Z. Lines are 1-based and 
 """
 
 from enum import StrEnum
-from typing import Final, NamedTuple, TypeAlias
+from typing import Annotated, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
-Milliseconds: TypeAlias = int
+INSTANT: Final = "instant"
+"""Mark of a type whose values are instants."""
+Milliseconds: TypeAlias = Annotated[int, INSTANT]
 
 
 class Speaker(StrEnum):

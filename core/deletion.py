@@ -1,16 +1,12 @@
 """What is to be forgotten: how it is named, what a preview of it shows, and what became of it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from msgspec import Struct, field
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from .conversation import Milliseconds
-    from .memory import StoredMemory
+from .conversation import Milliseconds
+from .memory import StoredMemory
 
 
 class DeletionRequest(Struct, frozen=True):

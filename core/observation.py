@@ -1,5 +1,6 @@
-"""What was learned: typed observations, each bound to the lines that prove it."""
+"""Observations: typed knowledge extracted from conversations, each with lines as evidence."""
 
+import re
 from enum import StrEnum
 from functools import cached_property
 
@@ -11,21 +12,22 @@ from .tokens import count
 
 SUMMARY = "Session: "
 """Beginning of the title of a session's summary."""
-PORTION = 500
-"""Tokens that layer 2 shows of one item at most, with all that frames it."""
+DETAIL_TOKENS = 500
+"""Token limit of one item of layer 2, headings included."""
 _FRAME = 160
-"""Tokens that headings, labels and where it was said add to what an observation says. On average of the 232 that the
-rules make of 98 real sessions they are 180 for one that is shown alone, and 145 for one of twenty.
+"""Tokens of headings, labels and evidence around an observation.
+
+The mean over the 232 observations of 98 real sessions is 180 for one shown alone, and 145 for one of twenty.
 """
 _QUOTES = 3
-"""Pieces of evidence that layer 2 quotes; the lines of all are within those it names."""
+"""Pieces of evidence that layer 2 quotes."""
 _MARKS = '*`"“”„«»'
 _ENDS = ".…,:; "
-"""What may end a sentence that ends otherwise, or does not end, where it is said again."""
+"""Characters that may end a repeated sentence differently."""
 
 
 class ObservationType(StrEnum):
-    """The kinds of thing that can be learned from a conversation."""
+    """Types of observations."""
 
     DECISION = "decision"
     BUG_FIX = "bug-fix"
@@ -40,7 +42,11 @@ class ObservationType(StrEnum):
 
     @classmethod
     def parse(cls, name: str) -> "ObservationType":
-        """The type that a name or alias means; raises `UnknownType`."""
+        """Return the type for a name or alias.
+
+        Raises:
+            UnknownType: for another name.
+        """
         plain = name.strip().lower().replace("_", "-").replace(" ", "-")
         try:
             return cls(_ALIASES.get(plain, plain))
@@ -64,7 +70,7 @@ _ALIASES = {
 
 
 class Evidence(Struct, frozen=True):
-    """Lines of the archived transcript (1-based, inclusive) and a short quote that stands in them."""
+    """Lines of an archived transcript (1-based, inclusive), and a short quote from them."""
 
     start_line: int
     end_line: int
@@ -72,11 +78,11 @@ class Evidence(Struct, frozen=True):
 
 
 class Observation(Struct, frozen=True, dict=True):
-    """One thing worth remembering.
+    """Knowledge extracted from a conversation.
 
-    `origin` says whose word it is ("human", "assistant", "tool"); it is set by code and never rises. `extractor`
-    names the rules or prompt version, so that observations can be replayed when it changes. What is worked out of it is
-    worked out once, for whoever renders it asks again and again.
+    `origin` tells who said it ("human", "assistant", "tool"); code sets it, and it is never raised. `extractor` is the
+    version of the rules or prompt, so that observations can be replaced when it changes. Derived values are cached,
+    because rendering asks for them repeatedly.
     """
 
     type: ObservationType
@@ -94,36 +100,38 @@ class Observation(Struct, frozen=True, dict=True):
 
     @property
     def lines(self) -> tuple[int, int] | None:
-        """From the first to the last line of evidence; None without any."""
-        told = [line for proof in self.evidence for line in (proof.start_line, proof.end_line)]
-        return (min(told), max(told)) if told else None
+        """First and last line of the evidence; None without any."""
+        lines = [line for proof in self.evidence for line in (proof.start_line, proof.end_line)]
+        return (min(lines), max(lines)) if lines else None
 
     @cached_property
     def lead(self) -> str:
-        """The subtitle, where the narrative does not say it as well."""
-        return "" if self.subtitle and _says(_bare(self.narrative), self.subtitle) else self.subtitle
+        """Subtitle; empty if the narrative repeats it."""
+        return "" if self.subtitle and _contains(_normalized(self.narrative), self.subtitle) else self.subtitle
 
-    def says(self, words: str) -> bool:
-        """Whether its title, lead or narrative says these words as well."""
-        return _says(_bare(f"{self.title}\n{self.lead}\n{self.narrative}"), words)
+    def repeats(self, words: str) -> bool:
+        """Return whether the title, the lead or the narrative contains these words."""
+        return _contains(_normalized(f"{self.title}\n{self.lead}\n{self.narrative}"), words)
+
+    @property
+    def quotes(self) -> tuple[Evidence, ...]:
+        """First pieces of evidence with a quote."""
+        return tuple(proof for proof in self.evidence if proof.quote)[:_QUOTES]
 
     @cached_property
-    def unsaid(self) -> tuple[Evidence, ...]:
-        """Of the first few quotes those that nothing else here says word for word."""
-        if not self.quoted:
+    def new_quotes(self) -> tuple[Evidence, ...]:
+        """Quotes that no other text of the observation repeats word for word."""
+        if not self.quotes:
             return ()
-        said = _bare("\n".join((self.title, self.lead, self.narrative, *self.facts)))
-        return tuple(proof for proof in self.quoted if not _says(said, proof.quote))
+        text = _normalized("\n".join((self.title, self.lead, self.narrative, *self.facts)))
+        return tuple(proof for proof in self.quotes if not _contains(text, proof.quote))
 
     @property
-    def said_on(self) -> tuple[int, ...]:
-        """The lines of the others, ascending: what is said here is said there."""
-        return tuple(sorted({proof.start_line for proof in self.quoted} - {proof.start_line for proof in self.unsaid}))
-
-    @property
-    def quoted(self) -> tuple[Evidence, ...]:
-        """The first few pieces of evidence that have a quote."""
-        return tuple(proof for proof in self.evidence if proof.quote)[:_QUOTES]
+    def source_lines(self) -> tuple[int, ...]:
+        """Lines of the other quotes, ascending: the text of the observation is found there."""
+        return tuple(
+            sorted({proof.start_line for proof in self.quotes} - {proof.start_line for proof in self.new_quotes})
+        )
 
     @property
     def is_summary(self) -> bool:
@@ -131,9 +139,9 @@ class Observation(Struct, frozen=True, dict=True):
         return self.type is ObservationType.GENERAL and self.title.startswith(SUMMARY)
 
     @cached_property
-    def price(self) -> int:
-        """About how many tokens layer 2 costs for it: never more than `PORTION`, to which it is cut."""
-        told = (
+    def tokens(self) -> int:
+        """Estimated cost of the observation in layer 2, at most `DETAIL_TOKENS`."""
+        texts = (
             self.title,
             self.lead,
             self.narrative,
@@ -141,30 +149,19 @@ class Observation(Struct, frozen=True, dict=True):
             *self.concepts,
             *self.files_read,
             *self.files_modified,
-            *(proof.quote for proof in self.unsaid),
+            *(proof.quote for proof in self.new_quotes),
         )
-        return min(count("\n".join(told)) + _FRAME, PORTION)
+        return min(count("\n".join(texts)) + _FRAME, DETAIL_TOKENS)
 
 
-def _says(bare: str, words: str) -> bool:
-    """Whether words stand in a text, of which the bare words are given, whatever marks them and ends their lines."""
-    wanted = _bare(words).rstrip(_ENDS)
-    start = bare.find(wanted) if wanted else -1
-    while start >= 0:
-        end = start + len(wanted)
-        if not (_is_word(bare[max(start - 1, 0) : start]) or _is_word(bare[end : end + 1])):
-            return True
-        start = bare.find(wanted, start + 1)
-    return False
+def _contains(text: str, words: str) -> bool:
+    """Return whether a normalized text contains words, ignoring markup and punctuation at their end."""
+    wanted = _normalized(words).rstrip(_ENDS)
+    return bool(wanted) and re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", text) is not None
 
 
-def _is_word(sign: str) -> bool:
-    """Whether a sign is part of a word; none, at the ends of a text, is not."""
-    return sign.isalnum() or sign == "_"
-
-
-def _bare(text: str) -> str:
-    told = text.casefold()
-    for mark in _MARKS:  # a table to translate by takes four times as long where not all is ASCII
-        told = told.replace(mark, "")
-    return " ".join(told.split())
+def _normalized(text: str) -> str:
+    folded = text.casefold()
+    for mark in _MARKS:  # str.translate takes four times as long for text that is not ASCII
+        folded = folded.replace(mark, "")
+    return " ".join(folded.split())

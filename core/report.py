@@ -1,6 +1,7 @@
 """What a pass over the transcripts did, and how the archive is: the values behind `up`, `archive` and `status`."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct, field
 
@@ -117,6 +118,28 @@ class Holder(Struct, frozen=True):
     since: Milliseconds
 
 
+class LineCount(NamedTuple):
+    """Copy whose lines are not all accounted for."""
+
+    path: str
+    lines: int
+    accounted: int
+
+
+class FileProblem(NamedTuple):
+    """File that could not be read or is damaged, and the reason."""
+
+    path: Path | str
+    reason: str
+
+
+class KindCount(NamedTuple):
+    """Number of different secrets of a kind, and of all their occurrences."""
+
+    different: int
+    times: int
+
+
 class Status(Struct, frozen=True):
     """How the archive is. Always `lines == parsed + repeated + sum(skipped.values())`, in the whole and in every copy.
 
@@ -144,14 +167,14 @@ class Status(Struct, frozen=True):
     unembedded: int
     index: str
     index_lag: int
-    unaccounted: list[tuple[str, int, int]]
-    problems: list[tuple[Path, str]]
+    unaccounted: list[LineCount]
+    problems: list[FileProblem]
     refused: int = 0
     watcher: Holder | None = None
     stages: list[StageState] = field(default_factory=list[StageState])
     compared: int = 0
     compared_since: Milliseconds | None = None
-    damaged: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    damaged: list[FileProblem] = field(default_factory=list[FileProblem])
     given_up: int = 0
 
 
@@ -173,7 +196,7 @@ class Secrets(Struct, frozen=True):
     """
 
     version: str
-    kinds: dict[str, tuple[int, int]]
+    kinds: dict[str, KindCount]
     sessions: list[SessionSecrets]
     outdated: int
     memories: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])

@@ -6,6 +6,7 @@ Amounts are as in `core/money.py`.
 from msgspec import Struct, field
 
 from .errors import PalaverError
+from .money import NanoDollars
 
 
 class Usage(Struct, frozen=True):
@@ -24,7 +25,7 @@ class Spent(Struct, frozen=True):
     reason: str
     calls: int
     unanswered: int
-    cost: int
+    cost: NanoDollars
     usage: Usage
 
 
@@ -40,8 +41,8 @@ class Estimate(Struct, frozen=True):
     private: int
     tokens_in: int
     tokens_out: int
-    cost: int
-    batch: int
+    cost: NanoDollars
+    batch: NanoDollars
     priced: str
 
 
@@ -62,7 +63,7 @@ class Extraction(Struct):
     sent: int = 0
     pending: int = 0
     waiting: int = 0
-    cost: int = 0
+    cost: NanoDollars = 0
     stopped: PalaverError | None = None
 
 
@@ -99,7 +100,7 @@ class Stats(Struct, frozen=True):
     """
 
     spent: list[Spent] = field(default_factory=list[Spent])
-    left: dict[str, int] = field(default_factory=dict[str, int])
+    left: dict[str, NanoDollars] = field(default_factory=dict[str, int])
     jobs: dict[str, int] = field(default_factory=dict[str, int])
     refused: int = 0
     layers: Disclosure = Disclosure()

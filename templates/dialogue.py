@@ -1,22 +1,23 @@
-"""An exchange as a reader follows it: who spoke, which tool was called, what it answered."""
+"""Dialogue: the turns of an exchange as a list of steps, each tool result beside its call."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.conversation import Exchange, Kind, Speaker, Turn
 
-ROOM = 8_000
-"""Characters that all tool results of one reply share."""
-LEAST = 300
-"""Characters that a tool result gets however many there are."""
-_ASIDE = 500
-"""Characters shown of what the host injected or the model thought: seldom what a reader is looking for."""
+RESULTS_MAX: Final = 8_000
+"""Characters for all tool results of a reply."""
+RESULT_MIN: Final = 300
+"""Characters for each tool result, however many there are."""
+_ASIDE_MAX: Final = 500
+"""Characters of injected text and of thinking, which readers seldom need."""
 
 
-class Excerpt(Struct, frozen=True):
-    """The beginning of a text, and how many characters of it were left out."""
+class TurnText(Struct, frozen=True):
+    """Beginning of the text of a turn, and the number of missing characters."""
 
     text: str
     hidden: int
@@ -25,17 +26,18 @@ class Excerpt(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """One thing that happened. `label` is set where the voice changes; `form` is prose, call, result or aside.
+    """One step of a dialogue.
 
-    `left` is True on a branch that the person rewound and left.
+    `form` is prose, call, result or aside. `label` names the speaker where it changes. `rewound` is True on a branch
+    that the user went back from.
     """
 
     form: str
-    said: Excerpt
+    said: TurnText
     label: str = ""
     tool: str = ""
-    result: Excerpt | None = None
-    left: bool = False
+    result: TurnText | None = None
+    rewound: bool = False
 
 
 _LABELS = {
@@ -45,47 +47,45 @@ _LABELS = {
 _FORMS = {Kind.CALL: "call", Kind.RESULT: "result", Kind.PROMPT: "prose", Kind.PROSE: "prose"}
 
 
-def share(exchanges: Sequence[Exchange], *, whole: bool) -> int | None:
-    """How many characters each tool result may take; None when the reader asked for exactly this line (`whole`)."""
-    if whole:
-        return None
+def result_limit(exchanges: Sequence[Exchange]) -> int:
+    """Return the characters that each tool result of these exchanges may have."""
     results = sum(turn.kind is Kind.RESULT for exchange in exchanges for turn in exchange.turns)
-    return max(LEAST, ROOM // max(results, 1))
+    return max(RESULT_MIN, RESULTS_MAX // max(results, 1))
 
 
 def steps(exchange: Exchange, limit: int | None) -> tuple[Step, ...]:
-    """The turns of an exchange in order, each result beside its call and no longer than `limit` characters."""
+    """Return the steps of an exchange in order; tool results have at most `limit` characters, None for all."""
     answers = {turn.call: turn for turn in exchange.turns if turn.kind is Kind.RESULT and turn.call}
-    asked = {turn.call for turn in exchange.turns if turn.kind is Kind.CALL}
-    shown = (turn for turn in exchange.turns if turn.kind is not Kind.RESULT or turn.call not in asked)
+    calls = {turn.call for turn in exchange.turns if turn.kind is Kind.CALL}
+    shown = (turn for turn in exchange.turns if turn.kind is not Kind.RESULT or turn.call not in calls)
     return tuple(_labelled(_step(turn, answers, limit) for turn in shown))
 
 
 def _step(turn: Turn, answers: dict[str, Turn], limit: int | None) -> Step:
     form = _FORMS.get(turn.kind, "aside")
-    room = {"call": limit, "result": limit, "aside": limit and _ASIDE}.get(form)
+    most = {"call": limit, "result": limit, "aside": limit and _ASIDE_MAX}.get(form)
     answer = answers.get(turn.call) if form == "call" else None
     return Step(
         form=form,
-        said=_excerpt(turn, room),
+        said=_text(turn, most),
         label=turn.kind.value.capitalize() if form == "aside" else _LABELS.get((turn.speaker, turn.kind), "Assistant"),
         tool=turn.tool,
-        result=None if answer is None else _excerpt(answer, limit),
-        left=not turn.active,
+        result=None if answer is None else _text(answer, limit),
+        rewound=not turn.active,
     )
 
 
 def _labelled(plain: Iterable[Step]) -> Iterator[Step]:
-    """Says each voice once, and again where a left branch begins or ends."""
-    voice = ("", False)
+    """Yield the steps, with a label only where the speaker changes or a rewound branch begins or ends."""
+    previous = ("", False)
     for step in plain:
-        now = (step.label, step.left)
-        yield step if now != voice or step.form == "aside" else replace(step, label="")
-        voice = now
+        current = (step.label, step.rewound)
+        yield step if current != previous or step.form == "aside" else replace(step, label="")
+        previous = current
 
 
-def _excerpt(turn: Turn, limit: int | None) -> Excerpt:
-    # A call's text begins with its tool, so that the tool can be searched; a step names it already.
+def _text(turn: Turn, limit: int | None) -> TurnText:
+    # The text of a call begins with the name of its tool, which a step already has.
     text = turn.text.removeprefix(turn.tool).removeprefix(": ") if turn.kind is Kind.CALL else turn.text
     hidden = 0 if limit is None else max(len(text) - limit, 0)
-    return Excerpt(text[: len(text) - hidden], hidden, turn.line, turn.failed)
+    return TurnText(text[: len(text) - hidden], hidden, turn.line, turn.failed)

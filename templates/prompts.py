@@ -35,11 +35,11 @@ class ExtractionPrompts:
 
     def system(self) -> str:
         """What the model is told each time."""
-        return self._renderer.prompt(_SYSTEM, mark=OWN_PROMPT_MARK)
+        return self._renderer.fill(_SYSTEM, mark=OWN_PROMPT_MARK)
 
     def request(self, shown: Shown, nonce: str, known: Sequence[str]) -> str:
         """One exchange as quoted data. Its text is indented, so that no line of it stands where ours do."""
-        return self._renderer.prompt(_REQUEST, mark=OWN_PROMPT_MARK, shown=shown, nonce=nonce, known=known)
+        return self._renderer.fill(_REQUEST, mark=OWN_PROMPT_MARK, shown=shown, nonce=nonce, known=known)
 
 
 class JudgingPrompts:
@@ -50,8 +50,8 @@ class JudgingPrompts:
 
     def system(self) -> str:
         """What the model is told each time."""
-        return self._renderer.prompt("judge_system", mark=OWN_PROMPT_MARK)
+        return self._renderer.fill("judge_system", mark=OWN_PROMPT_MARK)
 
     def request(self, pairs: Sequence[tuple[str, str]], nonce: str) -> str:
         """The pairs as quoted data, the older memory of each first. Their text is indented, as that of exchanges is."""
-        return self._renderer.prompt("judge_request", mark=OWN_PROMPT_MARK, pairs=pairs, nonce=nonce)
+        return self._renderer.fill("judge_request", mark=OWN_PROMPT_MARK, pairs=pairs, nonce=nonce)

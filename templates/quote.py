@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ..core.text import readable, without_ansi
 from ..core.tokens import count
-from .budget import PER_TOKEN, most_that_fit
+from .truncation import CHARS_PER_TOKEN, largest_fitting
 
 _BREAKS = re.compile(r"\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 # Controls, soft and zero-width signs (the two joiners that scripts and emoji need stay), direction overrides, tags and
@@ -81,11 +81,11 @@ def brief(text: str, tokens: int) -> str:
     whole = line(text)
     if count(whole) <= tokens:
         return whole
-    short = whole[: tokens * PER_TOKEN]
+    short = whole[: tokens * CHARS_PER_TOKEN]
     words = short.split(" ")
-    head = " ".join(words[: most_that_fit(lambda many: count(" ".join(words[:many])), len(words), tokens)])
+    head = " ".join(words[: largest_fitting(lambda many: count(" ".join(words[:many])), len(words), tokens)])
     if 2 * count(head) < tokens:
-        head = short[: most_that_fit(lambda length: count(short[:length]), len(short), tokens)]
+        head = short[: largest_fitting(lambda length: count(short[:length]), len(short), tokens)]
     return f"{head.rstrip(_LOOSE)}…"
 
 

@@ -25,8 +25,9 @@ from palaver.archiver.store import Store
 from palaver.cli import main
 from palaver.cli.commands import COMMANDS, SECTIONS
 from palaver.core.home import Home
+from palaver.core.report import Status
+from palaver.core.results import TranscriptExcerpt
 from palaver.core.tokens import count
-from palaver.templates import shapes, status_shapes, transcript_shapes
 
 from . import demo
 from .commands import EVERY, LEAVES, PLAIN, unmarked
@@ -745,15 +746,15 @@ def test_filters_narrow_the_answer() -> None:
 
 @pytest.mark.usefixtures("archived")
 def test_json_has_the_promised_keys() -> None:
-    """Each command's JSON has the shape that is declared for it."""
+    """The JSON of a command has the fields of the value it prints."""
     found, state = answer("search", "sqlite"), answer("status")
-    told, text = answer("show", found["results"][0]["id"]), answer("read", PATH, "2-5")
+    shown, text = answer("show", found["results"][0]["id"]), answer("read", PATH, "2-5")
 
-    assert found.keys() == shapes.ResultsJson.__annotations__.keys()
-    assert found["results"][0].keys() == shapes.HitJson.__annotations__.keys()
-    assert told.keys() == shapes.DetailsJson.__annotations__.keys()
-    assert text.keys() == transcript_shapes.TranscriptJson.__annotations__.keys()
-    assert state.keys() == status_shapes.StatusJson.__annotations__.keys()
+    assert {"results", "total", "query", "tokens", "next", "weak", "explanation"} <= found.keys()
+    assert {"id", "kind", "type", "title", "summary", "date", "score", "path", "tokens"} <= found["results"][0].keys()
+    assert shown.keys() == {"observations", "total", "rest", "tokens"}
+    assert text.keys() == {*TranscriptExcerpt.__struct_fields__, "rest"}
+    assert state.keys() == {*Status.__struct_fields__}
     assert state["lines"] == state["parsed"] + state["repeated"] + sum(state["skipped"].values())
 
 

@@ -202,4 +202,6 @@ def test_options_that_exclude_each_other(options: tuple[str, ...], told: str) ->
 @pytest.mark.parametrize(("waiting", "words"), [(1, "1 exchange waits"), (2, "2 exchanges wait")])
 def test_one_exchange_waits_and_several_wait(waiting: int, words: str) -> None:
     """What is left to be asked about is said in words that fit its number."""
-    assert f"\n{words} to be asked about.\n" in Renderer().extraction(Extraction(waiting=waiting), 0, "")
+    assert f"\n{words} to be asked about.\n" in Renderer().render(
+        "extraction", extraction=Extraction(waiting=waiting), observed=0, off=""
+    )

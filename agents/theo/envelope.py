@@ -1,7 +1,7 @@
 """Theo's envelope: every reply is one JSON object that says whether the call succeeded."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ...core.clock import show_instant
 from ...core.conversation import Milliseconds
@@ -9,9 +9,13 @@ from ...core.memory import Edge, StoredMemory
 from ...core.origin import Trust
 from ...observe.memory import MemoryCore
 from ...templates.quote import clean
+from ...templates.truncation import fit_json, json_cost
 from ..envelope import NOTICE, whole
 from ..toolset import Reply
-from .cut import fitting
+
+BUDGET: Final = 10_000
+"""Token limit of a reply whose call names no limit."""
+_HINT: Final = "Truncated to fit: ask for less, or use narrower filters."
 
 
 def done(data: Mapping[str, Any]) -> Reply:
@@ -29,7 +33,16 @@ def budgeted(data: Mapping[str, Any]) -> Reply:
 
 def plain(fields: Mapping[str, Any]) -> Reply:
     """Return a success whose fields are beside `success`, truncated to `BUDGET` tokens."""
-    return whole(fitting({"success": True, **fields}))
+    return whole(truncated({"success": True, **fields}))
+
+
+def truncated(envelope: Mapping[str, Any], budget: int = BUDGET) -> dict[str, Any]:
+    """Return the envelope as it is if it fits, else a shorter one with `truncated`. Totals still count everything."""
+    if json_cost(envelope) <= budget:
+        return dict(envelope)
+    marked = {"truncated": True, "hint": _HINT}
+    data = {"data": {**envelope["data"], **marked}} if "data" in envelope else marked
+    return fit_json({**envelope, **data}, budget)
 
 
 def instant(at: Milliseconds | None) -> str | None:

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 import orjson
 
 from ...core.memory import Memory
-from ...core.report import Secrets, SessionSecrets
+from ...core.report import KindCount, Secrets, SessionSecrets
 from ..redaction import VERSION, Finding, placed
 from ..store import Store
 
@@ -27,7 +27,7 @@ def secrets_in(store: Store) -> Secrets:
     times: Counter[str] = Counter()
     for finding, count in everywhere.items():
         times[finding.kind] += count
-    kinds = {kind: (different[kind], count) for kind, count in times.most_common()}
+    kinds = {kind: KindCount(different[kind], count) for kind, count in times.most_common()}
     sessions = [_session(store, source, there) for source, there in sorted(by_source.items()) if there]
     held = {memory: _counted(found) for memory, found in memories.items()}
     return Secrets(VERSION, kinds, sessions, len(store.sources.outdated()), held)

@@ -215,7 +215,7 @@ def _values(observation: Observation) -> tuple[Value, ...]:
         json.dumps([astuple(evidence) for evidence in observation.evidence]),
         observation.origin,
         observation.extractor,
-        observation.price,
+        observation.tokens,
     )
 
 

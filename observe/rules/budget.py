@@ -14,7 +14,7 @@ def affordable(observation: Observation) -> Observation:
     """The observation within `TOKENS_MAX`: files read go first, then the end of a long narrative, then facts from the
     last on, then changed files.
     """
-    while observation.price > TOKENS_MAX:
+    while observation.tokens > TOKENS_MAX:
         smaller = _smaller(observation)
         if smaller == observation:
             break

@@ -7,7 +7,7 @@ from ...archiver.store import WATCHER, Store
 from ...core.amount import many
 from ...core.errors import IndexDamaged
 from ...core.home import Home
-from ...core.report import Status
+from ...core.report import FileProblem, LineCount, Status
 from ...search.index.generation import Generations, IndexOutdated
 from ...search.model.embedder import DEFAULT_MODEL, load
 from .. import rules
@@ -44,14 +44,14 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
         unembedded=store.vectors.count_unembedded(load(model or DEFAULT_MODEL).name),
         index=index,
         index_lag=lag,
-        unaccounted=store.sources.unaccounted(),
-        problems=store.sources.problems(),
+        unaccounted=[LineCount(*row) for row in store.sources.unaccounted()],
+        problems=[FileProblem(*row) for row in store.sources.problems()],
         refused=store.observations.count_refused(),
         watcher=store.leases.holder(WATCHER),
         stages=store.stages.all(),
         compared=compared,
         compared_since=since,
-        damaged=store.sources.faulty(),
+        damaged=[FileProblem(*row) for row in store.sources.faulty()],
         given_up=store.jobs.states().get("dead", 0),
     )
 

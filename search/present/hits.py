@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ...archiver.files.clipping import one_line
 from ...core import ids
 from ...core.errors import InvalidInput, UnknownIds
-from ...core.observation import PORTION
+from ...core.observation import DETAIL_TOKENS
 from ...core.query import Filters, Grouping, Query
 from ...core.results import Hit, Results, Timeline
 from ..query.query_analysis import AnalyzedQuery, unquoted
@@ -194,7 +194,7 @@ class Hits:
             path=head.path,
             start_line=start,
             end_line=end,
-            tokens=min(learned.price, PORTION) if learned else observation.price,
+            tokens=min(learned.price, DETAIL_TOKENS) if learned else observation.tokens,
             facts=observation.facts,
             snippet=one_line(observation.narrative, LENGTH),
         )
@@ -250,7 +250,7 @@ def _of_memory(event: Event, held: StoredMemory) -> Hit:
         path=memory.path,
         start_line=0,
         end_line=0,
-        tokens=observation.price,
+        tokens=observation.tokens,
         facts=observation.facts,
         snippet=one_line(memory.content, LENGTH),
     )
@@ -271,7 +271,7 @@ def _of_chunk(event: Event, held: HeldChunk) -> Hit:
         path=str(held.source_file),
         start_line=chunk.start_line,
         end_line=chunk.end_line,
-        tokens=observation.price,
+        tokens=observation.tokens,
         facts=observation.facts,
         snippet=one_line(chunk.text, LENGTH),
     )

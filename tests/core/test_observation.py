@@ -78,8 +78,8 @@ def test_nothing_is_said_twice() -> None:
     )
 
     assert told.lead == ""
-    assert [proof.quote for proof in told.unsaid] == ["Done"]
-    assert told.said_on == (3, 7)
+    assert [proof.quote for proof in told.new_quotes] == ["Done"]
+    assert told.source_lines == (3, 7)
 
 
 @pytest.mark.parametrize(
@@ -92,14 +92,14 @@ def test_what_is_alike_is_not_said(title: str, quote: str) -> None:
     )
 
     assert told.lead == quote
-    assert Observation(ObservationType.DECISION, title, evidence=told.evidence).unsaid == told.evidence
+    assert Observation(ObservationType.DECISION, title, evidence=told.evidence).new_quotes == told.evidence
 
 
 def test_what_is_part_of_a_word_may_stand_again_by_itself() -> None:
     """A quote is said where it stands in words of its own, be it first a part of others."""
     told = Observation(ObservationType.DECISION, "Reuse it, and use it", evidence=(Evidence(2, 2, "use it"),))
 
-    assert told.unsaid == ()
+    assert told.new_quotes == ()
 
 
 def test_what_only_the_subtitle_says_is_kept() -> None:
@@ -109,5 +109,5 @@ def test_what_only_the_subtitle_says_is_kept() -> None:
     )
 
     assert told.lead == "Saved on every key"
-    assert told.unsaid == ()
-    assert told.said_on == (2,)
+    assert told.new_quotes == ()
+    assert told.source_lines == (2,)

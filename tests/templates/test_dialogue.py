@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
-from palaver.templates.dialogue import LEAST, ROOM, share, steps
+from palaver.templates.dialogue import RESULT_MIN, RESULTS_MAX, result_limit, steps
 
 from .samples import exchange
 
@@ -62,11 +62,10 @@ def test_what_people_and_agents_said_is_never_shortened() -> None:
     assert all(step.said.hidden == 0 for step in steps(of(*said), 10))
 
 
-def test_results_share_the_room() -> None:
-    """Few results may be long, many are short, and the one line that was asked for is whole."""
+def test_tool_results_share_a_limit() -> None:
+    """Few results may be long; many are shortened."""
     one = of(Turn(1, Speaker.TOOL, Kind.RESULT, "x"))
 
-    assert share([one], whole=False) == ROOM
-    assert share([one] * 1000, whole=False) == LEAST
-    assert share([one], whole=True) is None
-    assert share([replace(one, turns=())], whole=False) == ROOM
+    assert result_limit([one]) == RESULTS_MAX
+    assert result_limit([one] * 1000) == RESULT_MIN
+    assert result_limit([replace(one, turns=())]) == RESULTS_MAX

@@ -1,7 +1,6 @@
 """Tests for templates/render.py."""
 
 import re
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from palaver.core.checkup import Rebuilt
 from palaver.core.clock import day_end, day_start
 from palaver.core.errors import CopyDamaged, TemplateInvalid
 from palaver.core.query import Filters, Query
-from palaver.core.report import Exported, Original, Pass, Report, Sealing, Status
+from palaver.core.report import Exported, FileProblem, LineCount, Original, Pass, Report, Sealing, Status
 from palaver.core.results import (
     ConceptHits,
     Correction,
@@ -28,7 +27,6 @@ from palaver.core.results import (
     ZeroResultExplanation,
 )
 from palaver.core.tokens import count
-from palaver.templates.filling import Filling
 from palaver.templates.render import Renderer
 
 from .samples import CLOSE, OPEN, detail, hit, renderer, results, transcript
@@ -193,8 +191,8 @@ def test_in_a_shell_replies_name_commands() -> None:
     assert "Details: palaver show ID..., ~180-190 each." in shell.search(results(hit(1), hit(2)))
     assert "Transcript: palaver read PATH FIRST-LAST, ~900 tokens." in told
     assert told.splitlines()[:-1] == told_to_agents.splitlines()[:-1]
-    assert "go on with palaver read PATH 13-." in shell.read(transcript(cut=True))
-    assert "in full: palaver read PATH LINE." in shell.read(transcript(output="x" * 20_000))
+    assert "continue with palaver read PATH 13-." in shell.read(transcript(cut=True))
+    assert "of a shortened line: palaver read PATH LINE." in shell.read(transcript(output="x" * 20_000))
 
 
 @pytest.mark.parametrize(
@@ -225,27 +223,6 @@ def test_a_terminal_has_room_for_whole_titles() -> None:
     assert (shown.count(long), shown.count("a-project-with-a-long-name-"), "…" in shown) == (10, 10, False)
 
 
-def test_what_fits_is_rendered_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To know what a page costs it is rendered, and where that is within the budget it is the page. What is weighed
-    alone and among others is rendered for both.
-    """
-    filled: list[str] = []
-    fill = Filling.fill
-
-    def counting(self: Filling, name: str, values: dict[str, object]) -> str:
-        filled.append(name)
-        return fill(self, name, values)
-
-    monkeypatch.setattr(Filling, "fill", counting)
-    page = renderer()
-    page.search(results(hit(1), hit(2)))
-    page.observations([detail(), replace(detail(), id="obs-7")])
-    page.read(transcript())
-
-    named = Counter(filled)
-    assert (named["search.md.j2"], named["observation.md.j2"], named["read.md.j2"]) == (1, 2, 1)
-
-
 def test_snippets_are_asked_for() -> None:
     """Where a hit was found is shown on request, with the words in bold: by asterisks, or as a terminal does it."""
     found = results(replace(hit(1), snippet="the plug is pulled", matched=("plug",)))
@@ -257,8 +234,14 @@ def test_snippets_are_asked_for() -> None:
 
 def test_next_steps_fit_the_archive() -> None:
     """A real archive is given to all projects; the made-up one to this project alone, with the way back."""
-    real = RENDERER.next_steps("palaver", "-- /bin/palaver mcp", '"the newest"')
-    tried = RENDERER.next_steps("PALAVER_HOME=/x palaver", "-e PALAVER_HOME=/x -- /bin/palaver mcp", "", "palaver")
+    real = RENDERER.render("next_steps", command="palaver", server="-- /bin/palaver mcp", about='"the newest"', own="")
+    tried = RENDERER.render(
+        "next_steps",
+        command="PALAVER_HOME=/x palaver",
+        server="-e PALAVER_HOME=/x -- /bin/palaver mcp",
+        about="",
+        own="palaver",
+    )
 
     assert '\n  palaver search "the newest"\n' in real
     assert "\n  PALAVER_HOME=/x palaver search WORDS\n" in tried
@@ -330,7 +313,7 @@ def test_long_results_are_shortened_in_long_replies_only() -> None:
     alone = replace(long, start_line=8, end_line=8)
 
     assert re.search(r"\[7,3\d\d more characters: line 8\]", RENDERER.read(long))
-    assert "Shortened text in full: read with startLine and endLine both the line named." in RENDERER.read(long)
+    assert "Full text of a shortened line: read with startLine and endLine set to that line." in RENDERER.read(long)
     assert "0123456789" * 1000 in RENDERER.read(alone)
     assert "more characters" not in RENDERER.read(alone)
 
@@ -376,21 +359,24 @@ def status(name: str) -> Status:
         unembedded=0,
         index="not built yet",
         index_lag=0,
-        unaccounted=[(name, 3, 2)],
-        problems=[(Path(name), "permission denied")],
+        unaccounted=[LineCount(name, 3, 2)],
+        problems=[FileProblem(Path(name), "permission denied")],
     )
 
 
 def test_a_files_name_cannot_steer_the_terminal() -> None:
     """Escape sequences and line breaks in paths are taken out of the status."""
-    plain, hostile = RENDERER.status(status("ab")), RENDERER.status(status("a\x1b]0;owned\x07\x1b[2J\nb"))
+    plain, hostile = (
+        RENDERER.render("status", status=status("ab")),
+        RENDERER.render("status", status=status("a\x1b]0;owned\x07\x1b[2J\nb")),
+    )
 
     assert hostile == plain.replace("ab", "a b")
 
 
 def test_a_cut_reply_says_where_to_go_on() -> None:
     """The next startLine is named where there is one, and only there."""
-    assert RENDERER.read(transcript(cut=True)).rstrip().endswith("go on with startLine 13.")
+    assert RENDERER.read(transcript(cut=True)).rstrip().endswith("continue with startLine 13.")
     assert "startLine" not in RENDERER.read(transcript())
 
 
@@ -479,7 +465,7 @@ def empty() -> TranscriptExcerpt:
 
 def test_lines_without_conversation_are_said_to_be_empty() -> None:
     """A range that holds only bookkeeping says so."""
-    assert "Nothing was said in these lines." in RENDERER.read(empty())
+    assert "These lines have no conversation." in RENDERER.read(empty())
 
 
 def write(folder: Path, name: str, text: str) -> Renderer:
@@ -518,7 +504,7 @@ def test_a_template_included_by_a_packaged_one_can_be_replaced(tmp_path: Path) -
         ),
         (
             "observations.md.j2",
-            "{{ parts | last }}\n{{ parts | first }}\n{{ parts | first }}\n~{{ tokens }} tokens.",
+            "{% for detail in details %}{% include 'observation.md.j2' %}\n\n{% endfor %}\n~{{ tokens }} tokens.",
             "\n\n---\n## ",
         ),
     ],
@@ -572,58 +558,68 @@ def test_a_template_that_is_not_text_is_named(tmp_path: Path) -> None:
 def test_sealing_is_told_where_it_matters() -> None:
     """What became much smaller, or still waits, is news; a few kilobytes are none."""
     saved = Report(sealing=Sealing(sealed=98, before=55_600_000, after=8_400_000, waiting=2))
-    assert "Sealed 98 quiet copies: 55.6 MB became 8.4 MB; 2 more wait for the next run." in RENDERER.report(saved)
-    assert "Sealed" not in RENDERER.report(Report(sealing=Sealing(sealed=7, before=90_000, after=20_000)))
+    assert "Compressed 98 raw copies from 55.6 MB to 8.4 MB; 2 left for the next run." in RENDERER.render(
+        "report", report=saved, announced=False
+    )
+    assert "Compressed" not in RENDERER.render(
+        "report", report=Report(sealing=Sealing(sealed=7, before=90_000, after=20_000)), announced=False
+    )
 
 
 def test_an_export_says_what_was_given_back_and_what_was_not() -> None:
     """The files that were verified are counted, and each that could not be given back is named with its lines."""
     one = Original("pi/a.jsonl", Path("/out/pi/a.jsonl"), 2_000_000, "ab")
     damage = CopyDamaged(Path("/archive/pi/b.jsonl"), "lines 3-9 are damaged")
-    said = RENDERER.exported(Exported(Path("/out"), [one], present=1, problems=[damage]))
+    said = RENDERER.render("exported", exported=Exported(Path("/out"), [one], present=1, problems=[damage]))
 
-    assert said.startswith("1 file, 2.0 MB, below /out: read back and verified by checksum")
-    assert "1 of them was there already." in said
+    assert said.startswith("1 file, 2.0 MB in /out. Checksums match the archive.")
+    assert "1 of them existed already." in said
     assert "Not exported: /archive/pi/b.jsonl: lines 3-9 are damaged. All other lines can be read" in said
 
 
 def test_a_pass_counts_in_words() -> None:
     """One of a thing is singular, and thousands are set apart."""
-    one = RENDERER.report(Report(Pass(seen=1, changed=1, lines=1, exchanges=1), observed=1, embedded=1))
-    more = RENDERER.report(Report(Pass(seen=2, changed=2, lines=12_345, exchanges=1_234), observed=1_234, embedded=2))
+    one = RENDERER.render(
+        "report", report=Report(Pass(seen=1, changed=1, lines=1, exchanges=1), observed=1, embedded=1), announced=False
+    )
+    more = RENDERER.render(
+        "report",
+        report=Report(Pass(seen=2, changed=2, lines=12_345, exchanges=1_234), observed=1_234, embedded=2),
+        announced=False,
+    )
 
-    assert one.startswith("Archived 1 of 1 transcript: 1 line, 1 exchange; ")
+    assert one.startswith("Archived 1 of 1 transcript: 1 line, 1 exchange. ")
     assert "Observed 1 exchange and embedded 1 entry; " in one
-    assert more.startswith("Archived 2 of 2 transcripts: 12,345 lines, 1,234 exchanges; ")
+    assert more.startswith("Archived 2 of 2 transcripts: 12,345 lines, 1,234 exchanges. ")
     assert "Observed 1,234 exchanges and embedded 2 entries; " in more
 
 
 @pytest.mark.parametrize("changed", [0, 3])
 def test_work_that_another_process_does_is_not_told_as_done(changed: int) -> None:
     """A pass that left observing and embedding to another says so, and where to see how far that is."""
-    told = RENDERER.report(Report(Pass(seen=124, changed=changed), elsewhere=True))
+    told = RENDERER.render("report", report=Report(Pass(seen=124, changed=changed), elsewhere=True), announced=False)
 
-    assert "Another Palaver is still observing and embedding what is archived; `palaver status`" in told
-    assert "complete after" not in told
-    assert "Another" not in RENDERER.report(Report(Pass(seen=124, changed=changed)))
+    assert "Another Palaver process is observing and embedding; `palaver status`" in told
+    assert "done after" not in told
+    assert "Another" not in RENDERER.render("report", report=Report(Pass(seen=124, changed=changed)), announced=False)
 
 
 def test_a_rebuilt_index_says_what_is_left() -> None:
     """Where entries have no vectors, the command that makes them."""
-    told = RENDERER.rebuilt(Rebuilt("gen-2", 2689, 0, reread=98))
+    told = RENDERER.render("rebuilt", rebuilt=Rebuilt("gen-2", 2689, 0, reread=98))
 
     assert "gen-2, 2,689 entries, 0 vectors." in told
-    assert "Run `palaver archive` next: it makes the vectors that are missing" in told
-    assert "palaver archive" not in RENDERER.rebuilt(Rebuilt("gen-2", 5, 5))
+    assert "Run `palaver archive` to embed the remaining entries" in told
+    assert "palaver archive" not in RENDERER.render("rebuilt", rebuilt=Rebuilt("gen-2", 5, 5))
 
 
 def test_what_is_none_is_left_out_of_how_the_archive_is() -> None:
     """A sum has no parts that are zero, and what was made anew is told without what was not."""
-    told = RENDERER.status(replace(status("demo"), lines=7, parsed=7))
+    told = RENDERER.render("status", status=replace(status("demo"), lines=7, parsed=7))
     assert "Lines: 7 = 7 parsed\n" in told
     made = Rebuilt("gen-2", 5, 5, reread=0, recovered=3, problems=[])
-    assert "Read again" not in RENDERER.rebuilt(made)
-    assert "Taken up from the archive alone: 3 copies." in RENDERER.rebuilt(made)
+    assert "Re-parsed" not in RENDERER.render("rebuilt", rebuilt=made)
+    assert "Recovered 3 raw copies that the database did not list." in RENDERER.render("rebuilt", rebuilt=made)
 
 
 def test_layer_two_keeps_to_its_price_and_says_what_it_leaves_out() -> None:

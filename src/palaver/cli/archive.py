@@ -14,6 +14,7 @@ from palaver.core.config import Config
 from palaver.core.errors import InvalidInput, PalaverError
 from palaver.core.home import Home
 from palaver.core.report import Unsearched
+from palaver.templates.json_output import to_json
 
 from .made_up import FOLDER, refuse_made_up
 from .output import as_json, print_json, print_page, renderer
@@ -62,7 +63,9 @@ def up(*, as_json: bool) -> None:
     if not as_json:
         click.echo()
         about = _IN_MADE_UP if demo else _newest(home)
-        print_page(renderer().next_steps(command_of(home), server_of(home), about, own))
+        print_page(
+            renderer().render("next_steps", command=command_of(home), server=server_of(home), about=about, own=own)
+        )
     if not complete:
         sys.exit(1)
 
@@ -128,14 +131,12 @@ def _archive(home: Home, found: Sequence[Transcript], skipped: Unsearched, helpe
         def announce(report: Report) -> None:
             if report.ingested.changed and not as_json:
                 with reporter.hidden():
-                    print_page(renderer().searchable(report))
+                    print_page(renderer().render("searchable", report=report))
 
         report = pipeline.run(found, reporter, _PATIENCE, announce)
     report.ingested.skipped = skipped
     if as_json:
-        from palaver.templates.pass_shapes import report_json
-
-        print_json({**report_json(report), "home": str(home.root)})
+        print_json({**to_json(report), "home": str(home.root)})
     else:
-        print_page(renderer().report(report, announced=True))
+        print_page(renderer().render("report", report=report, announced=True))
     return not (report.ingested.problems or report.sealing.problems) and report.model is None

@@ -32,10 +32,8 @@ def doctor(*, as_json: bool) -> None:
     none = holds_made_up(home)
     found = diagnose(Patient(home, __version__, lambda skipped: [] if none else of_this_user(skipped), why_off))
     if as_json:
-        from palaver.templates.checkup_shapes import diagnosis_json
-
-        print_json(diagnosis_json(found))
+        print_json(found)
     else:
-        print_page(renderer().diagnosis(found))
+        print_page(renderer().render("doctor", diagnosis=found))
     if not found.healthy:
         sys.exit(1)

@@ -19,6 +19,7 @@ from palaver.core.errors import (
     UnsupportedDocument,
 )
 from palaver.core.home import Home
+from palaver.templates.json_output import to_json
 
 from .output import as_json, print_json, print_page, renderer
 from .paths import not_empty
@@ -70,11 +71,9 @@ def index(paths: Sequence[str], *, namespace: str, flat: bool, as_json: bool) ->
                 done.failed.append(FailedFile(place, reason, problem.hint))
         _add(done, documents.work_off(report))
     if as_json:
-        from palaver.templates.document_shapes import indexed_json
-
-        print_json(indexed_json(done, namespace))
+        print_json({"namespace": namespace, **to_json(done)})
     else:
-        print_page(renderer().indexed(done, namespace))
+        print_page(renderer().render("indexed", indexed=done, namespace=namespace))
     if done.failed:
         sys.exit(2 if wrong == len(places) else 1)
 
@@ -91,11 +90,9 @@ def list_(*, as_json: bool) -> None:
     with _held() as held:
         stats = held.stats()
     if as_json:
-        from palaver.templates.document_shapes import documents_json
-
-        print_json(documents_json(stats))
+        print_json(stats)
     else:
-        print_page(renderer().documents(stats))
+        print_page(renderer().render("documents", stats=stats))
 
 
 @documents.command(short_help="Take files out again.")

@@ -57,11 +57,9 @@ def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
         with progress_bars() as reporter:
             exported = originals.export(sources, Path(what[-1]), partial(reporter, "Exporting"))
     if as_json:
-        from palaver.templates.pass_shapes import exported_json
-
-        print_json(exported_json(exported))
+        print_json(exported)
     else:
-        print_page(renderer().exported(exported))
+        print_page(renderer().render("exported", exported=exported))
     if exported.problems or exported.warnings:
         sys.exit(1)
 

@@ -12,6 +12,7 @@ from palaver.core import ids
 from palaver.core.amount import many
 from palaver.core.config import Config
 from palaver.core.home import Home
+from palaver.templates.json_output import to_json
 
 from .dates import dated
 from .held import archived_as, memory_core
@@ -127,11 +128,9 @@ def _forget(wanted: DeletionRequest, token: str | None, *, as_json: bool) -> Non
     if outcome.number is None:
         _refuse(outcome.preview, as_json=as_json)
     elif as_json:
-        from palaver.templates.forget_shapes import outcome_json
-
-        print_json(outcome_json(outcome))
+        print_json(outcome)
     else:
-        print_page(renderer().forget_done(outcome))
+        print_page(renderer().render("forget_done", done=outcome))
     if outcome.number is None or outcome.left or (outcome.proof is not None and not outcome.proof.holds):
         sys.exit(1)
 
@@ -139,11 +138,9 @@ def _forget(wanted: DeletionRequest, token: str | None, *, as_json: bool) -> Non
 def _ask(preview: DeletionPreview, *, as_json: bool) -> str | None:
     """The token where a person says yes; otherwise what to do next is said."""
     if as_json:
-        from palaver.templates.forget_shapes import preview_json
-
-        print_json({**preview_json(preview), "done": False})
+        print_json({**to_json(preview), "done": False})
         return None
-    print_page(renderer().forget_preview(preview))
+    print_page(renderer().render("forget_preview", preview=preview))
     if preview.empty:
         return None
     if sys.stdin.isatty() and sys.stdout.isatty():
@@ -158,12 +155,10 @@ def _ask(preview: DeletionPreview, *, as_json: bool) -> str | None:
 
 def _refuse(preview: DeletionPreview, *, as_json: bool) -> None:
     if as_json:
-        from palaver.templates.forget_shapes import preview_json
-
-        print_json({**preview_json(preview), "done": False, "changed": True})
+        print_json({**to_json(preview), "done": False, "changed": True})
         return
     click.echo("Nothing was removed: it is not what the preview with this token showed. Now it is:\n")
-    print_page(renderer().forget_preview(preview))
+    print_page(renderer().render("forget_preview", preview=preview))
     if not preview.empty:
         click.echo(f"\nTo go on:\n{_again(preview.token)}")
 
@@ -201,7 +196,7 @@ def _look_after(undo: int | None, for_good: int | None, *, as_json: bool) -> Non
         for problem in problems:
             click.echo(problem)
     else:
-        print_page(renderer().forgotten(found))
+        print_page(renderer().render("forgotten", past=found))
     if not done:
         sys.exit(1)
 

@@ -29,10 +29,8 @@ def fsck(*, repair: bool, as_json: bool) -> None:
     with progress_bars() as report:
         found = check(home, config.model, config.exclude, repair=repair, report=report)
     if as_json:
-        from palaver.templates.checkup_shapes import checkup_json
-
-        print_json(checkup_json(found))
+        print_json(found)
     else:
-        print_page(renderer().checkup(found))
+        print_page(renderer().render("checkup", checkup=found))
     if not found.sound:
         sys.exit(1)

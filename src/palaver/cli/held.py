@@ -11,6 +11,7 @@ import click
 from palaver.core.config import Config
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
+from palaver.templates.json_output import to_json
 
 from .judging import judging
 from .made_up import refuse_only_made_up
@@ -102,9 +103,7 @@ def types_of(core: MemoryCore, names: Sequence[str]) -> tuple[str, ...]:
 def say(held: StoredMemory, words: str, *, as_json: bool, taken: bool, **more: str) -> None:
     """Tell a memory as JSON with what `more` there is, or the words about it, and what was `taken` out of it now."""
     if as_json:
-        from palaver.templates.memory_shapes import memory_json
-
-        print_json({**memory_json(held), **more, **(secrets_told(held) if taken else {})})
+        print_json({**to_json(held), **more, **(secrets_told(held) if taken else {})})
     else:
         from palaver.templates.quote import line
 

@@ -11,6 +11,7 @@ import click
 from palaver.core.config import Config
 from palaver.core.errors import InvalidLineRange
 from palaver.core.home import Home
+from palaver.templates.json_output import details_json, results_json, timeline_json, transcript_json
 
 from .dates import dated
 from .held import archived_as
@@ -115,8 +116,6 @@ def search(
         page = None if as_json else renderer(budget)
         results = layers.search(wanted, snippets=as_json or snippets or all_of)
     if page is None:
-        from palaver.templates.shapes import results_json
-
         print_json(results_json(results, explain=explain, budget=budget))
     elif not results.hits and _holds_nothing():
         click.echo("Nothing is archived yet: run `palaver up`, then search again.")
@@ -161,8 +160,6 @@ def timeline(*, id: str, around: int, budget: int, as_json: bool) -> None:  # no
     with _open_layers() as layers:
         found = layers.timeline(id, around)
     if as_json:
-        from palaver.templates.shapes import timeline_json
-
         print_json(timeline_json(found, budget=budget))
     else:
         print_page(renderer(budget).timeline(found))
@@ -183,8 +180,6 @@ def show(ids: Sequence[str], *, budget: int, as_json: bool) -> None:
     if unknown and not details:
         raise unknown
     if as_json:
-        from palaver.templates.shapes import details_json
-
         shape = details_json(details, budget=budget)
         print_json({**shape, "unknown": list(unknown.ids)} if unknown else shape)
     else:
@@ -223,8 +218,6 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
             return
         transcript = layers.read(path, start, end)
     if as_json:
-        from palaver.templates.transcript_shapes import transcript_json
-
         print_json(transcript_json(transcript, budget=budget))
     else:
         print_page(renderer(budget).read(transcript))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from palaver.core.errors import PalaverError
+from palaver.templates.json_output import to_json
 
 from .held import in_project, memory_core, namespace_of, say, types_of
 from .output import as_json, print_json, print_page, renderer
@@ -48,7 +49,11 @@ def recall(
         print_json({**shown, "contradictions": against})
     else:
         answers, near = ([(each.held, each.score) for each in some] for some in (found, weak))
-        print_page(renderer().recalled(answers, near, meant, held, against))
+        print_page(
+            renderer().render(
+                "recalled", found=answers, weak=near, meant=meant, held_in_all=held, contradictions=against
+            )
+        )
 
 
 @click.group()
@@ -92,11 +97,9 @@ def list_memories(
         found = core.memories.page(wanted, order=order_of(order), limit=limit, offset=offset)
         total, held = core.memories.count(wanted), core.memories.count()
     if as_json:
-        from palaver.templates.memory_shapes import memory_json
-
-        print_json({"memories": list(map(memory_json, found)), "total": total, "limit": limit, "offset": offset})
+        print_json({"memories": found, "total": total, "limit": limit, "offset": offset})
     else:
-        print_page(renderer().memories(found, total, held))
+        print_page(renderer().render("memories", memories=found, total=total, held_in_all=held))
 
 
 @memories.command("show")
@@ -108,11 +111,9 @@ def show_memory(memory_id: str, *, as_json: bool) -> None:
         held = core.memories.get(memory_id)
         edges = core.graph.neighbours([held.key])
     if as_json:
-        from palaver.templates.memory_shapes import edge_json, memory_json
-
-        print_json({**memory_json(held), "edges": list(map(edge_json, edges))})
+        print_json({**to_json(held), "edges": edges})
     else:
-        print_page(renderer().memory(held, edges))
+        print_page(renderer().render("memory", held=held, edges=edges))
 
 
 @memories.command("edit")
@@ -165,9 +166,7 @@ def undo(memory_ids: Sequence[str], *, as_json: bool) -> None:
     with memory_core() as core:
         told = [(undone.held, *_told(undone)) for undone in core.memories.undo_all(memory_ids)]
     if as_json and len(told) > 1:
-        from palaver.templates.memory_shapes import memory_json
-
-        print_json({"memories": [{**memory_json(held), "undone": done} for held, done, _ in told]})
+        print_json({"memories": [{**to_json(held), "undone": done} for held, done, _ in told]})
         return
     for held, done, words in told:
         say(held, words, as_json=as_json, taken=False, undone=done)
@@ -196,9 +195,7 @@ def history(memory_id: str, *, as_json: bool) -> None:
     with memory_core() as core:
         held, events = core.memories.get(memory_id), core.memories.history(memory_id)
     if as_json:
-        from palaver.templates.memory_shapes import memory_event_json
-
-        print_json({"id": held.id, "events": list(map(memory_event_json, events))})
+        print_json({"id": held.id, "events": events})
     else:
         print_page(renderer().memory_history(held, events))
 
@@ -214,16 +211,12 @@ def graph(memory_id: str, *, depth: int, as_json: bool) -> None:
     if as_json:
         from msgspec import to_builtins
 
-        from palaver.templates.memory_shapes import edge_json
-
         nodes, paths = [to_builtins(node) for node in around.nodes], [to_builtins(path) for path in around.paths]
-        edges = [edge_json(edge) for edge in around.edges]
+        edges = list(around.edges)
         print_json({"origin": around.origin, "nodes": nodes, "edges": edges, "paths": paths})
     else:
         click.echo(f"```mermaid\n{around.mermaid()}\n```")
 
 
 def _rows(found: Sequence[Recalled]) -> list[dict[str, Any]]:
-    from palaver.templates.memory_shapes import memory_json
-
-    return [{**memory_json(each.held), "score": each.score, "similarity": each.similarity} for each in found]
+    return [{**to_json(each.held), "score": each.score, "similarity": each.similarity} for each in found]

@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 from palaver.core.config import Config
 from palaver.core.errors import LeaseHeld
 from palaver.core.home import Home
+from palaver.templates.json_output import to_json
 
 from .output import as_json, print_json, print_page, renderer
 from .progress import progress_bars
@@ -70,11 +71,9 @@ def stats(*, as_json: bool) -> None:
     home = Home.find()
     found = stats_of(home, Config.read(home.config))
     if as_json:
-        from palaver.templates.accounts import stats_json
-
-        print_json(stats_json(found))
+        print_json(found)
     else:
-        print_page(renderer().stats(found))
+        print_page(renderer().render("stats", stats=found))
 
 
 def _run(home: Home, store: Store, config: Config, *, outdated: bool, revive: bool, as_json: bool) -> None:
@@ -92,11 +91,9 @@ def _run(home: Home, store: Store, config: Config, *, outdated: bool, revive: bo
         if observed or result.learned or result.nothing:
             _publish(home, config, report)
     if as_json:
-        from palaver.templates.accounts import extraction_json
-
-        print_json({**extraction_json(result), "observed": observed, "off": off or None})
+        print_json({**to_json(result), "observed": observed, "off": off or None})
     else:
-        print_page(renderer().extraction(result, observed, off))
+        print_page(renderer().render("extraction", extraction=result, observed=observed, off=off))
     if _broke_off(result):
         sys.exit(1)
 
@@ -141,11 +138,9 @@ def _show_estimate(store: Store, config: Config, *, outdated: bool, as_json: boo
         found = _extractor(store, config).estimate(report, outdated=outdated)
     off = why_off(config)
     if as_json:
-        from palaver.templates.accounts import estimate_json
-
-        print_json({**estimate_json(found), "off": off or None})
+        print_json({**to_json(found), "off": off or None})
     else:
-        print_page(renderer().estimate(found, off))
+        print_page(renderer().render("estimate", estimate=found, off=off))
 
 
 def _show_dead(store: Store, *, as_json: bool) -> None:
@@ -155,7 +150,7 @@ def _show_dead(store: Store, *, as_json: bool) -> None:
     if as_json:
         print_json({"dead_letters": [asdict(letter) for letter in letters]})
     else:
-        print_page(renderer().dead_letters(letters))
+        print_page(renderer().render("dead_letters", letters=letters))
 
 
 def _extractor(store: Store, config: Config) -> Extractor:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import codecs
 import io
-import json
 import sys
 from typing import TYPE_CHECKING
 
 import click
+import orjson
+
+from palaver.templates.json_output import to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import BinaryIO
 
     from _typeshed import ReadableBuffer
@@ -37,12 +38,9 @@ def renderer(budget: int = 10_000) -> Renderer:
     return Renderer(Home.find().templates, at_shell=True, roomy=sys.stdout.isatty(), budget=budget)
 
 
-def print_json(value: Mapping[str, object]) -> None:
-    """Print JSON without spaces between its parts; escape controls and direction signs, which steer a terminal."""
-    from palaver.templates.quote import UNSEEN
-
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    click.echo(UNSEEN.sub(lambda sign: json.dumps(sign[0])[1:-1], text))
+def print_json(value: object) -> None:
+    """Print a value of core, or a mapping with such values, as one line of JSON."""
+    click.echo(orjson.dumps(to_json(value)))
 
 
 def raw_output() -> BinaryIO:

@@ -36,10 +36,8 @@ def rebuild(*, from_archive: bool, as_json: bool) -> None:
         else:
             made = rebuild_index(home, config.model, report)
     if as_json:
-        from palaver.templates.checkup_shapes import rebuilt_json
-
-        print_json(rebuilt_json(made))
+        print_json(made)
     else:
-        print_page(renderer().rebuilt(made))
+        print_page(renderer().render("rebuilt", rebuilt=made))
     if made.problems:
         sys.exit(1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import click
-from msgspec import to_builtins
 
 from palaver.core.home import Home
 
@@ -25,7 +24,6 @@ def redact(*, report: bool, as_json: bool) -> None:  # noqa: ARG001 - spelled ou
     with Store.open(Home.find().database) as store:
         found = secrets_in(store)
     if as_json:
-        kinds = {kind: {"different": different, "times": times} for kind, (different, times) in found.kinds.items()}
-        print_json({**to_builtins(found), "kinds": kinds})
+        print_json(found)
     else:
-        print_page(renderer().secrets(found))
+        print_page(renderer().render("secrets", found=found))

@@ -65,13 +65,11 @@ def remember(
         namespace = namespace_of(core, project, claim=True)
         done = core.remembering.remember(replace(memory, type=known, namespace=namespace))
     if as_json:
-        from palaver.templates.memory_shapes import edge_json, memory_json
-
         told: dict[str, Any] = {"superseded": [held.id for held in done.superseded]}
         told["proposed"] = [held.id for held in done.proposed]
-        told["edges"] = [edge_json(each) for each in done.edges]
+        told["edges"] = list(done.edges)
         told["conflicts"] = [each.held.id for each in done.conflicts]
-        print_json({"memory": memory_json(done.held), "duplicate": done.duplicate, **told, **secrets_told(done.held)})
+        print_json({"memory": done.held, "duplicate": done.duplicate, **told, **secrets_told(done.held)})
     else:
         _tell(done)
 

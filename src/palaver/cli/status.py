@@ -21,8 +21,6 @@ def status(*, as_json: bool) -> None:
     refuse_only_made_up(home, "status")
     found = status_of(home, Config.read(home.config).model)
     if as_json:
-        from palaver.templates.status_shapes import status_json
-
-        print_json(status_json(found))
+        print_json(found)
     else:
-        print_page(renderer().status(found))
+        print_page(renderer().render("status", status=found))

@@ -66,10 +66,10 @@ def test_a_file_is_named_and_goes_with_what_is_erased(project: Project) -> None:
     preview = project.preview(wanted)
 
     assert [each.path for each in preview.files] == [str(file)]
-    assert f"Deleted from your project, too:\n- {file}" in Renderer().forget_preview(preview)
+    assert f"Deleted from your project, too:\n- {file}" in Renderer().render("forget_preview", preview=preview)
     outcome = project.forget(wanted)
     assert (file.exists(), other.exists(), outcome.left) == (False, True, ())
-    assert "version control" in Renderer().forget_done(outcome)
+    assert "version control" in Renderer().render("forget_done", done=outcome)
     assert outcome.proof is not None
     assert outcome.proof.holds
     assert not any(b"walrus" in path.read_bytes().lower() for path in project.home.root.rglob("*") if path.is_file())
@@ -80,7 +80,7 @@ def test_a_file_stays_where_a_memory_is_only_forgotten(project: Project) -> None
     """It is named as staying, nobody finds what it says, and undoing finds it as it was."""
     memory, file = project.remember("Cache", "The cache is flushed by the deploy script")
     before, wanted = file.read_bytes(), DeletionRequest((memory,))
-    told = Renderer().forget_preview(project.preview(wanted))
+    told = Renderer().render("forget_preview", preview=project.preview(wanted))
 
     assert "which stay (--erase deletes them, too)" in told
     assert str(file) in told
@@ -116,7 +116,9 @@ def test_a_file_that_cannot_be_deleted_is_told_and_not_taken_up_again(
         outcome = project.forget(DeletionRequest((memory,), erase=True))
 
     assert outcome.left == (f"{file}: permission denied",)
-    assert f"Still there, delete it by hand: {file}: permission denied" in Renderer().forget_done(outcome)
+    assert f"Still there, delete it by hand: {file}: permission denied" in Renderer().render(
+        "forget_done", done=outcome
+    )
     assert file.exists()
     assert project.recalled("cache flushed deploy") == []
 

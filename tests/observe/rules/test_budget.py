@@ -26,7 +26,7 @@ def test_layer_two_is_within_its_price(facts: int, read: int, modified: int, len
     one = whole(facts, read, modified, length)
     found = affordable(one)
 
-    assert found.price <= TOKENS_MAX
+    assert found.tokens <= TOKENS_MAX
     assert found.facts == one.facts[: len(found.facts)]
     assert all(proof.quote in fact for fact, proof in zip(found.facts, found.evidence, strict=False))
     assert found.evidence[len(found.facts) :] == one.evidence[len(one.facts) :]

@@ -93,7 +93,7 @@ def test_an_index_of_another_version_is_no_fault(home: Home) -> None:
     before = answers(home)
     outdate(home.index)
     found = fsck(home)
-    shown = Renderer().checkup(found)
+    shown = Renderer().render("checkup", checkup=found)
 
     assert found.sound
     assert found.findings == []

@@ -43,4 +43,4 @@ def test_what_was_asked_is_quoted_in_whole_words(said: tuple[Kind, str], quote: 
     shown = of_exchange(Exchange(0, Span(1, 2, 0, 0), turns, None, None))
 
     assert [proof.quote for proof in shown.evidence] == [quote]
-    assert shown.unsaid == () or " " not in quote
+    assert shown.new_quotes == () or " " not in quote

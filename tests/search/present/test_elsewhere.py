@@ -15,9 +15,8 @@ from palaver.core.deletion import DeletionRequest
 from palaver.core.query import Mode, Query
 from palaver.core.results import Results
 from palaver.search.archive_search import ArchiveSearch
+from palaver.templates.json_output import details_json, results_json, transcript_json
 from palaver.templates.render import Renderer
-from palaver.templates.shapes import details_json, results_json
-from palaver.templates.transcript_shapes import transcript_json
 
 from ...archiver.history import FORK, ORIGINAL, History, talk
 

@@ -14,8 +14,8 @@ from palaver.core.query import Filters, Mode, Query
 from palaver.core.results import ToolOutputMatches
 from palaver.search.archive_search import ArchiveSearch
 from palaver.search.present import printouts
+from palaver.templates.json_output import results_json
 from palaver.templates.render import Renderer
-from palaver.templates.shapes import results_json
 
 from ...archiver.formats.claude_code.claude_lines import replied, result, said, text, tool
 from ...archiver.history import FORK, ORIGINAL, History

@@ -10,8 +10,8 @@ from palaver.archiver.copies.sealing import Sealer
 from palaver.core.results import TranscriptExcerpt
 from palaver.search.archive_search import ArchiveSearch
 from palaver.search.present import transcript_reader
+from palaver.templates.json_output import transcript_json
 from palaver.templates.render import Renderer
-from palaver.templates.transcript_shapes import transcript_json
 
 from ...archiver.formats.claude_code.claude_lines import replied, result, said, text, tool
 from ...archiver.history import ORIGINAL, History

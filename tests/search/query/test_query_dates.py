@@ -12,7 +12,7 @@ from palaver.core.results import TimeExpression
 from palaver.search.query.query_analysis import AnalyzedQuery
 from palaver.search.query.query_dates import taken_out
 from palaver.search.rank.engine import Engine
-from palaver.templates.shapes import results_json
+from palaver.templates.json_output import results_json
 
 from ..history import History, Said
 

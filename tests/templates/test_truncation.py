@@ -28,10 +28,9 @@ from palaver.core.results import (
 )
 from palaver.core.spending import DeadLetter
 from palaver.core.tokens import count
-from palaver.templates.budget import LEAST, most_near, most_that_fit, rows_that_fit
+from palaver.templates.json_output import details_json, results_json, timeline_json, transcript_json
 from palaver.templates.render import Renderer
-from palaver.templates.shapes import details_json, results_json, timeline_json
-from palaver.templates.transcript_shapes import transcript_json
+from palaver.templates.truncation import MIN_BUDGET, fit_rows, largest_fitting
 
 from .samples import detail, exchange, hit, results, transcript
 
@@ -40,7 +39,7 @@ HARD = '{"🚀":"检索","a":[1,2]}\n## x\n' * 400
 SIZES = (0, 3, 70, 900, 3_000)
 SHORT = 70
 OCCASIONS = (TimeExpression("on the 18th of september 2026", 1_790_000_000_000, 1_790_086_400_000),) * 5
-BUDGETS = st.sampled_from([LEAST, 800, 3_000, 10_000])
+BUDGETS = st.sampled_from([MIN_BUDGET, 800, 3_000, 10_000])
 
 
 def several(number: int) -> tuple[Detail, ...]:
@@ -141,20 +140,13 @@ def absences(draw: st.DrawFn) -> Results:
     return replace(told, explanation=why, corrections=(Correction(word, word),) * 30, empty_times=OCCASIONS, newest=7)
 
 
-@given(st.lists(st.integers(0, 9), max_size=40), st.integers(0, 200), st.integers(-3, 50))
-def test_a_guess_finds_the_same(costs: list[int], budget: int, likely: int) -> None:
-    """As many fit from wherever they are looked for, and near a good guess hardly anything is tried."""
-    tried = list[int]()
+@given(st.lists(st.integers(0, 9), max_size=40), st.integers(0, 200))
+def test_the_largest_number_within_the_budget_is_found(costs: list[int], budget: int) -> None:
+    """One more item exceeds the budget, unless all fit."""
+    kept = largest_fitting(lambda number: sum(costs[:number]), len(costs), budget)
 
-    def asked(many: int) -> int:
-        tried.append(many)
-        return sum(costs[:many])
-
-    most = most_that_fit(asked, len(costs), budget)
-    tried.clear()
-
-    assert most_near(likely, asked, len(costs), budget) == most
-    assert len(tried) <= (3 if likely == most else 2 * len(costs).bit_length())
+    assert sum(costs[:kept]) <= budget
+    assert kept == len(costs) or sum(costs[: kept + 1]) > budget
 
 
 def cost(shape: object) -> int:
@@ -227,7 +219,10 @@ def test_every_page_keeps_to_the_budget() -> None:
     """A page that no layer made is cut at its end and says so; what it quotes is closed."""
     dead = [DeadLetter(f"ex-{n}", "claude-code/x.jsonl", 1, 9, 3, "refused", LONG[:500]) for n in range(500)]
     held = StoredMemory(1, Memory("word\n" * 20_000, "fact"), MemoryStats(), MemoryState.ACTIVE, 0, 0)
-    letters, memory = Renderer(budget=1_000).dead_letters(dead), Renderer(budget=1_000, at_shell=True).memory(held)
+    letters, memory = (
+        Renderer(budget=1_000).render("dead_letters", letters=dead),
+        Renderer(budget=1_000, at_shell=True).render("memory", held=held, edges=()),
+    )
 
     assert (count(letters) <= 1_000, count(memory) <= 1_000) == (True, True)
     assert letters.endswith("more rows do not fit into 1000 tokens.]\n")
@@ -240,7 +235,7 @@ def test_every_page_keeps_to_the_budget() -> None:
 def test_a_page_with_two_quotes_closes_the_one_that_is_cut(budget: int) -> None:
     """However much of it fits, each quotation that is begun is ended."""
     quote = "<recalled>\n" + "a row of words\n" * 10 + "</recalled>\n"
-    rows = rows_that_fit(f"First\n{quote}Second\n{quote}", budget, "</recalled>").split("\n")
+    rows = fit_rows(f"First\n{quote}Second\n{quote}", budget, "</recalled>").split("\n")
 
     assert rows.count("<recalled>") == rows.count("</recalled>")
     assert not ("Second" in rows and rows.index("</recalled>") > rows.index("Second"))
@@ -258,7 +253,7 @@ def test_what_is_cut_says_how_to_go_on() -> None:
     )
     assert rest[-1] == "obs-19"
     assert ", ".join(rest) in Renderer(budget=2_000).observations(several(20)) or len(rest) < 20
-    assert "Cut here" in Renderer(budget=600).read(transcript(output=LONG))
+    assert "Truncated" in Renderer(budget=600).read(transcript(output=LONG))
 
 
 @pytest.mark.parametrize(("length", "option"), [(4_000, "--budget 3000"), (len(LONG), "--raw")])
@@ -270,13 +265,13 @@ def test_of_a_line_that_is_cut_the_rest_can_be_read(length: int, option: str) ->
     cut = Renderer(at_shell=True, budget=600).read(whole)
 
     rest = transcript_json(whole, budget=600)["rest"]
-    assert f"The rest of line 3: palaver read PATH 3 {option}. Cut here: go on with palaver read PATH 4-." in cut
+    assert f"Full text of line 3: palaver read PATH 3 {option}. Truncated: continue with palaver read PATH 4-." in cut
     assert rest == {
         "line": 3,
         "tokens": count(LONG[:length]),
         "command": f"palaver read claude-code/my-api/5e0c.jsonl 3 {option}",
     }
-    assert "The rest of line" not in Renderer(at_shell=True, budget=50_000).read(whole)
+    assert "Full text of line" not in Renderer(at_shell=True, budget=50_000).read(whole)
     assert transcript_json(whole, budget=100_000)["rest"] is None
     if option != "--raw":
         alone = replace(whole, start_line=3, end_line=3, exchanges=(replace(whole.exchanges[0], turns=turns[:1]),))
@@ -289,7 +284,7 @@ def test_a_timeline_is_cut_far_from_the_hit(kept: int) -> None:
     every = tuple(replace(hit(n), id=f"obs-{n}") for n in range(41))
     around = Timeline("obs-20", every, "5e0c", "claude-code/5e0c.jsonl")
     budget = timeline_json(replace(around, hits=every[20 - kept // 2 : 20 + (kept + 1) // 2]))["tokens"] + 2
-    ids = [one["id"] for one in timeline_json(around, budget=max(budget, LEAST))["results"]]
+    ids = [one["id"] for one in timeline_json(around, budget=max(budget, MIN_BUDGET))["results"]]
 
     assert "obs-20" in ids
     assert ids == [f"obs-{n}" for n in range(int(ids[0][4:]), int(ids[0][4:]) + len(ids))]

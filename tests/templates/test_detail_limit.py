@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
-from palaver.core.observation import PORTION, Evidence, Observation
+from palaver.core.observation import DETAIL_TOKENS, Evidence, Observation
 from palaver.core.tokens import count
 from palaver.search.present.details import of_exchange
 from palaver.templates.render import Renderer
@@ -41,9 +41,9 @@ def test_no_observation_costs_more_than_its_portion(one: Observation, name: str)
     """Of any size, with all that frames it, and whatever its session is called; it is offered for no more."""
     whole = replace(detail(), observation=one, session_title=name, also_in=("5e0c",) * 5)
 
-    assert count(RENDERER.observations([whole])) <= PORTION
-    assert count(AT_SHELL.observations([whole])) <= PORTION
-    assert one.price <= PORTION
+    assert count(RENDERER.observations([whole])) <= DETAIL_TOKENS
+    assert count(AT_SHELL.observations([whole])) <= DETAIL_TOKENS
+    assert one.tokens <= DETAIL_TOKENS
 
 
 @example("src/a_1.py:7 " * 40, "x_1 = f(y[2]); " * 100)
@@ -54,7 +54,7 @@ def test_no_bare_exchange_costs_more_than_its_portion(prompt: str, answer: str) 
     turns = (Turn(3, Speaker.HUMAN, Kind.PROMPT, prompt), Turn(4, Speaker.ASSISTANT, Kind.PROSE, answer))
     shown = of_exchange(Exchange(0, Span(3, 4, 0, 1), turns, None, None))
 
-    assert count(RENDERER.observations([replace(detail(), kind="exchange", observation=shown)])) <= PORTION
+    assert count(RENDERER.observations([replace(detail(), kind="exchange", observation=shown)])) <= DETAIL_TOKENS
 
 
 def test_what_a_model_may_say_at_most_keeps_its_first_facts() -> None:
@@ -68,8 +68,8 @@ def test_what_a_model_may_say_at_most_keeps_its_first_facts() -> None:
     assert "Fact 0" in told
     assert "Fact 7" not in told
     assert "> " not in told
-    assert "more parts: response_format json has them.]" in told
-    assert "more parts: --json has them.]" in AT_SHELL.observations([replace(detail(), observation=one)])
+    assert "left out; use response_format json to see all.]" in told
+    assert "left out; use --json to see all.]" in AT_SHELL.observations([replace(detail(), observation=one)])
 
 
 def test_each_of_many_is_cut_for_itself() -> None:
@@ -77,6 +77,6 @@ def test_each_of_many_is_cut_for_itself() -> None:
     long = replace(detail(), observation=replace(detail().observation, narrative="It was seen again. " * 200))
     told = RENDERER.observations([long, detail()])
 
-    assert count(told) <= 2 * PORTION
-    assert told.count("more part") == 1
-    assert "> 12: let us take JWT\n\n---" in told.split("more part")[1]
+    assert count(told) <= 2 * DETAIL_TOKENS
+    assert told.count(" left out; ") == 1
+    assert "> 12: let us take JWT\n\n---" in told.split(" left out; ")[1]

@@ -6,9 +6,8 @@ from msgspec.structs import replace
 
 from palaver.core.query import Query
 from palaver.core.tokens import count
+from palaver.templates.json_output import details_json, results_json, transcript_json
 from palaver.templates.render import Renderer
-from palaver.templates.shapes import details_json, results_json
-from palaver.templates.transcript_shapes import transcript_json
 
 from .samples import detail, hit, results, transcript
 
@@ -36,7 +35,7 @@ def test_a_result_has_every_promised_key() -> None:
             "tokens": 180,
         }
     ]
-    assert (shape["total"], shape["query"], shape["index_lag"], shape["searched"]) == (
+    assert (shape["total"], shape["query"], shape["index_lag"], shape["engines"]) == (
         1,
         "authentication",
         2,
@@ -45,15 +44,15 @@ def test_a_result_has_every_promised_key() -> None:
 
 
 def test_a_list_that_ends_before_the_archive_does_says_so() -> None:
-    """That more may match than was ranked is told, unless the budget leaves out some of what was."""
+    """That Ranking limit reached than was ranked is told, unless the budget leaves out some of what was."""
     ended = replace(results(*(hit(n) for n in range(1, 9))), ranking_limit=True)
 
-    assert results_json(ended)["beyond"]
-    assert "more may match" in Renderer().search(ended)
-    assert not results_json(ended, budget=600)["beyond"]
-    assert "more may match" not in Renderer(budget=150).search(ended)
-    assert not results_json(results(hit(1)))["beyond"]
-    assert "more may match" not in Renderer().search(results(hit(1)))
+    assert results_json(ended)["ranking_limit"]
+    assert "Ranking limit reached" in Renderer().search(ended)
+    assert not results_json(ended, budget=600)["ranking_limit"]
+    assert "Ranking limit reached" not in Renderer(budget=150).search(ended)
+    assert not results_json(results(hit(1)))["ranking_limit"]
+    assert "Ranking limit reached" not in Renderer().search(results(hit(1)))
 
 
 def test_a_similarity_that_was_not_measured_is_null() -> None:
@@ -76,7 +75,7 @@ def test_an_observation_keeps_what_was_read_and_modified_apart() -> None:
     assert shape["total"] == 1
     assert (observation["files_read"], observation["files_modified"]) == (["docs/auth.md"], ["src/auth.ts"])
     assert observation["evidence"] == [{"start_line": 12, "end_line": 14, "quote": "let us take JWT"}]
-    assert (observation["origin"], observation["date"], observation["tokens"]) == ("human", "2025-12-01 12:30", 900)
+    assert (observation["origin"], observation["at"], observation["tokens"]) == ("human", "2025-12-01T12:30:00Z", 900)
 
 
 def test_a_transcript_keeps_every_turn_whole() -> None:

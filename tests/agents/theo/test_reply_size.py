@@ -1,4 +1,4 @@
-"""Tests for agents/theo/cut.py: lists are as long as asked for, and other replies fit their budget."""
+"""Tests of the size of replies: lists are as long as asked for, and other replies fit their budget."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.agents.theo.cut import BUDGET, fitting
+from palaver.agents.theo.envelope import BUDGET, truncated
 from palaver.archiver.store import Store
 from palaver.core import tokens
 from palaver.core.home import Home
@@ -132,7 +132,7 @@ JSON = st.recursive(
 def test_whatever_is_told_is_cut_to_fit(data: dict[str, Any]) -> None:
     """What fits is told as it is; what does not keeps its fields, and says that it was cut."""
     envelope = {"success": True, "data": data}
-    shown = fitting(envelope, 200)
+    shown = truncated(envelope, 200)
 
     if cost(envelope) <= 200:
         assert shown == envelope

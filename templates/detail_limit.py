@@ -1,0 +1,83 @@
+"""Detail limit: leave out the least important parts of an observation, so that layer 2 costs at most 500 tokens."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from ..core.observation import DETAIL_TOKENS, Observation
+from ..core.results import Detail
+from .truncation import fit_items, largest_fitting
+
+_SENTENCE: Final = re.compile(r"\s*(?:[^\n]{1,240}?[.!?](?=\s)|[^\n]{1,240}(?=\s|$)|[^\n]{1,240})")
+"""Line, sentence, or up to 240 characters of a long one."""
+_FACTS, _STORY = 3, 500
+"""Facts, and characters of the narrative, that are more important than the changed files."""
+_NAMES: Final = 3
+"""Names of a list that form one part; the others form a second one."""
+
+
+def limited(whole: Detail, cost: Callable[[Detail], int]) -> Detail:
+    """Return the detail without its least important parts if it costs more than `DETAIL_TOKENS`.
+
+    `left_out` counts the missing parts. If even the frame is too large, its texts are shortened.
+    """
+    if cost(whole) <= DETAIL_TOKENS:
+        return whole
+    order = _by_importance(whole.observation)
+
+    def first(number: int) -> Detail:
+        kept = _with_parts(whole.observation, Counter(order[:number]))
+        return replace(whole, observation=kept, left_out=len(order) - number)
+
+    kept = largest_fitting(lambda number: cost(first(number)), len(order) - 1, DETAIL_TOKENS)
+    shortened = () if kept else fit_items((first(0),), lambda some: cost(some[0]) if some else 0, DETAIL_TOKENS)
+    return shortened[0] if shortened else first(kept)
+
+
+def _by_importance(whole: Observation) -> list[str]:
+    """Return the field of every part, the most important first."""
+    ends = _ends(whole.narrative)
+    early = sum(end <= _STORY for end in ends)
+    ranked = (
+        ("subtitle", bool(whole.lead)),
+        ("narrative", early),
+        ("facts", len(whole.facts[:_FACTS])),
+        ("files_modified", bool(whole.files_modified)),
+        ("facts", len(whole.facts[_FACTS:])),
+        ("evidence", len(whole.new_quotes)),
+        ("narrative", len(ends) - early),
+        ("concepts", bool(whole.concepts)),
+        ("files_read", bool(whole.files_read)),
+        *((name, len(getattr(whole, name)) > _NAMES) for name in ("files_modified", "concepts", "files_read")),
+    )
+    return [field for field, number in ranked for _ in range(number)]
+
+
+def _with_parts(whole: Observation, parts: Counter[str]) -> Observation:
+    """Return the observation with only so many parts of each field."""
+    ends = _ends(whole.narrative)
+    story = whole.narrative[: ends[parts["narrative"] - 1]] if parts["narrative"] else ""
+    some = replace(
+        whole,
+        subtitle=whole.lead if parts["subtitle"] else "",
+        narrative=f"{story} …" if 0 < parts["narrative"] < len(ends) else story,
+        facts=whole.facts[: parts["facts"]],
+        concepts=_names(whole.concepts, parts["concepts"]),
+        files_read=_names(whole.files_read, parts["files_read"]),
+        files_modified=_names(whole.files_modified, parts["files_modified"]),
+    )
+    # A quote that repeated a text is not shown now that this text is left out.
+    hidden = {*some.new_quotes}.difference(whole.new_quotes[: parts["evidence"]])
+    return replace(some, evidence=tuple(proof for proof in whole.quotes if proof not in hidden))
+
+
+def _names(every: Sequence[str], parts: int) -> tuple[str, ...]:
+    return tuple(every) if parts > 1 else tuple(every[: _NAMES * parts])
+
+
+def _ends(text: str) -> list[int]:
+    """Return the end of each sentence of a narrative."""
+    return [part.end() for part in _SENTENCE.finditer(text)]

@@ -1,0 +1,146 @@
+"""Template environment: packaged templates, each replaceable by a user's template of the same name."""
+
+import traceback
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from textwrap import indent
+from typing import Any, Final
+
+from jinja2 import (
+    BaseLoader,
+    ChoiceLoader,
+    Environment,
+    FileSystemLoader,
+    FunctionLoader,
+    StrictUndefined,
+    TemplateError,
+    TemplateSyntaxError,
+)
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from ..core.amount import grouped, many, size
+from ..core.clock import show_day, show_minute
+from ..core.errors import TemplateInvalid
+from ..core.memory import spoken
+from ..core.money import dollars
+from . import quote
+from .dialogue import TurnText
+from .labels import counted, label, other_sessions
+
+_LISTED: Final = 12
+"""Names that a list shows."""
+_FAULTS = (TemplateError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, OSError)
+"""Errors that a user's template can raise when it is compiled or rendered."""
+
+
+class Templates:
+    """Templates by name, such as `search.md.j2`.
+
+    A file in `user_folder` replaces the packaged template of the same name. It runs in a sandbox. Values are never
+    interpreted as templates.
+    """
+
+    def __init__(self, user_folder: Path | None) -> None:
+        self._packaged = _with_filters(Environment(**_settings(FunctionLoader(_packaged))))  # noqa: S701 - markdown, not HTML
+        self._folder = user_folder
+        if user_folder is not None:
+            loader = ChoiceLoader([FileSystemLoader(user_folder), FunctionLoader(_packaged)])
+            self._sandbox = _with_filters(ImmutableSandboxedEnvironment(**_settings(loader)))
+
+    def fill(self, name: str, values: Mapping[str, object]) -> str:
+        """Return the rendered template.
+
+        Raises:
+            TemplateInvalid: if a user's template is broken; the message has its file and line.
+        """
+        # Searched on each call, so that a template can be written while a server runs.
+        if self._folder is None or not any(self._folder.glob("*.md.j2")):
+            return self._packaged.get_template(name).render(values)
+        try:
+            return self._sandbox.get_template(name).render(values)
+        except _FAULTS as error:
+            raise TemplateInvalid(
+                f"{_location(error, self._folder, name)}: {error}",
+                hint="Correct this template, or delete it to use the packaged one.",
+            ) from error
+
+    def source(self, name: str) -> str:
+        """Return the text of the template that is used for a name; empty if there is none."""
+        own = None if self._folder is None else self._folder / name
+        return own.read_text("utf-8", "replace") if own and own.is_file() else _packaged(name) or ""
+
+
+def _location(error: Exception, folder: Path, name: str) -> str:
+    """Return `file, line n` of an error; Jinja puts templates into the traceback."""
+    if isinstance(error, TemplateSyntaxError):
+        return f"{error.filename or folder / name}, line {error.lineno}"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).parent == folder]
+    return f"{frames[-1].filename}, line {frames[-1].lineno}" if frames else str(folder / name)
+
+
+@cache
+def _packaged(name: str) -> str | None:
+    source = files("palaver.templates") / name
+    return source.read_text("utf-8") if source.is_file() else None
+
+
+def _settings(loader: BaseLoader) -> dict[str, Any]:
+    # Autoescape is for HTML; the filters of `quote` make stored text safe as Markdown.
+    return {
+        "loader": loader,
+        "autoescape": False,
+        "undefined": StrictUndefined,
+        "trim_blocks": True,
+        "keep_trailing_newline": False,
+    }
+
+
+def _with_filters(environment: Environment) -> Environment:
+    environment.filters.update(_FILTERS)
+    return environment
+
+
+def _excerpt(part: TurnText, *, is_code: bool = False) -> str:
+    text = quote.block(part.text, is_code=is_code)
+    return f"{text}\n[{part.hidden:,} more characters: line {part.line}]" if part.hidden else text
+
+
+def _beside(part: TurnText) -> str:
+    """Return a tool call or its output after a label: on the same line, or below it if it has several lines."""
+    text = _excerpt(part, is_code=True)  # A code fence is only recognised at the beginning of a line.
+    return "\n" + indent(text, "  ") if "\n" in text else f" {text}"
+
+
+def _codes(names: Sequence[str], most: int = _LISTED) -> str:
+    """Return the first `most` names as code, and the number of the others."""
+    shown = ", ".join(map(quote.code, names[:most]))
+    return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
+
+
+def _files(paths: Sequence[str], verb: str, most: int = _LISTED) -> str:
+    return f"{_codes(paths, most)} ({verb})" if paths else ""
+
+
+_FILTERS: Mapping[str, Any] = {
+    "also_in": other_sessions,
+    "beside": _beside,
+    "block": quote.block,
+    "brief": quote.brief,
+    "code": quote.code,
+    "codes": _codes,
+    "counted": counted,
+    "day": show_day,
+    "dollars": dollars,
+    "excerpt": _excerpt,
+    "files": _files,
+    "grouped": grouped,
+    "label": label,
+    "line": quote.line,
+    "many": many,
+    "marked": quote.marked,
+    "minute": show_minute,
+    "size": size,
+    "spoken": spoken,
+}

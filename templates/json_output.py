@@ -1,0 +1,248 @@
+"""JSON output, derived from the values of core.
+
+Keys are the names of the fields. Instants are ISO 8601 in UTC, amounts of money US dollars, enums their values, paths
+and errors text. Texts lose control and direction characters. `_SHAPES` lists all differences between a value and its
+JSON object.
+"""
+
+import shlex
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast, get_args, get_type_hints
+
+from msgspec import Struct
+
+from ..core.checkup import Checkup, Diagnosis
+from ..core.clock import show_day, show_instant
+from ..core.conversation import INSTANT, Exchange, Turn
+from ..core.deletion import DeletionPreview, DeletionResult, ErasureCheck
+from ..core.errors import SourceUnreadable
+from ..core.memory import Edge, MemoryEvent, StoredMemory
+from ..core.money import DOLLAR, MONEY
+from ..core.query import Grouping
+from ..core.results import BUDGET, Detail, Hit, Results, Timeline, TranscriptExcerpt, ZeroResultExplanation
+from .quote import clean
+from .truncation import clip, fit_items, fit_json, fit_timeline, fit_transcript, json_cost, truncated_line
+
+_ECHO: Final = 300
+"""Characters of the query that a reply repeats."""
+_SESSIONS: Final = 3
+"""Ids of other sessions that a reply names; each costs about 25 tokens."""
+_LIKELY: Final = 1_000
+"""A number of tokens with as many digits as most replies have."""
+
+Object = dict[str, Any]
+
+
+class Shape(NamedTuple):
+    """Differences between a value and its JSON object.
+
+    `left_out` fields are missing. The fields of `merged` ones are beside the others. `added` keys have the value of an
+    attribute or of a function.
+    """
+
+    left_out: AbstractSet[str] = frozenset()
+    merged: AbstractSet[str] = frozenset()
+    added: Mapping[str, str | Callable[[Any], object]] = {}
+
+
+def also_in(sessions: Sequence[str]) -> Object:
+    """Return the number of other sessions with the same text, and the ids of the first three."""
+    return {"sessions": len(sessions), "ids": [clean(name) for name in sessions[:_SESSIONS]]}
+
+
+def _summary(hit: Hit) -> str:
+    return clean("; ".join(hit.facts) or hit.title)
+
+
+_ID: Final = {"id": "id"}
+_SHAPES: Final[Mapping[type, Shape]] = {
+    Hit: Shape(
+        {"at", "facts", "parts", "matched", "more", "cursor", "also_in"},
+        added={
+            "summary": _summary,
+            "date": lambda hit: show_day(hit.at),
+            "score": lambda hit: round(hit.score, 4),
+            "similarity": lambda hit: None if hit.similarity is None else round(hit.similarity, 4),
+        },
+    ),
+    ZeroResultExplanation: Shape({"weak", "no_known_term"}, added={"without": lambda why: dict(why.without)}),
+    Detail: Shape({"left_out"}, {"observation"}, {"also_in": lambda detail: also_in(detail.also_in)}),
+    TranscriptExcerpt: Shape(added={"also_in": lambda transcript: also_in(transcript.also_in)}),
+    Exchange: Shape({"start_byte", "end_byte", "cwd", "branch"}, {"span"}, {"ordinal": lambda each: each.ordinal + 1}),
+    Turn: Shape({"at", "record", "group", "reads", "writes"}),
+    StoredMemory: Shape({"key", "decayed", "strikes"}, {"memory", "stats"}, {**_ID, "protected": "protected"}),
+    Edge: Shape({"inferred"}, added={"source": "source_id", "target": "target_id"}),
+    MemoryEvent: Shape({"memory"}),
+    Checkup: Shape(added={"sound": "sound"}),
+    Diagnosis: Shape(added={"healthy": "healthy"}),
+    DeletionPreview: Shape(
+        added={
+            "memories": lambda preview: [held.id for held in preview.memories],
+            "protected": lambda preview: [held.id for held in preview.protected],
+            "files": lambda preview: [clean(file.path) for file in preview.files],
+        }
+    ),
+    ErasureCheck: Shape(added={"holds": "holds"}),
+    DeletionResult: Shape({"preview"}, added={"done": lambda _: True, "removed": "preview"}),
+}
+
+
+def to_json(value: object) -> Any:
+    """Return a value of core as JSON: text, numbers, lists and objects."""
+    match value:
+        case str() | Path():
+            return clean(str(value))
+        case Mapping():
+            items = cast("Mapping[object, object]", value).items()
+            return {clean(str(key)): to_json(each) for key, each in items}
+        case SourceUnreadable():
+            return {"path": clean(str(value.path)), "reason": clean(value.reason), "hint": clean(value.hint)}
+        case Exception():
+            return clean(str(value))
+        case Struct():
+            return _object(value, value.__struct_fields__)
+        case tuple() if hasattr(value, "_fields"):
+            return _object(value, cast("Any", value)._fields)
+        case AbstractSet():
+            return sorted(map(to_json, cast("AbstractSet[object]", value)))
+        case list() | tuple():
+            return [to_json(each) for each in cast("Sequence[object]", value)]
+        case _:
+            return value
+
+
+def _object(value: object, names: Sequence[str]) -> Object:
+    shape, kinds = _SHAPES.get(type(value), _PLAIN), _kinds(cast("Hashable", type(value)))
+    shown: Object = {}
+    for name in names:
+        if name in shape.left_out or name in shape.added:
+            continue
+        field = getattr(value, name)
+        if name in shape.merged:
+            part = to_json(field)
+            shown |= {key: each for key, each in part.items() if key not in shape.left_out}
+        elif name in kinds and field is not None:
+            shown[name] = kinds[name](field)
+        else:
+            shown[name] = to_json(field)
+    for key, source in shape.added.items():
+        shown[key] = to_json(getattr(value, source)) if isinstance(source, str) else source(value)
+    return shown
+
+
+_PLAIN: Final = Shape()
+
+
+@cache
+def _kinds(of: Hashable) -> Mapping[str, Callable[[Any], object]]:
+    """Return the fields of a class that are instants or amounts of money, each with its conversion."""
+    found: dict[str, Callable[[Any], object]] = {}
+    for name, kind in get_type_hints(cast("type[Any]", of), include_extras=True).items():
+        marks = [mark for part in (kind, *get_args(kind)) for mark in getattr(part, "__metadata__", ())]
+        if INSTANT in marks:
+            found[name] = show_instant
+        elif MONEY in marks:
+            found[name] = _dollars
+    return found
+
+
+def _dollars(amount: int | Mapping[str, int]) -> object:
+    if isinstance(amount, Mapping):
+        return {name: each / DOLLAR for name, each in amount.items()}
+    return amount / DOLLAR
+
+
+def results_json(results: Results, *, explain: bool = False, budget: int = BUDGET) -> Object:
+    """Return the answer of layer 1 with as many hits as the budget allows.
+
+    `total` is the number of hits in this reply, `found` that of the whole page, of which `cut` exceeded the budget.
+    `next` is the cursor of the next page. Hits below the relevance threshold are in `weak`. `tokens` is the cost of
+    this reply.
+    """
+    weak = results.explanation.weak if results.explanation and not results.hits else ()
+
+    def shown(hits: tuple[Hit, ...]) -> Object:
+        return _results(results, hits, explain=explain, budget=budget)
+
+    return shown(fit_items(results.hits or weak, lambda hits: shown(hits)["tokens"], budget))
+
+
+def _results(results: Results, shown: tuple[Hit, ...], *, explain: bool, budget: int) -> Object:
+    grouped = results.query.by is Grouping.SESSION
+    hits = [_hit(hit, explain=explain, grouped=grouped) for hit in shown]
+    queries = [clip(clean(concept), _ECHO // len(results.query.concepts)) for concept in results.query.concepts]
+    cut = len(results.hits) - len(hits) if results.hits else 0
+    facts = to_json(results)
+    for name in ("query", "hits", "total", "cursor", "ranking_limit"):
+        del facts[name]
+    found: Object = {
+        "results": hits if results.hits else [],
+        "total": len(hits) if results.hits else 0,
+        "query": queries if len(queries) > 1 else "".join(queries),
+        "next": ((shown[-1].cursor if shown else "") if cut else results.cursor) or None,
+        "cut": cut,
+        "found": len(results.hits),
+        "ranking_limit": results.ranking_limit and not cut,
+        "weak": [] if results.hits else hits,
+    }
+    # A query can be of any length, and so can the words and phrases that are repeated from it.
+    return with_tokens({**found, **fit_json(facts, budget // 2)})
+
+
+def _hit(hit: Hit, *, explain: bool, grouped: bool) -> Object:
+    shown: Object = to_json(hit)
+    if grouped:
+        shown["more"] = hit.more
+    if hit.also_in:
+        shown["also_in"] = also_in(hit.also_in)
+    if explain:
+        shown["explain"] = {"score": hit.score, "parts": to_json(hit.parts)}
+    return shown
+
+
+def timeline_json(timeline: Timeline, *, budget: int = BUDGET) -> Object:
+    """Return the events around a hit with as many as the budget allows."""
+
+    def shown(part: Timeline) -> Object:
+        found = to_json(part)
+        return with_tokens({**found, "results": found.pop("hits")})
+
+    return shown(fit_timeline(timeline, lambda part: shown(part)["tokens"], budget))
+
+
+def details_json(details: Sequence[Detail], *, budget: int = BUDGET) -> Object:
+    """Return layer 2 with as many entries as the budget allows; `rest` are the ids of the others."""
+    every = tuple(details)
+
+    def shown(some: tuple[Detail, ...]) -> Object:
+        rest = [detail.id for detail in every[len(some) :]]
+        return with_tokens({"observations": to_json(some), "total": len(some), "rest": rest})
+
+    return shown(fit_items(every, lambda some: shown(some)["tokens"], budget))
+
+
+def transcript_json(transcript: TranscriptExcerpt, *, budget: int = BUDGET) -> Object:
+    """Return layer 3 with as many lines as the budget allows.
+
+    `next_line` continues a truncated reply. `rest` has the command that prints a line of which only the beginning fits.
+    """
+
+    def shown(part: TranscriptExcerpt) -> Object:
+        line = truncated_line(transcript, part)
+        command = line and f"palaver read {shlex.quote(part.path)} {line.line} {line.option}"
+        rest = line and {"line": line.line, "tokens": line.tokens, "command": clean(command or "")}
+        return with_tokens({**to_json(part), "rest": rest})
+
+    return shown(fit_transcript(transcript, lambda part: shown(part)["tokens"], budget))
+
+
+def with_tokens(shape: Object) -> Object:
+    """Return the object with its cost in tokens, this number included."""
+    shown = {**shape, "tokens": _LIKELY}
+    cost = json_cost(shown)
+    if len(str(cost)) != len(str(_LIKELY)):
+        cost = json_cost({**shape, "tokens": cost})
+    return {**shown, "tokens": cost}

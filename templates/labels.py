@@ -1,0 +1,59 @@
+"""Labels: names of the kinds of hits, for lists and headings."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from ..core.amount import many
+from ..core.query import HitKind
+from ..core.results import Detail, Hit
+from .quote import brief, line
+
+_PLURALS: Final = {
+    HitKind.OBSERVATION: ("observation", "observations"),
+    HitKind.EXCHANGE: ("exchange", "exchanges"),
+    HitKind.MEMORY: ("memory", "memories"),
+    HitKind.DOCUMENT: ("document passage", "document passages"),
+    HitKind.CODE: ("code passage", "code passages"),
+}
+_SESSIONS: Final = 3
+"""Other sessions that are named; an id costs about 25 tokens."""
+_ID_TOKENS: Final = 40
+
+
+def counted(items: Sequence[Hit] | Sequence[Detail]) -> str:
+    """Return the number of items of each kind, as in `2 observations, 1 exchange`."""
+    found = Counter(HitKind(item.kind) for item in items) or Counter({HitKind.OBSERVATION: 0})
+    return ", ".join(many(found[kind], *_PLURALS[kind]) for kind in HitKind if kind in found)
+
+
+def plural_of(kinds: Sequence[str]) -> str:
+    """Return the plural of the only kind that was searched; `observations` for several kinds."""
+    return _PLURALS[HitKind(kinds[0]) if len(kinds) == 1 else HitKind.OBSERVATION][1]
+
+
+def has_transcript(item: Hit | Detail) -> bool:
+    """Return whether an item has a transcript to read; memories and documents have none."""
+    return item.kind in (HitKind.OBSERVATION, HitKind.EXCHANGE)
+
+
+def label(item: Hit | Detail) -> str:
+    """Return the type of an observation or memory, or the kind of another item."""
+    kind, type_ = item.kind, item.type if isinstance(item, Hit) else item.observation.type
+    match kind:
+        case HitKind.EXCHANGE:
+            return "exchange"
+        case HitKind.MEMORY:
+            return f"{line(type_)} memory" if isinstance(item, Hit) else "memory"
+        case HitKind.DOCUMENT | HitKind.CODE:
+            return kind
+        case _:
+            return line(type_)
+
+
+def other_sessions(sessions: Sequence[str]) -> str:
+    """Return the number of other sessions with the same text and the first ids; empty if there are none."""
+    if not sessions:
+        return ""
+    named = ", ".join(brief(name, _ID_TOKENS) for name in sessions[:_SESSIONS])
+    return f"{many(len(sessions), 'session')}: {named}{', …' if len(sessions) > _SESSIONS else ''}"

@@ -1,0 +1,53 @@
+"""Title budget: tokens per title, so that a hit in a list costs about 30 tokens."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final
+
+from ..core.clock import show_day
+from ..core.results import Hit
+from ..core.tokens import count
+from .labels import label
+from .quote import line
+
+_PER_HIT: Final = 30
+"""Tokens of a hit on average, including its share of heading and footer."""
+_FULL_LIST: Final = 10
+"""Hits in a list of default length."""
+_FRAME: Final = 54
+"""Tokens of heading and footer."""
+NEXT_PAGE: Final = 15
+"""Tokens of the hint for the next page."""
+_HEADING, _ELLIPSIS = 3, 1
+"""Tokens around the name of a project, and at the end of a truncated title."""
+PROJECT: Final = 6
+"""Tokens of a project's name."""
+_MIN_TITLE: Final = 8
+"""Tokens of a title, even if the average is exceeded."""
+
+
+def common_year(hits: Sequence[Hit]) -> str:
+    """Return the year of all hits, as in `2026`; empty if they differ, or for a single hit."""
+    years = {"" if hit.at is None else show_day(hit.at)[:4] for hit in hits}
+    year = years.pop() if len(hits) > 1 and len(years) == 1 else ""
+    return year if year.isdecimal() else ""
+
+
+def title_budget(hits: Sequence[Hit], frame: int = 0, *, year: str = "") -> int:
+    """Return the tokens that a title may have; long titles use what short ones leave.
+
+    `frame` are additional tokens of the list. `year` is the year that dates in the list omit.
+    """
+    # A short list pays only its share of the frame, since its titles would become too short otherwise.
+    columns = sum(count(f"{hit.id} {'12-31' if year else '2026-12-31'} {label(hit)} 0.99\n") for hit in hits)
+    room = _PER_HIT * len(hits) - columns - round((_FRAME + frame) * min(1, len(hits) / _FULL_LIST))
+    headings = [project for project, _ in groupby(hit.project for hit in hits)]
+    if len(headings) > 1:
+        room -= sum(min(count(project), PROJECT) + _HEADING for project in headings)
+    costs = sorted(count(line(hit.title)) for hit in hits)
+    for place, cost in enumerate(costs):
+        fair = room // (len(costs) - place)
+        if cost > fair:
+            return max(fair - _ELLIPSIS, _MIN_TITLE)
+        room -= cost
+    return max([*costs, _MIN_TITLE])

@@ -1,0 +1,220 @@
+"""Truncation: fit replies into a token budget."""
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar, cast
+
+import orjson
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..core.results import BUDGET, Timeline, TranscriptExcerpt
+from ..core.tokens import count
+
+MIN_BUDGET: Final = 500
+"""Smallest budget in tokens; a smaller one has no room for the line that tells how to continue."""
+CHARS_PER_TOKEN: Final = 8
+"""Upper bound of characters per token, for texts long enough to be truncated."""
+_ENTRY: Final = 40
+"""Characters of room per entry of a truncated tuple."""
+_NOTE: Final = 60
+"""Shortest text in characters that gets a note about its missing rest."""
+_UNTOUCHED: Final = frozenset({"id", "path", "cursor", "anchor"})
+"""Fields that are never shortened, because callers send them back."""
+
+_Item = TypeVar("_Item")
+
+
+def largest_fitting(cost: Callable[[int], int], most: int, budget: int) -> int:
+    """Return the largest number up to `most` whose cost is within the budget; 0 if none is. The cost must grow."""
+    if cost(most) <= budget:
+        return most
+    fits, fails = 0, most
+    while fails - fits > 1:
+        middle = (fits + fails) // 2
+        fits, fails = (middle, fails) if cost(middle) <= budget else (fits, middle)
+    return fits
+
+
+def fit_items(items: tuple[_Item, ...], cost: Callable[[tuple[_Item, ...]], int], budget: int) -> tuple[_Item, ...]:
+    """Return the first items that fit, or the first one with shortened texts; empty if even that is too large."""
+    kept = largest_fitting(lambda number: cost(items[:number]), len(items), budget)
+    if kept or not items:
+        return items[:kept]
+    one = (_fit_texts(items[0], lambda item: cost((item,)), budget),)
+    return one if cost(one) <= budget else ()
+
+
+def fit_timeline(timeline: Timeline, cost: Callable[[Timeline], int], budget: int) -> Timeline:
+    """Return the timeline with the hits nearest to its anchor that fit."""
+    anchor = next((place for place, hit in enumerate(timeline.hits) if hit.id == timeline.anchor), 0)
+
+    def around(number: int) -> Timeline:
+        first = max(0, min(anchor - number // 2, len(timeline.hits) - number))
+        return replace(timeline, hits=timeline.hits[first : first + number])
+
+    kept = largest_fitting(lambda number: cost(around(max(1, number))), len(timeline.hits), budget)
+    return around(kept) if kept else _fit_texts(around(1), cost, budget)
+
+
+def fit_transcript(
+    transcript: TranscriptExcerpt, cost: Callable[[TranscriptExcerpt], int], budget: int
+) -> TranscriptExcerpt:
+    """Return the first lines that fit, or the first line with shortened texts."""
+    if cost(transcript) <= budget:
+        return transcript
+    lines = sorted({turn.line for exchange in transcript.exchanges for turn in exchange.turns})
+    kept = largest_fitting(lambda number: cost(_first_lines(transcript, lines, number)), len(lines), budget)
+    if kept:
+        return _first_lines(transcript, lines, kept)
+    part = _fit_texts(_first_lines(transcript, lines, 1), cost, budget)
+    if cost(part) <= budget:
+        return part
+    start = transcript.start_line
+    return replace(_shortened(part, 0), exchanges=(), end_line=start, next_line=start if lines else None)
+
+
+class TruncatedLine(NamedTuple):
+    """Line with a shortened text: its number, its tokens in full, and the option of `palaver read` that shows it."""
+
+    line: int
+    tokens: int
+    option: str
+
+
+def truncated_line(whole: TranscriptExcerpt, part: TranscriptExcerpt) -> TruncatedLine | None:
+    """Return the line of which the part shows only the beginning; None if there is none."""
+    texts, shown = ([(turn.line, turn.text) for each in one.exchanges for turn in each.turns] for one in (whole, part))
+    line = next((line for (line, text), (_, kept) in zip(texts, shown, strict=False) if text != kept), None)
+    if line is None:
+        return None
+    tokens = sum(count(text) for number, text in texts if number == line)
+    needed = (tokens * 5 // 4 // 1000 + 2) * 1000
+    # Above the default budget the page itself shortens texts, so only the raw line is complete.
+    return TruncatedLine(line, tokens, f"--budget {needed}" if needed <= BUDGET else "--raw")
+
+
+def fit_rows(text: str, budget: int, closing: str, hint: str = "") -> str:
+    """Return a page without its last rows if it exceeds the budget, and a row that counts them and ends with the hint.
+
+    Append `closing` if the page is truncated inside the block that this row ends.
+    """
+    if count(text) <= budget:
+        return text
+    rows, opening = text.rstrip("\n").split("\n"), closing.replace("/", "")
+
+    def first(number: int) -> str:
+        is_open = rows[:number].count(opening) > rows[:number].count(closing)
+        note = f"[{len(rows) - number} more rows do not fit into {budget} tokens{hint}.]"
+        return "\n".join([*rows[:number], *([closing] if is_open else []), note]) + "\n"
+
+    return first(largest_fitting(lambda number: count(first(number)), len(rows), budget))
+
+
+def json_cost(value: object) -> int:
+    """Return the tokens of a value written as JSON."""
+    return count(orjson.dumps(value).decode())
+
+
+def fit_json(value: Mapping[str, Any], budget: int) -> dict[str, Any]:
+    """Return a JSON object that fits: shorten lists of objects, then all lists, then all texts."""
+    if json_cost(value) <= budget:
+        return dict(value)
+    short = _shorter(value, 1, tables=False)
+    shown: dict[str, Any] = {}
+    for most, shorten in (
+        (_longest(value, list), partial(_shorter, value, tables=True)),
+        (_longest(value, list), partial(_shorter, value, tables=False)),
+        (_longest(value, str), partial(_clipped, short)),
+    ):
+        kept = largest_fitting(partial(_json_cost_of, shorten), most, budget) if most else 0
+        shown = shorten(size=kept or 1)
+        if kept:
+            break
+    return shown
+
+
+def _json_cost_of(shorten: Callable[..., object], size: int) -> int:
+    return json_cost(shorten(size=size))
+
+
+def clip(text: str, length: int) -> str:
+    """Return the beginning of a text, with a note about the number of missing characters."""
+    if len(text) <= length:
+        return text
+    return f"{text[:length]}… [{len(text) - length:,} more characters left out]" if length >= _NOTE else text[:length]
+
+
+def _fit_texts(item: _Item, cost: Callable[[_Item], int], budget: int) -> _Item:
+    """Return the item with the longest texts that fit."""
+    most = budget * CHARS_PER_TOKEN
+    return _shortened(item, largest_fitting(lambda length: cost(_shortened(item, length)), most, budget))
+
+
+def _first_lines(transcript: TranscriptExcerpt, lines: list[int], number: int) -> TranscriptExcerpt:
+    """Return the transcript up to the last of its first `number` lines; `next_line` continues there."""
+    if number >= len(lines):
+        return transcript
+    following = lines[number]
+    exchanges = tuple(
+        replace(exchange, turns=tuple(turn for turn in exchange.turns if turn.line < following))
+        for exchange in transcript.exchanges
+        if exchange.turns and exchange.turns[0].line < following
+    )
+    return replace(transcript, exchanges=exchanges, end_line=following - 1, next_line=following)
+
+
+def _shortened(value: _Item, length: int) -> _Item:
+    """Return a value whose texts have at most `length` characters and whose tuples are shortened accordingly."""
+    return cast("_Item", _shorten(value, length))
+
+
+def _shorten(value: Any, length: int) -> Any:
+    if isinstance(value, str):
+        return value if isinstance(value, Enum) else clip(value, length)
+    if isinstance(value, Struct):
+        names = (name for name in value.__struct_fields__ if name not in _UNTOUCHED)
+        return replace(value, **{name: _shorten(getattr(value, name), length) for name in names})
+    if not isinstance(value, tuple):
+        return value
+    if hasattr(value, "_fields"):
+        return type(value)(*(_shorten(each, length) for each in cast("tuple[object, ...]", value)))
+    items = cast("tuple[object, ...]", value)
+    shown = tuple(_shorten(each, length) for each in items[: max(1, length // _ENTRY)])
+    if len(shown) == len(items) or not isinstance(items[0], str):
+        return shown
+    return (*shown, f"… [{len(items) - len(shown):,} more left out]") if length >= _NOTE else ()
+
+
+def _longest(value: object, kind: type[list[Any]] | type[str]) -> int:
+    """Return the length of the longest list or text inside a JSON value."""
+    return max((len(each) for each in _walk(value) if isinstance(each, kind)), default=0)
+
+
+def _walk(value: object) -> Iterator[object]:
+    yield value
+    inside: Any = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    for each in inside:
+        yield from _walk(each)
+
+
+def _shorter(value: Any, size: int, *, tables: bool) -> Any:
+    """Return a JSON value whose lists, or only lists of objects (`tables`), have at most `size` entries."""
+    if isinstance(value, Mapping):
+        fields = cast("Mapping[str, Any]", value)
+        return {name: _shorter(each, size, tables=tables) for name, each in fields.items()}
+    if not isinstance(value, list):
+        return value
+    entries = cast("list[object]", value)
+    shown = entries if tables and not all(isinstance(each, dict) for each in entries) else entries[:size]
+    return [_shorter(each, size, tables=tables) for each in shown]
+
+
+def _clipped(value: Any, size: int) -> Any:
+    """Return a JSON value whose texts have at most `size` characters."""
+    if isinstance(value, dict):
+        return {name: _clipped(each, size) for name, each in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_clipped(each, size) for each in cast("list[object]", value)]
+    return f"{value[:size]}…" if isinstance(value, str) and len(value) > size else value
