@@ -196,7 +196,7 @@ def _look_after(undo: int | None, for_good: int | None, *, as_json: bool) -> Non
         for problem in problems:
             click.echo(problem)
     else:
-        print_page(renderer().render("forgotten", past=found))
+        print_page(renderer().render("forget_list", past=found))
     if not done:
         sys.exit(1)
 

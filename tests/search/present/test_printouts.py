@@ -65,9 +65,9 @@ def test_what_a_tool_printed_is_found_where_layer_3_reads_it(history: History, s
         assert "drwxr-xr-x brass kettle" in exchange.turns[0].text.lower()
         assert place.line == 3
         assert f"{place.path}:3 {place.text}" in Renderer().search(answer)
-        why = results_json(answer)["why"]
+        why = results_json(answer)["explanation"]
         assert why is not None
-        assert why["printed"] == [{"path": place.path, "line": 3, "said": place.text}]
+        assert why["tool_output"]["lines"] == [{"path": place.path, "line": 3, "text": place.text}]
 
 
 def test_what_palaver_answered_is_no_printout(history: History) -> None:

@@ -89,7 +89,6 @@ def test_a_part_of_an_exchange_is_told_as_a_part_of_the_whole(history: History) 
     assert "; shown: lines 80-82)\n" in told
     shape = transcript_json(part)["exchanges"][1]
     assert (shape["start_line"], shape["end_line"], shape["tokens_out"]) == (83, 164, second.tokens_out)
-    assert (shape["shown_start_line"], shape["shown_end_line"]) == (83, 99)
 
 
 def told(transcript: TranscriptExcerpt) -> list[object]:

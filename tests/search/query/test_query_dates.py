@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.core.clock import day_end, day_start, now, show_day
+from palaver.core.clock import day_end, day_start, now, show_day, show_instant
 from palaver.core.query import Filters, Mode
 from palaver.core.results import TimeExpression
 from palaver.search.query.query_analysis import AnalyzedQuery
@@ -119,8 +119,12 @@ def test_what_is_of_then_comes_first(told: History, mode: Mode, day: str) -> Non
     ]
     assert all(sum(part.points for part in hit.parts) == hit.score <= 1 for hit in found.hits)
     assert not any(part.name == "period" for hit in plain.hits for part in hit.parts)
-    assert results_json(found)["occasions"] == [
-        {"said": f"on {day} february 2026", "first": f"2026-02-{day}", "last": f"2026-02-{day}"}
+    assert results_json(found)["times"] == [
+        {
+            "text": f"on {day} february 2026",
+            "after": f"2026-02-{day}T00:00:00Z",
+            "before": show_instant(day_end(f"2026-02-{day}")),
+        }
     ]
 
 
@@ -148,9 +152,8 @@ def test_a_period_of_which_there_is_nothing_is_words(told: History, mode: Mode) 
     assert found.times == ()
     assert found.hits[0].session_id == "other"
     assert ([one.text for one in found.empty_times], found.newest) == (["on 18 february 1999"], DAY + 2 * WEEK)
-    assert results_json(found)["vacant"] == [
-        {"said": "on 18 february 1999", "first": "1999-02-18", "last": "1999-02-18", "newest": "2026-03-04"}
-    ]
+    assert [each["text"] for each in results_json(found)["empty_times"]] == ["on 18 february 1999"]
+    assert results_json(found)["newest"] == "2026-03-04T00:00:00Z"
 
 
 def test_the_words_of_a_period_are_not_misspelled(history: History) -> None:
