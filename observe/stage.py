@@ -6,8 +6,8 @@ from ..archiver.store import Entity, Store, StoredExchange
 from ..core.conversation import Session
 from ..core.progress import Progress, never
 from . import rules
-from .learned import keep, summarise
-from .proof import Proven
+from .observation_writer import keep, summarise
+from .verification import VerifiedObservations
 
 _BATCH = 200
 
@@ -32,7 +32,7 @@ def observe_pending(store: Store, progress: Progress, enough: Callable[[], bool]
             seen = [(stored, proven) for stored, proven in learned if stored.key not in changed]
             for stored, proven in seen:
                 session = sessions[stored.session]
-                keep(store, stored, session, proven.observations, rules.VERSION, proven.refused)
+                keep(store, stored, session, proven.observations, rules.VERSION, proven.rejected)
             summarise(store, dict.fromkeys(stored.session for stored, _ in seen))
             done += len(seen)
     if due := store.summaries.due():
@@ -42,7 +42,7 @@ def observe_pending(store: Store, progress: Progress, enough: Callable[[], bool]
     return done
 
 
-def _observe(store: Store, stored: StoredExchange, sessions: dict[int, Session]) -> Proven:
+def _observe(store: Store, stored: StoredExchange, sessions: dict[int, Session]) -> VerifiedObservations:
     if stored.session not in sessions:
         sessions[stored.session] = store.sessions.load(stored.session)
     return rules.observe(stored.exchange, sessions[stored.session])

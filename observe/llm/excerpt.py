@@ -1,26 +1,26 @@
-"""What of an exchange a model is shown: words of people and assistants, calls on one line, nothing that tools printed.
+"""Shorten an exchange for a language model: prompts, answers and one line per tool call, without tool output.
 
-Leaving out what tools printed saves nine tenths of the tokens, and what a web page or a program says never speaks to
-the model with a voice of its own.
+Omitting tool output saves nine tenths of the tokens and keeps text of web pages and programs away from the model.
 """
 
 import unicodedata
 from collections.abc import Iterator
+from typing import Final
 
 from msgspec import Struct
 
 from ...core.conversation import Exchange, Kind, Speaker, Turn
 from ...core.text import readable, without_ansi
 
-ROOM = 24_000
-"""Characters of one excerpt. With our own words far below the 100,000 tokens from which some models cost more."""
-_ROOMS = {Kind.PROMPT: 6_000, Kind.PROSE: 3_000, Kind.RESULT: 1_500, Kind.CALL: 160}
-_LEAST = 200
-"""Characters that must have been said before an exchange is worth a call, unless files changed."""
+EXCERPT_CHARS: Final = 24_000
+"""Maximum length of an excerpt, far below the 100,000 tokens from which some models cost more."""
+_PASSAGE_CHARS: Final = {Kind.PROMPT: 6_000, Kind.PROSE: 3_000, Kind.RESULT: 1_500, Kind.CALL: 160}
+_MIN_CHARS: Final = 200
+"""Minimum length of the text of an exchange without file changes; a shorter one is a status message."""
 
 
 class Passage(Struct, frozen=True):
-    """One turn as the model sees it. `turn` is the source in which a quote must stand."""
+    """One turn as the model sees it. `turn` is the source in which quotes are verified."""
 
     line: int
     voice: str
@@ -29,27 +29,37 @@ class Passage(Struct, frozen=True):
 
 
 class Excerpt(Struct, frozen=True):
-    """The passages of an exchange in order. `left_out` passages in the middle had no room, before passage `gap`."""
+    """Passages of an exchange in order. `left_out` passages are missing before passage `gap`."""
 
     passages: tuple[Passage, ...]
     gap: int = 0
     left_out: int = 0
 
 
-def excerpt(exchange: Exchange) -> Excerpt:
-    """Shorten an exchange to what can teach something: the beginning and the end, when not all has room."""
+def shorten(exchange: Exchange) -> Excerpt:
+    """Return the excerpt of an exchange; a long one keeps its beginning and its end."""
     every = tuple(_passages(exchange))
-    if sum(len(passage.text) for passage in every) <= ROOM:
+    if sum(len(passage.text) for passage in every) <= EXCERPT_CHARS:
         return Excerpt(every)
-    head = _fitting(every, ROOM // 3)
-    tail = _fitting(every[: head - 1 if head else None : -1], ROOM - ROOM // 3)
+    head = _count_fitting(every, EXCERPT_CHARS // 3)
+    tail = _count_fitting(every[: head - 1 if head else None : -1], EXCERPT_CHARS - EXCERPT_CHARS // 3)
     return Excerpt(every[:head] + every[len(every) - tail :], head, len(every) - head - tail)
 
 
-def worth_asking(exchange: Exchange, shown: Excerpt) -> bool:
-    """Whether something can have been learned here: files changed, or more was said than a status."""
-    said = sum(len(passage.text) for passage in shown.passages if passage.voice != "call")
-    return bool(exchange.writes) or said >= _LEAST
+def is_worth_asking(exchange: Exchange, excerpt: Excerpt) -> bool:
+    """Return whether an exchange changed files, or says more than a status message."""
+    chars = sum(len(passage.text) for passage in excerpt.passages if passage.voice != "call")
+    return bool(exchange.writes) or chars >= _MIN_CHARS
+
+
+def visible(text: str) -> str:
+    """Return the text without invisible characters, which could carry a hidden message."""
+    plain = without_ansi(readable(text))
+    if plain.isascii():
+        return "".join(char for char in plain if char.isprintable() or char in "\n\t")
+    return "".join(
+        char for char in plain if char in "\n\t" or unicodedata.category(char) not in {"Cc", "Cf", "Co", "Cn"}
+    )
 
 
 def _passages(exchange: Exchange) -> Iterator[Passage]:
@@ -62,7 +72,7 @@ def _passages(exchange: Exchange) -> Iterator[Passage]:
         text = visible(turn.text).strip()
         if voice == "call":
             text = " ".join(text.split())
-        text = _cut(text, _ROOMS[turn.kind])
+        text = _truncate(text, _PASSAGE_CHARS[turn.kind])
         if turn.call in failed and voice == "call":
             text += " [failed]"
         if text:
@@ -70,7 +80,10 @@ def _passages(exchange: Exchange) -> Iterator[Passage]:
 
 
 def _voice(turn: Turn) -> str:
-    """Who speaks; empty for what is not shown. A person answers through results of tools that ask."""
+    """Return the speaker as the model sees it, or an empty string for a turn that is not shown.
+
+    A user answers questions of tools through results.
+    """
     match turn.kind, turn.speaker:
         case (Kind.PROMPT, Speaker.HUMAN) | (Kind.RESULT, Speaker.HUMAN):
             return "human"
@@ -84,28 +97,18 @@ def _voice(turn: Turn) -> str:
             return ""
 
 
-def visible(text: str) -> str:
-    """The text without signs that no reader sees and that could carry a hidden message."""
-    plain = without_ansi(readable(text))
-    if plain.isascii():
-        return "".join(sign for sign in plain if sign.isprintable() or sign in "\n\t")
-    return "".join(
-        sign for sign in plain if sign in "\n\t" or unicodedata.category(sign) not in {"Cc", "Cf", "Co", "Cn"}
-    )
-
-
-def _cut(text: str, room: int) -> str:
-    """The beginning and the end of a text: what was asked, and what was concluded."""
-    if len(text) <= room:
+def _truncate(text: str, chars: int) -> str:
+    """Keep the beginning and the end of a text: the question and the conclusion."""
+    if len(text) <= chars:
         return text
-    end = room // 3
-    return f"{text[: room - end]} … {text[-end:]}"
+    end = chars // 3
+    return f"{text[: chars - end]} … {text[-end:]}"
 
 
-def _fitting(passages: tuple[Passage, ...], room: int) -> int:
-    """How many passages from the first on have room."""
+def _count_fitting(passages: tuple[Passage, ...], chars: int) -> int:
+    """Return how many of the first passages fit into a number of characters."""
     for count, passage in enumerate(passages):
-        room -= len(passage.text)
-        if room < 0:
+        chars -= len(passage.text)
+        if chars < 0:
             return count
     return len(passages)

@@ -1,11 +1,12 @@
-"""The ledger: no call without money reserved for it, so no cap is ever passed.
+"""Ledger: reserve the highest possible cost of a call before it is made, so that no budget is exceeded.
 
-A cap is compared with what was spent and what is reserved. Before a call is made the most it can cost is reserved;
-afterwards what it did cost is settled. What was reserved and never settled, because the process died, stays counted.
+After the call the actual cost is settled. A reservation that was never settled, because the process died, stays
+counted.
 """
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from typing import Final
 
 from msgspec import Struct
 
@@ -14,38 +15,42 @@ from ...core.clock import now
 from ...core.config import Config
 from ...core.conversation import Milliseconds
 from ...core.money import DOLLAR, dollars
-from .errors import BudgetExhausted
+from .model_errors import BudgetExhausted
 
-_HOUR = 3_600_000
+_HOUR: Final = 3_600_000
+"""Milliseconds."""
 
 
 class Budget(Struct, frozen=True):
-    """The caps in billionths of a dollar, by span: run, hour (60 minutes), day (24 hours), month (calendar, UTC)."""
+    """Limits in billionths of a dollar, by span: run, hour (60 minutes), day (24 hours), month (calendar, UTC)."""
 
-    caps: Mapping[str, int]
+    limits: Mapping[str, int]
 
     @classmethod
     def of(cls, config: Config) -> "Budget":
-        """The caps that a person set."""
-        told = {
+        """Return the limits in a configuration."""
+        amounts = {
             "run": config.budget_run,
             "hour": config.budget_hour,
             "day": config.budget_day,
             "month": config.budget_month,
         }
-        return cls({span: round(amount * DOLLAR) for span, amount in told.items() if amount is not None})
+        return cls({span: round(amount * DOLLAR) for span, amount in amounts.items() if amount is not None})
 
 
 class Ledger:
-    """The accounts of one run. `run` is a name that no other run has."""
+    """Ledger of one run. `run` is its unique name."""
 
     def __init__(self, store: Store, budget: Budget, run: str, clock: Callable[[], Milliseconds] = now) -> None:
         self._rows, self._budget, self._run, self._clock = store.ledger, budget, run, clock
 
     def reserve(self, call: Planned) -> int:
-        """Reserve the most that a call can cost; its number. Raises `BudgetExhausted`.
+        """Reserve the maximum cost of a call and return the number of the call.
 
         The caller holds the transaction, so that two processes never reserve the same money.
+
+        Raises:
+            BudgetExhausted: The call could exceed a budget.
         """
         for span, left in self.left().items():
             if call.cost > left:
@@ -55,20 +60,18 @@ class Ledger:
         return self._rows.reserve(self._run, self._clock(), call)
 
     def left(self) -> dict[str, int]:
-        """What each cap still allows."""
-        return {span: max(cap - self._spent(span), 0) for span, cap in self._budget.caps.items()}
+        """Return what is left of each budget."""
+        return {span: max(limit - self._spent(span), 0) for span, limit in self._budget.limits.items()}
 
     def spent(self) -> int:
-        """What this run has cost so far."""
+        """Return the cost of this run so far."""
         return self._rows.spent_in(self._run)
 
     def _spent(self, span: str) -> int:
-        if span == "run":
-            return self._rows.spent_in(self._run)
-        return self._rows.spent_since(_since(span, self._clock()))
+        return self.spent() if span == "run" else self._rows.spent_since(_start_of(span, self._clock()))
 
 
-def _since(span: str, at: Milliseconds) -> Milliseconds:
+def _start_of(span: str, at: Milliseconds) -> Milliseconds:
     if span == "hour":
         return at - _HOUR
     if span == "day":

@@ -1,6 +1,6 @@
-"""The provider: the one module that imports its SDK, and the one boundary where its errors become ours.
+"""Language model provider: the only module that imports the SDK and translates its errors.
 
-Nothing is retried here: the queue does that, so that every attempt is in the ledger.
+Nothing is retried here. The job queue retries, so that the ledger contains every attempt.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -15,31 +15,32 @@ from pydantic import BaseModel, ValidationError
 from ...core.closing import Closing
 from ...core.conversation import Milliseconds
 from ...core.spending import Usage
-from .errors import ExtractionError, ModelBusy, ModelRefused, ReplyInvalid, RequestRefused
+from .model_errors import ExtractionError, ModelBusy, ModelRefused, ReplyInvalid, RequestRefused
 
 if TYPE_CHECKING:
     import anthropic
 
 ANTHROPIC = "https://api.anthropic.com"
-_SECONDS = 180.0
-"""Longest wait for an answer; well within a job's lease."""
+_TIMEOUT = 180.0
+"""Timeout in seconds, well within a job's lease."""
 _RECENT = 100
+"""Batches that `recent` returns at most."""
 _STOPS_ALL = {401, 402, 403, 404}
 _NOT_A_REQUEST = {408, 409, 425, 429}
 _NOT_IMPLEMENTED = 501
 
 
 class Answer(Struct, frozen=True):
-    """What came back and was charged. `cut` when the answer was longer than allowed or refused half-way."""
+    """Reply that was charged. `truncated` is the stop reason if the reply is incomplete, else empty."""
 
     text: str
-    cut: str
+    truncated: str
     usage: Usage
     raw: str
 
 
-class Outcome(Struct, frozen=True):
-    """The result of one request of a batch: an answer, or why there is none (which is not charged)."""
+class BatchResult(Struct, frozen=True):
+    """Result of one request of a batch: an answer, or an error that was not charged."""
 
     custom_id: str
     answer: Answer | None
@@ -47,7 +48,7 @@ class Outcome(Struct, frozen=True):
 
 
 class RemoteBatch(Struct, frozen=True):
-    """A batch as the provider tells of it."""
+    """Batch as the provider lists it."""
 
     name: str
     at: Milliseconds
@@ -55,72 +56,73 @@ class RemoteBatch(Struct, frozen=True):
 
 
 class Provider(Protocol):
-    """Whoever answers requests. All methods raise `ModelBusy`, `ModelRefused` or `RequestRefused`."""
+    """Language model API. All methods raise `ModelBusy`, `ModelRefused` or `RequestRefused`."""
 
     def ask(self, params: Mapping[str, Any]) -> Answer:
-        """One answer now; raises `ReplyInvalid` when it is no message at all."""
+        """Return the reply to one request; raises `ReplyInvalid` if it is not a message."""
         ...
 
     def submit(self, requests: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
-        """Hand in requests under their own ids; the provider's name for the batch."""
+        """Send requests, each with its ID, as a batch and return its name."""
         ...
 
     def ended(self, name: str) -> bool:
-        """Whether all of a batch has its result."""
+        """Return whether a batch has all its results."""
         ...
 
-    def results(self, name: str) -> Generator[Outcome]:
-        """The results of a batch that ended, in any order."""
+    def results(self, name: str) -> Generator[BatchResult]:
+        """Yield the results of a batch that ended, in any order."""
         ...
 
     def recent(self) -> list[RemoteBatch]:
-        """The batches made last, by anybody with this key."""
+        """Return the newest batches of this key, from all its users."""
         ...
 
     def close(self) -> None:
-        """Let go of its connections."""
+        """Close the connections."""
         ...
 
 
 class Anthropic(Closing):
-    """Any server that speaks the Messages API. Making one imports the SDK (about a second) and opens no socket."""
+    """Client of any server with the Messages API. Creating it imports the SDK (about 1 s) and opens no connection."""
 
-    def __init__(self, key: str, url: str | None = None, seconds: float = _SECONDS) -> None:
+    def __init__(self, key: str, url: str | None = None, seconds: float = _TIMEOUT) -> None:
         import anthropic
 
         self._client = anthropic.Anthropic(api_key=key, base_url=url or ANTHROPIC, max_retries=0, timeout=seconds)
 
     def ask(self, params: Mapping[str, Any]) -> Answer:
-        with _translated():
+        with _translate_errors():
             send: Callable[..., anthropic.APIResponse[Any]] = self._client.messages.with_raw_response.create
             raw = send(**params).http_response.text
-        return _answer(raw)
+        return _parse_answer(raw)
 
     def submit(self, requests: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
         entries: list[Any] = [{"custom_id": name, "params": dict(params)} for name, params in requests]
-        with _translated():
+        with _translate_errors():
             return self._client.messages.batches.create(requests=entries).id
 
     def ended(self, name: str) -> bool:
-        with _translated():
+        with _translate_errors():
             return self._client.messages.batches.retrieve(name).processing_status == "ended"
 
-    def results(self, name: str) -> Generator[Outcome]:
-        with _translated():
+    def results(self, name: str) -> Generator[BatchResult]:
+        with _translate_errors():
             lines = self._client.messages.batches.results(name)
             try:
                 for line in lines:
-                    outcome = _outcome(line.to_dict())
-                    if outcome is not None:
-                        yield outcome
+                    result = _parse_result(line.to_dict())
+                    if result is not None:
+                        yield result
             finally:
                 lines.close()
 
     def recent(self) -> list[RemoteBatch]:
-        with _translated():
+        with _translate_errors():
             page = self._client.messages.batches.list(limit=_RECENT)
             return [
-                RemoteBatch(each.id, _instant(each.created_at), each.processing_status == "ended") for each in page.data
+                RemoteBatch(each.id, _milliseconds(each.created_at), each.processing_status == "ended")
+                for each in page.data
             ]
 
     def close(self) -> None:
@@ -140,18 +142,18 @@ class _Counts(BaseModel):
 
 
 class _Message(BaseModel):
-    """As much of a message as we use. Read by ourselves, since the SDK checks nothing that a server sends."""
+    """Message fields in use. The SDK does not validate replies, so they are parsed here."""
 
     content: list[_Block]
     stop_reason: str | None
     usage: _Counts
 
 
-def _answer(raw: str) -> Answer:
+def _parse_answer(raw: str) -> Answer:
     try:
         message = _Message.model_validate_json(raw)
     except ValidationError:
-        raise ReplyInvalid("the answer is no message of the Messages API", raw) from None
+        raise ReplyInvalid("the reply is not a message of the Messages API", raw) from None
     counts = message.usage
     usage = Usage(
         counts.input_tokens,
@@ -161,17 +163,17 @@ def _answer(raw: str) -> Answer:
     )
     text = "".join(block.text for block in message.content if block.type == "text")
     reason = message.stop_reason or ""
-    cut = "" if reason in {"", "end_turn", "stop_sequence"} else reason
-    return Answer(text, cut, usage, raw)
+    truncated = "" if reason in {"", "end_turn", "stop_sequence"} else reason
+    return Answer(text, truncated, usage, raw)
 
 
-class _Said(BaseModel):
+class _ErrorDetail(BaseModel):
     type: str = "error"
     message: str = ""
 
 
 class _Error(BaseModel):
-    error: _Said = _Said()
+    error: _ErrorDetail = _ErrorDetail()
 
 
 class _Result(BaseModel):
@@ -185,33 +187,35 @@ class _Line(BaseModel):
     result: _Result
 
 
-def _outcome(told: object) -> Outcome | None:
-    """A line of the results; None for what is none: its request counts as one without a result."""
+def _parse_result(record: object) -> BatchResult | None:
+    """Parse a line of the results; return None for an invalid one, whose request then has no result."""
     try:
-        line = _Line.model_validate(told)
+        line = _Line.model_validate(record)
     except ValidationError:
         return None
     result = line.result
     if result.type == "succeeded":
         try:
-            return Outcome(line.custom_id, _answer(orjson.dumps(result.message).decode()))
+            return BatchResult(line.custom_id, _parse_answer(orjson.dumps(result.message).decode()))
         except ReplyInvalid as error:
-            return Outcome(line.custom_id, None, error)
+            return BatchResult(line.custom_id, None, error)
     if result.type != "errored":
-        return Outcome(line.custom_id, None, ModelBusy(f"the batch {result.type} before this request was worked on"))
+        return BatchResult(
+            line.custom_id, None, ModelBusy(f"the batch {result.type} before this request was processed")
+        )
     inner = result.error.error
-    said = f"{inner.type}: {inner.message}"
+    message = f"{inner.type}: {inner.message}"
     if inner.type in {"invalid_request_error", "not_found_error"}:
-        return Outcome(line.custom_id, None, RequestRefused(said))
-    return Outcome(line.custom_id, None, ModelBusy(said))
+        return BatchResult(line.custom_id, None, RequestRefused(message))
+    return BatchResult(line.custom_id, None, ModelBusy(message))
 
 
-def _instant(at: datetime) -> Milliseconds:
+def _milliseconds(at: datetime) -> Milliseconds:
     return round(at.timestamp() * 1000)
 
 
 @contextmanager
-def _translated() -> Generator[None]:
+def _translate_errors() -> Generator[None]:
     import anthropic
     import httpx2
 
@@ -221,25 +225,25 @@ def _translated() -> Generator[None]:
         raise _by_status(error) from error
     except anthropic.APITimeoutError as error:
         unsent = isinstance(error.__cause__, httpx2.ConnectTimeout)
-        raise ModelBusy("the model did not answer in time", unsure=not unsent) from error
+        raise ModelBusy("the model did not answer in time", maybe_charged=not unsent) from error
     except anthropic.APIConnectionError as error:
         unsent = isinstance(error.__cause__, httpx2.ConnectError)
-        raise ModelBusy(f"the model cannot be reached: {error.__cause__ or error}", unsure=not unsent) from error
+        raise ModelBusy(f"the model cannot be reached: {error.__cause__ or error}", maybe_charged=not unsent) from error
     except (httpx2.HTTPError, ValueError) as error:
-        # A body that breaks off or is no JSON, found while it was read.
-        raise ModelBusy(f"the answer could not be read: {error}", unsure=True) from error
+        # The body is incomplete or not JSON.
+        raise ModelBusy(f"the answer could not be read: {error}", maybe_charged=True) from error
     except anthropic.AnthropicError as error:
-        raise ModelBusy(str(error), unsure=True) from error
+        raise ModelBusy(str(error), maybe_charged=True) from error
 
 
 def _by_status(error: "anthropic.APIStatusError") -> ExtractionError:
-    status, said = error.status_code, error.api_message or error.message
+    status, message = error.status_code, error.api_message or error.message
     if status in _STOPS_ALL or error.type == "billing_error":
         hint = _HINTS.get(status, "Check the account of your key, then run `palaver observe` again.")
-        return ModelRefused(f"the provider refused with {status}: {said}", status, hint=hint)
+        return ModelRefused(f"the provider refused the call with status {status}: {message}", status, hint=hint)
     if status in _NOT_A_REQUEST or (status >= 500 and status != _NOT_IMPLEMENTED):
-        return ModelBusy(f"the provider is busy ({status}): {said}", after=_seconds(error.response.headers))
-    return RequestRefused(f"the provider does not take this request ({status}): {said}", status)
+        return ModelBusy(f"the provider is busy ({status}): {message}", after=_retry_after(error.response.headers))
+    return RequestRefused(f"the provider rejected this request ({status}): {message}", status)
 
 
 _HINTS = {
@@ -248,7 +252,7 @@ _HINTS = {
 }
 
 
-def _seconds(headers: Mapping[str, str]) -> float | None:
+def _retry_after(headers: Mapping[str, str]) -> float | None:
     try:
         return max(float(headers["retry-after"]), 0.0)
     except (KeyError, ValueError):

@@ -1,34 +1,35 @@
-"""What did we learn, by rules alone? The default extractor: no key, no network, the same answer every time.
+"""Extract observations by rules: no key, no network, the same result every time.
 
-One exchange yields at most one outcome (what was asked, done and concluded), one lesson (what was found on the way) and
-the person's own choices. Exchanges in which nothing changed and nothing was explained yield nothing.
+One exchange yields at most one outcome (request, actions, conclusion), one lesson (findings on the way) and the user's
+own decisions. An exchange that changes and explains nothing yields nothing.
 """
 
 from msgspec.structs import replace
 
 from ...core.conversation import Exchange, Session
-from ..proof import Proven, prove
-from .budget import affordable
-from .choices import choices
-from .files import files
-from .lessons import lesson, remarks
-from .outcome import outcome
-from .story import story
+from ..verification import VerifiedObservations, verify
+from .decisions import extract_decisions
+from .exchange_analysis import analyze_exchange
+from .lessons import extract_lesson, extract_remarks
+from .outcome import extract_outcome
+from .touched_files import touched_files
+from .trimming import trim_to_budget
 
-VERSION = "rules-4"
-"""Raised whenever the same exchange would yield something else."""
+VERSION = "rules-5"
+"""Version of the rules; raise it when the same exchange would yield another result."""
 
 
-def observe(exchange: Exchange, session: Session) -> Proven:
-    """What one exchange taught, most telling first, and how many facts were refused because no line bears them out.
+def observe(exchange: Exchange, session: Session) -> VerifiedObservations:
+    """Extract the observations of one exchange, most important first, with verified evidence.
 
-    `evidence` proves `facts` one for one, in the same order; what follows them proves the narrative.
+    `evidence` proves `facts` one by one in the same order, then the narrative.
     """
-    told = story(exchange)
-    touched = files(exchange, session)
-    found = remarks(told)
-    main = outcome(exchange, told, touched, found if len(found) < 2 else ())
-    aside = lesson(exchange, told, touched, found, main.title if main else told.request.title)
-    learned = [observation for observation in (main, aside) if observation is not None]
-    every = (*learned, *choices(exchange, told))
-    return prove(exchange, (affordable(replace(observation, extractor=VERSION)) for observation in every))
+    analysis = analyze_exchange(exchange)
+    changed_files = touched_files(exchange, session)
+    findings = extract_remarks(analysis)
+    main = extract_outcome(exchange, analysis, changed_files, findings if len(findings) < 2 else ())
+    about = main.title if main else analysis.request.title
+    side_lesson = extract_lesson(exchange, analysis, changed_files, findings, about)
+    learned = [observation for observation in (main, side_lesson) if observation is not None]
+    every = (*learned, *extract_decisions(exchange, analysis))
+    return verify(exchange, (trim_to_budget(replace(observation, extractor=VERSION)) for observation in every))

@@ -1,4 +1,4 @@
-"""What is it about? The names, tools and features that an observation would be looked up by."""
+"""Concepts: names, tools and features by which an observation is searched."""
 
 import re
 from collections import Counter
@@ -14,7 +14,7 @@ _IDENTIFIER = re.compile(
 )
 _PROPER = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}(?: [A-Z][a-z]+){0,2}\b|\b[A-Z]{3,8}\b(?![./_-])")
 _PLACE = re.compile(r"https?://\S+|(?<![\w`])(?:~|\.{1,2})?(?:/?[\w.@-]+/){2,}[\w.@-]*|(?<![\w`])/[\w.@-]+/[\w.@-]+")
-"""Addresses and paths, whose parts are no names of their own."""
+"""URLs and paths, whose parts are not names."""
 _NOT_A_NAME = re.compile(r"[\s\d\W_]*$|.*[{}<>=;|\\]|.*: |.*\([^)]*$|[\d.,:%$]+\w{0,3}$|[0-9a-f]{7,40}$")
 _FILE_ENDING = re.compile(r"\.[a-z]{1,5}$")
 _COMMON = frozenset(
@@ -27,7 +27,10 @@ _COMMON = frozenset(
 
 
 def concepts(texts: Sequence[str], files: Iterable[str]) -> tuple[str, ...]:
-    """At most `CONCEPTS_MAX` names out of markdown texts (the first weighs most) and changed files, best first."""
+    """Return at most `CONCEPTS_MAX` names, best first, from Markdown texts and modified files.
+
+    The first text weighs most.
+    """
     weights: Counter[str] = Counter()
     spelt: dict[str, str] = {}
     for position, text in enumerate(texts):
@@ -54,7 +57,7 @@ def _names(text: str) -> Iterable[tuple[str, int]]:
 
 
 def _tidy(name: str) -> str:
-    """A call without its arguments, a path as its file, a line number dropped; empty when it is a phrase of code."""
+    """Strip arguments, folders and line numbers from a name; return an empty string for code."""
     name = re.sub(r"\(.*\)$|:\d+(?:-\d+)?$", "", name.strip(" .,:\"'"))
     if "/" in name and " " not in name:
         name = PurePosixPath(name).name or name

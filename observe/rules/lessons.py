@@ -1,22 +1,22 @@
-"""What came up on the way? Findings, rules and pitfalls that the assistant stated while it worked."""
+"""Lessons: findings, rules and pitfalls that the assistant stated while working."""
 
 from collections.abc import Sequence
 
 from ...core.conversation import Exchange
 from ...core.observation import Observation, ObservationType
 from .concepts import concepts
-from .draft import chosen, evidence, when
-from .files import Files
-from .phrases import opening
+from .exchange_analysis import ExchangeAnalysis
+from .phrase_patterns import at_start
+from .salience import CAUSE, CHOICE, FINDING, HOUSEKEEPING, RULE, needs_context, salience
+from .selection import evidence, observed_at, select
+from .sentences import headline
 from .statements import Statement
-from .story import Story
-from .wording import headline
-from .worth import CAUSE, CHOICE, FINDING, HOUSEKEEPING, RULE, leans, worth
+from .touched_files import TouchedFiles
 
 TELLING = 6
-"""The worth from which a remark made in passing is more than a running commentary."""
+"""Minimum salience of a remark that is kept."""
 
-_HEDGED = opening(
+_HEDGED = at_start(
     r"""
     if so | so | however | i (?:see|think|wonder|suspect|notice) | hmm | maybe | perhaps | but | and | or | wait
     | actually | interesting | two | since | typescript error | looks like | .*\b(?:might|may|could|probably
@@ -25,39 +25,43 @@ _HEDGED = opening(
 )
 
 
-def remarks(told: Story) -> list[Statement]:
-    """What was found on the way and holds beyond the moment, without guesses and housekeeping."""
-    kept = [said for said in told.findings if FINDING.search(said.raw) or RULE.search(said.raw)]
-    sure = [said for said in kept if not (leans(said.raw) or _HEDGED.match(said.raw) or HOUSEKEEPING.search(said.raw))]
-    return chosen(sure, count=5, characters=900, least=TELLING)
+def extract_remarks(analysis: ExchangeAnalysis) -> list[Statement]:
+    """Return lasting findings, without guesses and housekeeping."""
+    kept = [each for each in analysis.findings if FINDING.search(each.raw) or RULE.search(each.raw)]
+    sure = [
+        each
+        for each in kept
+        if not (needs_context(each.raw) or _HEDGED.match(each.raw) or HOUSEKEEPING.search(each.raw))
+    ]
+    return select(sure, count=5, characters=900, least=TELLING)
 
 
-def lesson(
-    exchange: Exchange, told: Story, touched: Files, facts: Sequence[Statement], about: str
+def extract_lesson(
+    exchange: Exchange, analysis: ExchangeAnalysis, files: TouchedFiles, facts: Sequence[Statement], about: str
 ) -> Observation | None:
-    """Several remarks make a lesson of their own, found while working on `about`; a single one makes none."""
+    """Return a lesson of at least two remarks made while working on `about`, else None."""
     if len(facts) < 2:
         return None
-    best = max(facts, key=lambda fact: worth(fact.raw))
+    best = max(facts, key=lambda fact: salience(fact.raw))
     words = " ".join(fact.text for fact in facts)
     return Observation(
-        type=_kind(best, told),
+        type=_kind(best, analysis),
         title=headline(best.text),
         subtitle=f"Found while working on: {about}" if about else "",
         narrative=best.text,
         facts=tuple(fact.text for fact in facts if fact is not best),
-        concepts=concepts([fact.raw for fact in sorted(facts, key=lambda fact: fact is not best)], touched.modified),
-        files_read=touched.named_in(words).read,
-        files_modified=touched.named_in(words).modified,
+        concepts=concepts([fact.raw for fact in sorted(facts, key=lambda fact: fact is not best)], files.modified),
+        files_read=files.named_in(words).read,
+        files_modified=files.named_in(words).modified,
         evidence=evidence([*(fact for fact in facts if fact is not best), best]),
-        at=when(exchange),
+        at=observed_at(exchange),
     )
 
 
-def _kind(best: Statement, told: Story) -> ObservationType:
+def _kind(best: Statement, analysis: ExchangeAnalysis) -> ObservationType:
     if RULE.search(best.raw) and not CAUSE.search(best.raw):
         return ObservationType.PATTERN
-    if any(failure.line < best.line for failure in told.failures[:1]):
+    if any(failure.line < best.line for failure in analysis.failures[:1]):
         return ObservationType.DEBUG
     if CHOICE.search(best.raw):
         return ObservationType.DECISION

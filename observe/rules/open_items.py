@@ -1,4 +1,4 @@
-"""What is left to do? Items of a to-do list that were not finished, and what the conclusion says is still open."""
+"""Open items: unfinished entries of a to-do list, and open points in the conclusion."""
 
 import re
 from collections.abc import Iterator
@@ -7,13 +7,13 @@ from msgspec import Struct
 
 from ...core.conversation import Exchange, Kind, Turn
 from ...core.observation import Evidence
-from .phrases import anywhere
+from .phrase_patterns import anywhere
+from .salience import is_status
+from .sentences import strip_markdown
 from .statements import quote_of, statements
-from .wording import plain
-from .worth import is_status
 
 _LISTS = {"TodoWrite", "update_plan", "todo_write", "write_todos"}
-"""What the agents call the tool that keeps a list of things to do."""
+"""Names of to-do list tools."""
 _ITEM = re.compile(r"\[(\w+)\] (.+)")
 _OPEN = {"pending", "in_progress"}
 _LEFT = anywhere(
@@ -27,27 +27,27 @@ _LEFT = anywhere(
 
 
 class OpenItem(Struct, frozen=True):
-    """Something that is left to do, and where that is said."""
+    """Open item with its evidence."""
 
     text: str
     evidence: Evidence
 
 
 def open_items(exchange: Exchange) -> Iterator[OpenItem]:
-    """What an exchange leaves to do: its last list first, then its last words."""
+    """Yield the open items of the last to-do list, then those of the last reply."""
     lists = [turn for turn in exchange.turns if turn.kind is Kind.CALL and turn.tool in _LISTS]
     yield from _unfinished(lists[-1]) if lists else ()
     prose = [turn for turn in exchange.turns if turn.kind is Kind.PROSE]
-    for said in statements(prose[-1]) if prose else ():
+    for stated in statements(prose[-1]) if prose else ():
         if (
-            20 <= len(said.text) <= 240
-            and not (said.text.endswith("?") or is_status(said.text))
-            and _LEFT.search(said.text)
+            20 <= len(stated.text) <= 240
+            and not (stated.text.endswith("?") or is_status(stated.text))
+            and _LEFT.search(stated.text)
         ):
-            yield OpenItem(said.text, Evidence(said.line, said.line, said.quote))
+            yield OpenItem(stated.text, Evidence(stated.line, stated.line, stated.quote))
 
 
 def _unfinished(turn: Turn) -> Iterator[OpenItem]:
     for item in _ITEM.finditer(turn.text):
         if item.group(1) in _OPEN:
-            yield OpenItem(plain(item.group(2)), Evidence(turn.line, turn.line, quote_of(item.group())))
+            yield OpenItem(strip_markdown(item.group(2)), Evidence(turn.line, turn.line, quote_of(item.group())))

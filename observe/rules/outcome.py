@@ -1,27 +1,27 @@
-"""How did it end? The one observation that tells what was asked, what was done about it and what came of it."""
+"""Outcome of an exchange: one observation with the request, the actions and the result."""
 
 import re
 from collections.abc import Iterator, Sequence
 
 from ...core.conversation import Exchange, Kind
 from ...core.observation import Evidence, Observation, ObservationType
+from .classification import TypeSignals, classify
 from .concepts import concepts
-from .draft import chosen, evidence, narrative, when
-from .files import MODIFIED_MAX, READ_MAX, Files, name_of
-from .kinds import Signs, kind_of
-from .phrases import opening
-from .request import tells
+from .exchange_analysis import ExchangeAnalysis, most_telling
+from .phrase_patterns import at_start
+from .salience import CAUSE, CHANGED, HOUSEKEEPING, needs_context, salience
+from .selection import evidence, narrative, observed_at, select
+from .sentences import TITLE_MAX, headline, sentences, truncate, without_opener
 from .statements import Statement, quote_of
-from .story import Story, telling
-from .wording import TITLE_MAX, clip, headline, sentences, without_opener
-from .worth import CAUSE, CHANGED, HOUSEKEEPING, leans, worth
+from .touched_files import MODIFIED_MAX, READ_MAX, TouchedFiles, file_name
+from .user_request import is_specific
 
 PROPOSED = "Plan proposed"
-"""How the title of a plan begins that the person did not approve."""
+"""Prefix of the title of a plan without the user's approval."""
 _TITLED_MAX = 200
-"""Characters of a sentence that a title is made of; a longer one is about several things."""
+"""Maximum characters of a sentence that becomes a title; a longer one has several topics."""
 EXPLAINED = 8
-"""The summed worth from which an answer that changed nothing has taught something."""
+"""Minimum total salience of an answer that changed nothing."""
 
 _CHECKED = re.compile(r"\b(?:tests?|lint|type-?check|types?|build|hooks?|checks?|pass|fail)", re.IGNORECASE)
 _BOTTOM_LINE = re.compile(
@@ -34,90 +34,96 @@ _BY_ME = re.compile(
 )
 _REPORTED = re.compile(r"\b(?:committed|amended|pushed)\b", re.IGNORECASE)
 _DEPENDENT = re.compile(r"(?:otherwise|with|so|because|also|then|good|when|scope|done)\b", re.IGNORECASE)
-"""How a sentence begins that goes on with what the one before it said."""
-_BESIDE = opening(
+"""Beginning of a sentence that continues the previous one."""
+_BESIDE = at_start(
     r"""
     otherwise | otherwise, | you | if | when you | once you | since (?:both|you|we|this|the change) | i did(?:n['’]t
     | not) | i (?:haven['’]t|have not) | ready | next up | note | one (?:note|caveat|thing) | the most impactful | then
     | compare | run | try | restart | i (?:bet|think|guess|suspect) | maybe | perhaps | probably
     """
 )
-"""How a sentence begins that is said beside the matter."""
+"""Beginning of a sentence that is not part of the result."""
 _IN_FILE = re.compile(r"[\w@./-]+\.\w{1,5}(?: \([^()]{1,40}\))?\s*(?::|—|–|-)\s+")
 
 
-def outcome(exchange: Exchange, told: Story, touched: Files, found: Sequence[Statement]) -> Observation | None:
-    """The outcome of an exchange, or None where there is none worth telling. `found` is what was learned on the way
-    and has no observation of its own.
-    """
-    changed = bool(touched.modified or told.commits) or _claims_change(told)
-    if not (changed or told.plan or _explains(told)):
+def extract_outcome(
+    exchange: Exchange, analysis: ExchangeAnalysis, files: TouchedFiles, remarks: Sequence[Statement]
+) -> Observation | None:
+    """Return the outcome of an exchange, or None. `remarks` are findings without an observation of their own."""
+    changed = bool(files.modified or analysis.commits) or _claims_change(analysis)
+    if not (changed or analysis.plan or _explains(analysis)):
         return None
-    lead = _lead(told)
-    facts = _facts(exchange, told, lead, found)
-    title = _title(told, lead, touched, changed=changed)
+    lead = _lead_statements(analysis)
+    facts = _facts(exchange, analysis, lead, remarks)
+    title = _title(analysis, lead, files, changed=changed)
     return Observation(
-        type=_kind(told, title, lead, touched, changed=changed),
+        type=_kind(analysis, title, lead, files, changed=changed),
         title=title,
-        subtitle=_subtitle(told, lead, title),
-        narrative=narrative(_narrative(told, lead, touched)),
+        subtitle=_subtitle(analysis, lead, title),
+        narrative=narrative(_narrative_parts(analysis, lead, files)),
         facts=tuple(fact.text for fact in facts),
-        concepts=concepts([title, told.request.text, *(said.raw for said in (*lead, *facts))], touched.modified),
-        files_read=touched.read[:READ_MAX],
-        files_modified=touched.modified[:MODIFIED_MAX],
+        concepts=concepts([title, analysis.request.text, *(each.raw for each in (*lead, *facts))], files.modified),
+        files_read=files.read[:READ_MAX],
+        files_modified=files.modified[:MODIFIED_MAX],
         evidence=(
             *evidence(facts),
-            *_asked(told),
-            *evidence([said for said in lead if said not in facts]),
-            *_done(told),
+            *_request_evidence(analysis),
+            *evidence([each for each in lead if each not in facts]),
+            *_commit_evidence(analysis),
         ),
-        at=when(exchange),
+        at=observed_at(exchange),
     )
 
 
-def _claims_change(told: Story) -> bool:
-    """Whether a change is told as done, where it was made by commands that name no file."""
-    asked = told.request
-    if not told.altered and not (asked.asks and not asked.looks):
+def _claims_change(analysis: ExchangeAnalysis) -> bool:
+    """Return whether the text claims a change made by commands that name no file."""
+    request = analysis.request
+    if not analysis.altered and not (request.asks and not request.looks):
         return False
-    told_of = (*told.conclusion, *told.findings) if told.altered and asked.asks else told.conclusion
-    return any(CHANGED.match(_bottom_line(said.text)) for said in told_of)
+    claims = (*analysis.conclusion, *analysis.findings) if analysis.altered and request.asks else analysis.conclusion
+    return any(CHANGED.match(_bottom_line(each.text)) for each in claims)
 
 
-def _explains(told: Story) -> bool:
-    return not told.request.routine and sum(max(0, worth(said.raw)) for said in told.conclusion) >= EXPLAINED
+def _explains(analysis: ExchangeAnalysis) -> bool:
+    return not analysis.request.routine and sum(max(0, salience(each.raw)) for each in analysis.conclusion) >= EXPLAINED
 
 
-def _said(told: Story) -> list[Statement]:
-    """What was concluded, and before it the commit messages where committing was all that was asked."""
-    written = [said for commit in told.commits for said in commit.body]
-    return [*written, *told.conclusion] if told.request.routine else [*told.conclusion, *written]
+def _conclusion_statements(analysis: ExchangeAnalysis) -> list[Statement]:
+    """Return the conclusion and the commit messages, which come first if the request was only to commit."""
+    written = [each for commit in analysis.commits for each in commit.body]
+    return [*written, *analysis.conclusion] if analysis.request.routine else [*analysis.conclusion, *written]
 
 
-def _lead(told: Story) -> list[Statement]:
-    """What was done and why, in a sentence each, in the order they were said; none where only lists are."""
-    prose = [said for said in _said(told) if not said.listed and worth(said.raw) >= 3 and not _aside(said)]
-    done = [said for said in prose if CHANGED.match(_bottom_line(said.text))]
-    causes = [said for said in prose if CAUSE.search(said.raw)]
+def _lead_statements(analysis: ExchangeAnalysis) -> list[Statement]:
+    """Return up to two sentences on the action and its reason, in order; none if there are only lists."""
+    prose = [
+        each
+        for each in _conclusion_statements(analysis)
+        if not each.listed and salience(each.raw) >= 3 and not _is_aside(each)
+    ]
+    done = [each for each in prose if CHANGED.match(_bottom_line(each.text))]
+    causes = [each for each in prose if CAUSE.search(each.raw)]
     best = list(dict.fromkeys([*done[:1], *causes[:2], *prose[:2], *done[1:2]]))[:2]
-    bodies = [said for commit in told.commits for said in commit.body if not said.listed]
-    return [said for said in prose if said in best] or bodies[:2]
+    bodies = [each for commit in analysis.commits for each in commit.body if not each.listed]
+    return [each for each in prose if each in best] or bodies[:2]
 
 
-def _aside(said: Statement) -> bool:
-    """Whether a sentence is a remark beside the matter: housekeeping, advice, a question, what was not tried."""
-    return "?" in said.text or (HOUSEKEEPING.search(said.raw) or _BESIDE.match(said.text)) is not None
+def _is_aside(each: Statement) -> bool:
+    """Return whether a sentence is housekeeping, advice or a question."""
+    return "?" in each.text or (HOUSEKEEPING.search(each.raw) or _BESIDE.match(each.text)) is not None
 
 
-def _facts(exchange: Exchange, told: Story, lead: Sequence[Statement], found: Sequence[Statement]) -> list[Statement]:
-    facts = chosen(said for said in (*_said(told), *found) if said not in lead)
+def _facts(
+    exchange: Exchange, analysis: ExchangeAnalysis, lead: Sequence[Statement], remarks: Sequence[Statement]
+) -> list[Statement]:
+    facts = select(each for each in (*_conclusion_statements(analysis), *remarks) if each not in lead)
     if len(facts) < 3:
-        facts += chosen((said for said in told.findings if said not in facts), count=4 - len(facts), least=4)
+        facts += select((each for each in analysis.findings if each not in facts), count=4 - len(facts), least=4)
     return facts or list(lead) or list(_edits(exchange))
 
 
 def _edits(exchange: Exchange) -> Iterator[Statement]:
-    """Where nobody said what was done, the edits themselves still tell which files it was done to."""
+    """Yield one statement per edited file, for exchanges without any text about them."""
     seen: set[str] = set()
     calls = {turn.call: turn for turn in exchange.turns if turn.kind is Kind.CALL and turn.call}
     for turn in exchange.turns:
@@ -126,122 +132,130 @@ def _edits(exchange: Exchange) -> Iterator[Statement]:
             seen.add(path)
             call = calls.get(turn.call, turn)
             first = call.text.strip().split("\n", 1)[0]
-            told = f"Edited {name_of(path)}"
-            yield Statement(told, quote_of(first), told, call.line, call.speaker)
+            analysis = f"Edited {file_name(path)}"
+            yield Statement(analysis, quote_of(first), analysis, call.line, call.speaker)
 
 
-def _title(told: Story, lead: Sequence[Statement], touched: Files, *, changed: bool) -> str:
-    """A plan's heading, an order, a commit's subject, what was done, or at last what was asked."""
-    asked = told.request
-    if told.plan and told.plan.title and not told.commits:
-        return headline(f"{'Plan' if told.plan.approved else PROPOSED}: {told.plan.title}")
-    commit = telling(told.commits)
-    clear = bool(asked.title) and not asked.routine and (asked.plan or tells(asked.title))
-    if commit and (asked.plan or not (clear and asked.orders)):
+def _title(analysis: ExchangeAnalysis, lead: Sequence[Statement], files: TouchedFiles, *, changed: bool) -> str:
+    """Return a title: plan heading, order, commit subject, result, or request."""
+    request = analysis.request
+    if analysis.plan and analysis.plan.title and not analysis.commits:
+        return headline(f"{'Plan' if analysis.plan.approved else PROPOSED}: {analysis.plan.title}")
+    commit = most_telling(analysis.commits)
+    clear = bool(request.title) and not request.routine and (request.plan or is_specific(request.title))
+    if commit and (request.plan or not (clear and request.orders)):
         return headline(commit.subject)
-    if clear and asked.orders:
-        return headline(asked.title)
-    if best := _result(told, lead, changed=changed, wished=clear and asked.asks):
+    if clear and request.orders:
+        return headline(request.title)
+    if best := _result(analysis, lead, changed=changed, wished=clear and request.asks):
         return headline(_bottom_line(best))
-    return (asked.title if not asked.routine and len(asked.title) > 12 else "") or _named_after(touched)
+    return (request.title if not request.routine and len(request.title) > 12 else "") or _named_after(files)
 
 
-def _result(told: Story, lead: Sequence[Statement], *, changed: bool, wished: bool) -> str:
-    """The sentence that says best what came of it; empty where the request says it better."""
-    asked = told.request
-    said = [one for one in (*lead, *told.conclusion) if len(one.text) < _TITLED_MAX and not _aside(one)]
+def _result(analysis: ExchangeAnalysis, lead: Sequence[Statement], *, changed: bool, wished: bool) -> str:
+    """Return the sentence that describes the result best, or an empty string if the request does."""
+    request = analysis.request
+    each = [each for each in (*lead, *analysis.conclusion) if len(each.text) < _TITLED_MAX and not _is_aside(each)]
     if changed:
-        if wished and not leans(asked.title) and len(asked.text) < TITLE_MAX:
+        if wished and not needs_context(request.title) and len(request.text) < TITLE_MAX:
             return ""
-        first = next((one for one in told.conclusion if one.listed), None)
-        later = [one for one in reversed(told.findings) if len(one.text) < _TITLED_MAX]
-        done = [one for one in (*said, *later) if CHANGED.match(_bottom_line(one.text)) and not leans(one.text)]
-        best = [one.text for one in done if not one.listed or (one is first and not wished)]
-        best += [one.text for one in lead if _BOTTOM_LINE.match(one.text)]
-        if best or tells(asked.title):
+        first = next((each for each in analysis.conclusion if each.listed), None)
+        later = [each for each in reversed(analysis.findings) if len(each.text) < _TITLED_MAX]
+        done = [
+            each for each in (*each, *later) if CHANGED.match(_bottom_line(each.text)) and not needs_context(each.text)
+        ]
+        best = [each.text for each in done if not each.listed or (each is first and not wished)]
+        best += [each.text for each in lead if _BOTTOM_LINE.match(each.text)]
+        if best or is_specific(request.title):
             return best[0] if best else ""
-    said = said or [one for one in told.findings if len(one.text) < _TITLED_MAX]
-    said = [one for one in said if not (_REPORTED.search(one.text) or _DEPENDENT.match(one.text))] or said
-    good = [one for one in said if 25 <= len(one.text) <= 160 and not leans(one.text) and worth(one.raw) >= 3]
-    good.sort(key=lambda one: one.listed)
-    if good and not (good[0].listed and tells(asked.title)):
-        return good[0].text
-    return "" if tells(asked.title) or not said else said[0].text
+    each = each or [each for each in analysis.findings if len(each.text) < _TITLED_MAX]
+    each = [each for each in each if not (_REPORTED.search(each.text) or _DEPENDENT.match(each.text))] or each
+    candidates = [
+        each
+        for each in each
+        if 25 <= len(each.text) <= 160 and not needs_context(each.text) and salience(each.raw) >= 3
+    ]
+    candidates.sort(key=lambda each: each.listed)
+    if candidates and not (candidates[0].listed and is_specific(request.title)):
+        return candidates[0].text
+    return "" if is_specific(request.title) or not each else each[0].text
 
 
 def _bottom_line(text: str) -> str:
-    """What follows `The fix is simple: `, `I have ` or the name of a file."""
-    opening = _BOTTOM_LINE.match(text) or _BY_ME.match(text) or _IN_FILE.match(text)
-    return text[opening.end() :] if opening and len(text) - opening.end() > 20 else text
+    """Strip an introduction such as `The fix is simple: `, `I have ` or a file name."""
+    at_start = _BOTTOM_LINE.match(text) or _BY_ME.match(text) or _IN_FILE.match(text)
+    return text[at_start.end() :] if at_start and len(text) - at_start.end() > 20 else text
 
 
-def _named_after(touched: Files) -> str:
-    return headline(f"Changes to {', '.join(map(name_of, touched.modified[:3]))}") if touched.modified else "Commit"
+def _named_after(files: TouchedFiles) -> str:
+    return headline(f"Changes to {', '.join(map(file_name, files.modified[:3]))}") if files.modified else "Commit"
 
 
-def _subtitle(told: Story, lead: Sequence[Statement], title: str) -> str:
-    """The request where the title tells the result, else the result."""
-    asked = told.request
-    parts = [without_opener(asked.text[start:end]) for start, end in sentences(asked.text)]
+def _subtitle(analysis: ExchangeAnalysis, lead: Sequence[Statement], title: str) -> str:
+    """Return the request if the title is the result, else the result."""
+    request = analysis.request
+    parts = [without_opener(request.text[start:end]) for start, end in sentences(request.text)]
     first = next((part for part in parts if len(part) > 15), "")
-    if not asked.routine and not asked.plan and first and headline(first) != title:
-        return clip(first, 160)
-    told_by_lead = next((said.text for said in lead if headline(said.text) != title), "")
-    return clip(told_by_lead or (first if asked.plan else ""), 160)
+    if not request.routine and not request.plan and first and headline(first) != title:
+        return truncate(first, 160)
+    from_lead = next((each.text for each in lead if headline(each.text) != title), "")
+    return truncate(from_lead or (first if request.plan else ""), 160)
 
 
-def _narrative(told: Story, lead: Sequence[Statement], touched: Files) -> Iterator[str]:
-    asked = told.request
-    if asked.plan:
-        yield f"Plan: {clip(asked.title, 140)}"
-        yield clip(asked.text, 300)
-    elif asked.text and not asked.routine:
-        yield f"{'Asked' if asked.human else 'Task given'}: “{clip(asked.text, 300)}”"
-    yield from (said.text for said in lead)
-    if touched.modified:
-        more = len(touched.modified) - 4
-        yield f"Changed {', '.join(map(name_of, touched.modified[:4]))}" + (f" and {more} more" if more > 0 else "")
-    yield from _ending(told)
+def _narrative_parts(analysis: ExchangeAnalysis, lead: Sequence[Statement], files: TouchedFiles) -> Iterator[str]:
+    request = analysis.request
+    if request.plan:
+        yield f"Plan: {truncate(request.title, 140)}"
+        yield truncate(request.text, 300)
+    elif request.text and not request.routine:
+        yield f"{'Asked' if request.human else 'Task given'}: “{truncate(request.text, 300)}”"
+    yield from (each.text for each in lead)
+    if files.modified:
+        more = len(files.modified) - 4
+        yield f"Changed {', '.join(map(file_name, files.modified[:4]))}" + (f" and {more} more" if more > 0 else "")
+    yield from _ending(analysis)
 
 
-def _ending(told: Story) -> Iterator[str]:
-    if told.plan:
-        yield "The plan was approved" if told.plan.approved else "The plan was not approved"
-    for commit in told.commits[-2:]:
-        subject = clip(commit.subject, 100)
+def _ending(analysis: ExchangeAnalysis) -> Iterator[str]:
+    if analysis.plan:
+        yield "The plan was approved" if analysis.plan.approved else "The plan was not approved"
+    for commit in analysis.commits[-2:]:
+        subject = truncate(commit.subject, 100)
         yield f"Committed: “{subject}”" if commit.done else f"The commit “{subject}” was refused"
-    checked = [said for said in told.statuses if _CHECKED.search(said.text)]
-    yield from (said.text for said in checked[-2:] if said.line == checked[-1].line)
-    if told.left_failing and not checked:
-        yield f"The last check, {told.left_failing}, failed"
-    if told.interrupted:
-        yield "The person interrupted the work"
+    checked = [each for each in analysis.statuses if _CHECKED.search(each.text)]
+    yield from (each.text for each in checked[-2:] if each.line == checked[-1].line)
+    if analysis.left_failing and not checked:
+        yield f"The last check, {analysis.left_failing}, failed"
+    if analysis.interrupted:
+        yield "The user interrupted the work"
 
 
-def _kind(told: Story, title: str, lead: Sequence[Statement], touched: Files, *, changed: bool) -> ObservationType:
-    asked = told.request
-    if told.plan and not told.commits:
-        return ObservationType.DECISION if told.plan.approved else ObservationType.GENERAL
-    commit = telling(told.commits)
+def _kind(
+    analysis: ExchangeAnalysis, title: str, lead: Sequence[Statement], files: TouchedFiles, *, changed: bool
+) -> ObservationType:
+    request = analysis.request
+    if analysis.plan and not analysis.commits:
+        return ObservationType.DECISION if analysis.plan.approved else ObservationType.GENERAL
+    commit = most_telling(analysis.commits)
     headings = [commit.subject] if commit else []
-    if asked.asks and not asked.routine:
-        headings.append(asked.title)
-    return kind_of(
-        Signs(
-            titles=list(dict.fromkeys(headings)) or [title] * (asked.routine or title.startswith("Fix")),
-            request="" if asked.routine else f"{asked.title} {asked.text if asked.plan else asked.whole}",
-            conclusion=" ".join(said.raw for said in lead),
-            writes=() if asked.routine and told.commits else touched.modified,
+    if request.asks and not request.routine:
+        headings.append(request.title)
+    return classify(
+        TypeSignals(
+            titles=list(dict.fromkeys(headings)) or [title] * (request.routine or title.startswith("Fix")),
+            request="" if request.routine else f"{request.title} {request.text if request.plan else request.whole}",
+            conclusion=" ".join(each.raw for each in lead),
+            writes=() if request.routine and analysis.commits else files.modified,
             changed=changed,
-            plan=asked.plan,
+            plan=request.plan,
         )
     )
 
 
-def _asked(told: Story) -> tuple[Evidence, ...]:
-    asked = told.request
-    return (Evidence(asked.line, asked.line, asked.quote),) if asked.quote else ()
+def _request_evidence(analysis: ExchangeAnalysis) -> tuple[Evidence, ...]:
+    request = analysis.request
+    return (Evidence(request.line, request.line, request.quote),) if request.quote else ()
 
 
-def _done(told: Story) -> tuple[Evidence, ...]:
-    return tuple(Evidence(commit.line, commit.line, commit.quote) for commit in told.commits[-1:])
+def _commit_evidence(analysis: ExchangeAnalysis) -> tuple[Evidence, ...]:
+    return tuple(Evidence(commit.line, commit.line, commit.quote) for commit in analysis.commits[-1:])

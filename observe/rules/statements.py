@@ -1,4 +1,4 @@
-"""What was stated: sentences and list items of a turn, each able to stand alone and each with words that prove it."""
+"""Statements: sentences and list items of a turn, each self-contained and with a quote."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -7,14 +7,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...core.conversation import Speaker, Turn
-from .wording import clip, plain, sentences
-from .worth import CHANGED, CUT, NAMED, leans
+from .salience import CHANGED, CUT, NAMED, needs_context
+from .sentences import sentences, strip_markdown, truncate
 
 STATEMENT_MAX = 320
 QUOTE_MAX = 120
 LABEL_MAX = 90
 TEXT_MAX = 24_000
-"""Characters of one turn that are read; what a person would call the message stands in the first of them."""
+"""Characters of one turn that are read."""
 
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.+?)\s*#*\s*$")
@@ -29,7 +29,7 @@ _LEADING_ON = re.compile(
     |(?:so\ )?when(?:\ \w+){0,4}|where)$|[.!]\ (?:this|that|it)\ \w+$""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Words at the end of a line that lead to the list below it."""
+"""Words at the end of a line that introduce a list."""
 _GENERIC = re.compile(
     r"(?:summary|overview|result|change|new file|file|modified|what|here|backend|frontend|verification|key |"
     r"main |all |done|the |implementation|context|step|part\b|note|also|created|updated|type|test|ui\b|how|plan)",
@@ -40,13 +40,14 @@ _SENTENCE = re.compile(
     r"|try|then|for example)\b|.*\b(?:is|are|was|were|will|can|should|includes?|needs?|include)\b",
     re.IGNORECASE,
 )
-"""A line that says something is no name for what stands below it."""
+"""Sentence, as opposed to the name of a section."""
 
 
 class Statement(Struct, frozen=True):
-    """One sentence or list item. `text` is plain and names what it is about; `quote` stands word for word in the turn.
+    """One sentence or list item.
 
-    `raw` still has its markdown, which tells code from words.
+    `text` is plain and names its subject. `quote` occurs verbatim in the turn. `raw` still contains Markdown, which
+    marks code.
     """
 
     text: str
@@ -55,11 +56,11 @@ class Statement(Struct, frozen=True):
     line: int
     speaker: Speaker
     listed: bool = False
-    """Whether it was an item of a list or a table rather than a sentence of a paragraph."""
+    """True for an item of a list or a table, False for a sentence of a paragraph."""
 
 
 class _Outline(Struct):
-    """The headings and list parents above the current line, outermost first."""
+    """Headings and parent list items above the current line, outermost first."""
 
     labels: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
 
@@ -71,18 +72,18 @@ class _Outline(Struct):
         self.leave(depth)
         self.labels.append((depth, label))
 
-    def subject(self, said: str) -> str:
-        """What the line is about, when its parents know and the line itself does not say."""
-        if _CODE_FILE.search(said, 0, 60):
+    def subject(self, text: str) -> str:
+        """Return the subject of a line from its parents, or an empty string if the line names it."""
+        if _CODE_FILE.search(text, 0, 60):
             return ""
         for _, label in reversed(self.labels):
             if name := _name(label):
-                return "" if name.lower() in said.lower() else f"{name}: "
+                return "" if name.lower() in text.lower() else f"{name}: "
         return ""
 
 
 def _name(label: str) -> str:
-    """What a heading names: a file, a piece of code, or a short phrase of its own."""
+    """Return the name in a heading: a file, code, or a short phrase."""
     if len(label) > LABEL_MAX:
         return ""
     code = re.search(r"`([^`]+)`", label)
@@ -91,12 +92,12 @@ def _name(label: str) -> str:
         return file.group().rsplit("/", 1)[-1]
     if code:
         return code.group(1) if len(code.group(1)) <= 40 else ""
-    words = plain(label).strip(" :.")
+    words = strip_markdown(label).strip(" :.")
     return words if 3 < len(words) <= 48 and not (_GENERIC.match(words) or _SENTENCE.match(words)) else ""
 
 
 def statements(turn: Turn) -> Iterator[Statement]:
-    """The statements of one turn in the order they stand; code blocks, drawings and rules are passed over."""
+    """Yield the statements of a turn in order; code blocks, drawings and rules are skipped."""
     outline = _Outline()
     fenced = False
     lines = turn.text[:TEXT_MAX].split("\n")
@@ -120,7 +121,11 @@ def _from_line(turn: Turn, line: str, outline: _Outline, *, header: bool) -> Ite
             yield from _row(turn, line, outline)
     elif item := _ITEM.match(line):
         yield from _item(turn, line, item, outline)
-    elif _BOLD_LINE.match(line) and len(plain(line)) <= 80 and (line.rstrip(" *").endswith(":") or _is_label(line)):
+    elif (
+        _BOLD_LINE.match(line)
+        and len(strip_markdown(line)) <= 80
+        and (line.rstrip(" *").endswith(":") or _is_label(line))
+    ):
         outline.enter(-1, line)
     elif not _DRAWING.search(line):
         yield from _paragraph(turn, line, outline)
@@ -128,9 +133,9 @@ def _from_line(turn: Turn, line: str, outline: _Outline, *, header: bool) -> Ite
 
 def _row(turn: Turn, line: str, outline: _Outline) -> Iterator[Statement]:
     cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-    told = [cell for cell in cells if cell]
-    if len(told) >= 2:
-        text = f"{plain(told[0])}: {plain('; '.join(told[1:]))}"
+    cells_with_text = [cell for cell in cells if cell]
+    if len(cells_with_text) >= 2:
+        text = f"{strip_markdown(cells_with_text[0])}: {strip_markdown('; '.join(cells_with_text[1:]))}"
         yield _statement(turn, outline.subject(text) + text, line.strip(), listed=True)
 
 
@@ -139,13 +144,13 @@ def _item(turn: Turn, line: str, item: re.Match[str], outline: _Outline) -> Iter
     content = line[item.end() :].rstrip()
     outline.leave(depth)
     if not (content.endswith(":") or _is_label(content)):
-        text = plain(content)
+        text = strip_markdown(content)
         yield _statement(turn, outline.subject(text) + text, content, listed=True)
     outline.enter(depth, content)
 
 
 def _is_label(content: str) -> bool:
-    """Whether a line only names what the lines below it are about."""
+    """Return whether a line is only a label of the lines below it."""
     beside = NAMED.sub("", re.sub(r"\([^()]*\)", "", content.replace("*", "")))
     return len(content) <= LABEL_MAX and not beside.strip(" :`,.")
 
@@ -157,36 +162,36 @@ def _paragraph(turn: Turn, line: str, outline: _Outline) -> Iterator[Statement]:
     for start, end in spans:
         raw = line[start:end]
         if raw.endswith((":", ":**")):
-            told = list(_introduction(turn, raw))
-            outline.enter(-1, raw if len(raw) <= LABEL_MAX and not told else "")
-            yield from told
+            cells_with_text = list(_introduction(turn, raw))
+            outline.enter(-1, raw if len(raw) <= LABEL_MAX and not cells_with_text else "")
+            yield from cells_with_text
             return
-        text = plain(raw)
+        text = strip_markdown(raw)
         subject = outline.subject(text) if len(outline.labels) and _CODE_FILE.search(outline.labels[-1][1]) else ""
         yield _statement(turn, subject + text, raw, listed=labelled)
 
 
 def _introduction(turn: Turn, raw: str) -> Iterator[Statement]:
-    """What a line says that leads to a list: `Updated the theme with these colors:` tells what was done."""
-    said = _LEADING_ON.sub("", plain(raw).rstrip(" :"))
-    if len(said) > _INTRODUCTION_MIN and CHANGED.match(said):
-        yield _statement(turn, said, raw.rstrip(" :*"), listed=False)
+    """Yield the statement of a line that introduces a list: `Updated the theme with these colors:`."""
+    text = _LEADING_ON.sub("", strip_markdown(raw).rstrip(" :"))
+    if len(text) > _INTRODUCTION_MIN and CHANGED.match(text):
+        yield _statement(turn, text, raw.rstrip(" :*"), listed=False)
 
 
 def _joined(line: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Sentences, with those that lean on the one before (`This means …`) left beside it."""
+    """Join sentences that need the previous one (`This means …`) to it."""
     joined: list[tuple[int, int]] = []
     for start, end in spans:
-        if joined and leans(line[start:end]) and end - joined[-1][0] <= STATEMENT_MAX:
+        if joined and needs_context(line[start:end]) and end - joined[-1][0] <= STATEMENT_MAX:
             joined[-1] = joined[-1][0], end
         else:
             joined.append((start, end))
     return joined
 
 
-def proven(told: Iterable[Statement], turn: Turn) -> Iterator[Statement]:
-    """Statements that were read from a tidied copy of a turn, with quotes that stand in the turn itself."""
-    for statement in told:
+def with_valid_quotes(cells_with_text: Iterable[Statement], turn: Turn) -> Iterator[Statement]:
+    """Shorten the quotes of statements from a cleaned copy of a turn until they occur in the turn itself."""
+    for statement in cells_with_text:
         quote = statement.quote
         while quote and quote not in turn.text:
             quote = quote.rpartition(" ")[0]
@@ -195,12 +200,12 @@ def proven(told: Iterable[Statement], turn: Turn) -> Iterator[Statement]:
 
 
 def _statement(turn: Turn, text: str, raw: str, *, listed: bool) -> Statement:
-    shown = text if len(text) <= STATEMENT_MAX else clip(text, STATEMENT_MAX - len(CUT)) + CUT
+    shown = text if len(text) <= STATEMENT_MAX else truncate(text, STATEMENT_MAX - len(CUT)) + CUT
     return Statement(shown, quote_of(raw), raw, turn.line, turn.speaker, listed)
 
 
 def quote_of(raw: str) -> str:
-    """The first words of a passage, exactly as they stand there."""
+    """Return the first words of a passage verbatim."""
     if len(raw) <= QUOTE_MAX:
         return raw.strip()
     return raw[

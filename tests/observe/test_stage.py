@@ -4,8 +4,8 @@ import pytest
 
 from palaver.core.conversation import Exchange, Session
 from palaver.observe import rules, stage
-from palaver.observe.proof import Proven
 from palaver.observe.stage import observe_pending
+from palaver.observe.verification import VerifiedObservations
 
 from ..search.history import History, Said, learned
 
@@ -75,7 +75,7 @@ def test_what_changes_meanwhile_is_observed_once_more(told: History, monkeypatch
     observe = rules.observe
     said = [Said(f"Fix the cache bug {n}", ANSWER, writes=(f"/code/app/{n}.py",)) for n in range(4)]
 
-    def slow(exchange: Exchange, session: Session) -> Proven:
+    def slow(exchange: Exchange, session: Session) -> VerifiedObservations:
         if exchange.ordinal == 4 and "other.py" not in str(exchange):
             told.say("one", *said, Said("Fix the cache bug 4", ANSWER, writes=("/code/app/4.py", "/code/app/other.py")))
         return observe(exchange, session)

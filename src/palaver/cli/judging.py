@@ -19,7 +19,7 @@ def judging(home: Home, config: Config) -> Judging | None:
         return None
 
     def made(store: Store) -> Judge:
-        from palaver.observe.llm.judge import SECONDS, ModelJudge
+        from palaver.observe.llm.model_judge import SECONDS, ModelJudge
         from palaver.templates.prompts import JudgingPrompts
         from palaver.templates.render import Renderer
 

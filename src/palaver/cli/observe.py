@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from palaver.archiver.store import Store
     from palaver.core.progress import Reporter
     from palaver.core.spending import Extraction
-    from palaver.observe.llm.extraction import Extractor
+    from palaver.observe.llm.model_extractor import ModelExtractor
 
 
 @click.command()
@@ -41,7 +41,12 @@ def observe(
     set and config.toml has a budget, such as `budget_month = 5.00` (dollars): the newest sessions at once, the others
     in batches for half the price. It can be stopped at any time.
     """
-    given = {"--estimate": estimate, "--dead-letters": dead_letters, "--revive": revive, "--preferences": preferences}
+    given = {
+        "--estimate": estimate,
+        "--dead-letters": dead_letters,
+        "--revive": revive,
+        "--preferences": preferences,
+    }
     asked = [name for name, wanted in given.items() if wanted]
     if len(asked) > 1:
         raise click.UsageError(f"{' and '.join(asked)} exclude each other.")
@@ -66,10 +71,10 @@ def observe(
 @as_json
 def stats(*, as_json: bool) -> None:
     """Say what language models were paid, what is left of each budget, and what the layers save."""
-    from palaver.observe.llm.spending import stats_of
+    from palaver.observe.llm.model_stats import load_stats
 
     home = Home.find()
-    found = stats_of(home, Config.read(home.config))
+    found = load_stats(home, Config.read(home.config))
     if as_json:
         print_json(found)
     else:
@@ -100,18 +105,18 @@ def _run(home: Home, store: Store, config: Config, *, outdated: bool, revive: bo
 
 def _broke_off(result: Extraction) -> bool:
     """A budget that is used up is as planned; everything else that stops a run is not."""
-    from palaver.observe.llm.errors import BudgetExhausted
+    from palaver.observe.llm.model_errors import BudgetExhausted
 
     return result.stopped is not None and not isinstance(result.stopped, BudgetExhausted)
 
 
 def _show_preferences(store: Store, *, as_json: bool) -> None:
-    from palaver.observe.candidates import candidates
+    from palaver.observe.preferences import preference_candidates
     from palaver.templates.quote import line
 
     from .review import preference_fields
 
-    found = list(candidates(store))
+    found = list(preference_candidates(store))
     if as_json:
         print_json({"candidates": list(map(preference_fields, found))})
     elif found:
@@ -144,17 +149,17 @@ def _show_estimate(store: Store, config: Config, *, outdated: bool, as_json: boo
 
 
 def _show_dead(store: Store, *, as_json: bool) -> None:
-    from palaver.observe.llm.spending import dead_letters
+    from palaver.observe.llm.model_stats import load_dead_letters
 
-    letters = dead_letters(store)
+    letters = load_dead_letters(store)
     if as_json:
         print_json({"dead_letters": [asdict(letter) for letter in letters]})
     else:
         print_page(renderer().render("dead_letters", letters=letters))
 
 
-def _extractor(store: Store, config: Config) -> Extractor:
-    from palaver.observe.llm.extraction import Extractor
+def _extractor(store: Store, config: Config) -> ModelExtractor:
+    from palaver.observe.llm.model_extractor import ModelExtractor
     from palaver.templates.prompts import ExtractionPrompts
 
-    return Extractor(store, config, ExtractionPrompts(renderer()), provider_of(config))
+    return ModelExtractor(store, config, ExtractionPrompts(renderer()), provider_of(config))

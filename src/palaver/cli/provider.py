@@ -18,7 +18,7 @@ def why_off(config: Config) -> str:
     """Why no model may be asked; empty when one may."""
     from palaver.observe.llm.ledger import Budget
 
-    key, budget = os.environ.get(_KEY), Budget.of(config).caps
+    key, budget = os.environ.get(_KEY), Budget.of(config).limits
     if not key and not budget:
         return f"neither {_KEY} nor a budget in config.toml is set"
     if not key:

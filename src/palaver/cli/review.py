@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from palaver.archiver.store import Store
     from palaver.core.memory import StoredMemory
-    from palaver.observe.candidates import Candidate
     from palaver.observe.memory import MemoryCore
+    from palaver.observe.preferences import PreferenceCandidate
 
 
 class Waiting(Struct, frozen=True):
@@ -82,21 +82,21 @@ def review(*, approve: Sequence[str], decline: Sequence[str], as_json: bool) -> 
 
 def waiting_in(store: Store, core: MemoryCore) -> dict[str, Waiting]:
     """Return what waits for a review, by id: preferences first."""
-    from palaver.observe.candidates import candidates
+    from palaver.observe.preferences import preference_candidates
 
-    found = [_preference(store, core, each) for each in candidates(store)]
+    found = [_preference(store, core, each) for each in preference_candidates(store)]
     found += [_proven(core, held) for held in core.learning.approvable()]
     return {each.fields["id"]: each for each in found}
 
 
-def _preference(store: Store, core: MemoryCore, candidate: Candidate) -> Waiting:
-    from palaver.observe.candidates import decline, keep
+def _preference(store: Store, core: MemoryCore, candidate: PreferenceCandidate) -> Waiting:
+    from palaver.observe.preferences import decline, keep
 
     fields = preference_fields(candidate)
     return Waiting(fields, lambda: keep(core, candidate).id, lambda: decline(store, candidate))
 
 
-def preference_fields(candidate: Candidate) -> dict[str, Any]:
+def preference_fields(candidate: PreferenceCandidate) -> dict[str, Any]:
     """Return a stated preference as JSON has it."""
     memory = candidate.memory
     return {

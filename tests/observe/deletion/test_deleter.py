@@ -24,12 +24,12 @@ from palaver.core.memory import Memory, MemoryState, Relation
 from palaver.core.observation import Observation, ObservationType
 from palaver.core.origin import Origin
 from palaver.core.query import Query
-from palaver.observe.candidates import candidates, keep
 from palaver.observe.deletion import erasure
 from palaver.observe.deletion.deleter import Deleter
 from palaver.observe.deletion.erasure_check import scour
 from palaver.observe.memory import MemoryCore
 from palaver.observe.pipeline import Pipeline
+from palaver.observe.preferences import keep, preference_candidates
 from palaver.search.archive_search import ArchiveSearch
 from palaver.search.model.embedder import DEFAULT_MODEL, load
 
@@ -416,7 +416,7 @@ def test_a_preference_is_forgotten_with_the_words_it_quotes(tmp_path: Path, *, w
     replies = [{**replied(text("Done."), id=f"m{each['uuid']}"), "parentUuid": each["uuid"]} for each in rules]
     home = archived(tmp_path, rules[0], replies[0], rules[1], replies[1])
     with Store.open(home.database) as store, MemoryCore.open(home) as core:
-        assert len([keep(core, each) for each in list(candidates(store))]) == 2
+        assert len([keep(core, each) for each in list(preference_candidates(store))]) == 2
         first = min(each.key for each in store.exchanges.outlines())
 
     forgot(home, DeletionRequest((KEPT if whole else ids.show("exchange", first),), erase=True))

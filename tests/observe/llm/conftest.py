@@ -11,7 +11,7 @@ from palaver.archiver.store import Store
 from palaver.core.config import Config
 from palaver.core.progress import silent
 from palaver.core.spending import Extraction
-from palaver.observe.llm.extraction import Extractor
+from palaver.observe.llm.model_extractor import ModelExtractor
 from palaver.observe.llm.provider import Anthropic
 from palaver.observe.stage import observe_pending
 from palaver.templates.prompts import ExtractionPrompts
@@ -55,8 +55,8 @@ class Stage:
         values: dict[str, object] = {"budget_month": 10.0, "llm_url": self.provider.url} | settings
         return Config(**values)  # type: ignore[arg-type]
 
-    def extractor(self, **settings: object) -> Extractor:
-        return Extractor(
+    def extractor(self, **settings: object) -> ModelExtractor:
+        return ModelExtractor(
             self.store,
             self.config(**settings),
             PROMPTS,

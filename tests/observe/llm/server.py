@@ -28,7 +28,7 @@ class Sent:
     body: bytes | JSON = b""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     delay: float = 0.0
-    cut: bool = False
+    truncated: bool = False
 
 
 Reaction = Callable[[JSON], Sent]
@@ -98,7 +98,7 @@ class FakeProvider:
     usually: Reaction = honest
     calls: list[JSON] = field(default_factory=list[JSON])
     keys: list[str] = field(default_factory=list[str])
-    batches: dict[str, JSON] = field(default_factory=dict[str, JSON])
+    batch_sender: dict[str, JSON] = field(default_factory=dict[str, JSON])
     results: dict[str, list[JSON]] = field(default_factory=dict[str, list[JSON]])
     supports_batches: bool = True
     ends_batches: bool = True
@@ -113,7 +113,7 @@ class FakeProvider:
         """Keep a batch and work it out at once; a reaction may still lose the answer."""
         name = f"msgbatch_{len(self.results) + 1}"
         counts = dict.fromkeys(("processing", "succeeded", "errored", "canceled", "expired"), 0)
-        self.batches[name] = {
+        self.batch_sender[name] = {
             "id": name,
             "type": "message_batch",
             "processing_status": "in_progress",
@@ -127,7 +127,7 @@ class FakeProvider:
 
     def show(self, name: str) -> JSON:
         ended = self.ends_batches
-        shown = self.batches[name] | {"processing_status": "ended" if ended else "in_progress"}
+        shown = self.batch_sender[name] | {"processing_status": "ended" if ended else "in_progress"}
         return shown | ({"results_url": f"{self.url}/v1/messages/batches/{name}/results"} if ended else {})
 
     def _result(self, request: JSON) -> JSON:
@@ -160,10 +160,10 @@ class _Handler(BaseHTTPRequestHandler):
             lines = [json.dumps(result) for result in self.provider.results[parts[0]]]
             self._send(Sent(body="\n".join(lines).encode() + b"\n"))
         elif parts:
-            known = parts[0] in self.provider.batches
+            known = parts[0] in self.provider.batch_sender
             self._send(Sent(body=self.provider.show(parts[0])) if known else failing(404, "not_found_error"))
         else:
-            data = [self.provider.show(name) for name in self.provider.batches]
+            data = [self.provider.show(name) for name in self.provider.batch_sender]
             self._send(Sent(body={"data": data, "has_more": False, "first_id": None, "last_id": None}))
 
     def _send(self, sent: Sent) -> None:
@@ -175,7 +175,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_header(name, value)
             self.send_header("content-length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body[: len(body) // 2] if sent.cut else body)
+            self.wfile.write(body[: len(body) // 2] if sent.truncated else body)
         except OSError:
             return  # the client gave up
         self.close_connection = True

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.observe.llm import extraction
+from palaver.observe.llm import model_extractor
 from palaver.observe.rules import VERSION
 
 from .conftest import SESSIONS, Stage, asked
@@ -22,7 +22,7 @@ def backlog(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
     stage.now = round(time.time() * 1000)
     for number, session in enumerate(SESSIONS):
         stage.say(session, asked(number + 1))
-    monkeypatch.setattr(extraction, "NEWEST", 0)
+    monkeypatch.setattr(model_extractor, "NEWEST", 0)
     return stage
 
 
@@ -34,7 +34,7 @@ def killed(stage: Stage, moment: str) -> None:
 
 def test_killed_between_send_and_save(backlog: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """One answer is lost: it counts as spent in full, its exchange is asked again when the lease ends, no other is."""
-    monkeypatch.setattr(extraction, "NEWEST", 3)
+    monkeypatch.setattr(model_extractor, "NEWEST", 3)
     killed(backlog, "asked")
     assert len(backlog.provider.calls) == 1
     assert backlog.extractors() == [VERSION] * 5

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.core.conversation import Exchange, Kind, Span, Speaker, Turn
-from palaver.observe.llm.excerpt import ROOM, excerpt, visible, worth_asking
+from palaver.observe.llm.excerpt import EXCERPT_CHARS, is_worth_asking, shorten, visible
 
 TURNS = st.builds(
     Turn,
@@ -24,9 +24,9 @@ def exchange(*turns: Turn) -> Exchange:
 @given(st.lists(TURNS, max_size=40))
 def test_an_excerpt_always_fits(turns: list[Turn]) -> None:
     """However long the exchange is; what is left out is counted, and everything shown has its turn."""
-    shown = excerpt(exchange(*turns))
+    shown = shorten(exchange(*turns))
 
-    assert sum(len(passage.text) for passage in shown.passages) <= ROOM
+    assert sum(len(passage.text) for passage in shown.passages) <= EXCERPT_CHARS
     assert 0 <= shown.gap <= len(shown.passages)
     assert all(passage.turn in turns and passage.line == passage.turn.line for passage in shown.passages)
     assert [passage.turn for passage in shown.passages] == [
@@ -38,7 +38,7 @@ def test_the_beginning_and_the_end_are_kept() -> None:
     """What was asked, and what was concluded; the middle is left out and counted."""
     turns = [Turn(n, Speaker.ASSISTANT, Kind.PROSE, f"{n} " + "x" * 1_000) for n in range(1, 101)]
 
-    shown = excerpt(exchange(*turns))
+    shown = shorten(exchange(*turns))
 
     lines = [passage.line for passage in shown.passages]
     assert (lines[0], lines[-1]) == (1, 100)
@@ -48,7 +48,7 @@ def test_the_beginning_and_the_end_are_kept() -> None:
 
 def test_calls_are_one_line_and_results_are_left_out() -> None:
     """A call says whether it failed; what a person answered through a tool is theirs."""
-    shown = excerpt(
+    shown = shorten(
         exchange(
             Turn(1, Speaker.ASSISTANT, Kind.CALL, "Bash: make\n  test" + "y" * 900, tool="Bash", call="a"),
             Turn(2, Speaker.TOOL, Kind.RESULT, "1 failed", call="a", failed=True),
@@ -70,8 +70,8 @@ def test_little_said_is_not_worth_a_call() -> None:
     short = exchange(Turn(1, Speaker.HUMAN, Kind.PROMPT, "go on"))
     wrote = exchange(Turn(1, Speaker.ASSISTANT, Kind.CALL, "Edit", writes=("/a",)))
 
-    assert not worth_asking(short, excerpt(short))
-    assert worth_asking(wrote, excerpt(wrote))
+    assert not is_worth_asking(short, shorten(short))
+    assert is_worth_asking(wrote, shorten(wrote))
 
 
 @given(st.text())

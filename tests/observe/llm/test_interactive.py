@@ -10,8 +10,8 @@ from palaver.core.observation import Observation, ObservationType
 from palaver.core.origin import Origin
 from palaver.core.progress import silent
 from palaver.core.recursion import OWN_PROMPT_MARK
-from palaver.observe.llm.errors import BudgetExhausted, ModelBusy, ModelRefused
-from palaver.observe.llm.queue import ATTEMPTS_MAX
+from palaver.observe.llm.job_queue import ATTEMPTS_MAX
+from palaver.observe.llm.model_errors import BudgetExhausted, ModelBusy, ModelRefused
 from palaver.observe.rules import VERSION
 from palaver.observe.stage import observe_pending
 
@@ -226,7 +226,7 @@ def test_a_slow_provider_is_counted_in_full(stage: Stage) -> None:
 
 @pytest.mark.parametrize(
     "sent",
-    [Sent(body=message("x" * 200), cut=True), Sent(body=b"<html>"), Sent(body=b"{}")],
+    [Sent(body=message("x" * 200), truncated=True), Sent(body=b"<html>"), Sent(body=b"{}")],
     ids=["breaks off", "html", "empty"],
 )
 def test_an_answer_that_is_no_message_may_have_been_charged(stage: Stage, sent: Sent) -> None:

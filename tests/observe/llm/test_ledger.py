@@ -18,8 +18,8 @@ from palaver.core.errors import ConfigInvalid
 from palaver.core.money import DOLLAR, dollars
 from palaver.core.spending import Usage
 from palaver.core.tokens import count
-from palaver.observe.llm.errors import BudgetExhausted
 from palaver.observe.llm.ledger import Budget, Ledger
+from palaver.observe.llm.model_errors import BudgetExhausted
 from palaver.observe.llm.prices import Price, price_of
 
 from ...archiver.store.said import begun, exchange, learned
@@ -93,7 +93,7 @@ WORKER = """
 import sys
 from pathlib import Path
 from palaver.archiver.store import Planned, Store
-from palaver.observe.llm.errors import BudgetExhausted
+from palaver.observe.llm.model_errors import BudgetExhausted
 from palaver.observe.llm.ledger import Budget, Ledger
 
 with Store.open(Path(sys.argv[1])) as store:
@@ -120,8 +120,8 @@ def test_processes_share_one_budget(tmp_path: Path) -> None:
 
 def test_budgets_are_what_the_person_set() -> None:
     """In dollars; what is not set does not bind."""
-    assert Budget.of(Config()).caps == {}
-    assert Budget.of(Config(budget_hour=0.25, budget_month=0)).caps == {"hour": DOLLAR // 4, "month": 0}
+    assert Budget.of(Config()).limits == {}
+    assert Budget.of(Config(budget_hour=0.25, budget_month=0)).limits == {"hour": DOLLAR // 4, "month": 0}
 
 
 def test_prices_are_exact() -> None:
@@ -140,7 +140,9 @@ def test_no_answer_costs_more_than_was_reserved(size: int, share: int, out: int,
     parts = [0, 0, 0]
     parts[share] = size
 
-    assert price.cost(Usage(parts[0], parts[1], parts[2], out), batch=batch) <= price.at_most(size, 4_000, batch=batch)
+    assert price.cost(Usage(parts[0], parts[1], parts[2], out), batch=batch) <= price.maximum_cost(
+        size, 4_000, batch=batch
+    )
 
 
 def test_dated_names_have_the_price_of_their_model() -> None:

@@ -14,8 +14,8 @@ from typing import Any
 
 from palaver.archiver.store import Store
 from palaver.core.config import Config
-from palaver.observe.llm import extraction
-from palaver.observe.llm.provider import Answer, Anthropic, Outcome
+from palaver.observe.llm import model_extractor
+from palaver.observe.llm.provider import Answer, Anthropic, BatchResult
 from palaver.templates.prompts import ExtractionPrompts
 from palaver.templates.render import Renderer
 
@@ -41,7 +41,7 @@ class Mortal(Anthropic):
             die()
         return name
 
-    def results(self, name: str) -> Generator[Outcome]:
+    def results(self, name: str) -> Generator[BatchResult]:
         for number, outcome in enumerate(super().results(name)):
             if self.moment == "taken" and number == 2:
                 die()
@@ -51,10 +51,10 @@ class Mortal(Anthropic):
 def main(home: str, url: str, moment: str) -> None:
     Mortal.moment = moment
     if moment != "asked":
-        extraction.NEWEST = 0
+        model_extractor.NEWEST = 0
     with Store.open(Path(home) / "palaver.db") as store:
         config = Config(budget_month=10.0, llm_url=url)
-        extraction.Extractor(store, config, ExtractionPrompts(Renderer()), lambda: Mortal("key", url)).run()
+        model_extractor.ModelExtractor(store, config, ExtractionPrompts(Renderer()), lambda: Mortal("key", url)).run()
 
 
 if __name__ == "__main__":

@@ -38,8 +38,8 @@ class Telling:
     def ran(self, command: str, output: str = "", *, failed: bool = False) -> "Telling":
         return self._used("Bash", f"Bash: {command}", output, failed=failed)
 
-    def planned(self, markdown: str, *, refused: bool) -> "Telling":
-        return self._used("ExitPlanMode", f"ExitPlanMode: {markdown}", "", failed=refused)
+    def planned(self, markdown: str, *, rejected: bool) -> "Telling":
+        return self._used("ExitPlanMode", f"ExitPlanMode: {markdown}", "", failed=rejected)
 
     def edited(self, path: str) -> "Telling":
         return self._used("Edit", f"Edit: {CWD}/{path}\n- old\n+ new", f"{CWD}/{path}", writes=(f"{CWD}/{path}",))

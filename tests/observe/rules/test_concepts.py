@@ -31,9 +31,9 @@ def test_parts_of_addresses_and_paths_are_no_names() -> None:
 
 
 @given(st.lists(st.text(max_size=80), max_size=5), st.lists(st.text(max_size=20), max_size=3))
-def test_never_more_than_agreed(texts: list[str], files: list[str]) -> None:
+def test_never_more_than_agreed(texts: list[str], touched_files: list[str]) -> None:
     """There are at most `CONCEPTS_MAX` names, none empty, none long."""
-    found = concepts(texts, files)
+    found = concepts(texts, touched_files)
 
     assert len(found) <= CONCEPTS_MAX
     assert all(1 < len(name) <= 40 for name in found)

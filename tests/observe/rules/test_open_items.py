@@ -6,19 +6,19 @@ from palaver.observe.rules.open_items import open_items
 from .telling import Telling
 
 
-def listed(telling: Telling, *items: str) -> Telling:
+def listed(told: Telling, *items: str) -> Telling:
     text = "TodoWrite: " + "\n".join(items)
-    line = len(telling.turns) + 1
-    telling.turns.append(Turn(line, Speaker.ASSISTANT, Kind.CALL, text, tool="TodoWrite", call="t"))
-    return telling
+    line = len(told.turns) + 1
+    told.turns.append(Turn(line, Speaker.ASSISTANT, Kind.CALL, text, tool="TodoWrite", call="t"))
+    return told
 
 
 def test_unfinished_items_of_the_last_list_are_open() -> None:
     """Only the last list counts, and of it what is not completed."""
-    telling = listed(Telling().asked("Add a footer"), "[pending] Write the footer")
-    telling = listed(telling, "[completed] Write the footer", "[in_progress] Test the footer", "[pending] Tell Ana")
+    told = listed(Telling().asked("Add a footer"), "[pending] Write the footer")
+    told = listed(told, "[completed] Write the footer", "[in_progress] Test the footer", "[pending] Tell Ana")
 
-    items = list(open_items(telling.exchange))
+    items = list(open_items(told.exchange))
 
     assert [item.text for item in items] == ["Test the footer", "Tell Ana"]
     assert [item.evidence.quote for item in items] == ["[in_progress] Test the footer", "[pending] Tell Ana"]
@@ -26,11 +26,9 @@ def test_unfinished_items_of_the_last_list_are_open() -> None:
 
 def test_the_last_words_say_what_is_open() -> None:
     """What the conclusion calls remaining is open; its questions and its results are not."""
-    telling = (
-        Telling().asked("Add a footer").said("The footer is there. The print view still needs a footer of its own.")
-    )
+    told = Telling().asked("Add a footer").said("The footer is there. The print view still needs a footer of its own.")
 
-    assert [item.text for item in open_items(telling.exchange)] == ["The print view still needs a footer of its own."]
+    assert [item.text for item in open_items(told.exchange)] == ["The print view still needs a footer of its own."]
     assert (
         list(open_items(Telling().asked("Add it").said("Should I do the follow-up for the print view?").exchange)) == []
     )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from palaver.core.conversation import Exchange, Speaker
 from palaver.core.observation import Observation
 from palaver.observe.rules import VERSION, observe
-from palaver.observe.rules.wording import TITLE_MAX
+from palaver.observe.rules.sentences import TITLE_MAX
 
 from ...shared import SAMPLES, SHARED
 from .real import real_exchanges
@@ -42,29 +42,29 @@ TEXTS = st.lists(WORDS | st.text(max_size=60), max_size=6).map("\n".join)
 @st.composite
 def exchanges(draw: st.DrawFn) -> Exchange:
     """Exchanges of any shape, with hostile and ordinary text in every place."""
-    telling = Telling()
+    told = Telling()
     for _ in range(draw(st.integers(0, 8))):
         text = draw(TEXTS)
         match draw(st.integers(0, 8)):
             case 0:
-                telling.asked(text)
+                told.asked(text)
             case 1:
-                telling.edited(draw(st.sampled_from(["src/a.py", "tests/test_a.py", "b.md"])))
+                told.edited(draw(st.sampled_from(["src/a.py", "tests/test_a.py", "b.md"])))
             case 2:
-                telling.ran(f"git commit -m '{text}'", failed=draw(st.booleans()))
+                told.ran(f"git commit -m '{text}'", failed=draw(st.booleans()))
             case 3:
-                telling.ran(f"npm test {text}", text, failed=draw(st.booleans()))
+                told.ran(f"npm test {text}", text, failed=draw(st.booleans()))
             case 4:
-                telling.chose((text, "yes"), ("Which?", text))
+                told.chose((text, "yes"), ("Which?", text))
             case 5:
-                telling.objected(text)
+                told.objected(text)
             case 6:
-                telling.planned(text, refused=draw(st.booleans()))
+                told.planned(text, rejected=draw(st.booleans()))
             case 7:
-                telling.read(f"{CWD}/src/c.py")
+                told.read(f"{CWD}/src/c.py")
             case _:
-                telling.said(text)
-    return telling.exchange
+                told.said(text)
+    return told.exchange
 
 
 @given(exchanges())

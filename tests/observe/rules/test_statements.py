@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.core.conversation import Kind, Speaker, Turn
-from palaver.observe.rules.statements import proven, statements
+from palaver.observe.rules.statements import statements, with_valid_quotes
 
 
 def turn(text: str) -> Turn:
@@ -86,4 +86,4 @@ def test_quotes_of_a_tidied_copy_are_cut_to_what_is_there() -> None:
     original = turn("Look at @cart.py first")
     tidied = list(statements(turn("Look at cart.py first"))) + list(statements(turn("Elsewhere it is fine")))
 
-    assert [said.quote for said in proven(tidied, original)] == ["Look at"]
+    assert [said.quote for said in with_valid_quotes(tidied, original)] == ["Look at"]

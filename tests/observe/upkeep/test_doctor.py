@@ -23,7 +23,7 @@ from palaver.core.home import Home
 from palaver.core.installation import upgrade_hint
 from palaver.core.report import Unsearched
 from palaver.observe.deletion.deleter import Deleter
-from palaver.observe.llm.errors import ReplyInvalid
+from palaver.observe.llm.model_errors import ReplyInvalid
 from palaver.observe.pipeline import Pipeline
 from palaver.observe.upkeep import holdings, surroundings
 from palaver.observe.upkeep.doctor import diagnose

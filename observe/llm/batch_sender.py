@@ -1,0 +1,191 @@
+"""Batches: many requests for half the price, answered within a day.
+
+A batch is stored before it is sent, and its name at the provider before its results are read. After a crash between the
+two, the token in each request's ID identifies the batch at the provider.
+"""
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import Final
+from uuid import uuid4
+
+from ...archiver.store import Batch, Job, Planned, Store
+from ...core.clock import now
+from ...core.conversation import Milliseconds
+from ...core.progress import Progress
+from .extraction_request import TOKENS_OUT, ExtractionRequest
+from .job_queue import JobQueue
+from .job_results import JobResults
+from .ledger import Ledger
+from .model_errors import BudgetExhausted, ExtractionError, ModelBusy, ModelRefused, RequestRefused
+from .provider import BatchResult, Provider
+
+_SIZE: Final = 500
+"""Requests per batch. At 40 kB each, this is a tenth of the provider's limit."""
+_SKEW_MS: Final = 3_600_000
+"""Tolerated difference between the provider's clock and ours."""
+_APPEARS_WITHIN_MS: Final = 600_000
+"""Time until a batch that was sent appears in the provider's list."""
+_UNSUPPORTED: Final = frozenset({404, 405, 501})
+"""HTTP statuses of a server without a batch endpoint."""
+REASON: Final = "backfill"
+
+_Claimed = tuple[Job, ExtractionRequest]
+
+
+class BatchSender:
+    """Sends jobs of one store in batches and stores their results."""
+
+    def __init__(
+        self,
+        store: Store,
+        queue: JobQueue,
+        ledger: Ledger,
+        results: JobResults,
+        provider: Provider,
+        clock: Callable[[], Milliseconds] = now,
+    ) -> None:
+        self._store, self._queue, self._ledger = store, queue, ledger
+        self._results, self._provider, self._clock = results, provider, clock
+
+    def submit(self, progress: Progress) -> bool:
+        """Send all due jobs; return False if the server has no batch endpoint.
+
+        Raises:
+            BudgetExhausted: Some jobs were not sent.
+            ModelRefused, ModelBusy, RequestRefused: The provider rejected a batch.
+        """
+        sent = 0
+        while jobs := self._queue.claim(_SIZE):
+            claimed = [(job, request) for job in jobs if (request := self._results.request(job)) is not None]
+            batch, reserved, exhausted = self._reserve(claimed)
+            if batch is not None and not self._send(batch, reserved):
+                return False
+            sent += len(reserved)
+            self._results.report.sent += len(reserved)
+            progress(sent, sent)
+            if exhausted is not None:
+                raise exhausted
+        return True
+
+    def collect(self, progress: Progress) -> int:
+        """Store the results of all batches that ended; return the number of batches that did not."""
+        pending = 0
+        for batch in self._store.jobs.open_batches():
+            try:
+                pending += not self._collect(batch, progress)
+            except ModelRefused as error:
+                if error.status not in _UNSUPPORTED:
+                    raise
+                # Another server, or expired results: queue the jobs again and count the batch as charged.
+                self._cancel(batch, charged=True)
+        return pending
+
+    def _collect(self, batch: Batch, progress: Progress) -> bool:
+        name = batch.name or self._find_lost(batch)
+        if name is None:
+            return not self._store.jobs.of_batch(batch.id)
+        if not self._provider.ended(name):
+            return False
+        self._store_results(batch, name, progress)
+        return True
+
+    def _reserve(self, claimed: list[_Claimed]) -> tuple[Batch | None, list[_Claimed], BudgetExhausted | None]:
+        """Reserve the cost of as many requests as the budgets allow, and store the batch before it is sent."""
+        calls: list[int] = []
+        exhausted = None
+        with self._store.transaction():
+            for job, request in claimed:
+                cost = self._results.price.maximum_cost(request.size(), TOKENS_OUT, batch=True)
+                planned = Planned(request.model, REASON, job.exchange, job.digest, cost)
+                try:
+                    calls.append(self._ledger.reserve(planned))
+                except BudgetExhausted as error:
+                    exhausted = error
+                    break
+            reserved, left = claimed[: len(calls)], claimed[len(calls) :]
+            self._store.jobs.unclaim([job for job, _ in left])
+            if not reserved:
+                return None, [], exhausted
+            batch = self._store.jobs.intend(uuid4().hex, self._clock(), [job for job, _ in reserved])
+            self._store.ledger.attach(calls, batch.id)
+        return batch, reserved, exhausted
+
+    def _send(self, batch: Batch, reserved: list[_Claimed]) -> bool:
+        requests = [(_custom_id(batch, job), request.params()) for job, request in reserved]
+        try:
+            name = self._provider.submit(requests)
+        except (ModelRefused, RequestRefused) as error:
+            self._cancel(batch)
+            if error.status in _UNSUPPORTED:
+                return False
+            raise
+        except ModelBusy as error:
+            if not error.maybe_charged:
+                self._cancel(batch)
+            raise
+        with self._store.transaction():
+            self._store.jobs.name_batch(batch.id, name)
+        return True
+
+    def _cancel(self, batch: Batch, *, charged: bool = False) -> None:
+        with self._store.transaction():
+            if not charged:
+                self._store.ledger.release(list(self._store.ledger.of_batch(batch.id).values()))
+            self._store.jobs.unclaim(self._store.jobs.of_batch(batch.id))
+            self._store.jobs.end_batch(batch.id)
+
+    def _find_lost(self, batch: Batch) -> str | None:
+        """Return the provider's name of a batch whose submission got no reply. Cancel it if the provider lacks it."""
+        known = self._store.jobs.batch_names()
+        others = [b for b in self._provider.recent() if b.name not in known and b.at >= batch.at - _SKEW_MS]
+        for other in others:
+            if other.ended and self._has_token(batch, other.name):
+                with self._store.transaction():
+                    self._store.jobs.name_batch(batch.id, other.name)
+                return other.name
+        if all(other.ended for other in others) and self._clock() - batch.at > _APPEARS_WITHIN_MS:
+            self._cancel(batch)
+        return None
+
+    def _has_token(self, batch: Batch, name: str) -> bool:
+        with closing(self._provider.results(name)) as results:
+            first = next(results, None)
+        return first is not None and first.custom_id.startswith(batch.token)
+
+    def _store_results(self, batch: Batch, name: str, progress: Progress) -> None:
+        jobs = {_custom_id(batch, job): job for job in self._store.jobs.of_batch(batch.id)}
+        calls = self._store.ledger.of_batch(batch.id)
+        total = len(calls)
+        with closing(self._provider.results(name)) as results:
+            for done, result in enumerate(results, start=1):
+                job = jobs.pop(result.custom_id, None)
+                call = calls.pop(_exchange(result.custom_id), None)
+                if call is not None:
+                    self._store_result(job, call, result)
+                progress(done, total)
+        missing = ModelBusy("the batch ended without a result for this request")
+        for job in jobs.values():
+            self._store_result(job, calls.pop(job.exchange), BatchResult("", None, missing))
+        with self._store.transaction():
+            self._store.ledger.release(list(calls.values()))
+            self._store.jobs.end_batch(batch.id)
+
+    def _store_result(self, job: Job | None, call: int, result: BatchResult) -> None:
+        if result.answer is not None:
+            self._results.settle(job, call, result.answer, batch=True)
+        elif job is not None:
+            error = result.error or ExtractionError("no answer")
+            self._results.fail(job, call, error, charged=False)
+        else:
+            with self._store.transaction():
+                self._store.ledger.release([call])
+
+
+def _custom_id(batch: Batch, job: Job) -> str:
+    return f"{batch.token}-{job.exchange}-{job.attempts}"
+
+
+def _exchange(custom_id: str) -> int:
+    part = custom_id.split("-")[1:2]
+    return int(part[0]) if part and part[0].isdecimal() else -1

@@ -1,0 +1,74 @@
+"""Extraction requests: the call that asks a language model about one exchange."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any, Final, Protocol
+
+import orjson
+from msgspec import Struct
+
+from ...archiver.store import MODEL_PREFIX, StoredExchange
+from ...core.observation import Observation
+from .excerpt import Excerpt, shorten
+from .extraction_reply import Reply
+from .messages_api import build_body
+
+TOKENS_OUT: Final = 4_000
+"""Maximum tokens of a reply, including the model's thinking."""
+
+
+class ExtractionTemplates(Protocol):
+    """Prompt templates of extraction requests. `version` changes with every change of a template."""
+
+    @property
+    def version(self) -> str: ...
+
+    def system(self) -> str:
+        """Return the system prompt; it is equal for all requests, so it can be cached."""
+        ...
+
+    def request(self, excerpt: Excerpt, nonce: str, known: Sequence[str]) -> str:
+        """Return the user prompt: the excerpt as quoted data between fences named by `nonce`, and known titles."""
+        ...
+
+
+class ExtractionRequest(Struct, frozen=True):
+    """One request. `digest` depends on content, prompt and model, not on what was known before."""
+
+    exchange: int
+    excerpt: Excerpt
+    digest: str
+    model: str
+    system: str
+    text: str
+
+    def params(self) -> dict[str, Any]:
+        """Return the body of the call, equal for single calls and batches."""
+        return build_body(self.model, TOKENS_OUT, self.system, self.text, Reply)
+
+    def size(self) -> int:
+        """Return the size of the body in bytes, an upper bound of its tokens."""
+        return len(orjson.dumps(self.params()))
+
+
+class RequestBuilder:
+    """Builder of requests to one model with one set of templates."""
+
+    def __init__(self, templates: ExtractionTemplates, model: str) -> None:
+        self._templates, self._model = templates, model
+        self.extractor = f"{MODEL_PREFIX}{model}:{templates.version}"
+
+    def build(self, stored: StoredExchange, known: Sequence[Observation] = ()) -> ExtractionRequest:
+        """Return the request about an exchange. `known` are earlier observations of its session."""
+        excerpt = shorten(stored.exchange)
+        passages = orjson.dumps([(passage.line, passage.voice, passage.text) for passage in excerpt.passages])
+        content = sha256(passages).hexdigest()
+        return ExtractionRequest(
+            exchange=stored.key,
+            excerpt=excerpt,
+            digest=sha256(f"{content}:{self.extractor}".encode()).hexdigest(),
+            model=self._model,
+            system=self._templates.system(),
+            # An author of the transcript cannot know the digest of all of it, and so cannot close the fence.
+            text=self._templates.request(excerpt, content[:16], [each.title for each in known]),
+        )

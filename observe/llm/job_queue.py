@@ -1,0 +1,70 @@
+"""Job queue: leases, retries with exponential backoff, and dead letters.
+
+A job is leased before its request is sent. If the process dies, the lease expires and another process claims the job;
+the attempt number keeps the previous holder from finishing it.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from random import Random
+from typing import Final
+
+from ...archiver.store import Job, Store
+from ...core.clock import now
+from ...core.conversation import Milliseconds
+from .model_errors import ExtractionError, ModelBusy, ReplyInvalid, RequestRefused
+
+ATTEMPTS_MAX: Final = 4
+"""Calls for one exchange before its job becomes a dead letter."""
+LEASE_MS: Final = 600_000
+"""Duration of a lease, longer than any call."""
+_BACKOFF_MS: Final = 30_000
+_BACKOFF_MAX_MS: Final = 3_600_000
+
+
+class JobQueue:
+    """Jobs of one store. `put`, `claim` and `unclaim` open a transaction; `fail` needs an open one."""
+
+    def __init__(self, store: Store, clock: Callable[[], Milliseconds] = now, random: Random | None = None) -> None:
+        self._store, self._clock = store, clock
+        self._random = random or Random()  # noqa: S311 - spreads retries, guards nothing
+
+    def put(self, digests: dict[int, str]) -> None:
+        """Queue exchanges with the digests of their requests. An equal request is never queued twice."""
+        with self._store.transaction():
+            for exchange, digest in digests.items():
+                self._store.jobs.put(exchange, digest)
+
+    def claim(self, limit: int, sessions: Collection[int] | None = None) -> list[Job]:
+        """Lease up to `limit` due jobs, newest exchange first. Jobs without attempts left become dead letters."""
+        at = self._clock()
+        with self._store.transaction():
+            claimed = self._store.jobs.claim(at, at + LEASE_MS, limit, sessions)
+            for job in claimed:
+                if job.attempts > ATTEMPTS_MAX:
+                    self._store.jobs.bury(job, "each attempt ended without a reply", "")
+        return [job for job in claimed if job.attempts <= ATTEMPTS_MAX]
+
+    def unclaim(self, jobs: Sequence[Job]) -> None:
+        """Return unused jobs to the queue."""
+        with self._store.transaction():
+            self._store.jobs.unclaim(jobs)
+
+    def fail(self, job: Job, error: ExtractionError) -> bool:
+        """Schedule a retry or make the job a dead letter; return whether it became one."""
+        if isinstance(error, ModelBusy) and not error.maybe_charged:
+            # The provider failed, not the request: retry without counting the attempt.
+            self._store.jobs.postpone(job, self._clock() + self._delay(job, error), str(error), "")
+            self._store.jobs.refund(job)
+            return False
+        reply = error.reply if isinstance(error, ReplyInvalid) else ""
+        if isinstance(error, RequestRefused) or job.attempts >= ATTEMPTS_MAX:
+            self._store.jobs.bury(job, str(error), reply)
+            return True
+        self._store.jobs.postpone(job, self._clock() + self._delay(job, error), str(error), reply)
+        return False
+
+    def _delay(self, job: Job, error: ExtractionError) -> Milliseconds:
+        """Return the backoff: doubled per attempt, with 50 % jitter, at least what the provider asked for."""
+        longest = min(_BACKOFF_MS << job.attempts - 1, _BACKOFF_MAX_MS)
+        asked = error.after if isinstance(error, ModelBusy) and error.after else 0
+        return max(round(longest * self._random.uniform(0.5, 1)), round(asked * 1000))

@@ -1,0 +1,115 @@
+"""Job results: store observations, price and end of a job in one transaction."""
+
+from ...archiver.store import Job, Store, StoredExchange
+from ...core.observation import Observation
+from ...core.spending import Extraction
+from ..observation_writer import keep, summarise
+from .extraction_reply import read_reply, verify_reply
+from .extraction_request import ExtractionRequest, RequestBuilder
+from .job_queue import JobQueue
+from .model_errors import ExtractionError, ReplyInvalid
+from .prices import Price
+from .private_projects import PrivateProjects
+from .provider import Answer
+
+LEARNED, NOTHING = "learned", "nothing"
+_KNOWN_MAX = 10
+"""Earlier observations of the session that a request names."""
+
+
+class JobResults:
+    """Requests and results of the jobs of one store and one model. `report` counts the outcomes."""
+
+    def __init__(
+        self,
+        store: Store,
+        queue: JobQueue,
+        requests: RequestBuilder,
+        price: Price,
+        private: PrivateProjects,
+        report: Extraction,
+    ) -> None:
+        self._store, self._queue, self._requests, self._private = store, queue, requests, private
+        self.price, self.report = price, report
+
+    def request(self, job: Job) -> ExtractionRequest | None:
+        """Return the request of a job. If its exchange changed or became private, drop the job and return None."""
+        stored = self._stored(job.exchange)
+        if stored is not None and not self._private.includes(stored):
+            request = self._requests.build(stored, self._known(stored))
+            if request.digest == job.digest:
+                return request
+        with self._store.transaction():
+            self._store.jobs.drop(job)
+        return None
+
+    def settle(self, job: Job | None, call: int, answer: Answer, *, batch: bool = False) -> None:
+        """Store the result of a call in one transaction: price, observations and the end of the job.
+
+        Without a job, or if another process holds it by now, store the price only.
+        """
+        cost = self.price.cost(answer.usage, batch=batch)
+        with self._store.transaction():
+            self._store.ledger.settle(call, answer.usage, cost)
+            if job is not None and self._store.jobs.live(job):
+                self._store_answer(job, answer)
+
+    def fail(self, job: Job, call: int, error: ExtractionError, *, charged: bool) -> None:
+        """Store a failed call. Its reservation is released unless it may have been charged."""
+        with self._store.transaction():
+            if not charged:
+                self._store.ledger.release([call])
+            self._fail(job, error)
+
+    def _known(self, stored: StoredExchange) -> list[Observation]:
+        """Return earlier observations of the session, except those from private folders."""
+        latest = self._store.observations.latest(stored.session, stored.key, _KNOWN_MAX)
+        exchanges = self._store.exchanges.load([each.exchange for each in latest])
+        return [each.observation for each in latest if not self._private.includes(exchanges[each.exchange])]
+
+    def _store_answer(self, job: Job, answer: Answer) -> None:
+        stored = self._stored(job.exchange)
+        request = None if stored is None else self._requests.build(stored)
+        if stored is None or request is None or request.digest != job.digest:
+            self._store.jobs.drop(job)
+            return
+        try:
+            observations, rejected = self._observations(stored, request, answer)
+        except ReplyInvalid as error:
+            self._fail(job, error)
+            return
+        outcome = LEARNED if observations else NOTHING
+        kept = observations or self._previous(stored)
+        keep(self._store, stored, self._store.sessions.load(stored.session), kept, self._requests.extractor)
+        summarise(self._store, [stored.session])
+        self._store.jobs.finish(job, outcome, rejected)
+        self.report.refused += rejected
+        self.report.observations += len(observations)
+        self.report.learned += bool(observations)
+        self.report.nothing += not observations
+
+    def _observations(
+        self, stored: StoredExchange, request: ExtractionRequest, answer: Answer
+    ) -> tuple[tuple[Observation, ...], int]:
+        if answer.truncated:
+            raise ReplyInvalid(f"the reply was truncated: {answer.truncated}", answer.raw)
+        try:
+            reply = read_reply(answer.text)
+        except ReplyInvalid as error:
+            raise ReplyInvalid(str(error), answer.raw) from None
+        verified = verify_reply(reply, stored, request.excerpt, self._requests.extractor, answer.raw)
+        return verified.observations, verified.rejected
+
+    def _previous(self, stored: StoredExchange) -> tuple[Observation, ...]:
+        """Return the rules' observations of an exchange that changed files; the model cannot delete these."""
+        if not stored.exchange.writes:
+            return ()
+        known = self._store.observations.of_exchange(stored.key)
+        return tuple(each.observation for each in known if not each.summary)
+
+    def _fail(self, job: Job, error: ExtractionError) -> None:
+        self.report.failed += 1
+        self.report.buried += self._queue.fail(job, error)
+
+    def _stored(self, exchange: int) -> StoredExchange | None:
+        return self._store.exchanges.load([exchange]).get(exchange)

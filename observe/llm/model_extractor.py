@@ -1,0 +1,195 @@
+"""Extraction with a language model: choose exchanges, send requests, stop at the budget."""
+
+import time
+from collections.abc import Callable, Iterator
+from uuid import uuid4
+
+from msgspec import Struct
+
+from ...archiver.store import Job, Planned, Store
+from ...core.clock import now
+from ...core.config import Config
+from ...core.conversation import Milliseconds
+from ...core.progress import Reporter, silent
+from ...core.spending import Estimate, Extraction, Usage
+from ...core.tokens import count
+from .batch_sender import BatchSender
+from .excerpt import is_worth_asking
+from .extraction_request import TOKENS_OUT, ExtractionRequest, ExtractionTemplates, RequestBuilder
+from .job_queue import JobQueue
+from .job_results import JobResults
+from .ledger import Budget, Ledger
+from .messages_api import may_be_charged
+from .model_errors import BudgetExhausted, ExtractionError, ModelBusy, ModelRefused
+from .prices import price_of
+from .private_projects import PrivateProjects
+from .provider import Provider
+
+NEWEST = 3
+"""Sessions whose requests are sent at once, because they may be in progress; older ones go into batches."""
+_CHUNK = 100
+"""Exchanges that are loaded together."""
+_BUSY_MAX = 3
+"""Consecutive temporary failures that end a run."""
+_WAIT_MAX = 60.0
+"""Longest time in seconds that a run waits before a retry."""
+_TYPICAL_OUT = 800
+"""Typical tokens of a reply including thinking, for estimates."""
+REASON = "newest"
+
+
+class _Selection(Struct):
+    requests: list[ExtractionRequest]
+    skipped: int = 0
+    private: int = 0
+
+
+class ModelExtractor:
+    """Extractor that replaces the observations of the rules.
+
+    `provider` is called before the first request is sent.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        config: Config,
+        templates: ExtractionTemplates,
+        provider: Callable[[], Provider],
+        *,
+        clock: Callable[[], Milliseconds] = now,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._store, self._config, self._open, self._clock, self._sleep = store, config, provider, clock, sleep
+        self._requests = RequestBuilder(templates, config.llm_model)
+        self._price = price_of(config.llm_model, config.llm_price)
+        self._queue = JobQueue(store, clock)
+        self._ledger = Ledger(store, Budget.of(config), uuid4().hex, clock)
+        self._private = PrivateProjects(store, config.private_projects)
+        self._provider: Provider | None = None
+
+    def estimate(self, report: Reporter = silent, *, outdated: bool = False) -> Estimate:
+        """Return the expected cost of all outstanding requests, without sending any."""
+        found = _Selection([])
+        exchanges = tokens_in = 0
+        for part in self._select(report, outdated=outdated):
+            exchanges += len(part.requests)
+            tokens_in += sum(count(request.system) + count(request.text) for request in part.requests)
+            found.skipped += part.skipped
+            found.private += part.private
+        usage = Usage(tokens_in=tokens_in, tokens_out=exchanges * _TYPICAL_OUT)
+        return Estimate(
+            model=self._config.llm_model,
+            exchanges=exchanges,
+            skipped=found.skipped,
+            private=found.private,
+            tokens_in=tokens_in,
+            tokens_out=usage.tokens_out,
+            cost=self._price.cost(usage),
+            batch=self._price.cost(usage, batch=True),
+            priced=self._price.source,
+        )
+
+    def run(self, report: Reporter = silent, *, outdated: bool = False) -> Extraction:
+        """Store the results of earlier batches, then send requests: newest sessions at once, the rest in batches.
+
+        An error that ends the run early is returned in `stopped`; a later run continues.
+        """
+        result = Extraction()
+        results = JobResults(self._store, self._queue, self._requests, self._price, self._private, result)
+        for part in self._select(report, outdated=outdated):
+            self._queue.put({request.exchange: request.digest for request in part.requests})
+        try:
+            self._work(results, report)
+        except (ModelRefused, ModelBusy, BudgetExhausted) as stop:
+            result.stopped = stop
+        states = self._store.jobs.states()
+        result.waiting = states.get("waiting", 0) + states.get("leased", 0)
+        result.pending = states.get("sent", 0)
+        result.cost = self._ledger.spent()
+        return result
+
+    def _work(self, results: JobResults, report: Reporter) -> None:
+        if self._store.jobs.open_batches():
+            self._batches(results).collect(lambda done, total: report("Collecting", done, total))
+        newest = self._store.jobs.newest_sessions(NEWEST)
+        self._send_all(results, report, newest)
+        if not self._store.jobs.due(self._clock()):
+            return
+        if not self._batches(results).submit(lambda done, total: report("Sending", done, total)):
+            self._send_all(results, report, None)
+
+    def _batches(self, results: JobResults) -> BatchSender:
+        return BatchSender(self._store, self._queue, self._ledger, results, self._connected(), self._clock)
+
+    def _send_all(self, results: JobResults, report: Reporter, sessions: set[int] | None) -> None:
+        """Send one request after another. Repeated temporary failures end the run."""
+        busy = done = 0
+        while claimed := self._queue.claim(1, sessions):
+            try:
+                self._send(results, claimed[0])
+                busy = 0
+            except ModelBusy as error:
+                busy += 1
+                wait = error.after if error.after is not None else 2.0**busy
+                if busy >= _BUSY_MAX or wait > _WAIT_MAX:
+                    raise
+                self._sleep(wait)
+            done += 1
+            report("Extracting", done, done + self._store.jobs.due(self._clock()))
+
+    def _send(self, results: JobResults, job: Job) -> None:
+        request = results.request(job)
+        if request is None:
+            return
+        call = self._reserve(job, request)
+        try:
+            answer = self._connected().ask(request.params())
+        except ModelRefused:
+            with self._store.transaction():
+                self._store.ledger.release([call])
+                self._store.jobs.unclaim([job])
+            raise
+        except ExtractionError as error:
+            results.fail(job, call, error, charged=may_be_charged(error))
+            if isinstance(error, ModelBusy):
+                raise
+            return
+        except KeyboardInterrupt:
+            self._queue.unclaim([job])
+            raise
+        results.report.asked += 1
+        results.settle(job, call, answer)
+
+    def _reserve(self, job: Job, request: ExtractionRequest) -> int:
+        cost = self._price.maximum_cost(request.size(), TOKENS_OUT)
+        planned = Planned(request.model, REASON, job.exchange, job.digest, cost)
+        try:
+            with self._store.transaction():
+                return self._ledger.reserve(planned)
+        except BudgetExhausted:
+            self._queue.unclaim([job])
+            raise
+
+    def _connected(self) -> Provider:
+        if self._provider is None:
+            self._provider = self._open()
+        return self._provider
+
+    def _select(self, report: Reporter, *, outdated: bool) -> Iterator[_Selection]:
+        """Yield outstanding requests in chunks, with counts of skipped and private exchanges."""
+        keys = self._store.jobs.candidates(self._requests.extractor, outdated=outdated)
+        for start in range(0, len(keys), _CHUNK):
+            report("Selecting", start, len(keys))
+            part = _Selection([])
+            for stored in self._store.exchanges.load(keys[start : start + _CHUNK]).values():
+                if self._private.includes(stored):
+                    part.private += 1
+                    continue
+                request = self._requests.build(stored)
+                if is_worth_asking(stored.exchange, request.excerpt):
+                    part.requests.append(request)
+                else:
+                    part.skipped += 1
+            yield part
+        report("Selecting", len(keys), len(keys))

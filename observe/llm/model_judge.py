@@ -1,0 +1,171 @@
+"""Judge of memory pairs that asks a language model where the rules only know that both are on the same topic."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Final, Literal, Protocol
+from uuid import uuid4
+
+import orjson
+from pydantic import ValidationError
+
+from ...archiver.store import Planned, Store
+from ...core.config import Config
+from ...core.text import readable
+from ..memory import Judgement, OfflineJudge, Pair, Verdict
+from .ledger import Budget, Ledger
+from .messages_api import Closed, build_body, may_be_charged, parse_reply
+from .model_errors import BudgetExhausted, ExtractionError, ModelBusy, ModelRefused, ReplyInvalid
+from .prices import price_of
+from .private_projects import PrivateProjects
+from .provider import Answer, Provider
+
+REASON: Final = "judging"
+"""Purpose of these calls in the ledger."""
+SECONDS: Final = 20.0
+"""Timeout in seconds; a caller is waiting to store a memory."""
+_TOKENS_OUT: Final = 2_000
+_CERTAINTY_MIN: Final = 0.6
+"""Minimum certainty, as stated by the model, of a judgement that counts."""
+_PAUSE: Final = 60.0
+"""Seconds without calls after a temporary failure."""
+_SHOWN_MAX, _REASON_MAX = 2_000, 200
+"""Characters of a memory in the request, and of a reason in the result."""
+_KNOWN_MAX: Final = 1_000
+"""Cached judgements."""
+
+
+class JudgeTemplates(Protocol):
+    """Prompt templates of judge requests."""
+
+    def system(self) -> str:
+        """Return the system prompt."""
+        ...
+
+    def request(self, pairs: Sequence[tuple[str, str]], nonce: str) -> str:
+        """Return the user prompt: older and newer text of each pair as quoted data between fences named by `nonce`."""
+        ...
+
+
+class _Judged(Closed):
+    pair: int
+    verdict: Literal["contradicts", "supersedes", "compatible"]
+    reason: str
+    certainty: float
+
+
+class _Judgements(Closed):
+    judgements: list[_Judged]
+
+
+class ModelJudge:
+    """Judge that applies the rules first and falls back to them if the model does not answer.
+
+    A model cannot judge two memories to be equal, because one of them would then not be stored.
+    """
+
+    def __init__(
+        self, store: Store, config: Config, templates: JudgeTemplates, provider: Callable[[], Provider]
+    ) -> None:
+        """Create a judge. `provider` is called before the first request.
+
+        Raises:
+            ConfigInvalid: The price of the model is unknown.
+        """
+        self._rules = OfflineJudge()
+        self.name = f"{self._rules.name} and {config.llm_model}"
+        self._store, self._model, self._templates, self._open = store, config.llm_model, templates, provider
+        self._price = price_of(config.llm_model, config.llm_price)
+        self._ledger = Ledger(store, Budget.of(config), uuid4().hex)
+        self._private = config.private_projects
+        self._provider: Provider | None = None
+        self._paused_until = 0.0
+        self._known: dict[str, Judgement | None] = {}
+
+    def judge_all(self, pairs: Sequence[Pair]) -> list[Judgement]:
+        """Judge each pair (older, newer) with at most one call.
+
+        The last 1,000 pairs are cached, including those without a usable judgement of the model, for which the rules
+        decide.
+        """
+        judged, private = self._rules.judge_all(pairs), PrivateProjects(self._store, self._private)
+        asked = {
+            place: _key(pair)
+            for place, (pair, judgement) in enumerate(zip(pairs, judged, strict=True))
+            if judgement.unsure and not any(map(private.includes_memory, pair))
+        }
+        unknown = {key: pairs[place] for place, key in asked.items() if key not in self._known}
+        if unknown and time.monotonic() >= self._paused_until:
+            self._ask(unknown)
+        return [self._known.get(asked.get(place, "")) or judgement for place, judgement in enumerate(judged)]
+
+    def close(self) -> None:
+        """Close the provider if it was opened."""
+        if self._provider is not None:
+            self._provider.close()
+            self._provider = None
+
+    def _ask(self, pairs: Mapping[str, Pair]) -> None:
+        """Ask the model about these pairs and cache its judgements by key."""
+        params = self._params(pairs)
+        size = len(orjson.dumps(params))
+        planned = Planned(self._model, REASON, 0, _digest(params), self._price.maximum_cost(size, _TOKENS_OUT))
+        try:
+            with self._store.transaction():
+                call = self._ledger.reserve(planned)
+            self._keep(list(pairs), _read(self._call(call, params)))
+        except ReplyInvalid:
+            self._keep(list(pairs), _Judgements(judgements=[]))
+        except ModelRefused:
+            self._paused_until = float("inf")
+        except ModelBusy as error:
+            self._paused_until = time.monotonic() + max(_PAUSE, error.after or 0)
+        except (BudgetExhausted, ExtractionError):
+            return
+
+    def _call(self, call: int, params: Mapping[str, Any]) -> Answer:
+        """Make one call and settle its cost. A call that may have been charged stays reserved."""
+        try:
+            if self._provider is None:
+                self._provider = self._open()
+            answer = self._provider.ask(params)
+        except ExtractionError as error:
+            if not may_be_charged(error):
+                with self._store.transaction():
+                    self._store.ledger.release([call])
+            raise
+        with self._store.transaction():
+            self._store.ledger.settle(call, answer.usage, self._price.cost(answer.usage))
+        return answer
+
+    def _keep(self, keys: Sequence[str], reply: _Judgements) -> None:
+        """Cache the judgements of the pairs with these keys; None for pairs without a usable one."""
+        self._known |= dict.fromkeys(keys)
+        for answer in reply.judgements:
+            if 1 <= answer.pair <= len(keys) and _CERTAINTY_MIN <= answer.certainty <= 1:
+                reason = " ".join(readable(answer.reason).split())[:_REASON_MAX] or "No reason given"
+                self._known[keys[answer.pair - 1]] = Judgement(Verdict(answer.verdict), reason, self._model)
+        for key in list(self._known)[:-_KNOWN_MAX]:
+            del self._known[key]
+
+    def _params(self, pairs: Mapping[str, Pair]) -> dict[str, Any]:
+        texts = [(older.content[:_SHOWN_MAX], newer.content[:_SHOWN_MAX]) for older, newer in pairs.values()]
+        nonce = sha256(orjson.dumps(list(pairs))).hexdigest()[:16]
+        text = self._templates.request(texts, nonce)
+        return build_body(self._model, _TOKENS_OUT, self._templates.system(), text, _Judgements)
+
+
+def _read(answer: Answer) -> _Judgements:
+    """Parse the judgements; raises `ReplyInvalid`."""
+    try:
+        return parse_reply(answer.text, _Judgements)
+    except ValidationError:
+        raise ReplyInvalid("the judgement has another shape", answer.raw) from None
+
+
+def _key(pair: Pair) -> str:
+    return "".join(memory.content_hash for memory in pair)
+
+
+def _digest(params: Mapping[str, Any]) -> str:
+    return sha256(orjson.dumps(params)).hexdigest()

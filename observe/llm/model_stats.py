@@ -1,0 +1,47 @@
+"""Statistics of language model calls, and their dead letters."""
+
+from ...archiver.store import Store
+from ...core.config import Config
+from ...core.home import Home
+from ...core.ids import show
+from ...core.spending import DeadLetter, Stats
+from .ledger import Budget, Ledger
+
+_COMPARED = 100
+"""Newest exchanges whose length is compared with that of their observations; counting takes half a second."""
+
+
+def load_stats(home: Home, config: Config) -> Stats:
+    """Return costs, budgets, jobs and token savings of a home.
+
+    Raises:
+        StoreMissing: The home has no database.
+    """
+    with Store.open(home.database) as store:
+        left = Ledger(store, Budget.of(config), run="").left()
+        return Stats(
+            spent=store.ledger.by_model(),
+            left=left,
+            jobs=store.jobs.states(),
+            refused=store.jobs.refused(),
+            layers=store.ledger.disclosure(_COMPARED),
+        )
+
+
+def load_dead_letters(store: Store) -> list[DeadLetter]:
+    """Return all failed requests with the lines that they asked about."""
+    dead = store.jobs.dead()
+    exchanges = store.exchanges.load([job.exchange for job in dead])
+    return [
+        DeadLetter(
+            id=show("exchange", job.exchange),
+            path=store.sources.load(stored.source).archived,
+            start_line=stored.exchange.span.start_line,
+            end_line=stored.exchange.span.end_line,
+            attempts=job.attempts,
+            reason=job.reason,
+            reply=job.reply,
+        )
+        for job in dead
+        if (stored := exchanges.get(job.exchange)) is not None
+    ]

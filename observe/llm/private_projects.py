@@ -1,0 +1,68 @@
+"""Private projects: nothing of them is sent to a language model."""
+
+from collections.abc import Collection, Iterable
+from functools import cached_property
+from pathlib import PurePath
+
+from ...archiver.store import Store, StoredExchange
+from ...core.conversation import Session
+from ...core.memory import Memory, project_namespace
+
+
+class PrivateProjects:
+    """Set of private projects, given by name or by a folder that contains them.
+
+    Sessions are cached: create a new instance after an ingest run.
+    """
+
+    def __init__(self, store: Store, projects: Collection[str]) -> None:
+        self._store, self._projects = store, frozenset(projects)
+        self._namespaces = self._namespaces_of(projects)
+        self._sessions: dict[int, Session] = {}
+
+    def includes(self, stored: StoredExchange) -> bool:
+        """Return whether an exchange belongs to a private project."""
+        if not self._projects:
+            return False
+        if stored.session not in self._sessions:
+            self._sessions[stored.session] = self._store.sessions.load(stored.session)
+        session = self._sessions[stored.session]
+        return self._matches(session.project, session.cwd) or self._matches("", stored.exchange.cwd)
+
+    def includes_memory(self, memory: Memory) -> bool:
+        """Return whether a memory belongs to a private project.
+
+        Its namespace, project, file and session decide. If none of them names a folder, any session of a project of the
+        same name in a private folder makes the memory private.
+        """
+        if not self._projects:
+            return False
+        space, _, name = memory.namespace.partition(":")
+        if memory.namespace in self._namespaces or self._matches(name, memory.project, memory.path):
+            return True
+        places = {
+            place
+            for native_id in {memory.session_id, name if space == "session" else ""} - {""}
+            for place in self._store.sessions.whereabouts(native_id)
+        }
+        if any(self._matches(*place) for place in places):
+            return True
+        spaces = {memory.namespace if space == "project" else "global", project_namespace(memory.project)} - {"global"}
+        located = {project_namespace(project) for project, folder in places if folder}
+        names_folder = any(PurePath(place).is_absolute() for place in (memory.project, memory.path))
+        return not (names_folder or spaces <= located or spaces.isdisjoint(self._namespaces_in_private_folders))
+
+    @cached_property
+    def _namespaces_in_private_folders(self) -> set[str]:
+        """Namespaces of all projects with a session in a private folder."""
+        return self._namespaces_of(place[0] for place in self._store.sessions.whereabouts() if self._matches(*place))
+
+    def _namespaces_of(self, names: Iterable[str]) -> set[str]:
+        """Return the namespaces of all projects with these names; several projects can share a name."""
+        return {space for name in set(names) for space in self._store.projects.namesakes(name)}
+
+    def _matches(self, name: str, *folders: str) -> bool:
+        """Return whether a name is private, or a folder is private or lies in a private one."""
+        places = [PurePath(folder) for folder in folders if folder]
+        names = {name, *(str(above) for place in places for above in (place, *place.parents))}
+        return not names.isdisjoint(self._projects)

@@ -1,0 +1,108 @@
+"""Decisions of the user: answers to questions, objections, and stated rules and preferences."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ...core.conversation import Exchange
+from ...core.observation import Evidence, Observation, ObservationType
+from .concepts import concepts
+from .exchange_analysis import ExchangeAnalysis, UserAnswer
+from .phrase_patterns import anywhere
+from .selection import evidence, narrative, observed_at
+from .sentences import TITLE_MAX, headline, sentences, truncate
+from .statements import Statement
+
+_RECOMMENDED = re.compile(r"\s*\(recommended\)", re.IGNORECASE)
+_SENTENCE = re.compile(r"(?i:there|it|i|you|we|they|this|that|yes|no|ok|okay|hm+|the)\b|[a-z]")
+"""Beginning of an answer that was typed rather than chosen."""
+_PROCEDURAL = anywhere(
+    r"""
+    (?:can|could|may) i | (?:shall|should) (?:i|we) (?:proceed|continue|go ahead|start|commit|push) | ready to
+    | what (?:would|do) you (?:like|want) to do | which (?:areas?|topics?) | (?:proceed|continue) with
+    """
+)
+"""Questions about the next step, whose answers decide nothing lasting."""
+_PREFERENCE = anywhere(
+    r"""
+    \A(?:please )?(?:always|never) | from now on | in (?:the )?future | i (?:would )?prefer | i (?:don['’]?t
+    |do not) (?:want|like) | let['’]?s (?:use|go with|keep|stick) | we(?:['’]ll|\swill) (?:use|go with|keep
+    |stick) | (?:don['’]?t|do not) use | i(?:['’]?ve|\shave) (?:decided|chosen
+    |reverted) | no need to | stop (?:using|adding|doing)
+    """
+)
+
+
+def extract_decisions(exchange: Exchange, analysis: ExchangeAnalysis) -> Iterator[Observation]:
+    """Yield one observation each for the answers, the objections, and the rules in the request."""
+    if answers := [answer for answer in analysis.answers if not _PROCEDURAL.search(answer.question)]:
+        yield _from_answers(exchange, analysis, answers)
+    if analysis.objections:
+        yield _from_objections(exchange, analysis)
+    request = analysis.request
+    if request.human and (rules := [each for each in request.statements if _is_rule(each.text)][:4]):
+        yield _from_rules(exchange, analysis, rules)
+
+
+def _is_rule(sentence: str) -> bool:
+    return 15 < len(sentence) < 240 and "?" not in sentence and _PREFERENCE.search(sentence) is not None
+
+
+def _from_answers(exchange: Exchange, analysis: ExchangeAnalysis, answers: Sequence[UserAnswer]) -> Observation:
+    kept = answers[:8]
+    about = analysis.request.title
+    return Observation(
+        type=ObservationType.DECISION,
+        title=_title(kept),
+        subtitle=truncate(kept[0].question, 160),
+        narrative=narrative([f"Asked while working on: {about}" if about else "", _answer_text(kept[0])]),
+        facts=tuple(_answer_text(answer) for answer in kept),
+        concepts=concepts([f"{answer.question} {answer.choice}" for answer in kept], ()),
+        evidence=tuple(Evidence(answer.line, answer.line, answer.quote) for answer in kept),
+        at=observed_at(exchange),
+        origin="human",
+    )
+
+
+def _title(answers: Sequence[UserAnswer]) -> str:
+    """Return the chosen options if they have names, else the question with its answer."""
+    options = [_RECOMMENDED.sub("", answer.choice) for answer in answers]
+    if len("; ".join(options)) > 20 and not any(map(_SENTENCE.match, options)):
+        return headline(f"Chose {'; '.join(options)}")
+    question = answers[0].question
+    last = [question[start:end] for start, end in sentences(question)][-1]
+    return f"{headline(last.rstrip('?'), TITLE_MAX // 2)}: {truncate(options[0], TITLE_MAX // 2)}"
+
+
+def _answer_text(answer: UserAnswer) -> str:
+    return f"{truncate(answer.question, 180).rstrip(' :')} → {truncate(answer.choice, 120)}"
+
+
+def _from_objections(exchange: Exchange, analysis: ExchangeAnalysis) -> Observation:
+    about = analysis.request.title
+    objections = analysis.objections[:4]
+    return Observation(
+        type=ObservationType.DECISION,
+        title=headline(objections[0].text),
+        subtitle=f"Objection while working on: {about}" if about else "Objection to what was about to be done",
+        narrative=narrative(["The user stopped a tool call and said:", *(each.text for each in objections)]),
+        facts=tuple(each.text for each in objections),
+        concepts=concepts([each.raw for each in objections], ()),
+        evidence=evidence(objections),
+        at=observed_at(exchange),
+        origin="human",
+    )
+
+
+def _from_rules(exchange: Exchange, analysis: ExchangeAnalysis, rules: Sequence[Statement]) -> Observation:
+    request = analysis.request
+    return Observation(
+        type=ObservationType.DECISION,
+        title=headline(rules[0].text),
+        subtitle=truncate(rules[0].text, 160),
+        narrative=narrative([f"The user said: “{request.text}”"]),
+        facts=tuple(rule.text for rule in rules),
+        concepts=concepts([request.text], ()),
+        evidence=evidence(rules),
+        at=observed_at(exchange),
+        origin="human",
+    )

@@ -1,0 +1,252 @@
+"""Analysis of an exchange: request, findings, conclusion, commits, checks and answers."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+
+from msgspec import Struct
+
+from ...core.conversation import Exchange, Kind, Speaker, Turn
+from .salience import is_noise, is_status, salience
+from .sentences import strip_markdown
+from .statements import Statement, quote_of, statements, with_valid_quotes
+from .user_request import UserRequest, plan_title, read_request
+
+_COMMIT = re.compile(r"\bgit\b[^\n;|&]{0,80}\bcommit\b(?![-\w])")
+_MESSAGE = re.compile(
+    r"""(?:-m|--message|-[a-z]*m)[ =](?:
+    "\$\(cat\ <<-?\s*['"]?(?P<mark>\w+)['"]?\s*\n(?P<here>.*?)\n\s*(?P=mark)\b
+    |@'\s*\n(?P<quoted>.*?)\n\s*'@
+    |"(?P<double>(?:[^"\\]|\\.)*)"
+    |'(?P<single>[^']*)')
+    |(?:-F|--file)[ =]?-[^\n]*?<<-?\s*['"]?(?P<end>\w+)['"]?[^\n]*\n(?P<piped>.*?)\n\s*(?P=end)\b""",
+    re.VERBOSE | re.DOTALL,
+)
+_MESSAGE_GROUPS = ("here", "quoted", "double", "single", "piped")
+"""Groups of a commit message on a command line: here document, quotes of both shells, standard input."""
+_FOOTER = re.compile(r"^(?:co-authored-by|signed-off-by|generated with|🤖|claude-session|entire-)", re.IGNORECASE)
+_MINOR = re.compile(
+    r"""(?:tests?|docs?|style|chore|ci|build|wip|te?mp)\b(?:\([^)]*\))?!?[:\s]|(?:add|adapt|fix|update)\s(?:\S+\s){0,3}tests?\b
+    |(?:fix|apply)\s(?:lint|format)|format|merge\b|record\b|bump\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Beginning of the subject of a minor commit."""
+_REFUSED = re.compile(
+    r"^(?:FAILED|fatal:|error:)|\bhusky - .{0,60}(?:failed|exited)|nothing (?:added )?to commit|no changes added to",
+    re.MULTILINE,
+)
+_CLAIMED = re.compile(
+    r"^(?:\w+[.!:] )?Committed\b|\bcommit\b.{0,30}\b(?:succe\w+|went through|created|landed)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_INTERRUPTED = re.compile(r"\s*\[Request interrupted by user")
+_CHECK = re.compile(
+    r"""(?!(?:ls|cat|cd|grep|rg|find|rm|echo|git|sed|head|tail|cp|mv|mkdir|curl|gh)\b)
+    .*?(?<![\w./-])(?:tests?|pytest|jest|vitest|lint|eslint|biome|ruff|mypy|pyright|tsc|typecheck|check|clippy|build|make
+    |gradle|mvn|cargo|go\ vet|phpunit|rspec|xcodebuild|golangci-lint)(?![\w./-])""",
+    re.VERBOSE,
+)
+_SHELLS = {"Bash", "bash", "exec_command", "local_shell", "shell", "shell_command"}
+"""Names of tools that run a shell command."""
+_LEAD = re.compile(r"(?:cd \S+ && |rtk |time |sudo |env |npx |[A-Z_]+=\S+ )+")
+_CHANGING = re.compile(
+    r"""(?:^|[;&|(]\s*|\bdo\s)(?:sudo\s)?(?:
+    (?:sed\s+-i|perl\s+-\w*i|cp|mv|touch|patch|git\s+(?:rm|mv|apply|cherry-pick|revert|restore)|npm\s+(?:i|install|uninstall
+    |version)|(?:bun|pnpm|yarn|uv|cargo|go)\s+(?:add|remove|get)|pip\s+install)\s(?![^\n;&|]*/tmp/)
+    |cat\s*>>?\s*(?!/tmp/)|tee\s+(?!/tmp/))
+    |\.write_text\(|open\([^)\n]*,\s*['"]w""",
+    re.MULTILINE | re.VERBOSE,
+)
+"""Commands that change files without an edit tool."""
+_ANSWER = re.compile(r"^(.+) → (.+)$", re.MULTILINE)
+TELLING = 3
+"""Minimum salience of a conclusion."""
+
+
+class CommitMessage(Struct, frozen=True):
+    """Commit made on the command line.
+
+    `done` is False if the command failed and no text claims success; a hook after the commit can make it fail.
+    """
+
+    subject: str
+    body: tuple[Statement, ...]
+    quote: str
+    line: int
+    done: bool
+
+
+class UserAnswer(Struct, frozen=True):
+    """Question of the assistant and the user's answer."""
+
+    question: str
+    choice: str
+    quote: str
+    line: int
+
+
+class ProposedPlan(Struct, frozen=True):
+    """Last plan presented to the user."""
+
+    title: str
+    line: int
+    approved: bool
+
+
+class ExchangeAnalysis(Struct, frozen=True):
+    """Parts of an exchange.
+
+    Each statement belongs to one of `findings` (on the way), `conclusion` (last reply) and `statuses` (results of
+    checks and commits).
+    """
+
+    request: UserRequest
+    findings: tuple[Statement, ...]
+    conclusion: tuple[Statement, ...]
+    statuses: tuple[Statement, ...]
+    commits: tuple[CommitMessage, ...]
+    answers: tuple[UserAnswer, ...]
+    objections: tuple[Statement, ...]
+    """Statements of the user when stopping a tool call."""
+    plan: ProposedPlan | None
+    failures: tuple[Turn, ...]
+    """Failed checks: tests, linters, builds."""
+    left_failing: str
+    """Command of the last check if it failed, else empty."""
+    interrupted: bool
+    altered: bool
+    """True if a shell command changed files; their names are unknown."""
+
+
+def analyze_exchange(exchange: Exchange) -> ExchangeAnalysis:
+    """Analyse an exchange. Abandoned branches count only if there is nothing else."""
+    turns = tuple(turn for turn in exchange.turns if turn.active) or exchange.turns
+    results = {turn.call: turn for turn in turns if turn.kind is Kind.RESULT and turn.call}
+    checks = list(_checks(turns, results))
+    statements_at = [(position, statement) for position, statement in _prose(turns) if not is_noise(statement.text)]
+    kept = [(position, statement) for position, statement in statements_at if not is_status(statement.text)]
+    start = _conclusion_start(turns, kept)
+    return ExchangeAnalysis(
+        request=read_request(exchange),
+        findings=tuple(statement for position, statement in kept if position < start),
+        conclusion=tuple(statement for position, statement in kept if position >= start),
+        statuses=tuple(statement for _, statement in statements_at if is_status(statement.text)),
+        commits=tuple(_commits(turns, results)),
+        answers=tuple(_answers(turns)),
+        objections=tuple(_objections(turns)),
+        plan=_plan(turns, results),
+        failures=tuple(call for call, failed in checks if failed),
+        left_failing=_command(checks[-1][0]) if checks and checks[-1][1] else "",
+        interrupted=_interrupted(turns),
+        altered=any(_changes_files(turn, results) for turn in turns),
+    )
+
+
+def _changes_files(turn: Turn, results: dict[str, Turn]) -> bool:
+    if turn.kind is not Kind.CALL or turn.tool not in _SHELLS or not turn.call:
+        return False
+    command = turn.text.removeprefix(f"{turn.tool}: ")
+    done = turn.call in results and not results[turn.call].failed
+    return done and _CHANGING.search(command) is not None
+
+
+def most_telling(commits: Sequence[CommitMessage]) -> CommitMessage | None:
+    """Return the last commit that is more than tests, documents or chores, else the last one."""
+    return max(commits, key=lambda commit: (not _MINOR.match(commit.subject), commit.line), default=None)
+
+
+def _interrupted(turns: Sequence[Turn]) -> bool:
+    """Return whether the user interrupted: only injected messages follow."""
+    after = takewhile(lambda turn: turn.kind is Kind.INJECTED, reversed(turns))
+    return any(_INTERRUPTED.match(turn.text) for turn in after)
+
+
+def _conclusion_start(turns: Sequence[Turn], kept: Sequence[tuple[int, Statement]]) -> int:
+    """Return the position of the conclusion: the last reply if salient, else after the last edit or commit."""
+    replies = [n for n, turn in enumerate(turns) if turn.kind is Kind.PROSE]
+    last = replies[-1] if replies else 0
+    while last - 1 in replies and turns[last].group and turns[last - 1].group == turns[last].group:
+        last -= 1
+    if any(position >= last and salience(statement.raw) >= TELLING for position, statement in kept):
+        return last
+    changes = [
+        n for n, turn in enumerate(turns) if turn.writes or (turn.kind is Kind.CALL and _COMMIT.search(turn.text))
+    ]
+    return min(last, changes[-1]) if changes else last
+
+
+def _prose(turns: Sequence[Turn]) -> Iterator[tuple[int, Statement]]:
+    for position, turn in enumerate(turns):
+        if turn.kind is Kind.PROSE and turn.speaker is Speaker.ASSISTANT:
+            for statement in statements(turn):
+                yield position, statement
+
+
+def _commits(turns: Sequence[Turn], results: dict[str, Turn]) -> Iterator[CommitMessage]:
+    """Yield the last attempt at each commit message; a rejected commit is often retried with the same message."""
+    found: dict[str, CommitMessage] = {}
+    claimed = any(turn.kind is Kind.PROSE and _CLAIMED.search(turn.text) for turn in turns)
+    for turn in turns:
+        if turn.kind is not Kind.CALL or not _COMMIT.search(turn.text):
+            continue
+        for message in _MESSAGE.finditer(turn.text):
+            text = next((message[name] for name in _MESSAGE_GROUPS if message[name]), "")
+            lines = [line for line in text.strip().split("\n") if not _FOOTER.match(line.strip())]
+            subject = strip_markdown(lines[0]) if lines else ""
+            if len(subject) < 4:
+                continue
+            body = Turn(turn.line, turn.speaker, turn.kind, _unwrap("\n".join(lines[1:])))
+            done = claimed or turn.call not in results or not _refused(results[turn.call])
+            statements_at = tuple(with_valid_quotes(statements(body), turn))
+            found.pop(subject, None)
+            found[subject] = CommitMessage(subject, statements_at, quote_of(lines[0]), turn.line, done)
+            break
+    yield from found.values()
+
+
+def _refused(result: Turn) -> bool:
+    return result.failed or _REFUSED.search(result.text) is not None
+
+
+def _unwrap(body: str) -> str:
+    """Join the wrapped lines of a commit message."""
+    return re.sub(r"(?<=\S)\n(?!\s*(?:[-*•]|\d+[.)])\s|\n)[ \t]*", " ", body)
+
+
+def _answers(turns: Sequence[Turn]) -> Iterator[UserAnswer]:
+    for turn in turns:
+        if turn.kind is Kind.RESULT and turn.speaker is Speaker.HUMAN and not turn.failed:
+            for pair in _ANSWER.finditer(turn.text):
+                question, choice = strip_markdown(pair.group(1)), strip_markdown(pair.group(2))
+                if question and choice:
+                    yield UserAnswer(question, choice, quote_of(pair.group()), turn.line)
+
+
+def _objections(turns: Sequence[Turn]) -> Iterator[Statement]:
+    for turn in turns:
+        if turn.kind is Kind.RESULT and turn.speaker is Speaker.HUMAN and turn.failed:
+            yield from (kept for kept in statements(turn) if len(kept.text) >= 40 and not is_noise(kept.text))
+
+
+def _plan(turns: Sequence[Turn], results: dict[str, Turn]) -> ProposedPlan | None:
+    plan = None
+    for turn in turns:
+        if turn.kind is Kind.CALL and turn.tool == "ExitPlanMode":
+            heading = plan_title(turn.text.removeprefix(f"{turn.tool}: "))
+            approved = turn.call in results and not results[turn.call].failed
+            plan = ProposedPlan(heading, turn.line, approved)
+    return plan
+
+
+def _checks(turns: Sequence[Turn], results: dict[str, Turn]) -> Iterator[tuple[Turn, bool]]:
+    """Yield calls of tests, linters and builds, and whether they failed."""
+    for turn in turns:
+        result = results.get(turn.call) if turn.kind is Kind.CALL and turn.tool in _SHELLS else None
+        if result is not None and _CHECK.match(_command(turn)):
+            yield turn, result.failed
+
+
+def _command(call: Turn) -> str:
+    """Return the command of a call without wrappers such as `cd` or `sudo`."""
+    words = _LEAD.sub("", call.text[:200].removeprefix(f"{call.tool}: ").strip())
+    return re.split(r"\s*(?:[|;&<>\n]|\d>)", words, maxsplit=1)[0][:60]

@@ -1,0 +1,25 @@
+"""Compile readable lists of phrases into patterns.
+
+A list is a regular expression with alternatives; line ends and blanks around `|` are ignored.
+"""
+
+import re
+
+
+def anywhere(listed: str) -> re.Pattern[str]:
+    """Match a phrase as whole words anywhere."""
+    return re.compile(rf"(?<!\w)(?:{_joined(listed)})(?!\w)", re.IGNORECASE)
+
+
+def at_start(listed: str) -> re.Pattern[str]:
+    """Match a phrase as whole words at the start."""
+    return re.compile(rf"\A(?:{_joined(listed)})(?!\w)", re.IGNORECASE)
+
+
+def whole_text(listed: str) -> re.Pattern[str]:
+    """Match a text that consists of a phrase and closing punctuation."""
+    return re.compile(rf"\A(?:{_joined(listed)})[.!:]*\Z", re.IGNORECASE)
+
+
+def _joined(listed: str) -> str:
+    return re.sub(r" ?\| ?", "|", " ".join(listed.split()))

@@ -1,0 +1,126 @@
+"""Sentences: strip Markdown, split, truncate at clauses, and build titles."""
+
+import re
+from collections.abc import Iterator
+
+_CODE_SPAN = re.compile(r"(`+)([^`\n]+)\1")
+_LINK = re.compile(r"!?\[([^\]\n]{1,200})\]\((?:[^()\s]|\([^()\s]*\)){1,400}\)")
+_TAG = re.compile(r"</?(?:b|i|em|strong|br|p|code|sub|sup|kbd)\s*/?>", re.IGNORECASE)
+_SPACE = re.compile(r"\s+")
+_SENTENCE_END = re.compile(r"[.!?]+[\"'”’)\]*`]*(?=\s+[^\sa-z]|\s*$)|[。！？]")
+_ABBREVIATED = re.compile(r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|no|fig)\.$|^\s*\d{1,2}\.$", re.IGNORECASE)
+_CLAUSE = re.compile(
+    r"""\s(?:—|–|-|->|→|&|\+)\s|[;:,.](?=\s)|\s\(
+    |\s(?:and|but|or|by|with|without|for|from|when|while|so|because|using|that|which|where|since|in|on|into|to|instead
+    |after|before|if|as)\s""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_OPENER = re.compile(
+    r"""(?:(?:ok|okay|great|good|nice|cool|perfect|thanks|thank\ you|please|pls|also|and|now|then|so|hey|hi|hello|well
+    |wait|yes|yep|yeah|sure|h+m+|uh+|a+h+|oh|omg|omfg|wtf|dude|my\ dude|alright|actually|indeed|first)\b[,.!:\s]+
+    |no[,.!]\s+
+    |(?:i\ remember\ now|for\ that|the\ good\ news)[,:]\s+
+    |(?:task|scope|goal|request|todo)\s?:\s+
+    |[,;:+*>)\]\-–—]+\s*(?=\w)
+    |(?:['"‘“][/~][^'"’”]+['"’”]|https?://\S+|/\S+/\S+)[\s,:;-]+(?=\w+[\s,]+\w+)
+    |(?:can|could|would|will)\ (?:you|we)(?:\ please|\ also|\ maybe|\ now|\ just)*\s+
+    |i(?:\ would|'d)?\ (?:like|want|need)(?:\ you)?\ to\s+
+    |i\ think\ (?:that\ )?
+    |we\ (?:should|must|need\ to|have\ to|could)(?:\ also|\ now)?\s+(?!not\b)
+    |let['’]?s\s+|go\ ahead\ and\s+)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_DANGLING = frozenset(
+    "a an the of to and or nor but for from with without in on at by as into onto over under via per is are was were be"
+    " that which who when where while if then than so it its this these those not no do does did has have had can will"
+    " would should could must may might both all any each such their your our my his her because since until after"
+    " before between also only when same new".split()
+)
+_LOOSE = " ,;:.—–-→>&+/"
+_LEFT_MIN = 0.25
+"""Minimum share of the limit that a cut at a clause must keep; otherwise the cut is between words."""
+_OPEN_TO_CLOSED = {"(": ")", "[": "]", "“": "”"}
+
+
+def strip_markdown(markdown: str) -> str:
+    """Return one line without emphasis, link targets and backquotes; code keeps its characters."""
+    pieces: list[str] = []
+    end = 0
+    for span in _CODE_SPAN.finditer(markdown):
+        pieces += (_unmarked(markdown[end : span.start()]), span.group(2))
+        end = span.end()
+    pieces.append(_unmarked(markdown[end:]))
+    return _SPACE.sub(" ", "".join(pieces)).strip()
+
+
+def _unmarked(text: str) -> str:
+    text = _TAG.sub(" ", _LINK.sub(r"\1", text))
+    return "".join(char for char in text.replace("**", "").replace("`", "") if not _is_ornament(char))
+
+
+def _is_ornament(char: str) -> bool:
+    return "\u2600" <= char <= "\u27bf" or "\u2b00" <= char <= "\u2bff" or "\U0001f300" <= char <= "\U0001faff"
+
+
+def sentences(line: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end (exclusive) of each sentence of a line, without surrounding blanks."""
+    start = 0
+    code = [span.span() for span in _CODE_SPAN.finditer(line)] if "`" in line else []
+    for stop in _SENTENCE_END.finditer(line):
+        if any(opened < stop.start() < closed - 1 for opened, closed in code):
+            continue
+        if _ABBREVIATED.search(line, max(start, stop.start() - 8), stop.start() + 1):
+            continue
+        yield from _trimmed(line, start, stop.end())
+        start = stop.end()
+    yield from _trimmed(line, start, len(line))
+
+
+def _trimmed(line: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    part = line[start:end]
+    if part.strip():
+        yield start + len(part) - len(part.lstrip()), start + len(part.rstrip())
+
+
+def truncate(text: str, limit: int) -> str:
+    """Truncate text to `limit` characters at the end of a sentence or clause, or between words."""
+    if len(text) <= limit:
+        return text
+    head = text[: limit + 1]
+    ends = [end for _, end in sentences(head) if limit * 0.4 <= end < len(head)]
+    if ends:
+        return head[: ends[-1]]
+    clauses = [clause.start() for clause in _CLAUSE.finditer(head) if clause.start() >= limit * 0.6]
+    word = head.rfind(" ") if head.rfind(" ") > 0 else limit
+    settled = _settled(head[: clauses[-1] if clauses else word])
+    return settled if len(settled) >= limit * _LEFT_MIN else head[:word].rstrip()
+
+
+def _settled(text: str) -> str:
+    """Remove an unclosed bracket and trailing function words."""
+    for opened, closed in _OPEN_TO_CLOSED.items():
+        if text.count(opened) > text.count(closed):
+            text = text[: text.rfind(opened)] or text
+    words = text.rstrip(_LOOSE).split(" ")
+    while len(words) > 1 and (words[-1].lower() in _DANGLING or not words[-1].strip(_LOOSE)):
+        words.pop()
+    return " ".join(words).rstrip(_LOOSE)
+
+
+TITLE_MAX = 100
+"""Maximum characters of a title; commit subjects and most requests fit."""
+
+
+def headline(text: str, limit: int = TITLE_MAX) -> str:
+    """Return a title in the style of a commit subject: no courtesies, no full stop, capitalised."""
+    title = without_opener(strip_markdown(text)).rstrip(" .:;,!")
+    title = truncate(title, limit)
+    first = title.split(" ", 1)[0]
+    return title[:1].upper() + title[1:] if first.isalpha() and first.islower() else title
+
+
+def without_opener(text: str) -> str:
+    """Strip courtesies from the start: `Ok, can you please add X` becomes `add X`."""
+    while (opener := _OPENER.match(text)) and opener.end() < len(text):
+        text = text[opener.end() :]
+    return text

@@ -1,0 +1,222 @@
+"""Request of the user: the prompt without pasted logs and code, or the plan it contains."""
+
+import re
+
+from msgspec import Struct
+
+from ...archiver.files.clipping import heading_of, plan_in
+from ...core.conversation import Exchange, Kind, Speaker, Turn
+from .phrase_patterns import anywhere, at_start
+from .salience import NAMED
+from .sentences import headline, strip_markdown, truncate
+from .statements import Statement, quote_of, statements, with_valid_quotes
+
+REQUEST_MAX = 420
+_WHOLE_MAX = 1_500
+
+_TITLE_LABEL = re.compile(r"(?:implementation |the )?plan\s*[:—–-]\s*", re.IGNORECASE)
+_REASONS = re.compile(
+    r"""^\#{2,4}\s+(?:\d+\.\s*)?(?:context|contexte|problem|background|goal|overview|summary|objective|why|motivation
+    |root\ cause)\b""",
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
+)
+_FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_IMAGE = re.compile(
+    r"'/[^'\n]+\.(?:png|jpe?g|gif|webp)'|\[(?:Image|Pasted text|(?:image|application|text|video)/)[^\]\n]{0,80}\]"
+    r"|\[[^\]\n]{0,120}\.(?:png|jpe?g|gif|webp)[^\]\n]{0,80}\]"
+)
+_LOG = re.compile(
+    r"""\s*(?:\[[^\]\n]{1,60}\]|\d{4}-\d\d-\d\d[T ]\d\d|\d\d:\d\d:\d\d|at\ \S+\ ?\(|at\ \S+\s*$|at\ \S+:\d+
+    |\S+\.\w{1,4}:\d+(?::\d+)?\b|[$>❯➜]\s|File\ "|Traceback\ |[✓✗×⎿│├└])|.*\S{120}|\([^)]*\)\s*$""",
+    re.VERBOSE,
+)
+_INLINE_LOG = re.compile(r"\s*(?:\[\d\d:\d\d|\[[A-Z]\w{3,20}\] |\bat \S+ \().*")
+_ROUTINE = frozenset(
+    "a again ahead all and as assistant can change changelog changelogmd changes clear comit commi commit continue do"
+    " done everything exit file files finish fine go good great hello help hi hpush it its just keep lgtm message md"
+    " merge my nice no now ok okay on open perfect please pls pr proceed pull push pushed quit ready recent release"
+    " request resume run start sure test tests thank thanks that the then this to try update version warmup well work"
+    " works yep yes you your".split()
+)
+_COMMAND = re.compile(r"\A(?:\s*/[\w:-]+(?=\s|$))+")
+"""Slash command; a request may follow it."""
+_ACTION = at_start(
+    r"""
+    adapt | add | address | adjust | align | allow | analy[sz]e | append | apply | assess | audit | backport | be
+    | block | build | bump | change | check | clarify | clean | collapse | combine | compare | configure | consolidate
+    | convert
+    | copy | cover | create | debug | delete | deploy | describe | design | diagnose | disable | display | distinguish
+    | document | drop | enable | ensure | evaluate | expand | explain | explore | export | expose | extend | extract
+    | fetch | filter | find | fix | format | generate | give | group | handle | hide | highlight | hook | implement
+    | improve | include | increase | inline | insert | install | integrate | introduce | investigate | keep | limit
+    | list | load | look | lower | make | mention | merge | migrate | move | optimi[sz]e | pass | perform | pin | plan
+    | port
+    | prepare | prevent | propose | publish | put | raise | rebuild | reduce | refactor | remove | rename | replace
+    | research | resolve | restore | restructure | revert | review | reword | rework | rewrite | run | scaffold | search
+    | set ?up | set | show | simplify | sort | split | store | suggest | summari[sz]e | support | swap | switch | test
+    | tidy | track | trim | turn | tweak | undo | unify | update | upgrade | upload | use | validate | verify | wire
+    | wrap | write
+    """
+)
+_LOOK = at_start(
+    r"""
+    analy[sz]e | assess | audit | check | compare | debug | describe | diagnose | evaluate | explain | explore | find
+    | investigate | list | look | perform | plan | propose | research | review | run | search | suggest
+    | summari[sz]e | test | verify
+    """
+)
+_BRANCHING = at_start(
+    r"""
+    (?:create|switch|check ?out|delete|push|merge|rebase|pull|open|go)\b(?! branching).{0,40}\b(?:branch(?:es)?|main
+    |master|prs?|worktree)
+    """
+)
+"""Orders about branches, which do not describe the change."""
+_SUBJECT = re.compile(
+    r"\w+(?: \S+){0,4} (?:fail(?:s|ed)?|does(?:n['’]t)?|is(?:n['’]t)?|are|was|seems?|looks?)\b", re.IGNORECASE
+)
+"""Verb as the subject of a complaint: `publish to npm failed`."""
+_ORDERED_BY = 4
+"""Number of sentences that are searched for an order."""
+_LOWER_CASE = re.compile(r"(?<=[a-z)]{2})([.?!]) +(?=[a-z]{2})(?<!e\.g\. )(?<!i\.e\. )(?<!etc\. )(?<!vs\. )")
+"""End of a sentence in text without capitals."""
+_WISH = anywhere("should(?! have) | must | needs? to | has to | have to | want")
+
+
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_VAGUE = frozenset(
+    """about again all also and any apply are ask asked bad before believe but can change changes check chceck confirm
+    could create current did does doing done dont draft edit else ever every everything feel first fix fucking fuck
+    get give going happens hell help here how implement into issue issues its just know let like line link list look
+    looks make maybe mean meant more need needs new next not now off one other please problem recommend recommended
+    remember review same seems see shit should sleep some someelse something still sure take task tell test that the
+    them then there these they thing things think this those thought try update use used using very want was way well
+    were what when where which who why will with work works would write yes you your""".split()
+)
+"""Words that do not describe the subject of a request."""
+
+
+class UserRequest(Struct, frozen=True):
+    """Request of an exchange.
+
+    `title` is the heading of a plan or the first specific sentence of a prompt. `text` has at most `REQUEST_MAX`
+    characters. A `routine` request ("commit this") names no subject. `asks` is True for an order ("add …"), False for a
+    complaint or a question.
+    """
+
+    title: str
+    text: str
+    quote: str
+    line: int
+    human: bool
+    statements: tuple[Statement, ...] = ()
+    """Sentences of a prompt; empty for a plan, which an assistant mostly wrote."""
+    plan: bool = False
+    routine: bool = False
+    asks: bool = False
+    orders: bool = False
+    """True if the title itself is an order, so that it also describes the result."""
+    looks: bool = False
+    """True if the request is only to look, think or explain."""
+
+    @property
+    def whole(self) -> str:
+        """Beginning of the prompt, used to classify the request."""
+        return " ".join(statement.text for statement in self.statements)[:_WHOLE_MAX]
+
+
+def read_request(exchange: Exchange) -> UserRequest:
+    """Return the request of an exchange; an empty routine request if there is no prompt."""
+    prompts = [turn for turn in exchange.turns if turn.kind is Kind.PROMPT and turn.text.strip()]
+    for turn in prompts:
+        if (plan := plan_in(turn.text)) is not None:
+            return _plan(turn, plan)
+    for turn in prompts:
+        found = _prompt(turn)
+        if not found.routine or turn is prompts[-1]:
+            return found
+    return UserRequest("", "", "", exchange.span.start_line, human=False, routine=True)
+
+
+def _plan(turn: Turn, markdown: str) -> UserRequest:
+    """Return the request to carry out a plan: its heading, and its first section as the reason."""
+    heading = heading_of(markdown)
+    title = plan_title(markdown)
+    reasons = _REASONS.search(markdown)
+    start = markdown.find("\n", reasons.end()) if reasons else (heading.end() if heading else 0)
+    section = re.split(r"^#{1,4}\s", markdown[max(start, 0) :], maxsplit=1, flags=re.MULTILINE)[0]
+    statements = [statement for statement in _statements_of(turn, section) if len(statement.text) > 20]
+    why = _fit(statements[:4])
+    quote = heading.group(1) if heading else (statements[0].quote if statements else "")
+    human = turn.speaker is Speaker.HUMAN
+    if not title and not why:
+        return _prompt(turn)
+    return UserRequest(
+        title or headline(why), why, quote_of(quote), turn.line, human, plan=True, asks=True, orders=True
+    )
+
+
+def plan_title(markdown: str) -> str:
+    """Return the heading of a plan without the word "plan", or an empty string."""
+    heading = heading_of(markdown)
+    return _TITLE_LABEL.sub("", strip_markdown(heading.group(1)), count=1) if heading else ""
+
+
+def _prompt(turn: Turn) -> UserRequest:
+    lines = _IMAGE.sub("", _FENCED.sub("", turn.text)).split("\n")
+    words = "\n".join(_INLINE_LOG.sub("", line).rstrip(" :") for line in lines if not _LOG.match(line))
+    statements = _statements_of(turn, _LOWER_CASE.sub(r"\1\n", _COMMAND.sub("", words.replace("@", ""))))
+    text = _fit(statements)
+    title = _title(statements)
+    ordered = _ACTION.match(title) is not None and not (_BRANCHING.match(title) or _SUBJECT.match(title))
+    return UserRequest(
+        title,
+        text,
+        statements[0].quote if statements else "",
+        turn.line,
+        human=turn.speaker is Speaker.HUMAN,
+        statements=tuple(statements),
+        routine=is_routine(text),
+        asks=ordered or (_WISH.search(title) is not None and not _BRANCHING.match(title)),
+        orders=ordered and not title.endswith("?"),
+        looks=_LOOK.match(title) is not None,
+    )
+
+
+def _title(statements: list[Statement]) -> str:
+    """Return the first sentence, or the order that follows if the first sentence is none."""
+    titles = [headline(statement.text) for statement in statements[:_ORDERED_BY]]
+    if not titles:
+        return ""
+    if not _ACTION.match(titles[0]):
+        ordered = (title for title in titles[1:] if _ACTION.match(title) and len(title) > 24 and is_specific(title))
+        if order := next(ordered, ""):
+            return order
+    return titles[1] if len(titles[0]) < 16 and len(titles) > 1 else titles[0]
+
+
+def is_specific(title: str) -> bool:
+    """Return whether a title names its subject; `fix it again` does not."""
+    words = {word.lower() for word in _WORD.findall(title)} - _VAGUE - _ROUTINE
+    return len(words) >= 2 or (len(words) == 1 and NAMED.search(title) is not None)
+
+
+def _fit(statements: list[Statement]) -> str:
+    """Join whole statements up to `REQUEST_MAX` characters; truncate the first one if it is longer."""
+    text = ""
+    for statement in statements:
+        if len(text) + len(statement.text) >= REQUEST_MAX:
+            break
+        text = f"{text} {statement.text}".strip()
+    return text or (truncate(statements[0].text, REQUEST_MAX) if statements else "")
+
+
+def _statements_of(turn: Turn, text: str) -> list[Statement]:
+    shown = Turn(turn.line, turn.speaker, turn.kind, text)
+    return list(with_valid_quotes(statements(shown), turn))
+
+
+def is_routine(text: str) -> bool:
+    """Return whether a request names no subject: `commit this and push`, `continue`, `ok thanks`."""
+    words = [re.sub(r"\W", "", word).lower() for word in _COMMAND.sub("", text).split()]
+    return all(word in _ROUTINE or word.startswith("http") or not word for word in words)

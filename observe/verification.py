@@ -1,0 +1,116 @@
+"""Verification: keep a fact only if its quote occurs on its line, and set the origin of each observation.
+
+Both extractors, the rules and the language model, use this module.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..core.conversation import Exchange, Kind, Speaker, Turn
+from ..core.observation import Evidence, Observation
+from ..core.origin import Origin, least
+
+_EXTERNAL_TOOL: Final = re.compile(r"web|fetch(?!_rules)|brows|url|http|mcp|__|github|code_?search", re.IGNORECASE)
+"""Parts of names of tools whose output comes from outside this machine. Each agent and MCP server has its own names."""
+_EXTERNAL_COMMAND: Final = re.compile(
+    r"""(?<![\w./-])(?:(?:curl|wget)\s(?![^\n|;&]*(?:localhost|127\.0\.0\.1|\[::1\]))
+    |gh\s+(?:(?:issue|pr)\s+(?:view|list|diff)|api|search)\b)""",
+    re.VERBOSE,
+)
+"""Shell commands that fetch text from outside this machine."""
+
+
+class VerifiedObservations(Struct, frozen=True):
+    """Observations with valid evidence. `rejected` counts the facts whose quote was not found."""
+
+    observations: tuple[Observation, ...]
+    rejected: int
+
+
+def verify(exchange: Exchange, extracted: Iterable[Observation]) -> VerifiedObservations:
+    """Keep the facts whose quotes occur in the exchange; `evidence` proves `facts` one by one, then the narrative.
+
+    An observation without any valid evidence is rejected. Origins are lowered to those of the quoted lines.
+    """
+    lines: dict[int, list[Turn]] = {}
+    for turn in exchange.turns:
+        lines.setdefault(turn.line, []).append(turn)
+    external = includes_external(exchange)
+    kept: list[Observation] = []
+    rejected = 0
+    for observation in extracted:
+        valid, lost = _keep_valid(observation, lines)
+        rejected += lost
+        if valid.evidence:
+            kept.append(replace(valid, origin=_origin(valid, lines, external=external)))
+    return VerifiedObservations(tuple(dict.fromkeys(kept)), rejected)
+
+
+def find_quote(quote: str, line: int, texts: Sequence[tuple[int, str]]) -> Evidence | None:
+    """Find a quote, ignoring whitespace, on its line or on the only other line that contains it.
+
+    Args:
+        quote: Text to find.
+        line: Line that the extractor named.
+        texts: Pairs of line and text.
+    """
+    pattern = re.compile(r"\s+".join(map(re.escape, quote.split())))
+    found = [(place, match.group()) for place, text in texts if (match := pattern.search(text))]
+    named = [place for place in found if place[0] == line]
+    if not named and len({place for place, _ in found}) != 1:
+        return None
+    place, words = (named or found)[0]
+    return Evidence(place, place, words)
+
+
+def includes_external(exchange: Exchange) -> bool:
+    """Return whether a tool call of the exchange fetched text from outside this machine."""
+    return any(
+        turn.kind is Kind.CALL and (_EXTERNAL_TOOL.search(turn.tool) or _EXTERNAL_COMMAND.search(turn.text))
+        for turn in exchange.turns
+    )
+
+
+def _keep_valid(observation: Observation, lines: dict[int, list[Turn]]) -> tuple[Observation, int]:
+    """Return the observation with its valid facts and evidence, and the number of rejected facts."""
+    valid = [_occurs(evidence, lines) for evidence in observation.evidence]
+    if all(valid) and len(valid) >= len(observation.facts):
+        return observation, 0 if valid else 1
+    facts = tuple(fact for fact, holds in zip(observation.facts, valid, strict=False) if holds)
+    evidence = tuple(each for each, holds in zip(observation.evidence, valid, strict=True) if holds)
+    lost = valid.count(False) + max(0, len(observation.facts) - len(valid))
+    if observation.facts and not facts:
+        evidence = ()
+    return replace(observation, facts=facts, evidence=evidence), lost
+
+
+def _occurs(evidence: Evidence, lines: dict[int, list[Turn]]) -> bool:
+    """Return whether a turn on the evidence's lines contains the quote verbatim."""
+    turns = (turn for line in range(evidence.start_line, evidence.end_line + 1) for turn in lines.get(line, ()))
+    return bool(evidence.quote) and any(evidence.quote in turn.text for turn in turns)
+
+
+def _origin(observation: Observation, lines: dict[int, list[Turn]], *, external: bool) -> Origin:
+    """Return the lowest origin of all quotes.
+
+    Text of a user stays human. Text of an assistant may repeat external text that a tool fetched.
+    """
+    speakers = {_speaker(evidence, lines) for evidence in observation.evidence} | {Origin(observation.origin)}
+    fetched = [Origin.EXTERNAL] if external and speakers != {Origin.HUMAN} else []
+    return least([*speakers, *fetched])
+
+
+def _speaker(evidence: Evidence, lines: dict[int, list[Turn]]) -> Origin:
+    """Return the origin of a quote.
+
+    A line can hold a call and its result: the quote belongs to the tool if no other speaker contains it. Everything
+    else that a user did not type counts as the assistant's, such as tasks for sub-agents.
+    """
+    speakers = {turn.speaker for turn in lines.get(evidence.start_line, ()) if evidence.quote in turn.text}
+    if speakers == {Speaker.HUMAN}:
+        return Origin.HUMAN
+    return Origin.TOOL if speakers == {Speaker.TOOL} else Origin.ASSISTANT

@@ -1,0 +1,26 @@
+"""Do lists of phrases find whole words only?"""
+
+from palaver.observe.rules.phrase_patterns import anywhere, at_start, whole_text
+
+
+def test_blanks_around_bars_and_line_ends_mean_nothing() -> None:
+    """A list may be spread over lines; blanks inside a phrase count."""
+    phrases = anywhere("""
+        root cause | turns?
+        out
+        | because
+    """)
+
+    assert phrases.search("it TURNS out")
+    assert phrases.search("the root cause.")
+    assert not phrases.search("the root  causes")
+
+
+def test_words_are_whole() -> None:
+    """`fix` is not found in `prefix` or `fixture`."""
+    assert anywhere("fix").search("a fix.")
+    assert not anywhere("fix").search("prefix fixture")
+    assert at_start("fix | add").match("add it")
+    assert not at_start("fix | add").match("to add")
+    assert whole_text("done | ok").match("Done!")
+    assert not whole_text("done | ok").match("done it")

@@ -1,0 +1,92 @@
+"""Are remarks judged as a reader would judge them?"""
+
+import pytest
+
+from palaver.observe.rules.salience import CHANGED, is_noise, is_status, salience
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Let me check the tests first.",
+        "Good — now I'll update the parser.",
+        "Now update the imports in `cart.py`.",
+        "All done. Here's a summary of the changes.",
+        "If you'd like, I can also add a test.",
+        "Should I commit this?",
+        "The valid values are:",
+        "`src/cart.py:12-30`, `src/tax.py`",
+        "You're absolutely right!",
+        "The mock is wrong, I need to fix it",
+        "/clear first for a fresh context",
+        "Ready when you are — run the next step.",
+    ],
+)
+def test_noise(said: str) -> None:
+    """Promises, greetings, questions, announcements and bare places tell nothing."""
+    assert is_noise(said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Let's use SQLite because it needs no server.",
+        "The parser skipped `null`, so totals were wrong.",
+        "Now failed payments are retried three times.",
+        "I replaced the timer with `asyncio.timeout`.",
+        "Now the `Text` component properly implements `invalidate()`.",
+    ],
+)
+def test_not_noise(said: str) -> None:
+    """Choices, causes and changes are told."""
+    assert not is_noise(said)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("All 212 tests pass and lint is clean.", True),
+        ("Committed as `1a2b3c4`.", True),
+        ("Pushed to `origin/main`.", True),
+        ("The parser keeps comments.", False),
+        ("Commit: 8bf2d942 fix the parser", True),
+        ("Branch: parser-fixes", True),
+        ("The branch is parser-fixes, and main is one commit behind", True),
+        ("Verified HEAD and `origin/main` match.", True),
+        ("Deleted the stale branch parser-fixes.", True),
+        ("PR is ready for review.", True),
+        ("The branch of the parser that reads numbers was never taken.", False),
+        ("Switched from `requests` to `httpx`.", False),
+    ],
+)
+def test_status_is_told_apart(said: str, expected: bool) -> None:
+    """How checks, commits and pushes went is a status."""
+    assert is_status(said) is expected
+
+
+def test_causes_and_names_are_worth_more() -> None:
+    """A cause with names outweighs a change, a change outweighs a plain remark."""
+    cause = "`Cart.total` was wrong because `round` ran before the discount."
+    change = "Added `Cart.total` to the checkout page."
+    remark = "The page looks a little better than before."
+
+    assert salience(cause) > salience(change) > salience(remark)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("Added a cart", True),
+        ("I've also removed the footer", True),
+        ("The six blocks are now wrapped in a guard", True),
+        ("Footer now uses `dim` instead of `muted`", True),
+        ("All packages bumped to 0.8.0", True),
+        ("It was removed", False),
+        ("The key is not used", False),
+        ("Now you can use it", False),
+        ("No files changed or added", False),
+    ],
+)
+def test_what_is_told_as_done(said: str, expected: bool) -> None:
+    """A change is told by its verb, in the active or passive voice, or by how things are now; not by a bare pronoun."""
+    assert (CHANGED.match(said) is not None) is expected

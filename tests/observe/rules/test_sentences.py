@@ -1,0 +1,89 @@
+"""Is text cut and cleaned the way a careful editor would?"""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.observe.rules.sentences import headline, sentences, strip_markdown, truncate, without_opener
+
+
+def test_markdown_becomes_plain() -> None:
+    """Emphasis, links, ticks and ornaments go; code keeps its stars."""
+    text = "✅ **Added** [the docs](https://example.com/a_(b)) for `src/**/*.ts`  \n<br>now"
+
+    assert strip_markdown(text) == "Added the docs for src/**/*.ts now"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("One. Two! Three?", ["One.", "Two!", "Three?"]),
+        ("Use `a.b`, e.g. Python 3.11 works.", ["Use `a.b`, e.g. Python 3.11 works."]),
+        ("It saw file.py. then stopped.", ["It saw file.py. then stopped."]),
+        ("これは文です。次の文。", ["これは文です。", "次の文。"]),
+        (
+            "Run `sem snapshot --repo . --format json`. It fails.",
+            ["Run `sem snapshot --repo . --format json`.", "It fails."],
+        ),
+        (
+            "Fixed `bytes(...)` on line 58. The name is a package.",
+            ["Fixed `bytes(...)` on line 58.", "The name is a package."],
+        ),
+        ("   ", []),
+    ],
+)
+def test_sentences_end_where_people_end_them(line: str, expected: list[str]) -> None:
+    """Full stops inside names, code, numbers and abbreviations end nothing; full stops of Japanese do."""
+    assert [line[start:end] for start, end in sentences(line)] == expected
+
+
+@given(st.text(max_size=200))
+def test_sentences_lose_nothing_but_blanks(line: str) -> None:
+    """Whatever the line, its sentences together are the line without the blanks between them."""
+    assert "".join(line[start:end] for start, end in sentences(line)).replace(" ", "") == line.replace(" ", "") or any(
+        char.isspace() for char in line
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "expected"),
+    [
+        ("short", 10, "short"),
+        ("Add a cart with totals and with taxes", 30, "Add a cart with totals"),
+        ("Fix login (the page was blank for guests)", 30, "Fix login"),
+        ("Nothing to see here. It was all a dream", 30, "Nothing to see here."),
+        ("averyveryverylongword", 10, "averyveryv"),
+        ("I get [snapshot --repo x --format json --worktree]: exit 1", 40, "I get [snapshot --repo x --format json"),
+    ],
+)
+def test_text_is_cut_at_a_clause(text: str, limit: int, expected: str) -> None:
+    """A cut falls behind a sentence or clause and leaves neither an open bracket nor a loose word."""
+    assert truncate(text, limit) == expected
+
+
+@given(st.text(max_size=300), st.integers(10, 100))
+def test_cut_text_is_the_beginning_within_the_limit(text: str, limit: int) -> None:
+    """What is left is never longer than allowed and stands at the beginning of the text."""
+    left = truncate(text, limit)
+
+    assert len(left) <= limit
+    assert text.startswith(left)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("Ok, can you please add `--json` to the CLI?", "Add --json to the CLI?"),
+        ("we should not show the price.", "We should not show the price"),
+        ("Great. Also, sort the issues.", "Sort the issues"),
+        ("pytest_plugins is ignored", "pytest_plugins is ignored"),
+    ],
+)
+def test_headline_reads_like_a_commit_subject(said: str, expected: str) -> None:
+    """Courtesies and full stops go, the first letter is large unless it is a name."""
+    assert headline(said) == expected
+
+
+def test_opener_alone_is_kept() -> None:
+    """A text that is nothing but a courtesy stays what it is."""
+    assert without_opener("thanks ") == "thanks "

@@ -1,0 +1,127 @@
+"""Are only lasting preferences that the user typed proposed, and is none stored without approval?"""
+
+from pathlib import Path
+
+import pytest
+
+from palaver.archiver.redaction import Redactor
+from palaver.core.origin import Origin
+from palaver.observe.memory import MemoryCore
+from palaver.observe.preferences import (
+    PreferenceCandidate,
+    decline,
+    is_typed,
+    keep,
+    preference_candidates,
+    states_preference,
+)
+from palaver.observe.stage import observe_pending
+
+from ..search.fake_embedder import FakeEmbedder
+from ..search.history import History, Said
+
+RULE = "From now on use tabs in all templates of the shop."
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> History:
+    history = History(tmp_path)
+    history.say(
+        "one", Said(RULE, "From now on I never use `eval` in any file."), Said("Let's use Redis for this cache.")
+    )
+    observe_pending(history.store, lambda _done, _total: None)
+    return history
+
+
+def core_of(told: History) -> MemoryCore:
+    return MemoryCore(told.store, told.generations, FakeEmbedder(), Redactor(bytes(32)))
+
+
+def test_a_typed_preference_is_proposed_and_nothing_is_stored(told: History) -> None:
+    """What holds for once, and what the agent said, is not proposed; proposing stores no memory."""
+    (found,) = preference_candidates(told.store)
+
+    memory = found.memory
+    assert (memory.content, memory.origin, memory.source) == (RULE, Origin.HUMAN, "conversation")
+    assert (memory.namespace, found.line, found.path) == ("project:one", 1, told.store.sources.load(1).archived)
+    assert memory.metadata["quote"] in RULE
+    assert told.store.memories.all() == []
+    assert list(preference_candidates(told.store)) == [found]
+
+
+def test_approval_stores_it_once(told: History) -> None:
+    """With low confidence, and neither stating it again nor forgetting it proposes it again."""
+    core = core_of(told)
+    held = keep(core, *preference_candidates(told.store))
+    assert (held.memory.content, held.stats.confidence, held.protected) == (RULE, 0.3, False)
+    told.say("two", Said(RULE), project="one")
+    observe_pending(told.store, lambda _done, _total: None)
+
+    assert list(preference_candidates(told.store)) == []
+    core.memories.forget([held.id])
+    assert list(preference_candidates(told.store)) == []
+
+
+def test_a_declined_one_is_never_proposed_again(told: History) -> None:
+    """It is found nowhere, and can be had with an undo."""
+    core = core_of(told)
+    [found] = preference_candidates(told.store)
+    decline(told.store, found)
+
+    assert list(preference_candidates(told.store)) == []
+    assert (core.memories.page(), core.recalling.recall("tabs templates")) == ([], [])
+    [held] = told.store.memories.all()
+    assert core.memories.undo(held.id).held.memory.content == RULE
+
+
+def proposed(folder: Path, *prompts: str) -> list[PreferenceCandidate]:
+    """What is proposed of these prompts."""
+    history = History(folder)
+    history.say("one", *map(Said, prompts))
+    observe_pending(history.store, lambda _done, _total: None)
+    return list(preference_candidates(history.store))
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "never mind, we'll look at it later",
+        "Stop hook feedback:\n[npm test]: Always run the tests before you stop working.",
+        "Stop hook feedback:\nAlways run the tests before you stop working.",
+        "The bot wrote this, what do you think of it\n> Always validate the input of every handler.",
+        'CodeRabbit says: "Good start. Always validate the input of every handler."',
+        "⚠️ Potential issue\nAlways validate the input of every handler.",
+        "## Guidelines\n- Always use conventional commits.\n- Never commit to main.",
+        "Review comment:\nAlways validate the input of every handler.",
+        "Never worked on my machine, the login that is.",
+        "Please always use the staging database for this task.",
+        "I prefer the second option because it is simpler.",
+        "Here is what the linter says, fix it. " + "It found an unused import in the parser. " * 10 + "Always sort.",
+    ],
+)
+def test_pasted_text_and_passing_remarks_are_not_proposed(tmp_path: Path, prompt: str) -> None:
+    """Pasted, quoted, hook and bot text is not the user's word; what holds for one task is no rule."""
+    assert proposed(tmp_path, prompt) == []
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Always write tests in the folder of the parser.",
+        "never push to main without asking me",
+        "please always answer in German",
+        "I prefer pnpm over npm in all projects.",
+        "In the future, please run the tests before you commit.",
+        "use uv instead of pip from now on",
+    ],
+)
+def test_a_plain_rule_is_recognised(sentence: str) -> None:
+    """In the forms in which people type them."""
+    assert states_preference(sentence)
+    assert is_typed(f"Fix the login, it is slow. {sentence}\nThanks!")
+
+
+def test_what_an_agent_asked_is_not_the_users_word() -> None:
+    """The question of an answer is the agent's, whatever it says."""
+    assert not states_preference("Should I always use tabs? → Yes")
+    assert not states_preference("Always use tabs?")
