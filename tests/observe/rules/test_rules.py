@@ -380,7 +380,7 @@ def test_interruption_is_told() -> None:
         Telling().asked("Add a footer").edited("src/footer.html").injected("[Request interrupted by user for tool use]")
     )
 
-    assert only(told).narrative.endswith("The person interrupted the work.")
+    assert only(told).narrative.endswith("The user interrupted the work.")
 
 
 def test_abandoned_branch_is_left_out() -> None:
