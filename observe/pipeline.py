@@ -11,7 +11,7 @@ from functools import partial
 from ..archiver.copies.raw import RawArchive
 from ..archiver.copies.sealing import Sealer
 from ..archiver.ingest.ingest import Ingest
-from ..archiver.ingest.processes import Helpers
+from ..archiver.ingest.parser_pool import ParserPool
 from ..archiver.ingest.transcripts import Transcript
 from ..archiver.reading.exclusion import Exclusion
 from ..archiver.store import ARCHIVER, LEARNER, Store
@@ -35,12 +35,12 @@ class Pipeline(Closing):
         model: str | None = None,
         exclude: Sequence[str] = (),
         *,
-        helpers: Helpers | None = None,
+        pool: ParserPool | None = None,
     ) -> None:
         """Open the archive in this home, making it if there is none; `model` embeds, the packaged one by default.
 
         Folders that match one of the patterns in `exclude` are left alone; raises `ConfigInvalid` for a bad pattern.
-        `helpers` may have been started already.
+        `pool` may have been started already.
         """
         exclusion = Exclusion(exclude)
         self._home, self._model, self._exclusion = home, model, exclusion
@@ -49,7 +49,7 @@ class Pipeline(Closing):
         with ExitStack() as opened:
             self._store = opened.enter_context(Store.create(home.database))
             raw = RawArchive(home.archive)
-            self._ingest = Ingest(self._store, raw, exclusion, helpers=helpers)
+            self._ingest = Ingest(self._store, raw, exclusion, pool=pool)
             self._sealer = Sealer(self._store, raw)
             self._generations = Generations(home.index)
             self._indexer = Indexer(self._store, self._generations, embedder)

@@ -60,7 +60,6 @@ LAZY = set(
 LOCAL_IMPORTS: dict[str, int] = {
     "agents": 1,
     "archiver/files": 1,
-    "archiver/ingest": 2,
     "archiver/store": 1,
     "core": 5,
     "observe": 6,

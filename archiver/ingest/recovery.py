@@ -16,7 +16,7 @@ from ..formats.registry import FORMATS
 from ..reading.source_reader import Boundaries, Reading
 from ..redaction.transcript_redactor import Discretion
 from ..store import Source, Store
-from .storing import Stored, store_reading
+from .storing import StoredRecords, store_reading
 
 
 class Recovery:
@@ -46,7 +46,7 @@ class Recovery:
         source = self._raw.known(archived).source(known.agent, path, archived)
         with self._raw.open(archived) as file:
             session = self._session(source, known, lines.head(file))
-            reading = Reading(known, session, source, Stored(self._store), self._boundaries)
+            reading = Reading(known, session, source, StoredRecords(self._store), self._boundaries)
             reading.run(file)
         with self._store.transaction():
             store_reading(self._store, source, session, reading)

@@ -18,7 +18,7 @@ from ..reading.source_reader import Boundaries, Reading
 from ..redaction import VERSION
 from ..redaction.transcript_redactor import Discretion
 from ..store import Source, Store
-from .storing import Stored, store_reading
+from .storing import StoredRecords, store_reading
 
 BUDGET: Final = 20.0
 """Seconds that one pass spends on it; what is left waits for the next."""
@@ -80,7 +80,7 @@ class Rereading:
         session = self._session(source)
         source.resume, source.rules = ResumePoint(), VERSION
         with self._raw.open(source.archived) as file:
-            reading = Reading(by_agent(source.agent), session, source, Stored(self._store), self._boundaries)
+            reading = Reading(by_agent(source.agent), session, source, StoredRecords(self._store), self._boundaries)
             reading.run(file)
         return session, reading
 

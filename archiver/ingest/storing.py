@@ -1,26 +1,24 @@
 """Storing: what was read of one source becomes rows. Within the caller's transaction."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ...core.conversation import Note, Session
 from ..reading.source_reader import Reading, entitle
 from ..store import Place, Source, Store
 
 
-class Stored:
-    """What one store holds of what was read before."""
+class StoredRecords:
+    """Records and sessions that earlier ingest runs stored."""
 
-    def __init__(self, store: Store, complete: Callable[[Collection[str]], None] = lambda _: None) -> None:
-        """`complete` is called with the records that are asked for: some of them may wait to be stored."""
-        self._store, self._complete = store, complete
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
     def places(self, records: Collection[str]) -> Mapping[str, Place]:
-        """Where record ids were first seen, as far as they are known."""
-        self._complete(records)
+        """Return where the known ones among these record ids were first seen."""
         return self._store.sources.places(records)
 
     def descended(self, sources: Collection[int], session: Session) -> Collection[int]:
-        """Which of these sources are of sessions that come from this one."""
+        """Return those of these sources whose sessions come from this one."""
         return self._store.sessions.descended(sources, session)
 
 

@@ -59,8 +59,8 @@ def parse(
     return found
 
 
-def place_in(known: TranscriptFormat, path: Path, head: bytes) -> str:
-    """The folder in which a file that begins like this says that it was said; empty where these lines do not tell."""
+def folder_in(known: TranscriptFormat, path: Path, head: bytes) -> str:
+    """Return the working folder that the first lines of a file name; empty if they name none."""
     session = known.identify(path, head)
     events = known.reader(session).read(split(io.BytesIO(head)))
     return session.cwd or next(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from palaver.archiver.ingest.processes import Helpers
+from palaver.archiver.ingest.parser_pool import ParserPool
 from palaver.core.config import Config
 from palaver.core.errors import InvalidInput, PalaverError
 from palaver.core.home import Home
@@ -46,7 +46,7 @@ def up(*, as_json: bool) -> None:
     home of its own.
     """
     home = Home.find()
-    with _helpers(home) as helpers:
+    with _parser_pool(home) as pool:
         from palaver.archiver.ingest.transcripts import DEMO, in_paths, of_this_user
 
         skipped = Unsearched()
@@ -59,7 +59,7 @@ def up(*, as_json: bool) -> None:
             home, found = Home(home.root / FOLDER), in_paths([DEMO])
             if not as_json:
                 click.echo("No agent's history was found for this user. Here is a small made-up one:")
-        complete = _archive(home, found, skipped, helpers, as_json=as_json)
+        complete = _archive(home, found, skipped, pool, as_json=as_json)
     if not as_json:
         click.echo()
         about = _IN_MADE_UP if demo else _newest(home)
@@ -94,7 +94,7 @@ def archive(paths: Sequence[str], *, as_json: bool) -> None:
     Only what changed is read again. It can be stopped at any time.
     """
     home = Home.find()
-    with _helpers(home) as helpers:
+    with _parser_pool(home) as pool:
         from palaver.archiver.ingest.transcripts import in_paths, of_this_user
 
         for path in paths:
@@ -107,25 +107,25 @@ def archive(paths: Sequence[str], *, as_json: bool) -> None:
         if not found and home.is_new:
             hint = "Name a folder of transcripts, or try a made-up history with `palaver up`."
             raise PalaverError("no agent's history was found for this user", hint=hint)
-        complete = _archive(home, found, skipped, helpers, as_json=as_json)
+        complete = _archive(home, found, skipped, pool, as_json=as_json)
     if not complete:
         sys.exit(1)
 
 
-def _helpers(home: Home) -> Helpers:
-    """Where much is to be done, as by a first pass, others load what they need while this process does."""
-    helpers = Helpers()
+def _parser_pool(home: Home) -> ParserPool:
+    """Return a pool for parsing; before the first run its first process is started, to load modules meanwhile."""
+    pool = ParserPool()
     if home.is_new:
-        helpers.start()
-    return helpers
+        pool.start()
+    return pool
 
 
-def _archive(home: Home, found: Sequence[Transcript], skipped: Unsearched, helpers: Helpers, *, as_json: bool) -> bool:
+def _archive(home: Home, found: Sequence[Transcript], skipped: Unsearched, pool: ParserPool, *, as_json: bool) -> bool:
     """Run all stages and say what they did; whether every file could be read and every stage ran."""
     from palaver.observe.pipeline import Pipeline
 
     config = Config.read(home.config)
-    pipeline_of = Pipeline(home, config.model, config.exclude, helpers=helpers)
+    pipeline_of = Pipeline(home, config.model, config.exclude, pool=pool)
     with pipeline_of as pipeline, progress_bars() as reporter:
 
         def announce(report: Report) -> None:

@@ -13,7 +13,7 @@ from palaver.archiver.copies.forms import Copy
 from palaver.archiver.formats import ContainedSession
 from palaver.archiver.formats.claude_ai.claude_ai_format import ClaudeAi
 from palaver.archiver.formats.container import exact, file_name, mark_of, row
-from palaver.archiver.ingest.container_extraction import unroll
+from palaver.archiver.ingest.container_extraction import update_copy
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.core.errors import SourceUnreadable
@@ -31,8 +31,7 @@ def message(number: str, text: str) -> bytes:
 
 def follow(copy: Copy, state: State) -> bool:
     rows = [message(*told) for told in state]
-    _, grown, *_ = unroll(ContainedSession(Path("x"), "x", 1, 0, lambda: rows), KNOWN, copy)
-    return grown
+    return update_copy(ContainedSession(Path("x"), "x", 1, 0, lambda: rows), KNOWN, copy).appended
 
 
 def held(copy: Copy) -> list[tuple[str, str]]:
@@ -111,7 +110,7 @@ def test_a_damaged_copy_stays_until_there_is_another(copy: Copy) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.raises(OSError, match="No space"):
-        unroll(ContainedSession(Path("x"), "x", 1, 0, full), KNOWN, copy)
+        update_copy(ContainedSession(Path("x"), "x", 1, 0, full), KNOWN, copy)
     assert copy.sealed.read_bytes() == broken
 
     assert follow(copy, [("a", "Hi"), ("b", "Hello")])
@@ -125,7 +124,7 @@ def test_the_stored_checksums_are_dropped_only_before_a_write(copy: Copy) -> Non
 
     def take(rows: Callable[[], Iterator[bytes]]) -> None:
         conversation = ContainedSession(Path("x"), "x", 1, 0, rows)
-        unroll(conversation, KNOWN, copy, before=lambda: dropped.append("sums"))
+        update_copy(conversation, KNOWN, copy, before_write=lambda: dropped.append("sums"))
 
     def broken() -> Iterator[bytes]:
         yield message("b", "Hello")

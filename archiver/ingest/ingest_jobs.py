@@ -1,0 +1,142 @@
+"""Choice of the transcripts that an ingest run has to copy and parse."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from msgspec import Struct
+
+from ...core.conversation import ResumePoint, Session, Turn
+from ...core.errors import CopyDamaged, SourceUnreadable
+from ...core.report import Pass
+from ..copies.raw import Copied, RawArchive, Stat, unreadable
+from ..deletion.suppression import SuppressionList
+from ..files import lines
+from ..files.compression import DOCUMENT, opened
+from ..formats import TranscriptFormat
+from ..formats.registry import by_agent
+from ..reading.exclusion import Exclusion
+from ..reading.parsing import folder_in
+from ..redaction import Redactor
+from ..store import Source, Store
+from .transcripts import Transcript
+
+
+class IngestJob(Struct, frozen=True):
+    """A transcript to ingest: its format, the name of its raw copy, and the source that it continues or replaces."""
+
+    path: Path
+    format: TranscriptFormat
+    archived: str
+    size: int
+    continued: Source | None = None
+    replaced: Source | None = None
+    rewritten: bool = False
+    """Whether lines that were read before may be in other places."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing of the transcript was ingested before."""
+        return self.continued is None and self.replaced is None
+
+    def source(self, copied: Copied) -> Source:
+        """Return the source as it is after copying."""
+        before, source = self.continued, copied.source(self.format.agent, self.path, self.archived)
+        if before is not None:
+            source.id, source.session = before.id, before.session
+            source.resume = ResumePoint() if self.rewritten or before.rules != source.rules else before.resume
+        return source
+
+
+class JobPlanner:
+    """Compares transcripts with what is stored of them, for one ingest run."""
+
+    def __init__(
+        self, store: Store, raw: RawArchive, redactor: Redactor, exclusion: Exclusion, deleted: SuppressionList
+    ) -> None:
+        self._store, self._raw, self._redactor, self._exclusion = store, raw, redactor, exclusion
+        self._deleted = deleted
+        self.names = store.sources.archived_names()
+        """Names of all raw copies, and of those that are about to be made."""
+
+    def jobs(self, transcripts: Iterable[Transcript], report: Pass) -> list[IngestJob]:
+        """Return a job for each transcript that is new or changed, oldest first, so originals precede their forks.
+
+        Counts in `report` what is left out. An unchanged transcript costs one `stat`.
+        """
+        known = self._store.sources.by_path()
+        changed: list[tuple[Stat, Transcript]] = []
+        for transcript in transcripts:
+            report.seen += 1
+            try:
+                stat = Stat.of(transcript.path)
+            except OSError as error:
+                report.problems.append(SourceUnreadable(transcript.path, error.strerror or str(error)))
+                continue
+            if self._is_changed(transcript.path, stat, known.get(transcript.path)):
+                changed.append((stat, transcript))
+        changed.sort(key=lambda pair: (pair[0].mtime, pair[1].path))
+        found = [self._job(each, stat.size, known.get(each.path), report) for stat, each in changed]
+        return [job for job in found if job is not None]
+
+    def _is_changed(self, path: Path, stat: Stat, known: Source | None) -> bool:
+        if known is not None:
+            return not self._raw.is_unchanged(known, stat)
+        erased = self._deleted and self._store.tombstones.is_emptied(self._deleted.file(path), stat.mtime, stat.size)
+        return not erased
+
+    def _job(self, transcript: Transcript, size: int, known: Source | None, report: Pass) -> IngestJob | None:
+        path = transcript.path
+        continued = known if known is not None and self._raw.is_continued(known) else None
+        try:
+            found = by_agent(continued.agent) if continued else transcript.recognise()
+            excluded = found is not None and self._is_excluded(transcript, found)
+        except OSError as error:
+            report.problems.append(unreadable(path, error))
+            return None
+        if found is None or excluded:
+            report.excluded += excluded
+            report.foreign += not excluded
+            return None
+        if continued is not None:
+            return IngestJob(path, found, continued.archived, size, continued=continued)
+        if known is not None and self._keeps_everything(known, found, path):
+            return IngestJob(path, found, known.archived, size, continued=known, rewritten=True)
+        wanted = self._redactor.redact_name(transcript.archived(found))
+        archived = self._raw.free_name(wanted, self.names, path)
+        self.names.add(archived)
+        return IngestJob(path, found, archived, size, replaced=known)
+
+    def _is_excluded(self, transcript: Transcript, found: TranscriptFormat) -> bool:
+        """Return whether the settings exclude the transcript's folder or the one that its first lines name."""
+        if not self._exclusion:
+            return False
+        if self._exclusion.covers(str(transcript.found.parent)):
+            return True
+        with opened(transcript.path) as file:
+            return self._exclusion.covers(folder_in(found, transcript.path, lines.head(file)))
+
+    def _keeps_everything(self, known: Source, found: TranscriptFormat, path: Path) -> bool:
+        """Return whether a document that its agent rewrote still contains everything that its copy contains."""
+        if path.suffix != DOCUMENT or known.agent != found.agent:
+            return False
+        try:
+            with self._raw.open(known.archived) as before, opened(path) as after:
+                return loses_nothing(found, Session(known.agent, ""), before, after)
+        except (OSError, CopyDamaged):
+            return False
+
+
+def loses_nothing(known: TranscriptFormat, session: Session, before: BinaryIO, after: BinaryIO) -> bool:
+    """Return whether `after` has every turn of `before`, in the same order; a turn may have become longer."""
+    later = _turns(known, session, after)
+    return all(any(_continues(new, old) for new in later) for old in _turns(known, session, before))
+
+
+def _turns(known: TranscriptFormat, session: Session, file: BinaryIO) -> Iterator[Turn]:
+    events = known.reader(session, shorten=False).read(lines.split(file))
+    return (event for event in events if isinstance(event, Turn))
+
+
+def _continues(new: Turn, old: Turn) -> bool:
+    return (new.speaker, new.kind) == (old.speaker, old.kind) and new.text.startswith(old.text)

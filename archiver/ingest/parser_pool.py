@@ -1,0 +1,79 @@
+"""Pool of processes that parse files. Importing this module loads nothing that those processes need."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor
+from importlib import import_module
+from multiprocessing.connection import Connection
+from typing import TypeVar
+
+from ...core.closing import Closing
+
+_R = TypeVar("_R")
+_PARSING = f"{__package__}.parallel_parsing"
+
+
+class ParserPool(Closing):
+    """One process for each processor except the first. They end when the pool is closed or this process dies."""
+
+    def __init__(self) -> None:
+        self._executor: ProcessPoolExecutor | None = None
+        self._writer: Connection | None = None
+
+    @property
+    def size(self) -> int:
+        """How many processes the pool may have."""
+        return processors() - 1
+
+    def start(self) -> None:
+        """Start the first process, which loads its modules while this process continues."""
+        if self.size:
+            self.submit(os.getpid)
+
+    def submit(self, function: Callable[..., _R], *arguments: object) -> "Future[_R]":
+        """Run a function in a process of the pool. The future fails if no process can be started, or if one dies."""
+        try:
+            return self._opened().submit(function, *arguments)
+        except (OSError, RuntimeError) as error:  # RuntimeError: a process died, or the pool was closed
+            failed = Future[_R]()
+            failed.set_exception(error)
+            return failed
+
+    def close(self) -> None:
+        """End all processes, even those that are still parsing."""
+        if self._executor is not None and self._writer is not None:
+            self._writer.close()
+            self._executor.shutdown(wait=False, cancel_futures=True)
+        self._executor = None
+
+    def _opened(self) -> ProcessPoolExecutor:
+        if self._executor is None:
+            # Else Python would search the current folder first for the modules of the new process.
+            os.environ["PYTHONSAFEPATH"] = "1"
+            context = multiprocessing.get_context("spawn")
+            reader, self._writer = context.Pipe(duplex=False)
+            self._executor = ProcessPoolExecutor(self.size, context, _prepare, (reader,))
+        return self._executor
+
+
+def processors() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+def _prepare(reader: Connection) -> None:
+    """Prepare a process of the pool: load what parsing needs, and exit when the other end of the pipe closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_exit_at_end, args=(reader,), daemon=True).start()
+    import_module(_PARSING)
+
+
+def _exit_at_end(reader: Connection) -> None:
+    try:
+        reader.recv_bytes()
+    except (EOFError, OSError):
+        os._exit(0)
