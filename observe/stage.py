@@ -6,8 +6,8 @@ from ..archiver.store import Entity, Store, StoredExchange
 from ..core.conversation import Session
 from ..core.progress import Progress, never
 from . import rules
-from .observation_writer import keep, summarise
-from .verification import VerifiedObservations
+from .extraction.observation_writer import keep, summarise
+from .rules.verification import VerifiedObservations
 
 _BATCH = 200
 

@@ -40,7 +40,7 @@ ORDER = {
         "watch",
     ),
     "search": ("query", "model", "index", "rank", "present"),
-    "observe": ("rules", "memory", "mnemonics", "traces", "llm", "deletion", "background", "upkeep"),
+    "observe": ("rules", "memory", "mnemonics", "traces", "extraction", "llm", "deletion", "background", "upkeep"),
 }
 
 # Imports against the order that are left, as importing and imported module: the set may only shrink.

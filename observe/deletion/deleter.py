@@ -34,9 +34,9 @@ from ...core.home import Home
 from ...core.memory import MemoryState, StoredMemory
 from ...core.progress import Reporter, silent, stage
 from .. import rules
+from ..extraction.observation_writer import summarise
+from ..extraction.preferences import OBSERVATION
 from ..memory.superseding import archive, release, restore, superseded_by
-from ..observation_writer import summarise
-from ..preferences import OBSERVATION
 from . import erasure
 from .memory_files import delete, files_of
 from .samples import samples

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from ...archiver.store import StoredExchange
 from ...core.observation import Evidence, Observation, ObservationType
 from ...core.origin import Origin
-from ..verification import VerifiedObservations, find_quote, includes_external
+from ..rules.verification import VerifiedObservations, find_quote, includes_external
 from .excerpt import Excerpt, Passage, visible
 from .messages_api import Closed, parse_reply
 from .model_errors import ReplyInvalid

@@ -3,7 +3,7 @@
 from ...archiver.store import Job, Store, StoredExchange
 from ...core.observation import Observation
 from ...core.spending import Extraction
-from ..observation_writer import keep, summarise
+from ..extraction.observation_writer import keep, summarise
 from .extraction_reply import read_reply, verify_reply
 from .extraction_request import ExtractionRequest, RequestBuilder
 from .job_queue import JobQueue

@@ -7,13 +7,13 @@ own decisions. An exchange that changes and explains nothing yields nothing.
 from msgspec.structs import replace
 
 from ...core.conversation import Exchange, Session
-from ..verification import VerifiedObservations, verify
 from .decisions import extract_decisions
 from .exchange_analysis import analyze_exchange
 from .lessons import extract_lesson, extract_remarks
 from .outcome import extract_outcome
 from .touched_files import touched_files
 from .trimming import trim_to_budget
+from .verification import VerifiedObservations, verify
 
 VERSION = "rules-5"
 """Version of the rules; raise it when the same exchange would yield another result."""

@@ -4,8 +4,8 @@ import pytest
 
 from palaver.core.conversation import Exchange, Session
 from palaver.observe import rules, stage
+from palaver.observe.rules.verification import VerifiedObservations
 from palaver.observe.stage import observe_pending
-from palaver.observe.verification import VerifiedObservations
 
 from ..search.history import History, Said, learned
 

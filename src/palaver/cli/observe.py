@@ -111,7 +111,7 @@ def _broke_off(result: Extraction) -> bool:
 
 
 def _show_preferences(store: Store, *, as_json: bool) -> None:
-    from palaver.observe.preferences import preference_candidates
+    from palaver.observe.extraction.preferences import preference_candidates
     from palaver.templates.quote import line
 
     from .review import preference_fields

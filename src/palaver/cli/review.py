@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from palaver.archiver.store import Store
     from palaver.core.memory import StoredMemory
+    from palaver.observe.extraction.preferences import PreferenceCandidate
     from palaver.observe.memory import MemoryCore
-    from palaver.observe.preferences import PreferenceCandidate
 
 
 class Waiting(Struct, frozen=True):
@@ -82,7 +82,7 @@ def review(*, approve: Sequence[str], decline: Sequence[str], as_json: bool) -> 
 
 def waiting_in(store: Store, core: MemoryCore) -> dict[str, Waiting]:
     """Return what waits for a review, by id: preferences first."""
-    from palaver.observe.preferences import preference_candidates
+    from palaver.observe.extraction.preferences import preference_candidates
 
     found = [_preference(store, core, each) for each in preference_candidates(store)]
     found += [_proven(core, held) for held in core.learning.approvable()]
@@ -90,7 +90,7 @@ def waiting_in(store: Store, core: MemoryCore) -> dict[str, Waiting]:
 
 
 def _preference(store: Store, core: MemoryCore, candidate: PreferenceCandidate) -> Waiting:
-    from palaver.observe.preferences import decline, keep
+    from palaver.observe.extraction.preferences import decline, keep
 
     fields = preference_fields(candidate)
     return Waiting(fields, lambda: keep(core, candidate).id, lambda: decline(store, candidate))

@@ -27,9 +27,9 @@ from palaver.core.query import Query
 from palaver.observe.deletion import erasure
 from palaver.observe.deletion.deleter import Deleter
 from palaver.observe.deletion.erasure_check import scour
+from palaver.observe.extraction.preferences import keep, preference_candidates
 from palaver.observe.memory import MemoryCore
 from palaver.observe.pipeline import Pipeline
-from palaver.observe.preferences import keep, preference_candidates
 from palaver.search.archive_search import ArchiveSearch
 from palaver.search.model.embedder import DEFAULT_MODEL, load
 

@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from ..core.clock import show_day
-from ..core.conversation import Exchange, Session
-from ..core.observation import SUMMARY, Evidence, Observation, ObservationType
-from ..core.origin import Origin, least
-from .rules.open_items import open_items
-from .rules.outcome import PROPOSED
-from .rules.sentences import headline
-from .rules.trimming import trim_to_budget
+from ...core.clock import show_day
+from ...core.conversation import Exchange, Session
+from ...core.observation import SUMMARY, Evidence, Observation, ObservationType
+from ...core.origin import Origin, least
+from .open_items import open_items
+from .outcome import PROPOSED
+from .sentences import headline
+from .trimming import trim_to_budget
 
 PARTS_MIN = 3
 """Minimum number of observations of a session with a summary; fewer are read as fast as a summary."""

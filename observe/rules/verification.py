@@ -10,9 +10,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.conversation import Exchange, Kind, Speaker, Turn
-from ..core.observation import Evidence, Observation
-from ..core.origin import Origin, least
+from ...core.conversation import Exchange, Kind, Speaker, Turn
+from ...core.observation import Evidence, Observation
+from ...core.origin import Origin, least
 
 _EXTERNAL_TOOL: Final = re.compile(r"web|fetch(?!_rules)|brows|url|http|mcp|__|github|code_?search", re.IGNORECASE)
 """Parts of names of tools whose output comes from outside this machine. Each agent and MCP server has its own names."""

@@ -6,9 +6,9 @@ from msgspec.structs import replace
 from palaver.core.conversation import Exchange
 from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.core.origin import Origin
-from palaver.observe.verification import find_quote, verify
+from palaver.observe.rules.verification import find_quote, verify
 
-from .rules.telling import Telling
+from .telling import Telling
 
 SAID = "The retry used a new key, so the bank saw two payments."
 

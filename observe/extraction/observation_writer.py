@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from ..archiver.store import Store, StoredExchange
-from ..core.conversation import Session
-from ..core.observation import Evidence, Observation
+from ...archiver.store import Store, StoredExchange
+from ...core.conversation import Session
+from ...core.observation import Evidence, Observation
+from ..rules.session_summary import build_summary
 from .repetition import fingerprint, is_repetition
-from .session_summary import build_summary
 
 
 def keep(

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import chain
 
-from ..core.observation import Observation
-from .memory.lexicon import CHANGES, NEGATORS, NUMBERS, OPPOSITES, RIVALS
-from .memory.wording import stem_of
+from ...core.observation import Observation
+from ..memory.lexicon import CHANGES, NEGATORS, NUMBERS, OPPOSITES, RIVALS
+from ..memory.wording import stem_of
 
 MIN_SHARED = 0.8
 """Minimum share of the longer text that the shorter one contains; below it, details would be lost."""

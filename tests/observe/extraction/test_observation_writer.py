@@ -13,11 +13,11 @@ from palaver.archiver.store.observation_table import OPTED_OUT
 from palaver.archiver.store.repetition_table import Repetition
 from palaver.core.observation import Evidence, Observation, ObservationType
 from palaver.observe import rules
-from palaver.observe.observation_writer import keep, summarise
-from palaver.observe.repetition import fingerprint
+from palaver.observe.extraction.observation_writer import keep, summarise
+from palaver.observe.extraction.repetition import fingerprint
 from palaver.observe.stage import observe_pending
 
-from ..search.history import History, Said
+from ...search.history import History, Said
 
 RULE = "From now on use tabs in all templates of the shop."
 

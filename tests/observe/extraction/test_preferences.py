@@ -6,8 +6,7 @@ import pytest
 
 from palaver.archiver.redaction import Redactor
 from palaver.core.origin import Origin
-from palaver.observe.memory import MemoryCore
-from palaver.observe.preferences import (
+from palaver.observe.extraction.preferences import (
     PreferenceCandidate,
     decline,
     is_typed,
@@ -15,10 +14,11 @@ from palaver.observe.preferences import (
     preference_candidates,
     states_preference,
 )
+from palaver.observe.memory import MemoryCore
 from palaver.observe.stage import observe_pending
 
-from ..search.fake_embedder import FakeEmbedder
-from ..search.history import History, Said
+from ...search.fake_embedder import FakeEmbedder
+from ...search.history import History, Said
 
 RULE = "From now on use tabs in all templates of the shop."
 

@@ -12,14 +12,14 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..archiver.store import Store, StoredObservation
-from ..core import ids
-from ..core.clock import now
-from ..core.conversation import Exchange, Kind, SessionKind, Speaker
-from ..core.memory import EventKind, Memory, MemoryEvent, MemoryState, StoredMemory
-from ..core.observation import Evidence
-from ..core.origin import Origin
-from .memory import MemoryCore
+from ...archiver.store import Store, StoredObservation
+from ...core import ids
+from ...core.clock import now
+from ...core.conversation import Exchange, Kind, SessionKind, Speaker
+from ...core.memory import EventKind, Memory, MemoryEvent, MemoryState, StoredMemory
+from ...core.observation import Evidence
+from ...core.origin import Origin
+from ..memory import MemoryCore
 
 SOURCE: Final = "conversation"
 OBSERVATION: Final = "observation"

@@ -1,0 +1,1 @@
+"""Store extracted observations: recognise repetitions, confirm known ones, and propose preferences."""
