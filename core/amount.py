@@ -1,20 +1,34 @@
-"""Amounts: numbers and what they count, as a person writes them."""
+"""Amounts as text: counts with their nouns, sizes, and money."""
+
+from typing import Annotated, Final, TypeAlias
+
+DOLLAR: Final = 1_000_000_000
+"""Amounts of money are in billionths of a US dollar."""
+MONEY: Final = "money"
+"""Mark of a type whose values are amounts of money."""
+NanoDollars: TypeAlias = Annotated[int, MONEY]
 
 
 def many(number: int, noun: str, plural: str = "") -> str:
-    """A number with its noun, as in `1 entry` and `2,689 entries`; the plural has an s where none is given."""
+    """Return a number with its noun, as in `1 entry` and `2,689 entries`; the plural ends in `s` by default."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def grouped(number: int) -> str:
-    """A number alone, its thousands set apart."""
+    """Return a number with thousands separators."""
     return f"{number:,}"
 
 
 def size(count: int) -> str:
-    """Bytes in a unit of which there are not too many, as in `12 bytes`, `40 kB`, `0.4 MB` and `1.5 GB`."""
+    """Return a number of bytes as in `12 bytes`, `40 kB`, `0.4 MB` and `1.5 GB`."""
     if count >= 1e9:
         return f"{count / 1e9:.1f} GB"
     if count >= 1e5:
         return f"{count / 1e6:.1f} MB"
     return f"{count / 1e3:.0f} kB" if count >= 1e3 else many(count, "byte")
+
+
+def dollars(cost: NanoDollars) -> str:
+    """Return an amount of money: whole cents, or six decimals for less than a cent."""
+    amount = cost / DOLLAR
+    return f"${amount:.2f}" if amount >= 0.01 or not cost else f"${amount:.6f}"

@@ -1,12 +1,12 @@
 """What asking a language model costs: the values behind `palaver observe` and `palaver stats`.
 
-Amounts are as in `core/money.py`.
+Amounts of money are in billionths of a US dollar.
 """
 
 from msgspec import Struct, field
 
+from .amount import NanoDollars
 from .errors import PalaverError
-from .money import NanoDollars
 
 
 class Usage(Struct, frozen=True):

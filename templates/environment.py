@@ -20,11 +20,10 @@ from jinja2 import (
 )
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from ..core.amount import grouped, many, size
+from ..core.amount import dollars, grouped, many, size
 from ..core.clock import show_day, show_minute
 from ..core.errors import TemplateInvalid
 from ..core.memory import spoken
-from ..core.money import dollars
 from . import quote
 from .dialogue import TurnText
 from .labels import counted, label, other_sessions

@@ -14,13 +14,13 @@ from typing import Any, Final, NamedTuple, cast, get_args, get_type_hints
 
 from msgspec import Struct
 
+from ..core.amount import DOLLAR, MONEY
 from ..core.checkup import Checkup, Diagnosis
 from ..core.clock import show_day, show_instant
 from ..core.conversation import INSTANT, Exchange, Turn
 from ..core.deletion import DeletionPreview, DeletionResult, ErasureCheck
 from ..core.errors import SourceUnreadable
 from ..core.memory import Edge, MemoryEvent, StoredMemory
-from ..core.money import DOLLAR, MONEY
 from ..core.query import Grouping
 from ..core.results import BUDGET, Detail, Hit, Results, Timeline, TranscriptExcerpt, ZeroResultExplanation
 from .quote import clean

@@ -11,10 +11,10 @@ from typing import Final
 from msgspec import Struct
 
 from ...archiver.store import Planned, Store
+from ...core.amount import DOLLAR, dollars
 from ...core.clock import now
 from ...core.config import Config
 from ...core.conversation import Milliseconds
-from ...core.money import DOLLAR, dollars
 from .model_errors import BudgetExhausted
 
 _HOUR: Final = 3_600_000

@@ -8,8 +8,8 @@ from typing import Final
 import orjson
 from msgspec import Struct
 
+from ...core.amount import DOLLAR
 from ...core.errors import ConfigInvalid
-from ...core.money import DOLLAR
 from ...core.spending import Usage
 
 _DATED: Final = re.compile(r"-\d{8}\Z")

@@ -15,7 +15,6 @@ from palaver.core.clock import now
 from palaver.core.config import Config
 from palaver.core.errors import ConfigInvalid, LeaseHeld, PalaverError
 from palaver.core.home import Home
-from palaver.core.interrupts import hear
 
 from .made_up import refuse_made_up
 from .output import as_json, complain
@@ -47,7 +46,7 @@ def watch(*, poll: bool, as_json: bool) -> None:
     refuse_made_up(home)
     _open_log(home)
     # Both ways of being stopped are one; nothing is lost by either, nor by being killed.
-    signal.signal(signal.SIGTERM, hear)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         read = _settings(home)
         Watcher(

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from palaver.archiver.store import Planned, Store
+from palaver.core.amount import DOLLAR, dollars
 from palaver.core.config import Config
 from palaver.core.conversation import Kind, Speaker, Turn
 from palaver.core.errors import ConfigInvalid
-from palaver.core.money import DOLLAR, dollars
 from palaver.core.spending import Usage
 from palaver.core.tokens import count
 from palaver.observe.llm.ledger import Budget, Ledger
