@@ -6,7 +6,6 @@ name. `database.py` has the connection, `migrations.py` the schema.
 
 from .change_log import ChangeLog, Entity
 from .confirmation_table import Confirmation
-from .database import is_wal_safe, sqlite_version
 from .document_table import Document, Queued
 from .edit_table import Edit
 from .exchange_table import StoredExchange
@@ -18,6 +17,7 @@ from .mnemonic_table import Mirrored
 from .observation_table import MODEL_PREFIX, StoredObservation
 from .repetition_table import Repetition
 from .source_table import Place, Source
+from .sqlite import is_wal_safe, sqlite_version
 from .store import Store
 from .tombstone_table import Deletion, State
 from .vector_table import Embedded, StoredVector

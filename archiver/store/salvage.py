@@ -26,9 +26,10 @@ from ...core.home import Home
 from ...core.memory import StoredMemory
 from . import watermark
 from .backups import Backups, stamp
-from .database import CHECKSUM_BYTES, PAGE_BYTES, Database, Row, Value, connect
+from .database import Database, Row, Value
 from .memory_table import decoded, verified
 from .migrations import MIGRATIONS
+from .sqlite import CHECKSUM_BYTES, PAGE_BYTES, connect
 
 _BEYOND: Final = 1 << 40
 """A row id that no table reaches."""

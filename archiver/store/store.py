@@ -12,7 +12,7 @@ from . import watermark
 from .backups import Backups
 from .change_log import ChangeTable, PublicationTable
 from .confirmation_table import ConfirmationTable
-from .database import REPAIR_HINT, Database
+from .database import Database
 from .deleted_row_table import DeletedRowTable
 from .document_table import DocumentTable
 from .edit_table import EditTable
@@ -32,6 +32,7 @@ from .project_table import ProjectTable
 from .repetition_table import RepetitionTable
 from .session_table import SessionTable
 from .source_table import ContainerTable, SourceTable
+from .sqlite import REPAIR_HINT
 from .stage_table import StageTable
 from .summary_table import SummaryTable
 from .tombstone_table import TombstoneTable

@@ -13,7 +13,7 @@ from ...core.home import Home
 from .backups import stamp
 from .change_log import ChangeTable
 from .database import Database
-from .foreign_file import has_log
+from .sqlite import has_log
 
 
 class Watermark:

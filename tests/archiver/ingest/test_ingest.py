@@ -858,7 +858,7 @@ def test_a_session_that_moves_is_told_of(history: History) -> None:
 
 def test_nobody_waits_while_a_file_is_read(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process can write while this one parses; only storing takes the lock."""
-    monkeypatch.setattr(database, "_BUSY_MS", 0)
+    monkeypatch.setattr(database, "BUSY_MS", 0)
     history.write(talk("one"))
 
     class Watched(RawArchive):

@@ -12,7 +12,8 @@ import apsw
 import pytest
 
 from palaver.archiver.store import Store, database
-from palaver.archiver.store.database import Database, _wal_is_safe
+from palaver.archiver.store.database import Database
+from palaver.archiver.store.sqlite import _wal_is_safe
 from palaver.core.conversation import Session
 from palaver.core.errors import StoreBusy, StoreCorrupt, StoreError, StoreMissing
 
@@ -146,7 +147,7 @@ def test_a_full_disk_loses_nothing_that_was_stored(store: Store) -> None:
 
 def test_waiting_for_another_writer_ends(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A database that stays locked is busy, never corrupt, and the error says for how long it was waited."""
-    monkeypatch.setattr(database, "_BUSY_MS", 20)
+    monkeypatch.setattr(database, "BUSY_MS", 20)
     with Store.create(path) as one, Store.open(path) as two:
         with one.transaction(), pytest.raises(StoreBusy, match="stayed locked"), two.transaction():
             raise AssertionError
@@ -260,7 +261,7 @@ def test_a_file_beside_which_nothing_can_be_made_is_read(path: Path, monkeypatch
     older = apsw.Connection(str(path))
     older.execute("PRAGMA user_version = 3")
     older.close()
-    with pytest.raises(StoreError, match="older Palaver"):
+    with pytest.raises(StoreError, match="schema of the database is older"):
         Store.open(path)
 
 

@@ -12,7 +12,7 @@ from subprocess import Popen
 import pytest
 
 from palaver.archiver.store import Store
-from palaver.archiver.store.foreign_file import ForeignFile
+from palaver.archiver.store.database import _UnwritableFile
 from palaver.core.conversation import Session
 
 from ...unprivileged import let_read, let_write, start
@@ -124,5 +124,5 @@ def test_what_changes_while_it_is_read_is_read_again(path: Path, monkeypatch: py
 def test_only_what_may_not_be_written_is_compared(path: Path) -> None:
     """Where this process may write SQLite sees every change by itself; where nothing is, nothing can have changed."""
     with Store.create(path):
-        assert ForeignFile.at(path) is None
-    assert ForeignFile.at(path.with_name("nothing.db")) is None
+        assert _UnwritableFile.at(path) is None
+    assert _UnwritableFile.at(path.with_name("nothing.db")) is None
