@@ -6,7 +6,7 @@ from ...archiver.store.project_table import plain_namespace
 from ...core.document import DocumentStats, IndexedDirectory
 from ...observe.background.rounds import Rounds
 from ...observe.memory import MemoryCore
-from ...observe.traces import Traces
+from ...observe.traces import CodeTraces
 from ...search.document_library import DocumentLibrary
 from ..desk import Place, opened
 
@@ -50,6 +50,6 @@ class TheoDesk:
         return Rounds(self.place.home, self.place.model)
 
     @cached_property
-    def traces(self) -> Traces:
+    def traces(self) -> CodeTraces:
         """Which lines agents wrote."""
-        return opened(lambda: Traces.open(self.place.home))
+        return opened(lambda: CodeTraces.open(self.place.home))

@@ -1,18 +1,18 @@
-"""Traces: which lines of a file agents wrote, from git's blame and from what the archive knows about edits."""
+"""Code traces: lines that agents wrote, from git blame and the archived edits."""
 
-from .attribution import Certainty, Written
+from .attribution import Certainty, WrittenFile
 from .blame import UNCOMMITTED
-from .record import Conversation, Trace, TracedFile
-from .traces import Attributed, CommitShare, Traces
+from .code_traces import Attributed, CodeTraces, CommitShare
+from .trace_record import Trace, TracedConversation, TracedFile
 
 __all__ = [
     "UNCOMMITTED",
     "Attributed",
     "Certainty",
+    "CodeTraces",
     "CommitShare",
-    "Conversation",
     "Trace",
+    "TracedConversation",
     "TracedFile",
-    "Traces",
-    "Written",
+    "WrittenFile",
 ]

@@ -1,4 +1,4 @@
-"""Attribution: which of an agent's edits wrote a line, and how sure that is."""
+"""Attribution of lines to the edits of agents, with a certainty."""
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -14,18 +14,18 @@ from ...core.errors import PalaverError
 from .blame import BlamedLine, Commit
 
 _SLACK = 60_000
-"""Milliseconds that a commit may lie before the edit that it holds: clocks of machines differ."""
-_TELLING = 3
-"""Letters and digits from which on a line says something by itself; a bracket is anybody's."""
+"""Tolerated difference between the clocks of commits and transcripts, in milliseconds."""
+_DISTINCTIVE_MIN = 3
+"""Minimum letters and digits of a line that can be attributed by itself; a bracket cannot."""
 
 
 class Certainty(StrEnum):
-    """How sure it is that an agent wrote a line.
+    """Certainty that an agent wrote a line.
 
-    `certain`: the very line stands in what the agent wrote into this file, before it was committed. `likely`: it stands
-    there but for blanks and signs, or in a copy of the file elsewhere, or is a mere bracket beside such a line, or is
-    short and one of a commit of which agents wrote every line.
-    `possible`: the agent changed this file while the commit was made, but the line does not stand in what it wrote.
+    - `certain`: the agent wrote exactly this line into this file before the commit.
+    - `likely`: the line differs in blanks or punctuation, or was written to a copy of the file, or is a bracket next to
+      such a line, or is short and belongs to a commit of which agents wrote every line.
+    - `possible`: the agent changed this file before the commit, but did not write this line.
     """
 
     CERTAIN = "certain"
@@ -35,11 +35,11 @@ class Certainty(StrEnum):
 
 
 SURE = (Certainty.CERTAIN, Certainty.LIKELY)
-"""From these on a line counts as an agent's."""
+"""Certainties of lines that count as written by an agent."""
 
 
-class Written(Struct, frozen=True):
-    """A file that one exchange wrote: when, which lines, and whether it is this very file (or a copy elsewhere)."""
+class WrittenFile(Struct, frozen=True):
+    """Lines that one exchange wrote into a file. `here` is False for a copy of the file elsewhere."""
 
     edit: Edit
     at: Milliseconds | None
@@ -48,48 +48,48 @@ class Written(Struct, frozen=True):
 
     @property
     def bare(self) -> frozenset[str]:
-        """The lines without blanks and signs, as formatters leave them alike."""
+        """Lines without blanks and punctuation, which formatters change."""
         return frozenset(map(_bare, self.lines))
 
 
 class Attribution:
-    """Knows what agents wrote into one file."""
+    """Edits of one file by agents, indexed by line."""
 
-    def __init__(self, writings: Sequence[Written]) -> None:
-        """`writings` are given oldest first."""
+    def __init__(self, writings: Sequence[WrittenFile]) -> None:
+        """Index `writings`, oldest first."""
         self._writings = writings
 
     @cached_property
-    def _by_line(self) -> dict[str, list[Written]]:
+    def _by_line(self) -> dict[str, list[WrittenFile]]:
         return _index((line, each) for each in self._writings for line in each.lines)
 
     @cached_property
-    def _by_bare(self) -> dict[str, list[Written]]:
+    def _by_bare(self) -> dict[str, list[WrittenFile]]:
         return _index((line, each) for each in self._writings for line in each.bare if line)
 
-    def of(self, line: BlamedLine) -> tuple[Certainty, Written | None]:
-        """How sure it is that an agent wrote this line, and the edit that did it: the last one before the commit."""
+    def of(self, line: BlamedLine) -> tuple[Certainty, WrittenFile | None]:
+        """Return the certainty that an agent wrote this line, and the edit."""
         text = line.text.strip()
-        telling = len(_bare(text)) >= _TELLING
-        if telling and (exact := _author(self._by_line.get(text, ()), line)):
+        distinctive = len(_bare(text)) >= _DISTINCTIVE_MIN
+        if distinctive and (exact := _author(self._by_line.get(text, ()), line)):
             return (Certainty.CERTAIN if exact.here else Certainty.LIKELY), exact
-        if telling and (near := _author(self._by_bare.get(_bare(text), ()), line)):
+        if distinctive and (near := _author(self._by_bare.get(_bare(text), ()), line)):
             return Certainty.LIKELY, near
         meanwhile = self._meanwhile(line)
         if meanwhile is not None:
             return Certainty.POSSIBLE, meanwhile
         return Certainty.NONE, None
 
-    def _meanwhile(self, line: BlamedLine) -> Written | None:
-        """Return the last edit of this very file between the previous commit and this one, if there is one."""
+    def _meanwhile(self, line: BlamedLine) -> WrittenFile | None:
+        """Return the last edit of this file between the previous commit and this one, or None."""
         edits = (each for each in reversed(self._writings) if each.here and _is_between(each, line.commit))
         return next(edits, None)
 
-    def of_all(self, lines: Sequence[BlamedLine]) -> list[tuple[Certainty, Written | None]]:
+    def of_all(self, lines: Sequence[BlamedLine]) -> list[tuple[Certainty, WrittenFile | None]]:
         """Return the certainty and the edit of each line.
 
-        A line of fewer than `_TELLING` letters goes with the line before or after it. In a commit of which agents wrote
-        every line, it also counts as theirs if an edit of the file has that line.
+        A short line is attributed like a neighbouring line. In a commit that agents wrote completely, it also counts as
+        theirs if an edit of the file contains it.
         """
         found = [self.of(line) for line in lines]
         written = [self._short(line) if found[place][0] not in SURE else None for place, line in enumerate(lines)]
@@ -107,28 +107,28 @@ class Attribution:
             *((n, n + 1) for n in range(last - 1, -1, -1)),
         ]:
             certainty, author = found[beside]
-            mute = len(_bare(lines[place].text)) < _TELLING and found[place][0] not in SURE
+            mute = len(_bare(lines[place].text)) < _DISTINCTIVE_MIN and found[place][0] not in SURE
             if mute and certainty in SURE and lines[beside].commit == lines[place].commit:
                 found[place] = Certainty.LIKELY, author
         return found
 
-    def _short(self, line: BlamedLine) -> Written | None:
-        """Return the edit of this very file that wrote a short line between the previous commit and this one."""
+    def _short(self, line: BlamedLine) -> WrittenFile | None:
+        """Return the edit of this file that wrote a short line between the previous commit and this one, or None."""
         edits = self._by_line.get(line.text.strip(), ())
         return next((each for each in edits if each.here and _is_between(each, line.commit)), None)
 
 
-class Writings:
-    """Reads what was written from the archived lines themselves."""
+class EditReader:
+    """Reader of the edits in the raw archive."""
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
 
-    def of(self, edit: Edit, *, here: bool) -> Written:
-        """What an exchange wrote into a file; no lines where its copy cannot be read."""
+    def of(self, edit: Edit, *, here: bool) -> WrittenFile:
+        """Return the lines that an exchange wrote into a file; no lines if its raw copy is unreadable."""
         stored = self._store.exchanges.load([edit.exchange]).get(edit.exchange)
         if stored is None:
-            return Written(edit, edit.started, frozenset(), here)
+            return WrittenFile(edit, edit.started, frozenset(), here)
         turns, span = stored.exchange.turns, stored.exchange.span
         wrote = [turn for turn in turns if edit.path in turn.writes and not turn.failed]
         calls = {turn.call: turn for turn in turns if turn.kind is Kind.CALL and turn.call}
@@ -136,7 +136,9 @@ class Writings:
         for turn in wrote:
             call = self._line(edit, calls.get(turn.call, turn), near)
             lines |= written_lines(call, edit.path, self._line(edit, turn, near))
-        return Written(edit, min((turn.at for turn in wrote if turn.at is not None), default=edit.started), lines, here)
+        return WrittenFile(
+            edit, min((turn.at for turn in wrote if turn.at is not None), default=edit.started), lines, here
+        )
 
     def _line(self, edit: Edit, turn: Turn, near: tuple[int, int]) -> bytes:
         try:
@@ -145,25 +147,25 @@ class Writings:
             return b""
 
 
-def _index(pairs: Iterable[tuple[str, Written]]) -> dict[str, list[Written]]:
-    found: dict[str, list[Written]] = {}
+def _index(pairs: Iterable[tuple[str, WrittenFile]]) -> dict[str, list[WrittenFile]]:
+    found: dict[str, list[WrittenFile]] = {}
     for line, each in pairs:
         found.setdefault(line, []).append(each)
     return found
 
 
-def _is_between(edit: Written, commit: Commit) -> bool:
-    """Return whether an edit was made after the previous commit and not after this one, give or take `_SLACK`."""
+def _is_between(edit: WrittenFile, commit: Commit) -> bool:
+    """Return whether an edit was made between the previous commit and this one, within `_SLACK`."""
     if edit.at is None:
         return False
     after = commit.since is None or edit.at > commit.since - _SLACK
     return after and (commit.at is None or edit.at <= commit.at + _SLACK)
 
 
-def _author(writings: Sequence[Written], line: BlamedLine) -> Written | None:
-    """Which of these wrote the line: the first after the commit before, else the last before this one.
+def _author(writings: Sequence[WrittenFile], line: BlamedLine) -> WrittenFile | None:
+    """Return the edit that wrote the line: the first after the previous commit, else the last before this one.
 
-    Who writes a whole file anew repeats what others wrote. This very file counts before a copy of it.
+    A later edit of a whole file repeats lines of earlier ones. Edits of the file itself precede those of a copy.
     """
     since, until = line.commit.since, line.commit.at
     before = [each for each in writings if until is None or each.at is None or each.at <= until + _SLACK]
@@ -173,4 +175,4 @@ def _author(writings: Sequence[Written], line: BlamedLine) -> Written | None:
 
 
 def _bare(line: str) -> str:
-    return "".join(sign for sign in line if sign.isalnum())
+    return "".join(char for char in line if char.isalnum())

@@ -1,4 +1,4 @@
-"""Blame: for each line of a file the commit that brought it, and when."""
+"""Git blame: commit and date of each line of a file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,14 +6,16 @@ from pathlib import Path
 from msgspec import Struct
 
 from ...core.conversation import Milliseconds
-from .git import Repository
+from .git_repository import Repository
 
 UNCOMMITTED = "0" * 40
 
 
 class Commit(Struct, frozen=True):
-    """A commit that brought lines. `at` is when it was made, or written where that is later; `since` is when the one
-    before it was made, None for the first. `name` is what the file was called in it.
+    """Commit of one or more lines.
+
+    `at` is the later of author and commit date. `since` is the date of the previous commit of the file, None for the
+    first. `name` is the path of the file in the commit.
     """
 
     sha: str
@@ -23,12 +25,12 @@ class Commit(Struct, frozen=True):
 
     @property
     def uncommitted(self) -> bool:
-        """Whether the lines are in no commit yet."""
+        """True if the lines are not committed yet."""
         return set(self.sha) == {"0"}
 
 
 class BlamedLine(Struct, frozen=True):
-    """A line (1-based) of the file as it is now, and the commit that brought it."""
+    """Line of the current file (1-based) with its commit."""
 
     number: int
     text: str
@@ -36,29 +38,29 @@ class BlamedLine(Struct, frozen=True):
 
 
 def blame(repository: Repository, file: Path, first: int, last: int) -> list[BlamedLine]:
-    """The lines of a file from `first` to `last`, which it must have; none where git does not know the file."""
-    name = repository.name_of(file)
-    told = repository.ask("blame", "--porcelain", "--no-textconv", "-L", f"{first},{last}", paths=(name,))
-    return _read(repository, told, name)
+    """Return the lines `first` to `last` of a file, or an empty list if git does not track the file."""
+    name = repository.relative_path(file)
+    output = repository.run("blame", "--porcelain", "--no-textconv", "-L", f"{first},{last}", paths=(name,))
+    return _read(repository, output, name)
 
 
 def unversioned(rows: Sequence[str]) -> list[BlamedLine]:
-    """The lines of a file that git does not know, as uncommitted."""
+    """Return the lines of an untracked file as uncommitted."""
     commit = Commit(UNCOMMITTED, None, None, "")
     return [BlamedLine(number, row, commit) for number, row in enumerate(rows, start=1)]
 
 
-def _read(repository: Repository, told: str, name: str) -> list[BlamedLine]:
-    """Git's porcelain: `<sha> <line then> <line now>`, what is said of a commit once, and the line after a tab."""
+def _read(repository: Repository, output: str, name: str) -> list[BlamedLine]:
+    """Parse the porcelain format: `<sha> <old line> <new line>`, headers once per commit, and the line after a tab."""
     heads: dict[str, dict[str, str]] = {}
     found: list[tuple[int, str, str]] = []
     sha, number = "", 0
-    for row in told.split("\n"):
+    for row in output.split("\n"):
         if row.startswith("\t"):
             found.append((number, row[1:].removesuffix("\r"), sha))
             continue
         key, _, value = row.partition(" ")
-        if len(key) in {40, 64} and all(sign in "0123456789abcdef" for sign in key) and value[:1].isdigit():
+        if len(key) in {40, 64} and all(char in "0123456789abcdef" for char in key) and value[:1].isdigit():
             sha, number = key, int(value.split(" ")[1])
             heads.setdefault(sha, {})
         elif sha:
@@ -76,9 +78,9 @@ def _commit(sha: str, head: dict[str, str], since: dict[str, Milliseconds], name
 
 
 def _times(repository: Repository, commits: list[str]) -> dict[str, Milliseconds]:
-    """When each of these commits was made."""
+    """Return the date of each commit."""
     if not commits:
         return {}
-    told = repository.ask("show", "--no-patch", "--format=%H %ct", *dict.fromkeys(commits))
-    rows = (row.split(" ") for row in told.splitlines())
+    output = repository.run("show", "--no-patch", "--format=%H %ct", *dict.fromkeys(commits))
+    rows = (row.split(" ") for row in output.splitlines())
     return {row[0]: int(row[1]) * 1000 for row in rows if len(row) == 2}

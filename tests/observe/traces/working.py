@@ -11,7 +11,7 @@ from typing import Any
 from palaver.archiver.store import Store
 from palaver.core.clock import show_instant
 from palaver.core.home import Home
-from palaver.observe.traces import Traces
+from palaver.observe.traces import CodeTraces
 
 from ...archiver.formats.claude_code.claude_lines import replied, result, said, text, tool, written
 
@@ -87,7 +87,7 @@ class Working:
         self.agent(session, "Edit", {"file_path": str(file), "old_string": old, "new_string": new}, difference)
         return self.type(name, after)
 
-    def traces(self) -> Traces:
+    def traces(self) -> CodeTraces:
         """What can be told once everything is archived."""
         from palaver.archiver.copies.raw import RawArchive
         from palaver.archiver.ingest.ingest import Ingest
@@ -101,4 +101,4 @@ class Working:
             path.write_bytes(written(rows))
         if self.sessions:
             Ingest(Store.create(home.database), RawArchive(home.archive)).run(in_paths([folder]))
-        return Traces.open(home)
+        return CodeTraces.open(home)

@@ -1,5 +1,6 @@
-"""Committed: in which commit each edit ended up, as far as its repository is still where it was."""
+"""Lookup of the commits that contain archived edits, for repositories that still exist."""
 
+import os
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -9,18 +10,28 @@ from msgspec import Struct, field
 
 from ...archiver.store import Edit
 from ...core.conversation import Milliseconds
-from .edited import edited_at, whole_path
-from .git import Repository
+from .git_repository import Repository
+
+
+def whole_path(edit: Edit) -> str:
+    """Return the normalised absolute path of an edited file; relative paths start at the agent's folder."""
+    return os.path.normpath(Path(edit.cwd) / edit.path)
+
+
+def edited_at(edit: Edit) -> Milliseconds | None:
+    """Return the latest possible time of an edit: the end of its exchange."""
+    return edit.ended or edit.started
+
 
 _COMMITS_MAX = 5_000
 _SLACK = 60_000
 _COMMIT, _HUNK = re.compile(r"([0-9a-f]{40,64}) (\d+)"), re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 
 
-class Group(Struct):
-    """Edits that one commit holds, or, without a `revision`, those of one conversation that no commit is known to hold.
+class CommitGroup(Struct):
+    """Edits in one commit. Without a `revision`, edits of one conversation without a known commit.
 
-    `edits` have the path as it is within the repository, or the whole one; newest first.
+    `edits` are pairs of path (within the repository, else absolute) and edit, newest first.
     """
 
     revision: str
@@ -29,34 +40,34 @@ class Group(Struct):
     edits: list[tuple[str, Edit]] = field(default_factory=list[tuple[str, Edit]])
 
     def added(self) -> dict[str, tuple[tuple[int, int], ...]]:
-        """The lines that the commit added to each of its files, as it numbers them."""
+        """Return the added line ranges of each file in the commit."""
         if not self.revision or self.repository is None:
             return {}
         options = ("--unified=0", "--format=", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames")
         paths = tuple(dict.fromkeys(path for path, _ in self.edits))
-        told = {path: self.repository.ask("show", *options, self.revision, paths=(path,)) for path in paths}
-        return {path: _hunks(diff) for path, diff in told.items()}
+        output = {path: self.repository.run("show", *options, self.revision, paths=(path,)) for path in paths}
+        return {path: _hunks(diff) for path, diff in output.items()}
 
 
-class Committed:
-    """Looks edits up in the histories of the repositories they lie in."""
+class CommitLookup:
+    """Commits of edits, from the histories of their repositories."""
 
     def __init__(self, edits: Sequence[Edit]) -> None:
-        """`edits` are given newest first."""
+        """Look up `edits`, newest first."""
         self._edits = edits
         self._repositories: dict[Path, Repository | None] = {}
         self._histories: dict[Path, dict[str, list[tuple[Milliseconds, str]]]] = {}
 
-    def groups(self) -> list[Group]:
-        """The edits by commit, or by conversation; newest first."""
-        found: dict[object, Group] = {}
+    def groups(self) -> list[CommitGroup]:
+        """Return the edits by commit or by conversation, newest first."""
+        found: dict[object, CommitGroup] = {}
         for edit in self._edits:
             file, at = Path(whole_path(edit)), edited_at(edit)
             repository = self._repository(file.parent)
-            path = repository.name_of(file) if repository else str(file)
+            path = repository.relative_path(file) if repository else str(file)
             commit = self._commit(repository, path, at) if repository and at is not None else None
             key = commit[1] if commit else edit.session
-            made = Group(commit[1], commit[0], repository) if commit else Group("", at, None)
+            made = CommitGroup(commit[1], commit[0], repository) if commit else CommitGroup("", at, None)
             found.setdefault(key, made).edits.append((path, edit))
         return sorted(found.values(), key=lambda group: -(group.at or 0))
 
@@ -67,7 +78,7 @@ class Committed:
         return self._repositories[folder]
 
     def _commit(self, repository: Repository, path: str, at: Milliseconds) -> tuple[Milliseconds, str] | None:
-        """The first commit of a file that was made after an edit of it."""
+        """Return date and hash of the first commit of a file after an edit."""
         if repository.root not in self._histories:
             self._histories[repository.root] = self._history(repository)
         commits = self._histories[repository.root].get(path, [])
@@ -75,11 +86,11 @@ class Committed:
         return commits[place] if place < len(commits) else None
 
     def _history(self, repository: Repository) -> dict[str, list[tuple[Milliseconds, str]]]:
-        """The commits of each file, oldest first."""
+        """Return the commits of each file, oldest first."""
         options = (f"--max-count={_COMMITS_MAX}", "-z", "--name-only", "--no-renames", "--format=%H %ct")
         found: dict[str, list[tuple[Milliseconds, str]]] = {}
         commit = (0, "")
-        for part in repository.ask("log", *options).split("\0"):
+        for part in repository.run("log", *options).split("\0"):
             row = part.removeprefix("\n")
             if match := _COMMIT.fullmatch(row):
                 commit = (int(match[2]) * 1000, match[1])

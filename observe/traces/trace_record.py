@@ -1,4 +1,4 @@
-"""Trace records: who wrote which lines, in the form of the agent-trace specification, version 0.1."""
+"""Trace records in the format of the agent-trace specification, version 0.1."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,8 +12,8 @@ from ...core.conversation import Milliseconds
 VERSION = "0.1.0"
 
 
-class Conversation(Struct, frozen=True):
-    """A conversation in which lines were written. `ranges` are pairs of first and last line, empty where unknown."""
+class TracedConversation(Struct, frozen=True):
+    """Conversation that wrote lines. `ranges` are pairs of first and last line, empty if unknown."""
 
     url: str
     model: str
@@ -21,14 +21,14 @@ class Conversation(Struct, frozen=True):
 
 
 class TracedFile(Struct, frozen=True):
-    """A file and the conversations that wrote in it. `path` is relative to the repository where there is one."""
+    """File with the conversations that wrote it. `path` is relative to the repository, if any."""
 
     path: str
-    conversations: tuple[Conversation, ...]
+    conversations: tuple[TracedConversation, ...]
 
 
 class Trace(Struct, frozen=True):
-    """What agents wrote for one commit; without `revision`, what one conversation wrote that is in no commit known."""
+    """Lines that agents wrote for one commit; without a `revision`, uncommitted lines of one conversation."""
 
     revision: str
     at: Milliseconds | None
@@ -38,12 +38,12 @@ class Trace(Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """The same id for the same commit, or conversation, every time."""
+        """Stable ID of the commit or the conversation."""
         urls = sorted({each.url for file in self.files for each in file.conversations})
         return str(uuid5(NAMESPACE_URL, self.revision or " ".join(urls)))
 
     def as_json(self) -> dict[str, Any]:
-        """The record as the specification writes it."""
+        """Return the record in the JSON format of the specification."""
         return {
             "version": VERSION,
             "id": self.id,
@@ -58,7 +58,7 @@ class Trace(Struct, frozen=True):
 
 
 def ranges(lines: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    """Line numbers as ranges, both ends included."""
+    """Return line numbers as inclusive ranges."""
     found: list[tuple[int, int]] = []
     for line in sorted(set(lines)):
         if found and found[-1][1] == line - 1:
@@ -68,7 +68,7 @@ def ranges(lines: Iterable[int]) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def _conversation(each: Conversation) -> dict[str, Any]:
+def _conversation(each: TracedConversation) -> dict[str, Any]:
     model = {"model_id": each.model} if each.model else {}
     return {
         "url": each.url,

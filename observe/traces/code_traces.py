@@ -1,4 +1,4 @@
-"""Traces over one archive: who wrote a file or a line, and what agents wrote lately."""
+"""Code traces of an archive: authors of a file or a line, and the newest traces."""
 
 import os
 from collections import Counter
@@ -14,24 +14,23 @@ from ...archiver.store import Store
 from ...core.closing import Closing
 from ...core.errors import DocumentNotFound, DocumentUnreadable, InvalidInput
 from ...core.home import Home
-from .attribution import SURE, Attribution, Certainty, Writings, Written
+from .attribution import SURE, Attribution, Certainty, EditReader, WrittenFile
 from .blame import BlamedLine, Commit, blame, unversioned
-from .committed import Committed, Group
-from .edited import whole_path
-from .git import Repository
-from .record import Conversation, Trace, TracedFile, ranges
+from .commit_lookup import CommitGroup, CommitLookup, whole_path
+from .git_repository import Repository
+from .trace_record import Trace, TracedConversation, TracedFile, ranges
 
 _BESIDE = 20
-"""Lines on both sides of the one asked about that are looked at: a bracket is known by its neighbours."""
+"""Context lines on both sides of a single line; a bracket is attributed by its neighbours."""
 _EDITS_MAX = 1_000
-"""The newest edits of one file that are looked at."""
+"""Newest edits of a file that are read."""
 
 
 class CommitShare(Struct, frozen=True):
-    """What one commit brought to the lines asked about, and how much of it agents wrote.
+    """Lines of one commit.
 
-    `lines` are all of them, `certainties` how many there are of each. `trace` has those that agents wrote, with the
-    ranges of the lines as they are numbered now; None where they wrote none.
+    `certainties` counts the lines of each certainty. `trace` contains the lines that agents wrote, in current line
+    numbers; None if they wrote none.
     """
 
     commit: Commit
@@ -41,7 +40,10 @@ class CommitShare(Struct, frozen=True):
 
 
 class Attributed(Struct, frozen=True):
-    """Who wrote a file or a line. `shares` are by commit, the largest first; `versioned` says whether git knows it."""
+    """Authors of a file or a line.
+
+    `shares` are by commit, largest first. `versioned` is True if git tracks the file.
+    """
 
     path: str
     versioned: bool
@@ -49,64 +51,72 @@ class Attributed(Struct, frozen=True):
     shares: tuple[CommitShare, ...]
 
     def count(self, certainty: Certainty) -> int:
-        """How many lines there are of this certainty."""
+        """Return the number of lines of a certainty."""
         return sum(share.certainties.get(certainty, 0) for share in self.shares)
 
     @property
     def written(self) -> int:
-        """Lines that agents wrote, for certain or likely."""
+        """Number of lines that agents certainly or likely wrote."""
         return sum(map(self.count, SURE))
 
 
-class Traces(Closing):
-    """Asks git and the archive. Writes nothing."""
+class CodeTraces(Closing):
+    """Read-only access to git and the archive."""
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
-        self._store, self._writings = store, Writings(store, raw)
+        self._store, self._writings = store, EditReader(store, raw)
 
     @classmethod
     def open(cls, home: Home) -> Self:
-        """The traces of the archive in this home, which is made if there is none."""
+        """Open the traces of a home, which is created if missing."""
         home.prepare()
         return cls(Store.create(home.database), RawArchive(home.archive))
 
     def of_file(self, path: Path, line: int | None = None) -> Attributed:
-        """Who wrote the lines of a file, or one line (from 1).
+        """Return the authors of all lines of a file, or of one line (1-based).
 
-        Raises `DocumentNotFound`, `DocumentUnreadable` or `InvalidInput`.
+        Raises:
+            DocumentNotFound, DocumentUnreadable: The file is missing or unreadable.
+            InvalidInput: The file has no such line.
         """
-        file = _found(path)
+        file = _resolve(path)
         repository, rows = Repository.of(file.parent), _rows(file)
         if line is not None and not 1 <= line <= len(rows):
-            raise InvalidInput(f"No such line: {line}", hint="Lines are counted from 1; ask without a line for all.")
+            raise InvalidInput(f"No such line: {line}", hint=f"The file has the lines 1 to {len(rows)}.")
         first, last = (1, len(rows)) if line is None else (max(1, line - _BESIDE), min(len(rows), line + _BESIDE))
         lines = blame(repository, file, first, last) if repository and rows else []
         versioned = bool(lines)
         lines = lines or unversioned(rows)
-        found = Attribution(self._written(file, repository, lines)).of_all(lines)
-        told = [pair for pair in zip(lines, found, strict=True) if line in {None, pair[0].number}]
-        name = repository.name_of(file) if repository and versioned else str(file)
-        return Attributed(name, versioned, len(told), self._shares(name, told))
+        found = Attribution(self._written_files(file, repository, lines)).of_all(lines)
+        output = [pair for pair in zip(lines, found, strict=True) if line in {None, pair[0].number}]
+        name = repository.relative_path(file) if repository and versioned else str(file)
+        return Attributed(name, versioned, len(output), self._shares(name, output))
 
     def latest(self, conversation_url: str | None = None, limit: int = 20) -> tuple[list[Trace], int]:
-        """Return the newest traces, one for each commit or conversation without one, and how many there are in all.
+        """Return the newest traces, one per commit or uncommitted conversation, and their total number.
 
-        `conversation_url` is a session's id, or `session:ID` as in the records, and selects that conversation. Raises
-        `InvalidInput`.
+        Args:
+            conversation_url: Session ID, or `session:ID` as in the records; selects that conversation.
+            limit: Maximum number of traces.
+
+        Raises:
+            InvalidInput: The limit is below 1.
         """
         if limit < 1:
             raise InvalidInput(f"Invalid limit: {limit}", hint="Ask for 1 or more.")
         native = conversation_url.removeprefix("session:") if conversation_url is not None else None
-        groups = Committed(self._store.edits.newest(native)).groups()
+        groups = CommitLookup(self._store.edits.newest(native)).groups()
         return [self._trace(group) for group in groups[:limit]], len(groups)
 
-    def _written(self, file: Path, repository: Repository | None, lines: Sequence[BlamedLine]) -> list[Written]:
-        """What agents wrote into this file, whatever it was called then, or into its copies; oldest first."""
+    def _written_files(
+        self, file: Path, repository: Repository | None, lines: Sequence[BlamedLine]
+    ) -> list[WrittenFile]:
+        """Return the edits of this file under any of its names, and of its copies, oldest first."""
         tails = {line.commit.name for line in lines if line.commit.name}
-        tails |= {repository.name_of(file)} if repository else set()
+        tails |= {repository.relative_path(file)} if repository else set()
         found = self._store.edits.of_names(sorted({file.name, *(Path(tail).name for tail in tails)}), _EDITS_MAX)
         here = {str(file), *(str(repository.root / tail) for tail in tails if repository)}
-        kept: list[Written] = []
+        kept: list[WrittenFile] = []
         for edit in reversed(found):
             place = whole_path(edit)
             same = place in here or os.path.realpath(place) in here
@@ -115,9 +125,9 @@ class Traces(Closing):
         return kept
 
     def _shares(
-        self, name: str, found: Sequence[tuple[BlamedLine, tuple[Certainty, Written | None]]]
+        self, name: str, found: Sequence[tuple[BlamedLine, tuple[Certainty, WrittenFile | None]]]
     ) -> tuple[CommitShare, ...]:
-        by_commit: dict[Commit, list[tuple[BlamedLine, Certainty, Written | None]]] = {}
+        by_commit: dict[Commit, list[tuple[BlamedLine, Certainty, WrittenFile | None]]] = {}
         for line, (certainty, written) in found:
             by_commit.setdefault(line.commit, []).append((line, certainty, written))
         shares = [
@@ -125,14 +135,14 @@ class Traces(Closing):
                 commit,
                 ranges(line.number for line, _, _ in rows),
                 dict(Counter(certainty for _, certainty, _ in rows)),
-                self._recorded(name, commit, rows),
+                self._trace_of(name, commit, rows),
             )
             for commit, rows in by_commit.items()
         ]
         return tuple(sorted(shares, key=lambda share: -sum(share.certainties.values())))
 
-    def _recorded(
-        self, name: str, commit: Commit, rows: Sequence[tuple[BlamedLine, Certainty, Written | None]]
+    def _trace_of(
+        self, name: str, commit: Commit, rows: Sequence[tuple[BlamedLine, Certainty, WrittenFile | None]]
     ) -> Trace | None:
         by_session: dict[int, list[int]] = {}
         at = commit.at
@@ -147,11 +157,13 @@ class Traces(Closing):
         revision = "" if commit.uncommitted else commit.sha
         return Trace(revision, at, main.agent, main.version, (TracedFile(name, conversations),))
 
-    def _conversation(self, number: int, lines: Sequence[int]) -> Conversation:
+    def _conversation(self, number: int, lines: Sequence[int]) -> TracedConversation:
         session = self._store.sessions.load(number)
-        return Conversation(f"session:{session.native_id}", session.models[-1] if session.models else "", ranges(lines))
+        return TracedConversation(
+            f"session:{session.native_id}", session.models[-1] if session.models else "", ranges(lines)
+        )
 
-    def _trace(self, group: Group) -> Trace:
+    def _trace(self, group: CommitGroup) -> Trace:
         by_path: dict[str, list[int]] = {}
         for path, edit in group.edits:
             sessions = by_path.setdefault(path, [])
@@ -169,18 +181,18 @@ class Traces(Closing):
         return Trace(group.revision, group.at, newest.agent, newest.version, files)
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         self._store.close()
 
 
-def _found(path: Path) -> Path:
-    """The file that is meant, whatever it is called."""
+def _resolve(path: Path) -> Path:
+    """Return the resolved path of an existing file."""
     try:
         file = path.expanduser().resolve()
         if file.is_file():
             return file
     except (OSError, ValueError, RuntimeError):
-        pass  # longer than a name can be, nobody's home, links in a circle
+        pass  # name too long, unknown home directory, circular links
     raise DocumentNotFound(path)
 
 

@@ -1,4 +1,4 @@
-"""Git, asked in a process of its own. It only reads, runs nothing that a repository configures, and uses no network."""
+"""Read-only git commands. They run no filter or hook of the repository and use no network."""
 
 import os
 import shutil
@@ -10,43 +10,45 @@ from msgspec import Struct
 _SECONDS = 60
 _QUIET = ("--no-pager", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false", "-c", "core.quotePath=false")
 _INHERITED = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR", "GIT_EXTERNAL_DIFF")
-"""What a hook's environment says about another repository than the one that is asked about."""
+"""Variables of a git hook that would redirect a command to another repository."""
 
 
 class Repository(Struct, frozen=True):
-    """A working tree: its own folder, also where it is one of several worktrees of a repository."""
+    """Working tree of a git repository, including linked worktrees."""
 
     root: Path
 
     @classmethod
     def of(cls, folder: Path) -> "Repository | None":
-        """The working tree that a folder lies in; None where there is none, or no git."""
+        """Return the working tree that contains a folder; None if there is none, or git is missing."""
         while not folder.is_dir() and folder != folder.parent:
             folder = folder.parent
-        said = _run(folder, "rev-parse", "--show-toplevel")
-        return cls(Path(said.removesuffix("\n"))) if said else None
+        output = _run(folder, "rev-parse", "--show-toplevel")
+        return cls(Path(output.removesuffix("\n"))) if output else None
 
-    def ask(self, command: str, *arguments: str, paths: tuple[str, ...] = ()) -> str:
-        """What git answers; empty where it refuses. Paths are literal and stand after `--`: none can be an option."""
+    def run(self, command: str, *arguments: str, paths: tuple[str, ...] = ()) -> str:
+        """Return the output of a git command, or an empty string if it fails.
+
+        Paths are literal and follow `--`, so none is taken for an option.
+        """
         unfiltered = self._unfiltered()
         if unfiltered is None:
             return ""
         return _run(self.root, *unfiltered, "--literal-pathspecs", command, *arguments, "--", *paths) or ""
 
     def _unfiltered(self) -> list[str] | None:
-        """Options under which no filter runs that a repository configures for files of its working tree.
-
-        None where one has a name that no option can say.
-        """
+        """Return options that disable the configured filters, or None if a filter name cannot be disabled."""
         listed = _run(self.root, "config", "--null", "--name-only", "--get-regexp", r"^filter\.") or ""
         filters = {name.rpartition(".")[0] for name in listed.split("\0") if name}
         if any("=" in name for name in filters):
             return None
-        settings = [f"{name}.{told}" for name in sorted(filters) for told in ("clean=", "process=", "required=false")]
+        settings = [
+            f"{name}.{output}" for name in sorted(filters) for output in ("clean=", "process=", "required=false")
+        ]
         return [option for setting in settings for option in ("-c", setting)]
 
-    def name_of(self, file: Path) -> str:
-        """The file's path within the tree, as git writes it."""
+    def relative_path(self, file: Path) -> str:
+        """Return the path of a file within the tree, as git writes it."""
         return file.relative_to(self.root).as_posix()
 
 
