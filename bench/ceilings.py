@@ -19,8 +19,8 @@ from pathlib import Path
 import orjson
 from msgspec import Struct
 
+from palaver.archiver.copies.compressor import CopyCompressor
 from palaver.archiver.copies.raw import RawArchive
-from palaver.archiver.copies.sealing import Sealer
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
@@ -37,10 +37,10 @@ _CEILING = 600
 _SERVER, _SEARCHED = 120, 250
 """Megabytes of a server before and after the first search for meaning."""
 _INDEX = 1.5
-"""Bytes of an index for each byte of the sealed archive."""
+"""Bytes of an index for each byte of the compressed archive."""
 _READ = 100
 """Milliseconds in which 100 lines in the middle of a session of 100 MB are read."""
-_READING_HEAD = ["100 lines from the middle of", "plain", "sealed", "aim"]
+_READING_HEAD = ["100 lines from the middle of", "uncompressed", "compressed", "aim"]
 _LONG_AGO = 1_700_000_000
 _SESSION = "33333333-0000-4000-8000-000000000003"
 _WORDS = "archive index lease store line query token frame cache branch deploy invoice retry timeout".split()
@@ -112,12 +112,12 @@ def footprint() -> list[list[str]]:
     return [
         ["`palaver mcp`, words searched", f"{before:.0f} MB", f"{_SERVER} MB"],
         ["`palaver mcp`, meaning searched", f"{after:.0f} MB", f"{_SEARCHED} MB"],
-        ["index, for each byte of the sealed archive", f"{index / archive:.2f}", f"{_INDEX}"],
+        ["index, for each byte of the compressed archive", f"{index / archive:.2f}", f"{_INDEX}"],
     ]
 
 
 def reading() -> list[list[str]]:
-    """The median time of 100 lines in the middle of a session, plain and sealed, in many exchanges and in one."""
+    """Return the median time of 100 lines in the middle of a session, for both storage formats and exchange sizes."""
     rows: list[list[str]] = []
     for name, single in (("many exchanges", False), ("one exchange", True)):
         with tempfile.TemporaryDirectory() as folder:
@@ -131,7 +131,7 @@ def reading() -> list[list[str]]:
                 raw = RawArchive(home.archive)
                 Ingest(store, raw).run(in_paths([path]))
                 plain = _reading(home)
-                Sealer(store, raw).run(budget=float("inf"))
+                CopyCompressor(store, raw).run(budget=float("inf"))
             rows.append([f"100 MB in {name}", f"{plain:.0f} ms", f"{_reading(home):.0f} ms", f"{_READ} ms"])
     return rows
 
@@ -176,9 +176,9 @@ def _peak(number: int) -> float:
 
 
 def sizes(home: Home) -> tuple[int, int]:
-    """Bytes of the published index, and of the archive once all of it is sealed."""
+    """Bytes of the published index, and of the archive once all of it is compressed."""
     with Store.open(home.database) as store:
-        Sealer(store, RawArchive(home.archive)).run(budget=float("inf"))
+        CopyCompressor(store, RawArchive(home.archive)).run(budget=float("inf"))
     generation = Generations(home.index).current()
     assert generation
     index = sum(size for size, _ in generation.manifest.files.values())

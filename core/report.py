@@ -37,26 +37,26 @@ class Pass(Struct):
     problems: list[SourceUnreadable] = field(default_factory=list[SourceUnreadable])
 
 
-class Sealing(Struct):
-    """Copies that were sealed, their bytes before and after, and how many wait for the next pass."""
+class Compression(Struct):
+    """Copies that were compressed, their bytes before and after, and how many wait for the next run."""
 
-    sealed: int = 0
+    compressed: int = 0
     before: int = 0
     after: int = 0
     waiting: int = 0
     problems: list[SourceUnreadable] = field(default_factory=list[SourceUnreadable])
 
 
-class Swept(Struct):
-    """Copies that were compared with what was archived; damaged ones that were repaired, and those that were not."""
+class VerifiedCopies(Struct):
+    """Copies that were verified, and the damaged ones among them that were repaired or not."""
 
-    compared: int = 0
+    checked: int = 0
     repaired: int = 0
     damaged: int = 0
 
 
-class Original(Struct, frozen=True):
-    """A file of an agent as it was given back: its archive path, where it was written, its bytes, their SHA-256."""
+class ExportedFile(Struct, frozen=True):
+    """Exported file of an agent: archive path, path written to, size in bytes, SHA-256."""
 
     archived: str
     path: Path
@@ -67,14 +67,14 @@ class Original(Struct, frozen=True):
 class Exported(Struct):
     """What was given back below a folder; `present` of the files were there already, with the same bytes.
 
-    The checksums of `uncompared` ones were computed from the copies alone. `warnings` are about exported copies,
-    `problems` about those that were not exported.
+    Copies of `unverified` ones have no checksums yet. `warnings` are about exported copies, `problems` about those that
+    were not exported.
     """
 
     folder: Path
-    files: list[Original] = field(default_factory=list[Original])
+    files: list[ExportedFile] = field(default_factory=list[ExportedFile])
     present: int = 0
-    uncompared: int = 0
+    unverified: int = 0
     warnings: list[SourceUnreadable] = field(default_factory=list[SourceUnreadable])
     problems: list[SourceUnreadable] = field(default_factory=list[SourceUnreadable])
 
@@ -91,7 +91,7 @@ class Report(Struct):
     embedded: int = 0
     elsewhere: bool = False
     reindexed: bool = False
-    sealing: Sealing = field(default_factory=Sealing)
+    compression: Compression = field(default_factory=Compression)
     searchable: float = 0.0
     complete: float = 0.0
     model: ModelUnavailable | None = None
@@ -147,8 +147,8 @@ class Status(Struct, frozen=True):
     index does not hold yet (they are searched all the same); `index` says in words how it is. `unaccounted` names the
     copies of which that is not true, with their lines and how many are accounted for. `problems` are files that could
     not be read at the last attempt, and why. `refused` facts were not kept, because no line bears them out. `watcher`
-    is the background archiver where one runs; `stages` tell when each part of the work last succeeded. `compared`
-    copies were held against what was archived, each at `compared_since` or later; the `damaged` ones with why.
+    is the background archiver where one runs; `stages` tell when each part of the work last succeeded. `verified`
+    copies were verified, each at `verified_since` or later; `damaged` copies have the reason.
     `given_up` requests to a language model will not be tried again by themselves.
     """
 
@@ -172,8 +172,8 @@ class Status(Struct, frozen=True):
     refused: int = 0
     watcher: Holder | None = None
     stages: list[StageState] = field(default_factory=list[StageState])
-    compared: int = 0
-    compared_since: Milliseconds | None = None
+    verified: int = 0
+    verified_since: Milliseconds | None = None
     damaged: list[FileProblem] = field(default_factory=list[FileProblem])
     given_up: int = 0
 

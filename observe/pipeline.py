@@ -1,4 +1,4 @@
-"""The whole pass: archive, parse, observe, embed, publish, seal. The one place where all stages meet.
+"""The whole pass: archive, parse, observe, embed, publish, compress. The one place where all stages meet.
 
 It stands in `observe`, the last folder that may see the others.
 """
@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 
+from ..archiver.copies.compressor import CopyCompressor
 from ..archiver.copies.raw import RawArchive
-from ..archiver.copies.sealing import Sealer
 from ..archiver.ingest.ingest import Ingest
 from ..archiver.ingest.parser_pool import ParserPool
 from ..archiver.ingest.transcripts import Transcript
@@ -50,7 +50,7 @@ class Pipeline(Closing):
             self._store = opened.enter_context(Store.create(home.database))
             raw = RawArchive(home.archive)
             self._ingest = Ingest(self._store, raw, exclusion, pool=pool)
-            self._sealer = Sealer(self._store, raw)
+            self._compressor = CopyCompressor(self._store, raw)
             self._generations = Generations(home.index)
             self._indexer = Indexer(self._store, self._generations, embedder)
             self._close = opened.pop_all().close
@@ -86,8 +86,8 @@ class Pipeline(Closing):
         except LeaseHeld:
             result.elsewhere = True
         with suppress(LeaseHeld), self._store.leases.hold(ARCHIVER, patience):
-            result.sealing = self._sealer.run(partial(report, "Sealing"))
-            self._store.stages.note("seal", result.sealing.problems)
+            result.compression = self._compressor.run(partial(report, "Compressing"))
+            self._store.stages.note("compress", result.compression.problems)
         self._store.back_up()
         result.complete = time.monotonic() - start
         return result

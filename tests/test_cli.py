@@ -760,7 +760,7 @@ def test_json_has_the_promised_keys() -> None:
 
 def test_raw_lines_are_the_agents_own(archived: Home) -> None:
     """`read --raw` prints the archived bytes, and only the lines asked for."""
-    with RawArchive(archived.archive).original(PATH) as copy:
+    with RawArchive(archived.archive).open_raw(PATH) as copy:
         lines = copy.read().splitlines(keepends=True)
 
     assert palaver("read", PATH, "--raw").stdout_bytes == b"".join(lines)
@@ -902,7 +902,7 @@ def test_a_copy_that_is_gone_is_not_said_to_be_unknown(built: Home, tmp_path: Pa
 
 def test_export_gives_the_agents_files_back(archived: Home, tmp_path: Path) -> None:
     """One file goes to standard output as it is; all go below a folder, and each is said to have been compared."""
-    with RawArchive(archived.archive).original(PATH) as copy:
+    with RawArchive(archived.archive).open_raw(PATH) as copy:
         data = copy.read()
 
     assert palaver("export", PATH).stdout_bytes == palaver("export", PATH, "-").stdout_bytes == data

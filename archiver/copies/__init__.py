@@ -1,1 +1,1 @@
-"""How are the bytes kept?"""
+"""Raw archive: byte-exact copies of what agents wrote, with checksums, compression, verification and export."""

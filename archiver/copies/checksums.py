@@ -15,31 +15,26 @@ from ...core.errors import CopyDamaged
 from ..store import Source
 
 BLOCK: Final = 1 << 16
-"""Bytes a checksum covers; the last block of a copy may be shorter."""
+"""Bytes covered by one checksum; the last block of a copy may be shorter."""
 _SIZE: Final = struct.Struct("<Q")
 
 
 class Checksums:
-    """The checksums of a copy and the number of bytes they cover."""
+    """Checksums of a copy, and the number of bytes that they cover."""
 
-    def __init__(self, packed: bytes = b"", *, compared: bool = True, unknown: bool = False) -> None:
-        """Continue packed checksums, or start with no bytes. With `unknown` nothing is computed."""
-        self._compared, self._unknown = compared, unknown
+    def __init__(self, packed: bytes = b"") -> None:
+        """Continue packed checksums, or start with no bytes."""
         self.size: int = _SIZE.unpack_from(packed)[0] if packed else 0
         count = max(0, len(packed) - _SIZE.size) // 4
         self.sums = list(struct.unpack_from(f"<{count}I", packed, _SIZE.size)) if packed else []
 
     def pack(self) -> bytes:
-        """Return the form that is stored: the size in 8 bytes, then 4 bytes a block."""
+        """Return the stored form: the size in 8 bytes, then 4 bytes a block."""
         return _SIZE.pack(self.size) + struct.pack(f"<{len(self.sums)}I", *self.sums)
-
-    def recorded(self) -> tuple[bytes, bool]:
-        """Return what `Source` has as `sums` and `compared`."""
-        return (b"", False) if self._unknown else (self.pack(), self._compared)
 
     def add(self, piece: bytes) -> None:
         """Cover the next bytes."""
-        view = memoryview(b"" if self._unknown else piece)
+        view = memoryview(piece)
         while view:
             used = self.size % BLOCK
             part = view[: BLOCK - used]
@@ -51,87 +46,30 @@ class Checksums:
             view = view[len(part) :]
 
     def extend(self, file: BinaryIO, end: int) -> None:
-        """Cover the bytes of a file up to `end`, read from the first one not yet covered."""
-        if self._unknown:
-            return
+        """Cover the bytes of a file up to `end`, read from the first byte not yet covered."""
         file.seek(self.size)
         while self.size < end and (piece := file.read(min(BLOCK, end - self.size))):
             self.add(piece)
 
-    def cut(self, file: BinaryIO, path: Path, end: int) -> None:
-        """Cover a file's bytes before `end` alone, because those after it are about to change.
-
-        Raises `CopyDamaged` where the block that holds byte `end` is damaged.
-        """
-        if end < self.size:
-            number = end // BLOCK
-            held = min(BLOCK, self.size - number * BLOCK)
-            file.seek(number * BLOCK)
-            if crc32(file.read(held)) != self.sums[number]:
-                raise _damaged(path, number, held)
-            self.size = number * BLOCK
-            del self.sums[number:]
-        self.extend(file, end)
-
     def verified(self, file: BinaryIO, path: Path) -> Iterator[bytes]:
-        """Yield the covered bytes of a file, each block once its checksum was verified.
+        """Yield the covered bytes of a file, each block after its checksum was verified.
 
-        Raises `CopyDamaged` at the first block that differs or is missing; `path` names the copy in it.
+        Raises `CopyDamaged` at the first block that differs or is missing; `path` names the copy in the error.
         """
         left = self.size
         for number, expected in enumerate(self.sums):
-            held = min(BLOCK, left)
-            piece = file.read(held)
-            if len(piece) < held:
-                missing = left - len(piece)
-                raise CopyDamaged(path, f"{missing} of {self.size} bytes are missing")
+            length = min(BLOCK, left)
+            piece = file.read(length)
+            if len(piece) < length:
+                raise CopyDamaged(path, f"{left - len(piece)} of {self.size} bytes are missing")
             if crc32(piece) != expected:
-                raise _damaged(path, number, held)
+                first = number * BLOCK
+                raise CopyDamaged(path, f"bytes {first}-{first + length - 1} are not what was archived")
             yield piece
-            left -= held
+            left -= length
 
 
-def damaged(file: BinaryIO, packed: bytes) -> dict[int, int]:
-    """Return the blocks of a file that do not have their checksums, by number, each with the checksum it has."""
-    sums = (crc32(file.read(held)) for held in _lengths(packed))
-    return {number: found for number, found in enumerate(sums) if found != Checksums(packed).sums[number]}
-
-
-def rewritten(file: BinaryIO, packed: bytes, damaged: Mapping[int, int]) -> bytes:
-    """Return the checksums of a file whose bytes changed and whose length did not.
-
-    A block that was `damaged` never gets a checksum that it has.
-    """
-    sums = Checksums(packed)
-    for number, held in enumerate(_lengths(packed)):
-        found = crc32(file.read(held))
-        if number not in damaged:
-            sums.sums[number] = found
-        elif found != damaged[number]:
-            sums.sums[number] = ~found & 0xFFFFFFFF
-    return sums.pack()
-
-
-def _lengths(packed: bytes) -> Iterator[int]:
-    sums = Checksums(packed)
-    return (min(BLOCK, sums.size - start) for start in range(0, sums.size, BLOCK))
-
-
-def continued(known: Source | None, path: Path, size: int) -> Checksums:
-    """Return the checksums to go on with in an uncompressed copy of `size` bytes.
-
-    A copy without a row is read whole; one whose row has no checksums yet stays without them, because nobody compared
-    its bytes. Raises `CopyDamaged` where the copy is shorter than recorded.
-    """
-    if known is None or not size:
-        return Checksums()
-    sums = Checksums(known.sums, compared=known.compared, unknown=not known.sums)
-    if size < sums.size:
-        raise CopyDamaged(path, f"{sums.size - size} of {sums.size} bytes are missing")
-    return sums
-
-
-def of(file: BinaryIO) -> bytes:
+def checksums_of(file: BinaryIO) -> bytes:
     """Return the packed checksums of all of a file, read from its start."""
     sums = Checksums()
     file.seek(0)
@@ -146,6 +84,38 @@ def verify(file: BinaryIO, packed: bytes, path: Path) -> None:
         pass
 
 
-def _damaged(path: Path, number: int, held: int) -> CopyDamaged:
-    first = number * BLOCK
-    return CopyDamaged(path, f"bytes {first}-{first + held - 1} are not what was archived")
+def continued(known: Source | None, path: Path, size: int) -> Checksums:
+    """Return the checksums to continue when an uncompressed copy of `size` bytes grows.
+
+    A copy without a row or without checksums starts with none. Raises `CopyDamaged` if the copy is shorter than its
+    checksums say.
+    """
+    sums = Checksums(known.sums if known is not None and size else b"")
+    if size < sums.size:
+        raise CopyDamaged(path, f"{sums.size - size} of {sums.size} bytes are missing")
+    return sums
+
+
+def damaged_blocks(file: BinaryIO, packed: bytes) -> dict[int, int]:
+    """Return the blocks of a file that differ from their checksums: the block number and the checksum found."""
+    expected = Checksums(packed).sums
+    return {number: found for number, found in enumerate(_block_sums(file, packed)) if found != expected[number]}
+
+
+def updated(file: BinaryIO, packed: bytes, damaged: Mapping[int, int]) -> bytes:
+    """Return the checksums of a file of which some bytes were overwritten and the length is unchanged.
+
+    A block that was `damaged` keeps a checksum that does not match it: the overwriting does not certify the damage.
+    """
+    sums = Checksums(packed)
+    for number, found in enumerate(_block_sums(file, packed)):
+        if number not in damaged:
+            sums.sums[number] = found
+        elif found != damaged[number]:  # the old checksum would also tell something about the erased bytes
+            sums.sums[number] = ~found & 0xFFFFFFFF
+    return sums.pack()
+
+
+def _block_sums(file: BinaryIO, packed: bytes) -> Iterator[int]:
+    size = Checksums(packed).size
+    return (crc32(file.read(min(BLOCK, size - start))) for start in range(0, size, BLOCK))

@@ -11,11 +11,10 @@ from msgspec.structs import replace
 from ...core.errors import CopyDamaged, SourceUnreadable
 from ...core.home import Home
 from ...core.progress import Progress, silent
-from ..copies.blanking import blank, remove, remove_leftovers
 from ..copies.checksums import verify
-from ..copies.forms import Copy
 from ..copies.raw import Copied, RawArchive, unreadable
-from ..copies.renewal import rewriting
+from ..copies.raw_copy import Copy
+from ..copies.rewriting import erase_lines, remove, remove_leftovers, updating_checksums
 from ..files.compression import DOCUMENT, SUFFIX, shown
 from ..files.lines import split
 from ..formats.registry import FORMATS
@@ -49,7 +48,7 @@ class CopyEraser:
                     SourceUnreadable(damage.path, f"cannot lose what was erased: {damage.reason}", hint=hint)
                 )
             except OSError as error:
-                problems.append(unreadable(copy.plain, error))
+                problems.append(unreadable(copy.path, error))
         return problems
 
     def _finish(self, copy: Copy, *, whole: bool) -> None:
@@ -57,12 +56,12 @@ class CopyEraser:
         if whole:
             remove(copy)
         elif copy.exists():
-            with rewriting(self._store, copy, source, in_place=_keeps_places(copy)):
+            with updating_checksums(self._store, copy, source, in_place=_keeps_places(copy)):
                 self._clean(copy, source)
         remove_leftovers(copy)
         with self._store.transaction():
             self._store.tombstones.cleaned([copy.archived])
-            if source is not None and source.id is not None and copy.plain.suffix in {DOCUMENT, SUFFIX}:
+            if source is not None and source.id is not None and copy.path.suffix in {DOCUMENT, SUFFIX}:
                 # What a document or a compressed file says stands at other bytes now.
                 self._store.tombstones.reread([source.id])
 
@@ -111,9 +110,9 @@ class CopyEraser:
             if gone:
                 if sums:
                     with copy.open() as file:
-                        verify(file, sums, copy.plain)
-                blank(copy, gone, _openings(self._parse(archived, agent)))
-                sums = copy.sums() if sums else sums
+                        verify(file, sums, copy.path)
+                erase_lines(copy, gone, _openings(self._parse(archived, agent)))
+                sums = copy.checksums() if sums else sums
             head, tail = self._raw.ends(path, copied.stat.size)
         except OSError as error:
             raise unreadable(path, error) from None
@@ -123,8 +122,8 @@ class CopyEraser:
         """Blank the lines of these records in a copy, as far as they were erased."""
         if records and self.known and (gone := self.known.records(records)):
             copy = Copy(self._raw.root, source.archived)
-            with rewriting(self._store, copy, source, in_place=_keeps_places(copy)):
-                blank(copy, gone, _openings(self._parse(source.archived, source.agent)))
+            with updating_checksums(self._store, copy, source, in_place=_keeps_places(copy)):
+                erase_lines(copy, gone, _openings(self._parse(source.archived, source.agent)))
 
     def leave(self, source: Source) -> bool:
         """Whether a new file that says nothing but what was forgotten is left alone: another copy of what is gone.
@@ -145,12 +144,13 @@ class CopyEraser:
         return True
 
     def _clean(self, copy: Copy, source: Source | None) -> None:
-        agent, path = (source.agent, source.path) if source else (copy.archived.partition("/")[0], copy.plain)
-        copy.recover()
+        agent, path = (source.agent, source.path) if source else (copy.archived.partition("/")[0], copy.path)
+        if copy.format_damage():
+            copy.decompress()
         found = self._parse(copy.archived, agent)
         # Forks say what was erased in lines of their own.
         gone = _lines_of(copy, path, self.known) | self.known.records(found.records)
-        blank(copy, gone, _openings(found))
+        erase_lines(copy, gone, _openings(found))
 
     def _parse(self, archived: str, agent: str) -> Parsed:
         with reading(self._raw, archived) as file:
@@ -159,7 +159,7 @@ class CopyEraser:
 
 def _keeps_places(copy: Copy) -> bool:
     """Return whether blanking a line leaves every other byte where it is."""
-    return copy.plain.suffix not in {DOCUMENT, SUFFIX}
+    return copy.path.suffix not in {DOCUMENT, SUFFIX}
 
 
 def _openings(found: Parsed) -> set[int]:
@@ -168,5 +168,5 @@ def _openings(found: Parsed) -> set[int]:
 
 
 def _lines_of(copy: Copy, path: Path, known: SuppressionList) -> set[int]:
-    with shown(copy.open(), copy.plain) as file:
+    with shown(copy.open(), copy.path) as file:
         return known.lines(path, split(file))

@@ -17,8 +17,8 @@ from ...core.deletion import NO_SUMMARY, DeletionSummary
 from ...core.errors import ChangedMeanwhile, CopyDamaged, InvalidInput, SourceUnreadable
 from ...core.home import Home
 from ...core.progress import Progress, silent
-from ..copies.forms import Copy
 from ..copies.raw import RawArchive
+from ..copies.raw_copy import Copy
 from ..files.lines import split
 from ..store import Deletion, Source, State, Store
 from ..store.source_table import DELETED

@@ -11,9 +11,9 @@ from typing import BinaryIO, Final
 
 from ...core.conversation import ResumePoint, Session
 from ...core.errors import CopyDamaged
-from ..copies.forms import SEALED, Copy
+from ..copies.compressed_file import CompressedFile
 from ..copies.raw import RawArchive, matches
-from ..copies.seekable import Seekable
+from ..copies.raw_copy import COMPRESSED_SUFFIX, Copy
 from ..files.compression import opened
 from ..files.lines import REPEATED, split
 from ..formats.registry import by_agent
@@ -115,11 +115,11 @@ class Ownership:
         copy, found = Copy(self._raw.root, source.archived), set[int]()
         with suppress(CopyDamaged), reading_file(source) as file:
             found |= self._marks_in(source, file)
-        for form in (copy.sealed, *copy.set_asides()):
-            with suppress(OSError, CopyDamaged), Seekable(form) as sealed:
-                found |= self._marks_in(source, io.BytesIO(sealed.salvaged()))
-            with suppress(OSError), form.open("rb") as plain:
-                found |= self._marks_in(source, plain) if SEALED not in form.name else set[int]()
+        for path in (copy.compressed_path, *copy.damaged_files()):
+            with suppress(OSError, CopyDamaged), CompressedFile(path) as compressed:
+                found |= self._marks_in(source, io.BytesIO(compressed.intact_lines()))
+            with suppress(OSError), path.open("rb") as file:
+                found |= self._marks_in(source, file) if COMPRESSED_SUFFIX not in path.name else set[int]()
         return found
 
     def _marks_in(self, source: Source, file: BinaryIO) -> set[int]:
@@ -133,7 +133,7 @@ class Ownership:
 def is_left(raw: RawArchive, archived: str) -> bool:
     """Whether there is anything of a copy, in whatever state."""
     copy = Copy(raw.root, archived)
-    return copy.exists() or bool(copy.set_asides())
+    return copy.exists() or bool(copy.damaged_files())
 
 
 @contextmanager
@@ -143,10 +143,10 @@ def reading(raw: RawArchive, archived: str) -> Generator[BinaryIO]:
         file = raw.open(archived)
     except FileNotFoundError:
         copy = Copy(raw.root, archived)
-        left = ", ".join(path.name for path in copy.set_asides())
+        left = ", ".join(path.name for path in copy.damaged_files())
         reason = f"it is gone; only {left} is left of it" if left else "it is gone"
         raise CopyDamaged(
-            copy.plain, reason, hint="Restore it from a backup, or name its whole session: that can be forgotten."
+            copy.path, reason, hint="Restore it from a backup, or name its whole session: that can be forgotten."
         ) from None
     with file:
         yield file

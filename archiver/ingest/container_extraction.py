@@ -21,11 +21,10 @@ from ...core.clock import now
 from ...core.conversation import Session
 from ...core.durability import sync, sync_path
 from ...core.errors import CopyDamaged
-from ..copies.blanking import remove
 from ..copies.checksums import continued, verify
-from ..copies.forms import Copy
 from ..copies.raw import Copied, RawArchive, Stat
-from ..copies.renewal import before_rewrite, rewritten
+from ..copies.raw_copy import Copy
+from ..copies.rewriting import drop_checksums, new_content, remove
 from ..deletion.suppression import SuppressionList
 from ..formats import ContainedSession, ContainerFormat, TranscriptFormat
 from ..redaction import Redactor
@@ -71,13 +70,13 @@ class ContainerExtractor:
         if self._erased:
             rows, erased = session.rows, self._erased
             session = replace(session, rows=lambda: erased.without(session.path, rows()))
-        updated = update_copy(session, known, copy, source, partial(before_rewrite, self._store, (source,)))
+        updated = update_copy(session, known, copy, source, partial(drop_checksums, self._store, (source,)))
         if source is None and not updated.size:
             remove(copy)  # all of it was erased
             return None
         stat = Stat(0, session.mark, (session.at or now()) * 1_000_000, updated.size)
         job = IngestJob(session.path, known, archived, updated.size, source, rewritten=not updated.appended)
-        return job, Copied(stat, b"", b"", updated.sums, updated.compared)
+        return job, Copied(stat, b"", b"", updated.sums)
 
     def _new_name(self, wanted: str) -> str:
         """Return a name without secrets that no copy has, and reserve it."""
@@ -91,12 +90,11 @@ class ContainerExtractor:
 
 
 class UpdatedCopy(Struct, frozen=True):
-    """A copy after an update: its size, its checksums as `Source` has them, and whether it was only appended to."""
+    """A copy after an update: its size, its packed checksums, and whether it was only appended to."""
 
     size: int
     appended: bool
     sums: bytes
-    compared: bool
 
 
 def update_copy(
@@ -111,7 +109,7 @@ def update_copy(
     Call `before_write` after everything is read, before anything is written. Raises `SourceUnreadable`, and `OSError`
     if the disk is full.
     """
-    return RawArchive(copy.root).replaced(copy.archived, partial(_update, session, known, source, before_write))
+    return RawArchive(copy.root).update(copy.archived, partial(_update, session, known, source, before_write))
 
 
 def _update(
@@ -138,19 +136,16 @@ def _update(
     used = set(replaced.values())
     added = [line for line in fresh if line not in used]
     if not replaced:
-        size, sums, compared = _append(copy, before, added, source)
-        return UpdatedCopy(size, True, sums, compared)
-    size = _rewrite(copy, before, replaced, added)
-    has_sums = source is None or bool(source.sums)
-    compared = has_sums and (source is None or source.compared)
-    return UpdatedCopy(size, False, copy.sums() if has_sums else b"", compared)
+        size, sums = _append(copy, before, added, source)
+        return UpdatedCopy(size, True, sums)
+    return UpdatedCopy(_rewrite(copy, before, replaced, added), False, copy.checksums())
 
 
 def _is_intact(copy: Copy, source: Source | None) -> bool:
     try:
         if source is not None and source.sums:
             with copy.open() as file:
-                verify(file, source.sums, copy.plain)
+                verify(file, source.sums, copy.path)
     except CopyDamaged:
         return False
     return True
@@ -183,12 +178,12 @@ def _replaceable(copy: Copy, known: TranscriptFormat, changed: Mapping[_ByteRang
     return found
 
 
-def _append(copy: Copy, before: _CopyLines, added: Iterable[bytes], source: Source | None) -> tuple[int, bytes, bool]:
-    copy.plain.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    copy.unseal()
-    descriptor = os.open(copy.plain, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _append(copy: Copy, before: _CopyLines, added: Iterable[bytes], source: Source | None) -> tuple[int, bytes]:
+    copy.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    copy.decompress()
+    descriptor = os.open(copy.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "r+b") as file:
-        sums = continued(source, copy.plain, before.end)
+        sums = continued(source, copy.path, before.end)
         sums.extend(file, before.end)
         file.truncate(before.end)
         file.seek(before.end)
@@ -197,15 +192,15 @@ def _append(copy: Copy, before: _CopyLines, added: Iterable[bytes], source: Sour
             sums.add(line)
         size = file.tell()
         sync(file)
-    for folder in copy.plain.parents:
+    for folder in copy.path.parents:
         sync_path(folder)
         if folder == copy.root:
             break
-    return size, *sums.recorded()
+    return size, sums.pack()
 
 
 def _rewrite(copy: Copy, before: _CopyLines, replaced: Mapping[_ByteRange, bytes], added: Iterable[bytes]) -> int:
-    with copy.open() as old, rewritten(copy) as file:
+    with copy.open() as old, new_content(copy) as file:
         for (start, end), line in sorted(replaced.items()):
             _copy_until(old, start, file)
             file.write(line)

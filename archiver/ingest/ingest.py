@@ -15,9 +15,8 @@ from ...core.errors import SourceUnreadable, ValueRefused
 from ...core.home import Home
 from ...core.progress import Progress, silent
 from ...core.report import Pass
-from ..copies.forms import Copy
-from ..copies.raw import Copied, RawArchive, unreadable
-from ..copies.renewal import before_rewrite, renew
+from ..copies.raw import Copied, RawArchive
+from ..copies.rewriting import drop_checksums
 from ..deletion.copy_eraser import CopyEraser
 from ..deletion.suppression import SuppressionList
 from ..files import lines
@@ -93,7 +92,7 @@ class Ingest:
         found = {each.path: each for each in transcripts}.values()
         planner = JobPlanner(self._store, self._raw, boundaries.redactor, boundaries.exclusion, self._deleted)
         jobs = planner.jobs((each for each in found if each.held_by is None), report)
-        before_rewrite(self._store, (job.continued for job in jobs if job.rewritten))
+        drop_checksums(self._store, (job.continued for job in jobs if job.rewritten))
         if self._eraser:
             self._eraser.expect(job.archived for job in jobs)
         try:
@@ -131,12 +130,7 @@ class Ingest:
                 threads.shutdown(wait=True, cancel_futures=True)
 
     def _copy(self, job: IngestJob) -> Copied:
-        if job.rewritten:
-            try:
-                renew(Copy(self._raw.root, job.archived), job.path)
-            except OSError as error:
-                raise unreadable(job.path, error) from None
-        copied = self._raw.copy(job.path, job.archived, None if job.rewritten else job.continued)
+        copied = self._raw.copy(job.path, job.archived, job.continued, rewrite=job.rewritten)
         if self._eraser is None or not self._eraser.known:
             return copied
         return self._eraser.cleaned(job.path, job.archived, job.format.agent, copied)

@@ -8,8 +8,8 @@ from ...core.conversation import UNINDEXED, Session
 from ...core.errors import SourceUnreadable
 from ...core.progress import Progress, silent
 from ...core.report import Pass
-from ..copies.inspection import strays
 from ..copies.raw import RawArchive, unreadable
+from ..copies.verification import copies_without_row
 from ..files import lines
 from ..formats import TranscriptFormat
 from ..formats.registry import FORMATS
@@ -28,7 +28,7 @@ class Recovery:
     def run(self, progress: Progress = silent) -> Pass:
         """Ingest every copy without a row, oldest first, so that originals precede their forks."""
         tally = Pass()
-        waiting = sorted(strays(self._raw.root, self._store), key=lambda name: (self._modified(name), name))
+        waiting = sorted(copies_without_row(self._raw.root, self._store), key=lambda name: (self._modified(name), name))
         for done, archived in enumerate(waiting):
             progress(done, len(waiting))
             tally.seen += 1
@@ -43,7 +43,7 @@ class Recovery:
 
     def _ingest(self, archived: str, tally: Pass) -> None:
         path, known = self._raw.root / archived, self._format(archived)
-        source = self._raw.known(archived).source(known.agent, path, archived)
+        source = self._raw.describe(archived).source(known.agent, path, archived)
         with self._raw.open(archived) as file:
             session = self._session(source, known, lines.head(file))
             reading = Reading(known, session, source, StoredRecords(self._store), self._boundaries)
@@ -73,6 +73,6 @@ class Recovery:
     def _modified(self, archived: str) -> int:
         """Return the modification time of a copy in ns; 0 if it cannot be read."""
         try:
-            return self._raw.known(archived).stat.mtime
+            return self._raw.describe(archived).stat.mtime
         except (OSError, SourceUnreadable):
             return 0

@@ -17,7 +17,7 @@ from ...core.report import Holder
 from .database import Database
 
 ARCHIVER: Final = "archiver"
-"""The lease under which transcripts are taken up and copies sealed."""
+"""Lease for ingesting transcripts and for changing copies."""
 LEARNER: Final = "learner"
 """The lease under which what was taken up is observed and embedded."""
 WATCHER: Final = "watch"

@@ -29,8 +29,7 @@ class Source(Struct):
     written.
     `rules` is the version of the rules by which secrets were taken out of what it says.
     `head` and `tail` are digests of the first and the last 4 KiB archived, by which an append is told from a rewrite.
-    `sums` are the packed checksums of the copy, empty where none were computed yet; `compared` says whether they were
-    computed while the copy was written or compared with the agent's file, and not from the copy alone.
+    `sums` are the packed checksums of the copy, empty where none were computed yet.
     """
 
     agent: str
@@ -50,13 +49,12 @@ class Source(Struct):
     resume: ResumePoint = field(default_factory=ResumePoint)
     rules: str = VERSION
     sums: bytes = b""
-    compared: bool = False
     id: int | None = None
 
 
 _COLUMNS = (
     "id, agent, path, archived, device, inode, mtime, size, head, tail, session, parsed, pending, lines, coverage, "
-    "resume, rules, sums, compared"
+    "resume, rules, sums"
 )
 
 
@@ -148,16 +146,16 @@ class SourceTable:
         return row is not None and row[0] == source.id
 
     def inspected(self, source: int, at: Milliseconds, fault: str) -> None:
-        """A copy was compared with what was archived; `fault` is what is wrong with it, empty where nothing is.
+        """Record that a copy was verified; `fault` is what is wrong with it, empty for nothing.
 
-        Nothing is written for a source that is gone meanwhile.
+        Nothing is recorded for a source that was deleted meanwhile.
         """
         self._db.run("INSERT OR REPLACE INTO inspection SELECT id, ?, ? FROM source WHERE id = ?", (at, fault, source))
 
     def to_inspect(self, before: Milliseconds, faulty: Milliseconds) -> list[int]:
-        """The sources, by id, whose copies were not compared since, or since another moment when they were faulty.
+        """Return the ids of sources whose copies are due for verification, the least recently verified first.
 
-        Those never compared come first, then those compared longest ago.
+        Due are copies last verified before `before`, and damaged ones last verified before `faulty`.
         """
         rows = self._db.rows(
             """SELECT s.id FROM source s LEFT JOIN inspection i ON i.source = s.id
@@ -166,31 +164,22 @@ class SourceTable:
         )
         return [cast(int, number) for (number,) in rows]
 
-    def keep_sums(self, source: int, sums: bytes = b"", *, compared: bool = False) -> None:
+    def keep_sums(self, source: int, sums: bytes = b"") -> None:
         """Store the checksums of a copy; by default none, before the copy is rewritten.
 
         A process killed between the rewrite and the next call leaves a copy without checksums, not one with wrong ones.
         """
-        self._db.run("UPDATE source SET sums = ?, compared = ? WHERE id = ?", (sums, int(compared), source))
-
-    def uncompared(self) -> int:
-        """Count the copies whose checksums are missing or were computed from the copy alone."""
-        return self._db.number("SELECT count(*) FROM source WHERE NOT compared")
-
-    def fault(self, source: int) -> str:
-        """Return what was wrong with a copy when it was last verified; empty for nothing."""
-        row = self._db.one("SELECT fault FROM inspection WHERE source = ?", (source,))
-        return str(row[0]) if row else ""
+        self._db.run("UPDATE source SET sums = ? WHERE id = ?", (sums, source))
 
     def faulty(self) -> list[tuple[str, str]]:
-        """The copies that were damaged when they were last compared, and how."""
+        """Return the copies that were damaged when they were last verified: the archive path and the damage."""
         rows = self._db.rows(
             "SELECT archived, fault FROM inspection JOIN source ON id = source WHERE fault <> '' ORDER BY archived"
         )
         return [(str(name), str(fault)) for name, fault in rows]
 
     def inspection(self) -> tuple[int, Milliseconds | None]:
-        """How many copies were compared yet, and when the one for which that is longest ago."""
+        """Return how many copies have been verified, and when the least recently verified one was."""
         row = self._db.one("SELECT count(*), min(at) FROM inspection")
         return (cast(int, row[0]), cast("int | None", row[1])) if row else (0, None)
 
@@ -310,13 +299,12 @@ def _values(source: Source) -> tuple[str | bytes | int | None, ...]:
         json.dumps([resume.line, resume.byte, resume.ordinal, resume.coverage, resume.entitles]),
         source.rules,
         source.sums,
-        int(source.compared),
     )
 
 
 def _source(row: Row) -> Source:
     number, agent, path, archived, device, inode, mtime, size, head, tail, session, *read = row
-    parsed, pending, lines, coverage, resume, rules, sums, compared = read
+    parsed, pending, lines, coverage, resume, rules, sums = read
     return Source(
         id=cast(int, number),
         agent=str(agent),
@@ -336,5 +324,4 @@ def _source(row: Row) -> Source:
         resume=ResumePoint(*json.loads(str(resume))),
         rules=str(rules),
         sums=cast(bytes, sums),
-        compared=bool(compared),
     )

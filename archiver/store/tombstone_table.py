@@ -171,7 +171,7 @@ class TombstoneTable:
                 self._db.run("DELETE FROM forgotten_item")  # any of them may hold what was erased
         if places and found.entries:
             # The copies may have lost lines since these checksums were stored.
-            self._db.run("UPDATE source SET rules = '', sums = x'', compared = 0")
+            self._db.run("UPDATE source SET rules = '', sums = x''")
             self._db.run("UPDATE session SET title = '', title_rank = -1, branch = '', cwd = ''")
 
     def begin(self, at: Milliseconds, state: State, marks: Collection[int], about: DeletionSummary = NO_SUMMARY) -> int:

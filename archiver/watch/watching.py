@@ -4,9 +4,9 @@ import time
 from typing import Final, Protocol
 
 from ...core.errors import LeaseHeld
-from ...core.report import Pass, Sealing
+from ...core.report import Compression, Pass
+from ..copies.compressor import CopyCompressor
 from ..copies.raw import RawArchive, Stat
-from ..copies.sealing import Sealer
 from ..ingest.ingest import Ingest
 from ..reading.exclusion import Exclusion
 from ..store import ARCHIVER, Store
@@ -33,8 +33,8 @@ _JUMP: Final = 5.0
 """Seconds by which the two clocks may part between two rounds: more means sleep, or that somebody set the clock."""
 _PATIENCE: Final = 0.5
 """Seconds to wait for another process that archives; then it is tried again after the next look."""
-_SEALING: Final = 1.0
-"""Seconds of sealing at a time."""
+_COMPRESSION: Final = 1.0
+"""Seconds of compression at a time."""
 
 
 class Clock(Protocol):
@@ -70,7 +70,7 @@ class Watch:
     ) -> None:
         self._raw = raw
         self._store, self._scan, self._events, self._clock = store, scan, events, clock
-        self._ingest, self._sealer = Ingest(store, raw, exclusion), Sealer(store, raw)
+        self._ingest, self._compressor = Ingest(store, raw, exclusion), CopyCompressor(store, raw)
         self._roots = self._folders = frozenset[Folder]()
         self._failed = list[Seen]()
         self._next = self._earliest = self._retry = self._anew = 0.0
@@ -96,11 +96,11 @@ class Watch:
         seen = self._look(heard)
         return self._take_up(seen) if seen else None
 
-    def seal(self) -> Sealing | None:
-        """Seal a little of what went quiet; None while another process archives."""
+    def compress(self) -> Compression | None:
+        """Compress some quiet copies; return None while another process archives."""
         try:
             with self._store.leases.hold(ARCHIVER):
-                return self._sealer.run(budget=_SEALING)
+                return self._compressor.run(budget=_COMPRESSION)
         except LeaseHeld:
             return None
 

@@ -17,13 +17,13 @@ from typing import Final, Self
 from msgspec import Struct, field, to_builtins
 
 from ...archiver.copies.raw import RawArchive
-from ...archiver.copies.sweeping import Sweeper
+from ...archiver.copies.verification import CopyVerifier
 from ...archiver.store import LEARNER, Store
 from ...core.clock import now
 from ...core.errors import IndexDamaged, LeaseHeld, PalaverError, StoreCorrupt
 from ...core.home import Home
 from ...core.progress import never
-from ...core.report import Swept
+from ...core.report import VerifiedCopies
 from ...search.index.generation import Generations
 from ...search.index.indexer import Indexer
 from ...search.model.embedder import DEFAULT_MODEL, load
@@ -35,10 +35,10 @@ _ROUND: Final = 60.0
 _BEHIND: Final = 300
 """Changes that an index may be behind while more of them come: they are searched all the same, in memory."""
 
-_SWEEP: Final = 50 * 60 * 1000
-_VERIFY: Final = 24 * 3600 * 1000
-"""Milliseconds from the end of one look for damage to the next: at some copies, and at all of the index and the
-database. Rounds begin an hour apart, and each is to sweep, however long the sweep before took.
+_VERIFY_COPIES: Final = 50 * 60 * 1000
+_VERIFY_INDEX: Final = 24 * 3600 * 1000
+"""Milliseconds from the end of one verification to the next: of some copies, and of all of the index and the database.
+Rounds start an hour apart, and each one verifies copies, however long the previous verification took.
 """
 _LAST: Final = 60.0
 """Seconds for which a round outlives who began it: it publishes what it has, or an archiver that is killed every few
@@ -51,7 +51,7 @@ _NICE: Final = 10
 class Caught(Struct, frozen=True):
     """What one round did. `seq` is the last change that it saw, `left` whether it broke off with work to do.
 
-    `lag` is how many changes the index is behind, `swept` what came of the look for damage. `reindexed` is whether an
+    `lag` is how many changes the index is behind, `verified` the result of the verification. `reindexed` is whether an
     index of another version of Palaver was made anew.
     """
 
@@ -60,15 +60,15 @@ class Caught(Struct, frozen=True):
     seq: int = 0
     lag: int = 0
     left: bool = False
-    swept: Swept = field(default_factory=Swept)
+    verified: VerifiedCopies = field(default_factory=VerifiedCopies)
     reindexed: bool = False
 
     @classmethod
     def read(cls, told: bytes) -> Self:
         """What a process wrote that caught up."""
         fields = json.loads(told)
-        swept = Swept(**fields.pop("swept"))
-        return cls(**fields, swept=swept)
+        verified = VerifiedCopies(**fields.pop("verified"))
+        return cls(**fields, verified=verified)
 
     def write(self) -> str:
         """In one line, for the process that began the round."""
@@ -96,19 +96,19 @@ def catch_up(home: Home, model: str | None, *, settle: bool, enough: Callable[[]
         # What cannot be observed does not keep it going for ever.
         seq, lag = store.changes.last(), indexer.lag
         left = late() or store.exchanges.count_unobserved(rules.VERSION) > done.unobserved
-        swept = sweep(home, store, indexer) if settle and not left else Swept()
+        verified = verify_due(home, store, indexer) if settle and not left else VerifiedCopies()
         anew = outdated and not generations.is_outdated
-        return Caught(done.observed, done.embedded, seq, lag, left, swept, reindexed=anew)
+        return Caught(done.observed, done.embedded, seq, lag, left, verified, reindexed=anew)
 
 
-def sweep(home: Home, store: Store, indexer: Indexer) -> Swept:
-    """Look for damage where that is due: hourly at some copies, daily at the index and the database."""
+def verify_due(home: Home, store: Store, indexer: Indexer) -> VerifiedCopies:
+    """Verify what is due: some copies every hour, the index and the database every day."""
     ran = {stage.name: stage.succeeded or 0 for stage in store.stages.all()}
-    swept = Swept()
-    if ran.get("sweep", 0) < now() - _SWEEP:
-        swept = Sweeper(store, RawArchive(home.archive)).run()
-        store.stages.note("sweep")
-    if ran.get("verify", 0) < now() - _VERIFY:
+    verified = VerifiedCopies()
+    if ran.get("verify-copies", 0) < now() - _VERIFY_COPIES:
+        verified = CopyVerifier(store, RawArchive(home.archive)).run()
+        store.stages.note("verify-copies")
+    if ran.get("verify", 0) < now() - _VERIFY_INDEX:
         generations = Generations(home.index)
         try:
             current = generations.current()
@@ -116,11 +116,11 @@ def sweep(home: Home, store: Store, indexer: Indexer) -> Swept:
                 generations.verify(current)
         except IndexDamaged:
             indexer.rebuild()
-            swept.repaired += 1
+            verified.repaired += 1
         damage = store.integrity.damage()
         store.stages.note("verify", [StoreCorrupt(each, hint="Run `palaver doctor`.") for each in damage[:1]])
         store.back_up()
-    return swept
+    return verified
 
 
 def _publish(store: Store, indexer: Indexer, behind: int) -> None:

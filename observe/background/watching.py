@@ -23,7 +23,7 @@ from ..deletion.erasure import erase_expired, finish, is_unfinished
 from .catching_up import Caught, Helper
 from .learning import Learning
 
-_SEAL: Final = 3600.0
+_COMPRESS: Final = 3600.0
 """Seconds between two looks for copies that went quiet, and for what can no longer be had back."""
 _HEARTBEAT: Final = 60.0
 """Seconds between two notes that the archiver lives."""
@@ -60,7 +60,7 @@ class Watcher:
         self._scan, self._helper = Scan(), Helper(home)
         self._clock, self._wait = clock or SystemClock(), wait
         self._delay = _BACK_OFF[0]
-        self._heartbeat = self._seal = 0.0
+        self._heartbeat = self._compress = 0.0
         self._alone = False
         self._told = dict[str, str]()
         """What was told last of each stage that does not work."""
@@ -122,9 +122,9 @@ class Watcher:
                 for solved in [each for each in self._told if each.startswith("erase") and each not in stages]:
                     del self._told[solved]
                 for stage, problem in stages.items():
-                    self._tell_once(stage, problem, _SEAL)
+                    self._tell_once(stage, problem, _COMPRESS)
         except (PalaverError, OSError) as problem:
-            self._tell_once("erase", problem, _SEAL)
+            self._tell_once("erase", problem, _COMPRESS)
 
     def _round(self, store: Store, watch: Watch, learning: Learning) -> None:
         self._home.check()
@@ -140,8 +140,8 @@ class Watcher:
             self._heartbeat = now + _HEARTBEAT
             store.stages.note("watch")
             Generations(self._home.index).sweep()
-        if now >= self._seal and learning.quiet:
-            self._seal_some(store, watch, now)
+        if now >= self._compress and learning.quiet:
+            self._compress_some(store, watch, now)
 
     def _heed(self, watch: Watch) -> None:
         """Go on by what the settings say now."""
@@ -151,16 +151,16 @@ class Watcher:
             watch.heed(self._exclusion)
             self._tell("settings", {"exclude": len(excluded)})
 
-    def _seal_some(self, store: Store, watch: Watch, now: float) -> None:
-        done = watch.seal()
+    def _compress_some(self, store: Store, watch: Watch, now: float) -> None:
+        done = watch.compress()
         if done is None:
             return
         if not done.waiting:
-            self._seal = now + _SEAL
+            self._compress = now + _COMPRESS
             self._erase(store)
-        if done.sealed or done.problems:
-            self._tell("sealed", {"files": done.sealed, "problems": len(done.problems)})
-        store.stages.note("seal", done.problems)
+        if done.compressed or done.problems:
+            self._tell("compressed", {"files": done.compressed, "problems": len(done.problems)})
+        store.stages.note("compress", done.problems)
 
     def _tell_of_pass(self, done: Pass) -> None:
         if done.changed or done.problems:
@@ -178,6 +178,6 @@ class Watcher:
             self._tell("learned", {"observed": ended.observed, "embedded": ended.embedded, "behind": ended.lag})
         if ended.reindexed:
             self._tell("reindexed", {"made_by": "another version of Palaver"})
-        if ended.swept.repaired or ended.swept.damaged:
-            swept = ended.swept
-            self._tell("swept", {"copies": swept.compared, "repaired": swept.repaired, "damaged": swept.damaged})
+        if ended.verified.repaired or ended.verified.damaged:
+            done = ended.verified
+            self._tell("verified", {"copies": done.checked, "repaired": done.repaired, "damaged": done.damaged})

@@ -10,8 +10,8 @@ from typing import BinaryIO, Final
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from ...archiver.copies.forms import SEALED
-from ...archiver.copies.seekable import Seekable
+from ...archiver.copies.compressed_file import CompressedFile
+from ...archiver.copies.raw_copy import COMPRESSED_SUFFIX
 from ...archiver.files.compression import SUFFIX, shown
 from ...core.errors import CopyDamaged
 
@@ -58,9 +58,9 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
     """A file as it is, and what it holds where it is compressed."""
     with path.open("rb") as file:
         yield file
-    if path.name.endswith(SEALED):
-        with Seekable(path) as sealed:
-            yield sealed
+    if path.name.endswith(COMPRESSED_SUFFIX):
+        with CompressedFile(path) as compressed:
+            yield compressed
     elif path.suffix == SUFFIX:
         with shown(path.open("rb"), path) as packed:
             yield packed

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from ...archiver.copies.forms import Copy
-from ...archiver.copies.inspection import Inspection
 from ...archiver.copies.raw import RawArchive
+from ...archiver.copies.raw_copy import Copy
+from ...archiver.copies.verification import CopyVerifier, copies_without_row
 from ...archiver.deletion.suppression import SuppressionList
 from ...archiver.ingest.rereading import Rereading
 from ...archiver.reading.exclusion import Exclusion
@@ -257,27 +257,20 @@ class _Fsck:
             yield self._mended("memories", problem, self._store.integrity.retag)
 
     def _copies(self) -> Iterator[Finding]:
-        inspection = Inspection(self._store, self._raw)
+        verifier = CopyVerifier(self._store, self._raw)
         self._checkup.compared["copies"] = len(self._store.sources.all())
-        for fault in inspection.faults(partial(self._report, "Copies")):
+        for fault in verifier.check_all(partial(self._report, "Copies")):
             place, copy = self._raw.root / fault.source.archived, Copy(self._raw.root, fault.source.archived)
-            repaired = self._repair and _recopied(inspection, fault.source)
+            repaired = self._repair and _recopied(verifier, fault.source)
             remedy = f"`palaver read` shows what is left of it. Restore {place} from a backup, if there is one."
             if not self._repair:
                 remedy = f"{REPAIR} It copies anew what the agent still has."
             elif repaired:
-                remedy = "The damaged copy was kept beside it." if copy.set_asides() else ""
+                remedy = "The damaged copy was kept beside it." if copy.damaged_files() else ""
             yield Finding("copies", f"{place}: {fault.reason}", remedy, repaired=repaired)
-        if later := self._store.sources.uncompared():
-            told = "computed after archiving, and never compared with the agents' files"
-            self._checkup.notes[f"checksum of {many(later, 'copy', 'copies')}"] = told
-        strays, unfinished = inspection.strays(), inspection.unfinished()
-        if strays:
+        if strays := copies_without_row(self._raw.root, self._store):
             problem = f"{many(len(strays), 'copy is', 'copies are')} not in the database, such as {strays[0]}"
             yield Finding("copies", problem, TAKE_UP)
-        if unfinished:
-            problem = f"{many(unfinished, 'file was', 'files were')} left unfinished by a process that was killed"
-            yield self._mended("copies", problem, inspection.clear)
 
     def _index(self) -> Iterator[Finding]:
         generations = Generations(self._home.index)
@@ -317,8 +310,8 @@ class _Fsck:
         return Finding(part, problem, remedy, repaired=True)
 
 
-def _recopied(inspection: Inspection, source: Source) -> bool:
+def _recopied(verifier: CopyVerifier, source: Source) -> bool:
     try:
-        return inspection.repair(source)
+        return verifier.repair(source)
     except (SourceUnreadable, OSError):
         return False

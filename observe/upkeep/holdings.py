@@ -5,8 +5,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
-from ...archiver.copies.inspection import strays as without_row
 from ...archiver.copies.raw import RawArchive, Stat
+from ...archiver.copies.verification import copies_without_row
 from ...archiver.deletion.deletions import KEPT
 from ...archiver.deletion.suppression import SuppressionList
 from ...archiver.reading.exclusion import Exclusion
@@ -83,10 +83,10 @@ def lines(patient: Patient) -> Answer:
 def copies(patient: Patient) -> Answer:
     """How the copies were found when they were last compared with what was archived."""
     status = patient.status
-    if status is None or not (status.compared and status.compared_since):
+    if status is None or not (status.verified and status.verified_since):
         return
-    since = show_minute(status.compared_since)
-    yield Fact("copies", f"{status.compared:,} of {status.files:,} compared with what was archived since {since} UTC")
+    since = show_minute(status.verified_since)
+    yield Fact("copies", f"{status.verified:,} of {status.files:,} verified since {since} UTC")
     for name, fault in status.damaged[:3]:
         yield Finding("copies", f"{patient.home.archive / name}: {fault}", _MEND)
     if len(status.damaged) > 3:
@@ -97,7 +97,7 @@ def strays(patient: Patient) -> Answer:
     """Copies that the database does not know, as after one that was lost: nothing that was said there is found."""
     if patient.store is None or patient.store.leases.holder(ARCHIVER):
         return  # who takes transcripts up makes each copy before its row
-    left = without_row(patient.home.archive, patient.store)
+    left = copies_without_row(patient.home.archive, patient.store)
     if left:
         problem = f"{many(len(left), 'copy is', 'copies are')} not in the database, such as {left[0]}"
         yield Finding("copies", problem, TAKE_UP)

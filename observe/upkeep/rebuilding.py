@@ -5,9 +5,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from ...archiver.copies.forms import Copy
-from ...archiver.copies.inspection import Inspection
 from ...archiver.copies.raw import RawArchive
+from ...archiver.copies.raw_copy import Copy
+from ...archiver.copies.verification import copies_without_row
 from ...archiver.deletion.copy_eraser import CopyEraser
 from ...archiver.deletion.suppression import SuppressionList
 from ...archiver.ingest.ingest import Ingest
@@ -81,7 +81,7 @@ def _read_all(
     suppression = SuppressionList(store, home.key())
     boundaries = Boundaries(home.root, Redactor(home.key()), exclusion, suppression)
     erasing = CopyEraser(store, raw)
-    erasing.suspect(Inspection(store, raw).strays())
+    erasing.suspect(copies_without_row(raw.root, store))
     again = Pass(problems=erasing.finish())
     with store.transaction():
         store.sources.outdate()

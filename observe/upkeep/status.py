@@ -27,7 +27,7 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
     files, size, lines, pending = store.sources.totals()
     coverage = store.sources.coverage()
     index, lag = _index(store, generations)
-    compared, since = store.sources.inspection()
+    verified, since = store.sources.inspection()
     return Status(
         home=home.root,
         files=files,
@@ -49,8 +49,8 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
         refused=store.observations.count_refused(),
         watcher=store.leases.holder(WATCHER),
         stages=store.stages.all(),
-        compared=compared,
-        compared_since=since,
+        verified=verified,
+        verified_since=since,
         damaged=[FileProblem(*row) for row in store.sources.faulty()],
         given_up=store.jobs.states().get("dead", 0),
     )

@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from ...archiver.copies.originals import Originals, text_of
+from ...archiver.copies.exporter import Exporter, encodable
 from ...archiver.copies.raw import RawArchive
 from ...archiver.store import Source, Store
 from ...core.errors import InvalidInput, PathOutsideArchive
@@ -15,17 +15,17 @@ class TranscriptPaths:
     """Finds archived files by what people call them."""
 
     def __init__(self, store: Store, raw: RawArchive) -> None:
-        self._store, self._originals = store, Originals(store, raw)
+        self._store, self._exporter = store, Exporter(store, raw)
 
     def sources(self, wanted: str) -> list[Source]:
         """All files of this name, a session's sub-agents' included; raises `InvalidInput` where none or several fit."""
         try:
-            return self._originals.find(wanted)
+            return self._exporter.find(wanted)
         except InvalidInput:
             session = self._session(wanted)
             if not session:
                 raise
-        return self._originals.find(session)
+        return self._exporter.find(session)
 
     def path(self, wanted: str) -> str:
         """The archive path of the one file to read: a session's own, as it was last written.
@@ -33,10 +33,10 @@ class TranscriptPaths:
         Raises `PathOutsideArchive` where nothing has this name, and `InvalidInput` where several sessions begin so.
         """
         with suppress(InvalidInput):
-            return self._own(self._originals.find(wanted), wanted)
+            return self._own(self._exporter.find(wanted), wanted)
         session = self._session(wanted)
         with suppress(InvalidInput):
-            return self._own(self._originals.find(session), session)
+            return self._own(self._exporter.find(session), session)
         raise PathOutsideArchive(wanted)
 
     def _own(self, found: list[Source], name: str) -> str:
@@ -46,7 +46,7 @@ class TranscriptPaths:
 
     def _session(self, start: str) -> str:
         """The id of the one session that begins so; empty where none does. Raises `InvalidInput` where several do."""
-        begun = self._store.sessions.beginning(text_of(start)) if len(start) >= _SHORTEST else []
+        begun = self._store.sessions.beginning(encodable(start)) if len(start) >= _SHORTEST else []
         if len(begun) > 1:
             raise InvalidInput(f"{len(begun):,} sessions begin with {start}", hint="Give more characters of the id.")
         return begun[0] if begun else ""

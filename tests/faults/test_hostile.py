@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from palaver.agents.conversation import CONVERSATION
 from palaver.agents.desk import Desk
-from palaver.archiver.copies.originals import Originals
+from palaver.archiver.copies.exporter import Exporter
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.cli import main
@@ -162,7 +162,7 @@ def test_every_string_as_a_file_name(history: History) -> None:
     done = history.ingest()
 
     assert not done.problems
-    originals = Originals(history.store, history.raw)
+    originals = Exporter(history.store, history.raw)
     for path in [*paths, odd]:
         [source] = originals.find(str(path))
         assert history.copy(source) == path.read_bytes()
@@ -191,7 +191,7 @@ def escapes(history: History) -> list[str]:
 
 def test_no_path_leads_out_of_the_archive(guarded: History) -> None:
     """`read`, its raw form and the agent's tool refuse each in the same words; export knows none of them."""
-    originals = Originals(guarded.store, guarded.raw)
+    originals = Exporter(guarded.store, guarded.raw)
     read = next(tool for tool in CONVERSATION.tools if tool.name == "read")
     with ArchiveSearch(guarded.home) as asked:
         desk = Desk(asked, Renderer(guarded.home.templates))
@@ -228,7 +228,7 @@ def test_a_session_named_like_a_way_out(history: History, tmp_path: Path) -> Non
     before = {each for each in tmp_path.rglob("*") if not each.is_relative_to(history.home.root)}
     assert not history.ingest().problems
 
-    originals = Originals(history.store, history.raw)
+    originals = Exporter(history.store, history.raw)
     done = originals.export(history.store.sources.all(), tmp_path / "out")
     assert not done.problems
     made = {each for each in tmp_path.rglob("*") if not each.is_relative_to(history.home.root)} - before

@@ -121,7 +121,7 @@ def assert_kept(home: Home, acks: Path) -> None:
 
 def assert_copied(raw: RawArchive, source: Source) -> None:
     """The copy holds the bytes that are known of the file, in whichever form."""
-    with raw.original(source.archived) as copy:
+    with raw.open_raw(source.archived) as copy:
         assert copy.read()[: source.size] == source.path.read_bytes()[: source.size]
 
 

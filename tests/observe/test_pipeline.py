@@ -85,11 +85,11 @@ def test_one_pass_does_it_all(place: Home, transcript: Path) -> None:
     assert (state.unobserved, state.unembedded, state.index_lag) == (0, 0, 0)
     assert found(place, "missing column") == ["observation"]
     ends = {stage: (done, total) for stage, done, total in heard}
-    assert list(ends) == ["Archiving", "Observing", "Embedding", "Sealing"]
-    assert ends.pop("Sealing") == (0, 0)  # nothing went quiet yet
+    assert list(ends) == ["Archiving", "Observing", "Embedding", "Compressing"]
+    assert ends.pop("Compressing") == (0, 0)  # nothing went quiet yet
     assert all(done == total > 0 for done, total in ends.values())
     assert [(each.name, each.fails) for each in state.stages] == [
-        (name, False) for name in ("archive", "backup", "embed", "observe", "publish", "seal")
+        (name, False) for name in ("archive", "backup", "compress", "embed", "observe", "publish")
     ]
 
 

@@ -48,12 +48,12 @@ def test_enough_is_enough(history: History) -> None:
 
 
 def test_a_round_is_told_from_one_process_to_the_other(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a process did in the background is the same value in the one that began it, what was swept included."""
+    """What a process did in the background is the same value in the one that began it, including the verification."""
 
     monkeypatch.setattr(catching_up, "load", FakeEmbedder().load)
     caught = catch_up(history.home, None, settle=True)
 
-    assert caught.swept.compared == 1
+    assert caught.verified.checked == 1
     assert Caught.read(caught.write().encode()) == caught
 
 

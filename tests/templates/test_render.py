@@ -14,7 +14,7 @@ from palaver.core.checkup import Rebuilt
 from palaver.core.clock import day_end, day_start
 from palaver.core.errors import CopyDamaged, TemplateInvalid
 from palaver.core.query import Filters, Query
-from palaver.core.report import Exported, FileProblem, LineCount, Original, Pass, Report, Sealing, Status
+from palaver.core.report import Compression, Exported, ExportedFile, FileProblem, LineCount, Pass, Report, Status
 from palaver.core.results import (
     ConceptHits,
     Correction,
@@ -557,18 +557,18 @@ def test_a_template_that_is_not_text_is_named(tmp_path: Path) -> None:
 
 def test_sealing_is_told_where_it_matters() -> None:
     """What became much smaller, or still waits, is news; a few kilobytes are none."""
-    saved = Report(sealing=Sealing(sealed=98, before=55_600_000, after=8_400_000, waiting=2))
+    saved = Report(compression=Compression(compressed=98, before=55_600_000, after=8_400_000, waiting=2))
     assert "Compressed 98 raw copies from 55.6 MB to 8.4 MB; 2 left for the next run." in RENDERER.render(
         "report", report=saved, announced=False
     )
     assert "Compressed" not in RENDERER.render(
-        "report", report=Report(sealing=Sealing(sealed=7, before=90_000, after=20_000)), announced=False
+        "report", report=Report(compression=Compression(compressed=7, before=90_000, after=20_000)), announced=False
     )
 
 
 def test_an_export_says_what_was_given_back_and_what_was_not() -> None:
     """The files that were verified are counted, and each that could not be given back is named with its lines."""
-    one = Original("pi/a.jsonl", Path("/out/pi/a.jsonl"), 2_000_000, "ab")
+    one = ExportedFile("pi/a.jsonl", Path("/out/pi/a.jsonl"), 2_000_000, "ab")
     damage = CopyDamaged(Path("/archive/pi/b.jsonl"), "lines 3-9 are damaged")
     said = RENDERER.render("exported", exported=Exported(Path("/out"), [one], present=1, problems=[damage]))
 

@@ -139,4 +139,4 @@ def _archive(home: Home, found: Sequence[Transcript], skipped: Unsearched, pool:
         print_json({**to_json(report), "home": str(home.root)})
     else:
         print_page(renderer().render("report", report=report, announced=True))
-    return not (report.ingested.problems or report.sealing.problems) and report.model is None
+    return not (report.ingested.problems or report.compression.problems) and report.model is None

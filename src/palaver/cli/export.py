@@ -19,7 +19,7 @@ from .progress import progress_bars
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.archiver.copies.originals import Originals
+    from palaver.archiver.copies.exporter import Exporter
     from palaver.archiver.store import Source
 
 
@@ -36,7 +36,7 @@ def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
     as it lay below its agent's own folder. Every file is read back and compared; none that is there already is
     replaced.
     """
-    from palaver.archiver.copies.originals import Originals
+    from palaver.archiver.copies.exporter import Exporter
     from palaver.archiver.copies.raw import RawArchive
     from palaver.archiver.store import Store
     from palaver.search.present.session_paths import TranscriptPaths
@@ -49,13 +49,13 @@ def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
     home = Home.find()
     with Store.open(home.database) as store:
         raw = RawArchive(home.archive)
-        originals, places = Originals(store, raw), TranscriptPaths(store, raw)
+        exporter, places = Exporter(store, raw), TranscriptPaths(store, raw)
         if to_output:
-            _print(places.sources(what[0]), originals)
+            _print(places.sources(what[0]), exporter)
             return
         sources = store.sources.all() if everything else places.sources(what[0])
         with progress_bars() as reporter:
-            exported = originals.export(sources, Path(what[-1]), partial(reporter, "Exporting"))
+            exported = exporter.export(sources, Path(what[-1]), partial(reporter, "Exporting"))
     if as_json:
         print_json(exported)
     else:
@@ -64,10 +64,10 @@ def export(what: Sequence[str], *, everything: bool, as_json: bool) -> None:
         sys.exit(1)
 
 
-def _print(sources: Sequence[Source], originals: Originals) -> None:
+def _print(sources: Sequence[Source], exporter: Exporter) -> None:
     if len(sources) > 1:
         names = ", ".join(source.archived for source in sources[:3])
         raise InvalidInput(f"It is {len(sources):,} files: {names}", hint="Give a FOLDER, or one of their paths.")
-    originals.write(sources[0], raw_output())
-    if warning := originals.warning(sources[0]):
+    exporter.write(sources[0], raw_output())
+    if warning := exporter.warning(sources[0]):
         complain(f"{sources[0].archived}: {warning}. Run `palaver fsck --repair`.")

@@ -14,8 +14,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from palaver.archiver.copies import raw as raw_copies
-from palaver.archiver.copies.forms import SEALED, Copy
 from palaver.archiver.copies.raw import Copied, RawArchive, Stat
+from palaver.archiver.copies.raw_copy import COMPRESSED_SUFFIX, Copy
 from palaver.archiver.store import Source
 from palaver.core.errors import PathOutsideArchive, SourceUnreadable
 
@@ -156,7 +156,7 @@ def sealed(raw: RawArchive, file: Path, data: bytes = b"one\n") -> Source:
     """A copy of this content that was sealed."""
     file.write_bytes(data)
     known = source(file, raw.copy(file, NAME))
-    Copy(raw.root, NAME).seal()
+    Copy(raw.root, NAME).compress()
     return known
 
 
@@ -167,7 +167,7 @@ def test_a_sealed_copy_is_what_it_was(raw: RawArchive, file: Path) -> None:
     assert raw.is_unchanged(known, Stat.of(file))
     assert raw.is_continued(known)
     assert content(raw) == b"one\n"
-    assert raw.relative(NAME) == raw.relative(str(raw.root / NAME)) == raw.relative(NAME + SEALED) == NAME
+    assert raw.relative(NAME) == raw.relative(str(raw.root / NAME)) == raw.relative(NAME + COMPRESSED_SUFFIX) == NAME
     assert raw.free_name(NAME, set(), file) == NAME
 
 
@@ -192,7 +192,7 @@ def test_a_sealed_copy_goes_on_when_its_file_does(raw: RawArchive, file: Path) -
     copied = raw.copy(file, NAME)
     assert copied.stat == Stat.of(file)
     assert (raw.root / NAME).read_bytes() == b"one\ntwo\n"
-    assert not (raw.root / (NAME + SEALED)).exists()
+    assert not (raw.root / (NAME + COMPRESSED_SUFFIX)).exists()
 
 
 def test_a_rewritten_file_leaves_a_sealed_copy_alone(raw: RawArchive, file: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_damaged_copy_is_made_again_while_its_file_is_there(
 ) -> None:
     """The agent's file still holds everything: it is copied again, and the damaged copy is kept beside."""
     known = sealed(raw, file)
-    path = raw.root / (NAME + SEALED)
+    path = raw.root / (NAME + COMPRESSED_SUFFIX)
     data = path.read_bytes()
     broken = {"cut": data[:-5], "flipped": data[:-20] + b"?" + data[-19:], "emptied": b""}[damage]
     path.write_bytes(broken)
@@ -232,7 +232,7 @@ def test_a_damaged_copy_stays_where_there_is_no_room_for_another(
 ) -> None:
     """Until the agent's file is copied again, and whole, what can be read of the damaged copy has its place."""
     sealed(raw, file)
-    path = raw.root / (NAME + SEALED)
+    path = raw.root / (NAME + COMPRESSED_SUFFIX)
     path.write_bytes(path.read_bytes()[:-20])
     before = {each: each.read_bytes() for each in raw.root.rglob("*") if each.is_file()}
     with file.open("ab") as grown:
@@ -255,14 +255,14 @@ def test_a_damaged_copy_stays_where_there_is_no_room_for_another(
 def test_a_damaged_copy_is_never_taken_up(raw: RawArchive, file: Path) -> None:
     """Nobody can say that a file continues what cannot be read: it gets a name of its own."""
     sealed(raw, file)
-    (raw.root / (NAME + SEALED)).write_bytes(b"")
+    (raw.root / (NAME + COMPRESSED_SUFFIX)).write_bytes(b"")
 
     assert raw.free_name(NAME, set(), file) == "claude-code/shop/one~2.jsonl"
 
 
 def test_a_name_that_looks_sealed_is_never_given(raw: RawArchive, file: Path) -> None:
     """The name of a sealed form belongs to its copy alone."""
-    assert raw.free_name(NAME + SEALED, set(), file) == "claude-code/shop/one.jsonl.sealed~2.zst"
+    assert raw.free_name(NAME + COMPRESSED_SUFFIX, set(), file) == "claude-code/shop/one.jsonl.sealed~2.zst"
 
 
 @pytest.mark.parametrize("form", ["plain", "sealed"])
@@ -272,7 +272,7 @@ def test_lines_are_read_from_any_place_before_them(raw: RawArchive, file: Path, 
     file.write_bytes(b"".join(lines))
     raw.copy(file, NAME)
     if form == "sealed":
-        Copy(raw.root, NAME).seal()
+        Copy(raw.root, NAME).compress()
 
     for first, last in ((1, 1), (500, 600), (1000, 1000), (999, 2000)):
         for near in {1, first // 2 + 1, first}:

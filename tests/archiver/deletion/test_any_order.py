@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from palaver.archiver.copies.inspection import names
-from palaver.archiver.copies.sealing import Sealer
+from palaver.archiver.copies.compressor import CopyCompressor
+from palaver.archiver.copies.verification import archived_names
 from palaver.archiver.deletion.copy_eraser import CopyEraser
 from palaver.archiver.deletion.deletions import Deletions
 from palaver.archiver.deletion.selection import Selector
@@ -69,7 +69,7 @@ class World:
         gone = self.erased.union(*self.forgotten.values())
         assert sorted(each.exchange.prompt for each in history.stored()) == sorted(f"{w}?" for w in self.said - gone)
         held = b""
-        for name in names(history.home.archive):
+        for name in archived_names(history.home.archive):
             with history.raw.open(name) as file:
                 held += file.read()
         assert [word for word in sorted(self.erased) if f"{word}?".encode() in held] == []
@@ -203,7 +203,7 @@ class World:
             vars(module)["VERSION"] = self._versions[-1]
 
     def _seal(self) -> None:
-        Sealer(self.history.store, self.history.raw).run()
+        CopyCompressor(self.history.store, self.history.raw).run()
 
     def _vanish(self) -> None:
         """The agent deletes a file."""
@@ -223,7 +223,7 @@ class World:
         key = history.home.key()
         boundaries = Boundaries(history.home.root, Redactor(key), Exclusion(), SuppressionList(history.store, key))
         erasing = CopyEraser(history.store, history.raw)
-        erasing.suspect(list(names(history.home.archive)))
+        erasing.suspect(archived_names(history.home.archive))
         assert not erasing.finish()
         history.ingest()
         assert not Recovery(history.store, history.raw, boundaries).run().problems

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from palaver.archiver.copies.forms import Copy
-from palaver.archiver.copies.inspection import Inspection
-from palaver.archiver.copies.originals import Originals
-from palaver.archiver.copies.sealing import Sealer
+from palaver.archiver.copies.compressor import CopyCompressor
+from palaver.archiver.copies.exporter import Exporter
+from palaver.archiver.copies.raw_copy import Copy
+from palaver.archiver.copies.verification import CopyVerifier
 from palaver.archiver.deletion.copy_eraser import CopyEraser
 from palaver.archiver.deletion.deletions import KEPT, Deletions
 from palaver.archiver.ingest import rereading
@@ -129,7 +129,7 @@ def test_a_whole_session_leaves_no_byte(history: History) -> None:
     path = history.write(talk("one"))
     history.write(talk("other", session=OTHER), OTHER)
     history.ingest()
-    Sealer(history.store, history.raw).run()
+    CopyCompressor(history.store, history.raw).run()
     damaged = history.home.archive / f"{history.source().archived}.sealed.zst.damaged"
     damaged.write_bytes(b"one")
     unfinished = history.home.archive / ".unfinished" / "left"
@@ -150,7 +150,7 @@ def test_a_sealed_copy_loses_lines_alone(history: History) -> None:
     """Of a sealed copy the lines go that were erased; the others are read as before."""
     history.write(talk("one", "two"))
     history.ingest()
-    Sealer(history.store, history.raw).run()
+    CopyCompressor(history.store, history.raw).run()
 
     forget(history, exchange(history, "one?"), erase=True)
 
@@ -161,7 +161,7 @@ def test_a_sealed_copy_loses_lines_alone(history: History) -> None:
 
 def decided(history: History, target: str) -> Copy:
     """Decide that a target is erased from a sealed copy, and let nobody do it yet."""
-    Sealer(history.store, history.raw).run()
+    CopyCompressor(history.store, history.raw).run()
     wanted = DeletionRequest(targets=(target,), erase=True)
     Deletions(history.store, history.raw).forget(plan(history, wanted), lambda _: None)
     return Copy(history.raw.root, history.source().archived)
@@ -173,18 +173,18 @@ def test_a_damaged_copy_keeps_nothing_else_waiting(history: History) -> None:
     history.ingest()
     copy = decided(history, exchange(history, "one?"))
     path.unlink()
-    whole = copy.sealed.read_bytes()
-    copy.sealed.write_bytes(whole[:40] + bytes([whole[40] ^ 0xFF]) + whole[41:])
+    whole = copy.compressed_path.read_bytes()
+    copy.compressed_path.write_bytes(whole[:40] + bytes([whole[40] ^ 0xFF]) + whole[41:])
     history.write(talk("new", session=FORK), FORK, at=5)
 
     for _ in range(2):
         problems = history.ingest().problems
-        assert {problem.path for problem in problems} == {copy.sealed}
+        assert {problem.path for problem in problems} == {copy.compressed_path}
         assert all(problem.hint for problem in problems)
         assert history.store.tombstones.intended() == {copy.archived: False}
     assert asked(history) == ["two?", "new?"]
 
-    copy.sealed.write_bytes(whole)
+    copy.compressed_path.write_bytes(whole)
     assert history.ingest().problems == []
     assert b"one?" not in history.copy(history.source())
 
@@ -225,16 +225,16 @@ def test_an_erasure_hides_no_damage_of_other_copies(history: History) -> None:
     history.write(talk("other", session=OTHER), OTHER, at=3)
     history.ingest()
     forget(history, ORIGINAL, erase=True)
-    inspection = Inspection(history.store, history.raw)
-    assert list(inspection.faults()) == []
-    copy = Copy(history.raw.root, history.source(OTHER).archived).plain
+    inspection = CopyVerifier(history.store, history.raw)
+    assert list(inspection.check_all()) == []
+    copy = Copy(history.raw.root, history.source(OTHER).archived).path
     copy.write_bytes(copy.read_bytes().replace(b"other?", b"otter?"))
 
-    [fault] = inspection.faults()
+    [fault] = inspection.check_all()
 
     assert fault.source.archived == history.source(OTHER).archived
     assert inspection.repair(fault.source)
-    lacking = Copy(history.raw.root, history.source(FORK).archived).plain
+    lacking = Copy(history.raw.root, history.source(FORK).archived).path
     lacking.write_bytes(lacking.read_bytes().replace(b"apart?", b"apert?"))
     assert not inspection.repair(history.source(FORK))
     assert b"one?" not in said(history)
@@ -246,12 +246,12 @@ def test_the_last_of_a_copy_is_not_deleted_unasked(history: History) -> None:
     history.ingest()
     copy = decided(history, exchange(history, "one?"))
     path.unlink()
-    copy.set_aside()
+    copy.compressed_path.rename(f"{copy.compressed_path}.damaged")
     history.write(talk("new", session=FORK), FORK, at=5)
 
     told = {problem.path: problem.reason for problem in history.ingest().problems}
-    assert "all that is left" in told[copy.set_asides()[0]]
-    assert len(copy.set_asides()) == 1
+    assert "all that is left" in told[copy.damaged_files()[0]]
+    assert len(copy.damaged_files()) == 1
     assert history.store.tombstones.intended() == {copy.archived: False}
 
 
@@ -263,7 +263,7 @@ def test_a_copy_without_its_table_loses_what_was_erased(history: History, lost: 
     copy = decided(history, exchange(history, "one?"))
     path.unlink()
     history.write(talk("new", session=FORK), FORK, at=5)
-    copy.sealed.write_bytes(copy.sealed.read_bytes()[lost])
+    copy.compressed_path.write_bytes(copy.compressed_path.read_bytes()[lost])
 
     problems = history.ingest().problems
 
@@ -502,7 +502,7 @@ def test_what_was_forgotten_is_not_exported(history: History, tmp_path: Path) ->
     history.write(talk("one", "two"))
     history.ingest()
     forget(history, exchange(history, "one?"))
-    originals = Originals(history.store, history.raw)
+    originals = Exporter(history.store, history.raw)
     with pytest.raises(SourceUnreadable, match="forgotten"), (tmp_path / "out").open("wb") as out:
         originals.write(history.source(), out)
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.copies.forms import Copy
-from palaver.archiver.copies.sealing import Sealer
+from palaver.archiver.copies.compressor import CopyCompressor
+from palaver.archiver.copies.raw_copy import Copy
 from palaver.archiver.deletion.deletions import Deletions
 from palaver.archiver.store import Store
 from palaver.core.deletion import DeletionRequest
@@ -135,7 +135,7 @@ def forked(history: History, repeated: str = FORK) -> None:
 
 def remove(history: History, session: str) -> None:
     """Nothing is left of a session's copy."""
-    Copy(history.raw.root, history.source(session).archived).plain.unlink()
+    Copy(history.raw.root, history.source(session).archived).path.unlink()
 
 
 def original_gone(history: History) -> None:
@@ -149,8 +149,8 @@ def original_without_copy(history: History) -> None:
 
 
 def original_damaged(history: History) -> None:
-    Sealer(history.store, history.raw).run()
-    sealed = Copy(history.raw.root, history.source(ORIGINAL).archived).sealed
+    CopyCompressor(history.store, history.raw).run()
+    sealed = Copy(history.raw.root, history.source(ORIGINAL).archived).compressed_path
     whole = sealed.read_bytes()
     sealed.write_bytes(whole[:40] + bytes([whole[40] ^ 0xFF]) + whole[41:])
     history.path(ORIGINAL).unlink()

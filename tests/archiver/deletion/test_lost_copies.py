@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.copies.forms import Copy
-from palaver.archiver.copies.sealing import Sealer
+from palaver.archiver.copies.compressor import CopyCompressor
+from palaver.archiver.copies.raw_copy import Copy
 from palaver.archiver.deletion import copy_eraser
 from palaver.archiver.deletion.deletions import Deletions
 from palaver.archiver.store import State
@@ -27,10 +27,10 @@ def history(tmp_path: Path) -> Iterator[History]:
 
 def damaged(history: History) -> Copy:
     """Seal the copy of the original, flip a byte of its first frame, and delete the agent's file."""
-    Sealer(history.store, history.raw).run()
+    CopyCompressor(history.store, history.raw).run()
     copy = Copy(history.raw.root, history.source().archived)
-    whole = copy.sealed.read_bytes()
-    copy.sealed.write_bytes(whole[:40] + bytes([whole[40] ^ 0xFF]) + whole[41:])
+    whole = copy.compressed_path.read_bytes()
+    copy.compressed_path.write_bytes(whole[:40] + bytes([whole[40] ^ 0xFF]) + whole[41:])
     history.path().unlink()
     return copy
 
@@ -38,21 +38,21 @@ def damaged(history: History) -> Copy:
 def set_aside(history: History) -> Copy:
     """The same, and only the form that was set aside is left."""
     copy = damaged(history)
-    copy.set_aside()
+    copy.compressed_path.rename(f"{copy.compressed_path}.damaged")
     return copy
 
 
 def gone(history: History) -> Copy:
     """Nothing is left of it."""
     copy = damaged(history)
-    copy.sealed.unlink()
+    copy.compressed_path.unlink()
     return copy
 
 
 def plain(history: History) -> Copy:
     """Nothing is left of it but a plain form that was set aside."""
     copy = Copy(history.raw.root, history.source().archived)
-    copy.plain.rename(f"{copy.plain}.damaged")
+    copy.path.rename(f"{copy.path}.damaged")
     history.path().unlink()
     return copy
 
@@ -80,7 +80,7 @@ def test_a_session_leaves_no_byte_whatever_is_left_of_its_copy(
     assert not history.ingest().problems
 
     assert asked(history) == ["other?"]
-    assert copy.set_asides() == []
+    assert copy.damaged_files() == []
     assert not any(ORIGINAL in name for name in history.archive_files())
     history.write(written, at=9)
     history.ingest()
@@ -152,7 +152,7 @@ def test_an_empty_copy_that_cannot_be_removed_is_told(history: History, monkeypa
             history.store.tombstones.become(each.id, State.ERASING)
 
     def fails(copy: Copy) -> None:
-        raise PermissionError(13, f"Permission denied: {copy.plain}")
+        raise PermissionError(13, f"Permission denied: {copy.path}")
 
     with monkeypatch.context() as patch:
         patch.setattr(copy_eraser, "remove", fails)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from palaver.archiver.copies.inspection import Inspection
+from palaver.archiver.copies.verification import CopyVerifier
 from palaver.archiver.deletion.deletions import Deletions
 from palaver.archiver.deletion.selection import Selector
 from palaver.archiver.files.compression import opened
@@ -116,7 +116,7 @@ def test_it_goes_and_stays_gone(archive: Archive, tmp_path: Path, kind: Make, er
     archive.take(kind(tmp_path, ASKED))
     assert archive.prompts() == ["Why herons?", "Why geese?"]
     assert (b"storks" in held(archive)) is not erase
-    assert list(Inspection(archive.store, archive.raw).faults()) == []
+    assert list(CopyVerifier(archive.store, archive.raw).check_all()) == []
 
     archive.take(kind(tmp_path, [*ASKED, "Why cranes?"]))
     assert archive.prompts() == ["Why herons?", "Why geese?", "Why cranes?"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.archiver.copies.forms import Copy
+from palaver.archiver.copies.raw_copy import Copy
 from palaver.archiver.formats import ContainedSession
 from palaver.archiver.formats.claude_ai.claude_ai_format import ClaudeAi
 from palaver.archiver.formats.container import exact, file_name, mark_of, row
@@ -54,10 +54,10 @@ def copy(tmp_path: Path) -> Copy:
 def test_a_new_message_is_appended(copy: Copy) -> None:
     """What was there stays where it stands, byte for byte."""
     follow(copy, [("a", "Hi")])
-    before = copy.plain.read_bytes()
+    before = copy.path.read_bytes()
 
     assert follow(copy, [("a", "Hi"), ("b", "Hello")])
-    assert copy.plain.read_bytes() == before + message("b", "Hello")
+    assert copy.path.read_bytes() == before + message("b", "Hello")
 
 
 def test_a_message_that_is_being_written_stands_there_once(copy: Copy) -> None:
@@ -89,7 +89,7 @@ def test_what_was_deleted_stays(copy: Copy) -> None:
 def test_a_line_that_a_killed_pass_left_is_cut_off(copy: Copy) -> None:
     """It is written again, whole."""
     follow(copy, [("a", "Hi")])
-    with copy.plain.open("ab") as file:
+    with copy.path.open("ab") as file:
         file.write(message("b", "Hello")[:20])
 
     follow(copy, [("a", "Hi"), ("b", "Hello")])
@@ -100,9 +100,9 @@ def test_a_line_that_a_killed_pass_left_is_cut_off(copy: Copy) -> None:
 def test_a_damaged_copy_stays_until_there_is_another(copy: Copy) -> None:
     """Where the conversation cannot be read, or there is no room, a damaged copy keeps its place; then it gives way."""
     follow(copy, [("a", "Hi")])
-    copy.seal()
-    broken = copy.sealed.read_bytes()[:-20]
-    copy.sealed.write_bytes(broken)
+    copy.compress()
+    broken = copy.compressed_path.read_bytes()[:20]
+    copy.compressed_path.write_bytes(broken)
     rows = [message("a", "Hi"), message("b", "Hello")]
 
     def full() -> Iterator[bytes]:
@@ -111,11 +111,11 @@ def test_a_damaged_copy_stays_until_there_is_another(copy: Copy) -> None:
 
     with pytest.raises(OSError, match="No space"):
         update_copy(ContainedSession(Path("x"), "x", 1, 0, full), KNOWN, copy)
-    assert copy.sealed.read_bytes() == broken
+    assert copy.compressed_path.read_bytes() == broken
 
     assert follow(copy, [("a", "Hi"), ("b", "Hello")])
     assert held(copy) == [("a", "Hi"), ("b", "Hello")]
-    assert [path.read_bytes() for path in copy.set_asides()] == [broken]
+    assert [path.read_bytes() for path in copy.damaged_files()] == [broken]
 
 
 def test_the_stored_checksums_are_dropped_only_before_a_write(copy: Copy) -> None:
@@ -144,13 +144,13 @@ def test_the_stored_checksums_are_dropped_only_before_a_write(copy: Copy) -> Non
 def test_a_sealed_copy_goes_on(copy: Copy, later: State) -> None:
     """It is plain again."""
     follow(copy, [("a", "Hi")])
-    copy.seal()
+    copy.compress()
 
     follow(copy, later)
 
     assert held(copy) == later
-    assert copy.plain.exists()
-    assert not copy.sealed.exists()
+    assert copy.path.exists()
+    assert not copy.compressed_path.exists()
 
 
 STATES = st.lists(
@@ -165,9 +165,9 @@ def test_nothing_that_was_said_is_ever_lost(tmp_path_factory: pytest.TempPathFac
     said: set[tuple[str, str]] = set()
     for state in states:
         follow(copy, state)
-        size = copy.plain.stat().st_size
+        size = copy.path.stat().st_size
         follow(copy, state)
-        assert copy.plain.stat().st_size == size
+        assert copy.path.stat().st_size == size
 
         said |= set(state)
         now = held(copy)

@@ -358,9 +358,9 @@ class Interfering(RawArchive):
         super().__init__(root)
         self._act = act
 
-    def copy(self, path: Path, archived: str, known: Source | None = None) -> Copied:
+    def copy(self, path: Path, archived: str, known: Source | None = None, *, rewrite: bool = False) -> Copied:
         self._act(path)
-        return super().copy(path, archived, known)
+        return super().copy(path, archived, known, rewrite=rewrite)
 
 
 def test_a_file_deleted_before_it_is_copied_stops_nothing(history: History) -> None:
@@ -379,8 +379,8 @@ def test_a_file_deleted_while_it_is_read_is_read_to_the_end(history: History) ->
     path = history.write(talk("one"))
 
     class Deleting(RawArchive):
-        def copy(self, path: Path, archived: str, known: Source | None = None) -> Copied:
-            copied = super().copy(path, archived, known)
+        def copy(self, path: Path, archived: str, known: Source | None = None, *, rewrite: bool = False) -> Copied:
+            copied = super().copy(path, archived, known, rewrite=rewrite)
             path.unlink()
             return copied
 

@@ -281,10 +281,12 @@ def test_a_file_that_cannot_be_read_is_tried_again(world: World, monkeypatch: py
     world.write("other", 2)
     copy = RawArchive.copy
 
-    def refused(self: RawArchive, source: Path, archived: str, known: Source | None = None) -> Copied:
+    def refused(
+        self: RawArchive, source: Path, archived: str, known: Source | None = None, *, rewrite: bool = False
+    ) -> Copied:
         if source == path:
             raise SourceUnreadable(source, "permission denied")
-        return copy(self, source, archived, known)
+        return copy(self, source, archived, known, rewrite=rewrite)
 
     with monkeypatch.context() as patch:
         patch.setattr(RawArchive, "copy", refused)

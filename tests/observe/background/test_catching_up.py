@@ -4,9 +4,9 @@
 
 import pytest
 
-from palaver.archiver.copies.sweeping import BUDGET, Sweeper
+from palaver.archiver.copies.verification import BUDGET, CopyVerifier
 from palaver.core.clock import now
-from palaver.core.report import Swept
+from palaver.core.report import VerifiedCopies
 from palaver.observe.background import catching_up, learning
 from palaver.observe.background.catching_up import catch_up
 from palaver.search.index.generation import Generations
@@ -17,38 +17,38 @@ from ...archiver.history import FORK, History, talk
 from ...upgrade import outdate
 
 
-def test_what_comes_in_during_the_sweep(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A round does not claim to have seen what was archived while it looked for damage: another one follows."""
+def test_changes_during_verification_cause_another_round(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round does not claim to have seen what was archived while it verified copies."""
     seen = list[int]()
 
-    def swept(*_: object) -> Swept:
+    def verified(*_: object) -> VerifiedCopies:
         seen.append(history.store.changes.last())
         history.write(talk("second", session=FORK), FORK, at=2)
         history.ingest()
-        return Swept(compared=1)
+        return VerifiedCopies(checked=1)
 
-    monkeypatch.setattr(catching_up, "sweep", swept)
+    monkeypatch.setattr(catching_up, "verify_due", verified)
 
     caught = catch_up(history.home, None, settle=True)
 
     assert history.store.changes.last() > seen[0]
-    assert (caught.seq, caught.lag, caught.left, caught.swept.compared) == (seen[0], 0, False, 1)
+    assert (caught.seq, caught.lag, caught.left, caught.verified.checked) == (seen[0], 0, False, 1)
 
 
-def test_each_hourly_round_sweeps(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rounds begin an hour apart: the one after a sweep that took its time sweeps again, one that comes sooner not."""
-    begun = list[Sweeper]()
+def test_each_hourly_round_verifies_copies(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round an hour after the last verification verifies again, a round that comes sooner does not."""
+    begun = list[CopyVerifier]()
 
-    def run(sweeper: Sweeper) -> Swept:
-        begun.append(sweeper)
-        return Swept()
+    def run(verifier: CopyVerifier) -> VerifiedCopies:
+        begun.append(verifier)
+        return VerifiedCopies()
 
     def later(seconds: float) -> None:
         at = now() + round(seconds * 1000)
         monkeypatch.setattr(catching_up, "now", lambda: at)
-        catching_up.sweep(history.home, history.store, indexer)
+        catching_up.verify_due(history.home, history.store, indexer)
 
-    monkeypatch.setattr(Sweeper, "run", run)
+    monkeypatch.setattr(CopyVerifier, "run", run)
     indexer = Indexer(history.store, Generations(history.home.index), load())
 
     later(0)

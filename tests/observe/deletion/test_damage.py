@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.copies.forms import Copy
-from palaver.archiver.copies.sealing import Sealer
+from palaver.archiver.copies.compressor import CopyCompressor
+from palaver.archiver.copies.raw_copy import Copy
 from palaver.archiver.deletion import copy_eraser
 from palaver.archiver.deletion.deletions import KEPT, Deletions
 from palaver.archiver.ingest.ingest import Ingest
@@ -74,10 +74,10 @@ def states(home: Home) -> dict[int, State]:
 def damage(history: History) -> Copy:
     """Seal the copy of the first session, flip a byte of it, and delete the agent's file."""
     with Store.open(history.home.database) as store:
-        Sealer(store, history.raw).run()
+        CopyCompressor(store, history.raw).run()
         copy = Copy(history.raw.root, store.sources.by_path()[history.path(ORIGINAL)].archived)
-    whole = copy.sealed.read_bytes()
-    copy.sealed.write_bytes(whole[:40] + bytes([whole[40] ^ 0xFF]) + whole[41:])
+    whole = copy.compressed_path.read_bytes()
+    copy.compressed_path.write_bytes(whole[:40] + bytes([whole[40] ^ 0xFF]) + whole[41:])
     history.path(ORIGINAL).unlink()
     return copy
 
@@ -108,7 +108,7 @@ def test_the_end_of_a_forgetting_survives_a_damaged_copy(history: History) -> No
 
     problems = archive(history).ingested.problems
 
-    assert {problem.path for problem in problems} == {copy.sealed}
+    assert {problem.path for problem in problems} == {copy.compressed_path}
     assert sorted(asked(history.home)) == ["going?", "new?"]
     assert states(history.home) == {number: State.ERASING}
 
@@ -145,7 +145,7 @@ def test_erased_is_said_when_no_copy_waits(history: History, monkeypatch: pytest
         store._database.run("UPDATE forgetting SET state = 'erasing'")
 
     def fails(copy: Copy) -> None:
-        raise PermissionError(13, f"Permission denied: {copy.plain}")
+        raise PermissionError(13, f"Permission denied: {copy.path}")
 
     with monkeypatch.context() as patch:
         patch.setattr(copy_eraser, "remove", fails)
@@ -165,7 +165,7 @@ def test_a_copy_that_cannot_be_removed_stops_no_pass(history: History, monkeypat
     history.write(talk("new", session=FORK), FORK, at=9)
 
     def fails(copy: Copy) -> None:
-        raise PermissionError(13, f"Permission denied: {copy.plain}")
+        raise PermissionError(13, f"Permission denied: {copy.path}")
 
     monkeypatch.setattr(copy_eraser, "remove", fails)
     problems = archive(history).ingested.problems
@@ -195,7 +195,7 @@ def test_what_else_a_pass_tells_is_no_problem_of_an_erasure(history: History) ->
         with store.transaction():
             store.sources.outdate()
         tally = Ingest(store, history.raw).run((), budget=float("inf"))
-    assert {problem.path for problem in tally.problems} == {copy.sealed}
+    assert {problem.path for problem in tally.problems} == {copy.compressed_path}
 
     with Deleter(history.home) as forgetter:
         assert forgetter.for_good(number) == erasure.Finished(done=True)
@@ -215,5 +215,5 @@ def test_an_erasure_tells_which_copy_keeps_it_from_ending(history: History) -> N
         finished = forgetter.for_good(number)
 
     assert not finished.done
-    assert [problem.path for problem in finished.problems] == [copy.sealed]
+    assert [problem.path for problem in finished.problems] == [copy.compressed_path]
     assert "cannot lose what was erased" in finished.problems[0].told

@@ -10,8 +10,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from palaver.archiver.copies.inspection import names
 from palaver.archiver.copies.raw import RawArchive
+from palaver.archiver.copies.verification import archived_names
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import State, Store
 from palaver.archiver.store.tombstone_file import NEVER, Entry, Head, KeyLost, TombstoneFile, sign
@@ -90,7 +90,7 @@ def asked(home: Home) -> list[str]:
 def copies(home: Home) -> bytes:
     """What all copies say, whatever their form."""
     found = b""
-    for name in names(home.archive):
+    for name in archived_names(home.archive):
         with RawArchive(home.archive).open(name) as file:
             found += file.read()
     return found

@@ -8,8 +8,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from palaver.archiver.copies.forms import Copy
-from palaver.archiver.copies.inspection import names
+from palaver.archiver.copies.raw_copy import Copy
+from palaver.archiver.copies.verification import archived_names
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import ARCHIVER, Store
 from palaver.core.errors import LeaseHeld, StoreMissing
@@ -72,9 +72,9 @@ def execute(home: Home, *statements: str) -> None:
 
 def a_copy(home: Home) -> Path:
     """A copy in its plain form."""
-    copy = Copy(home.archive, min(names(home.archive)))
-    copy.unseal()
-    return copy.plain
+    copy = Copy(home.archive, min(archived_names(home.archive)))
+    copy.decompress()
+    return copy.path
 
 
 def test_what_is_whole_is_left_alone(home: Home) -> None:
@@ -186,8 +186,8 @@ def test_copies_are_copied_anew(home: Home, damage: Callable[[Path], None], seal
     content = path.read_bytes()
     copy = Copy(home.archive, path.relative_to(home.archive).as_posix())
     if sealed:
-        copy.seal()
-    damage(copy.sealed if sealed else copy.plain)
+        copy.compress()
+    damage(copy.compressed_path if sealed else copy.path)
 
     assert [finding.part for finding in fsck(home).findings] == ["copies"]
     found = fsck(home, repair=True)
@@ -207,9 +207,9 @@ def test_a_last_copy_is_never_touched(home: Home, tmp_path: Path, damage: Callab
     execute(home, f"UPDATE source SET path = CAST('{tmp_path}/gone/' || id AS BLOB)")
     path = a_copy(home)
     copy = Copy(home.archive, path.relative_to(home.archive).as_posix())
-    copy.seal()
-    damage(copy.sealed)
-    left = copy.sealed.read_bytes()
+    copy.compress()
+    damage(copy.compressed_path)
+    left = copy.compressed_path.read_bytes()
 
     found = fsck(home, repair=True)
 
@@ -217,17 +217,7 @@ def test_a_last_copy_is_never_touched(home: Home, tmp_path: Path, damage: Callab
     assert not found.sound
     assert str(path) in finding.problem
     assert "backup" in finding.remedy
-    assert copy.sealed.read_bytes() == left
-
-
-def test_what_was_left_unfinished_goes(home: Home) -> None:
-    """Files of a process that was killed while it sealed are named, and removed by a repair."""
-    (home.archive / ".unfinished").mkdir(exist_ok=True)
-    (home.archive / ".unfinished" / "half").write_text("half")
-
-    assert "unfinished" in fsck(home).findings[0].problem
-    assert fsck(home, repair=True).sound
-    assert fsck(home).findings == []
+    assert copy.compressed_path.read_bytes() == left
 
 
 def test_strange_copies_are_named_and_left(home: Home) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.copies.forms import Copy
-from palaver.archiver.copies.inspection import names
+from palaver.archiver.copies.raw_copy import Copy
+from palaver.archiver.copies.verification import archived_names
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.reading.exclusion import Exclusion
@@ -102,7 +102,7 @@ def test_reading_again_changes_nothing(home: Home) -> None:
 
     made = rebuild_from_archive(home, [])
 
-    assert (made.reread, made.recovered, made.problems) == (len(list(names(home.archive))), 0, [])
+    assert (made.reread, made.recovered, made.problems) == (len(archived_names(home.archive)), 0, [])
     assert answers(home) == before
     with Store.open(home.database) as store:
         assert store.vectors.count_unembedded(PackagedEmbedder().name) == 1
@@ -113,18 +113,18 @@ def test_reading_again_changes_nothing(home: Home) -> None:
 def test_a_lost_database_comes_back(home: Home, pristine: Path, remain: bool) -> None:
     """Without a database the copies give back what was said and what rules learn from it, sealed ones included."""
     before = answers(home, Mode.TEXT)
-    Copy(home.archive, min(names(home.archive))).unseal()
+    Copy(home.archive, min(archived_names(home.archive))).decompress()
     lost(home)
     transcripts = in_paths([pristine / "projects"]) if remain else []
 
     made = rebuild_from_archive(home, transcripts)
 
-    assert made.recovered == (0 if remain else len(list(names(home.archive))))
+    assert made.recovered == (0 if remain else len(archived_names(home.archive)))
     assert made.problems == []
     assert fsck(home).findings == []
     assert sorted(answers(home, Mode.TEXT)) == sorted(before)
     again = rebuild_from_archive(home, transcripts)
-    assert (again.reread, again.recovered) == (len(list(names(home.archive))), 0)
+    assert (again.reread, again.recovered) == (len(archived_names(home.archive)), 0)
     assert sorted(answers(home, Mode.TEXT)) == sorted(before)
 
 
@@ -132,7 +132,7 @@ def test_a_lost_database_comes_back(home: Home, pristine: Path, remain: bool) ->
 @pytest.mark.parametrize("without_database", [True, False])
 def test_what_has_no_copy_is_not_taken_up(home: Home, tmp_path: Path, without_database: bool) -> None:
     """Copies are read again, and nothing else: what an agent has besides may belong to another home."""
-    before = sorted(names(home.archive))
+    before = sorted(archived_names(home.archive))
     with History(tmp_path, "elsewhere") as other:
         other.write(talk("secret", session="another"), "another")
     if without_database:
@@ -140,7 +140,7 @@ def test_what_has_no_copy_is_not_taken_up(home: Home, tmp_path: Path, without_da
 
     rebuild_from_archive(home, in_paths([other.folder]))
 
-    assert sorted(names(home.archive)) == before
+    assert sorted(archived_names(home.archive)) == before
     assert fsck(home).findings == []
 
 
@@ -191,7 +191,7 @@ def test_what_cannot_be_read_is_named(home: Home) -> None:
     [problem] = made.problems
     assert str(strange) in problem.problem
     assert strange.read_text() == "{}\n"
-    assert made.recovered == len(list(names(home.archive))) - 1
+    assert made.recovered == len(archived_names(home.archive)) - 1
 
 
 def test_a_damaged_database_is_not_replaced(home: Home) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.copies.sealing import Sealer
+from palaver.archiver.copies.compressor import CopyCompressor
 from palaver.archiver.deletion.deletions import Deletions
 from palaver.archiver.deletion.selection import Selector
 from palaver.core.deletion import DeletionRequest
@@ -55,7 +55,7 @@ def printed(history: History, phrase: str, filters: Filters = Filters()) -> Tool
 def test_what_a_tool_printed_is_found_where_layer_3_reads_it(history: History, sealed: bool) -> None:
     """Word for word, in any case and across a line end; the page and the JSON say where."""
     if sealed:
-        assert Sealer(history.store, history.raw).run(budget=60).sealed == 1
+        assert CopyCompressor(history.store, history.raw).run(budget=60).compressed == 1
     for phrase in ("drwxr-xr-x brass", "total 8 Drwxr-xr-x", "export TOKEN"):
         [place] = printed(history, phrase).lines
         with ArchiveSearch(history.home) as layers:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from palaver.archiver.copies.sealing import Sealer
+from palaver.archiver.copies.compressor import CopyCompressor
 from palaver.core.results import TranscriptExcerpt
 from palaver.search.archive_search import ArchiveSearch
 from palaver.search.present import transcript_reader
@@ -53,7 +53,7 @@ def test_the_middle_of_a_long_exchange(
     with ArchiveSearch(history.home) as layers:
         expected = {start: told(layers.read(archived, start, start + 9)) for start in range(1, 160, 3)}
         if sealed:
-            assert Sealer(history.store, history.raw).run(budget=60).sealed == 1
+            assert CopyCompressor(history.store, history.raw).run(budget=60).compressed == 1
         monkeypatch.setattr(transcript_reader, "_LEAD", lead)
         assert {start: told(layers.read(archived, start, start + 9)) for start in expected} == expected
 

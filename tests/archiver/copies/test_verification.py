@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.copies import raw, sweeping
-from palaver.archiver.copies.blanking import remove_leftovers
-from palaver.archiver.copies.forms import Copy
-from palaver.archiver.copies.sealing import Sealer
-from palaver.archiver.copies.sweeping import Sweeper
+from palaver.archiver.copies import raw, verification
+from palaver.archiver.copies.compressor import CopyCompressor
+from palaver.archiver.copies.raw_copy import Copy
+from palaver.archiver.copies.rewriting import remove_leftovers
+from palaver.archiver.copies.verification import CopyVerifier
 from palaver.archiver.store import ARCHIVER
 from palaver.archiver.store.source_table import SourceTable
 from palaver.core.clock import now
 from palaver.core.errors import CopyDamaged
-from palaver.core.report import Swept
+from palaver.core.report import VerifiedCopies
 
 from ..history import FORK, ORIGINAL, History, talk
 
@@ -37,8 +37,8 @@ def history(tmp_path: Path) -> Iterator[History]:
         yield made
 
 
-def swept(history: History, budget: float = sweeping.BUDGET) -> Swept:
-    return Sweeper(history.store, history.raw).run(budget)
+def swept(history: History, budget: float = verification.BUDGET) -> VerifiedCopies:
+    return CopyVerifier(history.store, history.raw).run(budget)
 
 
 def damage(history: History, session: str) -> Path:
@@ -52,29 +52,29 @@ def damage(history: History, session: str) -> Path:
 
 def test_each_copy_is_compared_once_a_week(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was compared is left alone for seven days; then it is compared again."""
-    assert swept(history) == Swept(compared=3)
-    assert swept(history) == Swept()
+    assert swept(history) == VerifiedCopies(checked=3)
+    assert swept(history) == VerifiedCopies()
     assert history.store.sources.inspection()[0] == 3
 
-    monkeypatch.setattr(sweeping, "now", lambda: now() + sweeping.AGAIN + 1)
-    assert swept(history) == Swept(compared=3)
+    monkeypatch.setattr(verification, "now", lambda: now() + verification.RECHECK + 1)
+    assert swept(history) == VerifiedCopies(checked=3)
 
 
 def test_a_budget_is_kept_and_gone_on_from(history: History) -> None:
     """A sweep that is broken off goes on with the others the next time."""
     ticks = iter(range(100))
-    assert Sweeper(history.store, history.raw, lambda: float(next(ticks))).run(1.5) == Swept(compared=1)
+    assert CopyVerifier(history.store, history.raw).run(1.5, lambda: float(next(ticks))) == VerifiedCopies(checked=1)
 
-    assert swept(history) == Swept(compared=2)
+    assert swept(history) == VerifiedCopies(checked=2)
 
 
 def test_what_the_agent_still_has_is_copied_anew(history: History) -> None:
     """A damaged copy is mended from the agent's file, and kept beside."""
     place = damage(history, ORIGINAL)
 
-    assert swept(history) == Swept(compared=3, repaired=1)
+    assert swept(history) == VerifiedCopies(checked=3, repaired=1)
     assert place.read_bytes() == history.path(ORIGINAL).read_bytes()
-    assert len(Copy(history.home.archive, history.source(ORIGINAL).archived).set_asides()) == 1
+    assert len(Copy(history.home.archive, history.source(ORIGINAL).archived).damaged_files()) == 1
     assert history.store.sources.faulty() == []
 
 
@@ -88,7 +88,7 @@ def test_a_full_disk_costs_no_byte(history: History, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(raw, "sync", full)
 
-    assert swept(history) == Swept(compared=3, damaged=1)
+    assert swept(history) == VerifiedCopies(checked=3, damaged=1)
     assert place.exists()
     assert history.archive_files() == before
 
@@ -111,16 +111,16 @@ def test_a_new_copy_that_is_not_what_was_archived_takes_no_place(history: Histor
 def test_what_is_left_of_a_copy_is_not_cleared_away(history: History) -> None:
     """A damaged form that was set aside is no leftover while there is no other: an erasure says so, and waits."""
     copy = Copy(history.home.archive, history.source(OTHER).archived)
-    Sealer(history.store, history.raw).run()
-    copy.set_aside()
+    CopyCompressor(history.store, history.raw).run()
+    copy.compressed_path.rename(f"{copy.compressed_path}.damaged")
 
     with pytest.raises(CopyDamaged, match="all that is left"):
         remove_leftovers(copy)
-    assert len(copy.set_asides()) == 1
+    assert len(copy.damaged_files()) == 1
 
-    shutil.copy(copy.set_asides()[0], copy.sealed)
+    shutil.copy(copy.damaged_files()[0], copy.compressed_path)
     remove_leftovers(copy)
-    assert copy.set_asides() == []
+    assert copy.damaged_files() == []
 
 
 def test_a_source_that_goes_meanwhile(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +132,7 @@ def test_a_source_that_goes_meanwhile(history: History, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(SourceTable, "to_inspect", listed)
 
-    assert swept(history) == Swept(compared=4)
+    assert swept(history) == VerifiedCopies(checked=4)
     assert history.store.sources.inspection()[0] == 3
 
 
@@ -140,41 +140,42 @@ def test_what_cannot_be_mended_waits_for_the_others(history: History, monkeypatc
     """However large a damaged copy is, those that were compared longer ago come before it."""
     damage(history, ORIGINAL)
     history.path(ORIGINAL).unlink()
-    assert swept(history) == Swept(compared=3, damaged=1)
+    assert swept(history) == VerifiedCopies(checked=3, damaged=1)
     history.write(talk("new", session=NEW), NEW)
     history.ingest()
-    monkeypatch.setattr(sweeping, "now", lambda: now() + sweeping._STILL_FAULTY + 1)
+    monkeypatch.setattr(verification, "now", lambda: now() + verification.RECHECK_DAMAGED + 1)
 
     ticks = iter(range(100))
-    assert Sweeper(history.store, history.raw, lambda: float(next(ticks))).run(1.5) == Swept(compared=1)
-    assert swept(history) == Swept(compared=1, damaged=1)
+    assert CopyVerifier(history.store, history.raw).run(1.5, lambda: float(next(ticks))) == VerifiedCopies(checked=1)
+    assert swept(history) == VerifiedCopies(checked=1, damaged=1)
 
 
 def test_what_cannot_be_mended_is_told_until_it_is(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """A last copy that is damaged is never touched; it is told of, and looked at each day, till somebody mends it."""
-    Sealer(history.store, history.raw).run()
+    CopyCompressor(history.store, history.raw).run()
     name = history.source(OTHER).archived
-    sealed = Copy(history.home.archive, name).sealed
+    sealed = Copy(history.home.archive, name).compressed_path
     whole = sealed.read_bytes()
     sealed.write_bytes(whole[:50] + bytes([whole[50] ^ 1]) + whole[51:])
 
-    assert swept(history) == Swept(compared=3, damaged=1)
-    assert swept(history) == Swept()
-    monkeypatch.setattr(sweeping, "now", lambda: now() + sweeping._STILL_FAULTY + 1)
-    assert swept(history) == Swept(compared=1, damaged=1)
+    assert swept(history) == VerifiedCopies(checked=3, damaged=1)
+    assert swept(history) == VerifiedCopies()
+    monkeypatch.setattr(verification, "now", lambda: now() + verification.RECHECK_DAMAGED + 1)
+    assert swept(history) == VerifiedCopies(checked=1, damaged=1)
     [(told, reason)] = history.store.sources.faulty()
     assert (told, bool(reason)) == (name, True)
 
     sealed.write_bytes(whole)
-    assert swept(history) == Swept(compared=1)
+    monkeypatch.setattr(verification, "now", lambda: now() + 2 * verification.RECHECK_DAMAGED + 2)
+    assert swept(history) == VerifiedCopies(checked=1)
     assert history.store.sources.faulty() == []
 
 
 def test_nobody_waits_for_it(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """While another process archives, whole copies are compared all the same; what looks damaged waits."""
     damage(history, ORIGINAL)
-    monkeypatch.setattr(sweeping, "_PATIENCE", 0.0)
+    monkeypatch.setattr(verification, "_PATIENCE", 0.0)
     with history.store.leases.hold(ARCHIVER):
-        assert swept(history) == Swept(compared=3)
+        assert swept(history) == VerifiedCopies(checked=3)
 
-    assert swept(history) == Swept(compared=1, repaired=1)
+    assert swept(history) == VerifiedCopies(checked=1, repaired=1)

@@ -1,15 +1,15 @@
-"""A process that changes the forms of copies, for tests that kill it.
+"""Process that changes storage formats of copies, for tests that kill it.
 
-sealing_worker.py seal|unseal ROOT NAME N      one copy
-sealing_worker.py pass FOLDER HOME N           a pass that takes transcripts up and seals what is quiet
+compression_worker.py compress|decompress ROOT NAME N      one copy
+compression_worker.py run FOLDER HOME N                    an ingest run, then compression of quiet copies
 
-Each is killed before its N-th change of the disk, and prints how many there were when it is not.
+It is killed before its N-th change of the disk. If there are fewer changes, it prints their number.
 """
 
 import sys
 from pathlib import Path
 
-from palaver.archiver.copies.forms import Copy
+from palaver.archiver.copies.raw_copy import Copy
 
 from ...fuse import fused
 
@@ -17,14 +17,14 @@ CHANGES = {"fsync", "link", "mkdir", "open", "remove", "rename", "replace", "rmd
 
 
 def change(event: str, called: object) -> bool:
-    """Whether this is a call that changes the disk, and not the namesake of one that a text has."""
+    """Return whether this is a call that changes the disk, and not a string method of the same name."""
     name = getattr(called, "__name__", "")
     return event == "c_call" and name in CHANGES and not isinstance(getattr(called, "__self__", None), str)
 
 
-def take_up_and_seal(folder: Path, root: Path) -> None:
+def ingest_and_compress(folder: Path, root: Path) -> None:
+    from palaver.archiver.copies.compressor import CopyCompressor
     from palaver.archiver.copies.raw import RawArchive
-    from palaver.archiver.copies.sealing import Sealer
     from palaver.archiver.ingest.ingest import Ingest
     from palaver.archiver.ingest.transcripts import in_paths
     from palaver.archiver.store import Store
@@ -34,13 +34,13 @@ def take_up_and_seal(folder: Path, root: Path) -> None:
     with Store.create(home.database) as store:
         raw = RawArchive(home.archive)
         Ingest(store, raw).run(in_paths([folder]))
-        Sealer(store, raw).run()
+        CopyCompressor(store, raw).run()
 
 
 if __name__ == "__main__":
     work, first, second, at = sys.argv[1:]
-    if work == "pass":
-        print(fused(lambda: take_up_and_seal(Path(first), Path(second)), int(at), change))
+    if work == "run":
+        print(fused(lambda: ingest_and_compress(Path(first), Path(second)), int(at), change))
     else:
         copy = Copy(Path(first), second)
-        print(fused(copy.seal if work == "seal" else copy.unseal, int(at), change))
+        print(fused(copy.compress if work == "compress" else copy.decompress, int(at), change))

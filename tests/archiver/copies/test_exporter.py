@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.copies.forms import SEALED
-from palaver.archiver.copies.originals import Originals
-from palaver.archiver.copies.sealing import Sealer
+from palaver.archiver.copies.compressor import CopyCompressor
+from palaver.archiver.copies.exporter import Exporter
+from palaver.archiver.copies.raw_copy import COMPRESSED_SUFFIX
 from palaver.core.errors import CopyDamaged, InvalidInput
 
 from ..history import FORK, ORIGINAL, History, talk
@@ -23,8 +23,8 @@ def history(tmp_path: Path) -> Iterator[History]:
 
 
 @pytest.fixture
-def originals(history: History) -> Originals:
-    return Originals(history.store, history.raw)
+def originals(history: History) -> Exporter:
+    return Exporter(history.store, history.raw)
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -32,13 +32,13 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("sealed", [False, True])
-def test_everything_comes_back_as_it_lay(history: History, originals: Originals, tmp_path: Path, sealed: bool) -> None:
+def test_everything_comes_back_as_it_lay(history: History, originals: Exporter, tmp_path: Path, sealed: bool) -> None:
     """Below the agent's name stands the agent's own folder again, with the bytes and times it had."""
     history.write(talk("one"))
     history.write(talk("two", session=FORK), FORK, project="other")
     history.ingest()
     if sealed:
-        assert Sealer(history.store, history.raw).run().sealed == 2
+        assert CopyCompressor(history.store, history.raw).run().compressed == 2
     before, times = tree(history.folder), {path.name: path.stat().st_mtime_ns for path in history.folder.rglob("*")}
     for path in history.folder.rglob("*.jsonl"):
         path.unlink()
@@ -52,7 +52,7 @@ def test_everything_comes_back_as_it_lay(history: History, originals: Originals,
         assert file.path.stat().st_mtime_ns == times[file.path.name]
 
 
-def test_a_second_export_changes_nothing(history: History, originals: Originals, tmp_path: Path) -> None:
+def test_a_second_export_changes_nothing(history: History, originals: Exporter, tmp_path: Path) -> None:
     """What is there already is compared; another file of that name is left alone and told of."""
     history.write(talk("one"))
     other = history.write(talk("two", session=FORK), FORK)
@@ -64,12 +64,12 @@ def test_a_second_export_changes_nothing(history: History, originals: Originals,
 
     again = originals.export(sources, out)
     assert again.present == 1
-    assert [str(problem) for problem in again.problems] == [f"{changed}: another file is there, and was left alone"]
+    assert [str(problem) for problem in again.problems] == [f"{changed}: another file exists there, and was left alone"]
     assert changed.read_bytes() == b"mine"
     assert len(tree(out)) == 2
 
 
-def test_what_a_file_said_before_stands_apart(history: History, originals: Originals, tmp_path: Path) -> None:
+def test_what_a_file_said_before_stands_apart(history: History, originals: Exporter, tmp_path: Path) -> None:
     """An agent finds the session as it is; what it was before it was rewritten is given back too."""
     first = history.write(talk("before")).read_bytes()
     history.ingest()
@@ -83,13 +83,13 @@ def test_what_a_file_said_before_stands_apart(history: History, originals: Origi
     }
 
 
-def test_a_damaged_copy_is_not_given_back(history: History, originals: Originals, tmp_path: Path) -> None:
+def test_a_damaged_copy_is_not_given_back(history: History, originals: Exporter, tmp_path: Path) -> None:
     """It is named, leaves nothing behind, and stops none of the others."""
     history.write(talk("one"))
     history.write(talk("two", session=FORK), FORK)
     history.ingest()
-    Sealer(history.store, history.raw).run()
-    copy = history.home.archive / (history.source().archived + SEALED)
+    CopyCompressor(history.store, history.raw).run()
+    copy = history.home.archive / (history.source().archived + COMPRESSED_SUFFIX)
     data = bytearray(copy.read_bytes())
     data[30] ^= 1
     copy.write_bytes(data)
@@ -100,7 +100,7 @@ def test_a_damaged_copy_is_not_given_back(history: History, originals: Originals
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed"])
-def test_a_plain_copy_is_compared_with_what_is_known_of_it(history: History, originals: Originals, damage: str) -> None:
+def test_a_plain_copy_is_compared_with_what_is_known_of_it(history: History, originals: Exporter, damage: str) -> None:
     """A copy that lost its end, or whose beginning is another, is not what was archived."""
     history.write(talk("one"))
     history.ingest()
@@ -111,16 +111,16 @@ def test_a_plain_copy_is_compared_with_what_is_known_of_it(history: History, ori
         originals.write(history.source(), io.BytesIO())
 
 
-def test_a_file_is_found_by_all_its_names(history: History, originals: Originals) -> None:
+def test_a_file_is_found_by_all_its_names(history: History, originals: Exporter) -> None:
     """The archive's path, whole or not, plain or sealed, the agent's path, and the session's id."""
     path = history.write(talk("one"))
     history.ingest()
     source = history.source()
-    Sealer(history.store, history.raw).run()
+    CopyCompressor(history.store, history.raw).run()
 
     for name in (
         source.archived,
-        source.archived + SEALED,
+        source.archived + COMPRESSED_SUFFIX,
         str(history.home.archive / source.archived),
         str(path),
         os.path.relpath(path),
@@ -129,7 +129,7 @@ def test_a_file_is_found_by_all_its_names(history: History, originals: Originals
         assert [found.archived for found in originals.find(name)] == [source.archived], name
 
 
-def test_a_session_is_all_its_files(history: History, originals: Originals) -> None:
+def test_a_session_is_all_its_files(history: History, originals: Exporter) -> None:
     """What its sub-agents said belongs to it."""
     history.write(talk("one"))
     helper = history.folder / "shop" / ORIGINAL / "subagents" / "agent-a1.jsonl"
@@ -143,7 +143,7 @@ def test_a_session_is_all_its_files(history: History, originals: Originals) -> N
 @pytest.mark.parametrize(
     "name", ["", "nothing", "../projects", "/etc/passwd", "\0", "a" * 5000, "%", "claude-code/shop"]
 )
-def test_what_is_not_archived_is_said_so(history: History, originals: Originals, name: str) -> None:
+def test_what_is_not_archived_is_said_so(history: History, originals: Exporter, name: str) -> None:
     """Any other name gets one answer, which says what names there are."""
     history.write(talk("one"))
     history.ingest()
@@ -153,7 +153,7 @@ def test_what_is_not_archived_is_said_so(history: History, originals: Originals,
     assert "path" in refused.value.hint
 
 
-def test_a_copy_that_is_gone_is_told_as_such(history: History, originals: Originals, tmp_path: Path) -> None:
+def test_a_copy_that_is_gone_is_told_as_such(history: History, originals: Exporter, tmp_path: Path) -> None:
     """Neither is the agent's file said to be gone, nor is the way back kept quiet."""
     history.write(talk("one"))
     history.ingest()
@@ -166,7 +166,7 @@ def test_a_copy_that_is_gone_is_told_as_such(history: History, originals: Origin
     assert "palaver fsck --repair" in problem.hint
 
 
-def test_a_place_that_cannot_be_made_is_told_once(history: History, originals: Originals, tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_made_is_told_once(history: History, originals: Exporter, tmp_path: Path) -> None:
     """A file where the folder should be is the caller's to correct, and not a problem of each session."""
     history.write(talk("one"))
     history.ingest()
@@ -174,12 +174,12 @@ def test_a_place_that_cannot_be_made_is_told_once(history: History, originals: O
     taken.write_text("mine")
 
     for place in (taken, taken / "below"):
-        with pytest.raises(InvalidInput, match="cannot be made"):
+        with pytest.raises(InvalidInput, match="Cannot create"):
             originals.export(history.store.sources.all(), place)
     assert taken.read_text() == "mine"
 
 
-def test_the_archive_is_no_place_to_export_to(history: History, originals: Originals) -> None:
+def test_the_archive_is_no_place_to_export_to(history: History, originals: Exporter) -> None:
     """Nothing is written among the copies."""
-    with pytest.raises(InvalidInput, match="lies in the archive"):
+    with pytest.raises(InvalidInput, match="inside the archive"):
         originals.export([], history.home.archive / "out")

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.copies import sealing
-from palaver.archiver.copies.forms import SEALED, UNFINISHED, Copy
-from palaver.archiver.copies.sealing import QUIET, Sealer
+from palaver.archiver.copies import compressor
+from palaver.archiver.copies.compressor import QUIET, CopyCompressor
+from palaver.archiver.copies.raw_copy import COMPRESSED_SUFFIX, UNFINISHED, Copy
 from palaver.archiver.store import Store
 from palaver.core import clock
-from palaver.core.report import Sealing
+from palaver.core.report import Compression
 
 from ... import fuse
 from ..history import FORK, ORIGINAL, History, talk
 
-WORKER = "tests.archiver.copies.sealing_worker"
+WORKER = "tests.archiver.copies.compression_worker"
 KILLS = 6
 
 
@@ -28,16 +28,18 @@ def history(tmp_path: Path) -> Iterator[History]:
         yield history
 
 
-def seal(history: History, budget: float = 60) -> Sealing:
-    return Sealer(history.store, history.raw).run(budget=budget)
+def compress(history: History, budget: float = 60) -> Compression:
+    return CopyCompressor(history.store, history.raw).run(budget=budget)
 
 
-def sealed(history: History) -> set[str]:
-    return {name.removesuffix(SEALED) for name in history.archive_files() if name.endswith(SEALED)}
+def compressed(history: History) -> set[str]:
+    return {
+        name.removesuffix(COMPRESSED_SUFFIX) for name in history.archive_files() if name.endswith(COMPRESSED_SUFFIX)
+    }
 
 
-def test_what_went_quiet_is_sealed(history: History) -> None:
-    """A week without a change is quiet; less, or a time that lies ahead, is not."""
+def test_quiet_copies_are_compressed(history: History) -> None:
+    """A file is quiet after a week without a change; a modification time in the future is not quiet."""
     quiet = history.write(talk("quiet"), ORIGINAL)
     for name, age in (("just", QUIET - 60_000), ("ahead", -QUIET)):
         path = history.write(talk(name, session=name), name)
@@ -45,20 +47,20 @@ def test_what_went_quiet_is_sealed(history: History) -> None:
     history.ingest()
     before = history.dump()
 
-    done = seal(history)
-    assert (done.sealed, done.waiting, done.problems) == (1, 0, [])
+    done = compress(history)
+    assert (done.compressed, done.waiting, done.problems) == (1, 0, [])
     assert done.before == quiet.stat().st_size
-    assert sealed(history) == {f"claude-code/shop/{ORIGINAL}.jsonl"}
+    assert compressed(history) == {f"claude-code/shop/{ORIGINAL}.jsonl"}
     assert history.dump() == before
-    assert seal(history).sealed == 0
+    assert compress(history).compressed == 0
 
 
-def test_a_sealed_session_goes_on(history: History) -> None:
-    """Resumed after weeks, it is read on from where it was left, and nothing comes twice."""
+def test_a_compressed_session_continues(history: History) -> None:
+    """A session resumed after weeks is parsed from where it was left, and nothing is stored twice."""
     history.write(talk("one", "two"))
     history.ingest()
     first = history.source()
-    seal(history)
+    compress(history)
     path = history.append(talk("three"))
 
     history.ingest()
@@ -66,16 +68,16 @@ def test_a_sealed_session_goes_on(history: History) -> None:
     assert history.copy(history.source()) == path.read_bytes()
     assert history.source().id == first.id
     assert history.source().coverage == {"parsed": 6}
-    assert sealed(history) == set()
-    assert seal(history).sealed == 1
+    assert compressed(history) == set()
+    assert compress(history).compressed == 1
     assert history.copy(history.source()) == path.read_bytes()
 
 
-def test_a_fork_of_a_sealed_session_brings_nothing_twice(history: History) -> None:
-    """The records of a sealed session are known like all others."""
+def test_a_fork_of_a_compressed_session_adds_nothing_twice(history: History) -> None:
+    """Records of a compressed session are recognised like all others."""
     history.write(talk("one"))
     history.ingest()
-    seal(history)
+    compress(history)
     history.write([*talk("one", session=FORK), *talk("apart", session=FORK)], FORK, at=4)
 
     history.ingest()
@@ -83,11 +85,11 @@ def test_a_fork_of_a_sealed_session_brings_nothing_twice(history: History) -> No
     assert history.source(FORK).coverage == {"parsed": 2, "repeated": 2}
 
 
-def test_a_history_without_its_database_is_taken_up_sealed(history: History, tmp_path: Path) -> None:
-    """Sealed copies that no row knows are recognised by their content and stay sealed."""
+def test_compressed_copies_without_a_database_are_reused(history: History, tmp_path: Path) -> None:
+    """Compressed copies without a row are recognised by their content and stay compressed."""
     path = history.write(talk("one"))
     history.ingest()
-    seal(history)
+    compress(history)
     history.store.close()
     history.home.database.unlink()
     Store.create_anew(history.home.database).close()
@@ -96,83 +98,83 @@ def test_a_history_without_its_database_is_taken_up_sealed(history: History, tmp
         again.ingest()
         assert again.prompts() == ["one?"]
         assert again.copy(again.source()) == path.read_bytes()
-        assert all(name.endswith(SEALED) for name in again.archive_files())
+        assert all(name.endswith(COMPRESSED_SUFFIX) for name in again.archive_files())
 
 
-def test_a_pass_stops_when_its_time_is_up(history: History) -> None:
-    """The oldest come first; the others wait for the next pass and are counted."""
+def test_a_run_stops_when_its_time_is_up(history: History) -> None:
+    """The other copies wait for the next run and are counted."""
     for number in range(3):
         history.write(talk(f"n{number}", session=f"s{number}"), f"s{number}", at=3 - number)
     history.ingest()
 
-    assert seal(history, budget=-1).waiting == 3
-    done = seal(history)
-    assert (done.sealed, done.waiting) == (3, 0)
+    assert compress(history, budget=-1).waiting == 3
+    done = compress(history)
+    assert (done.compressed, done.waiting) == (3, 0)
 
 
-def test_the_oldest_come_first(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was quiet for longest is the least likely to go on."""
+def test_the_oldest_copies_come_first(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The longer a session was quiet, the less likely it continues."""
     for number in range(3):
         history.write(talk(f"n{number}", session=f"s{number}"), f"s{number}", at=3 - number)
     history.ingest()
     order: list[str] = []
 
-    def seal_none(copy: Copy) -> tuple[int, int]:
+    def compress_none(copy: Copy) -> tuple[int, int]:
         order.append(Path(copy.archived).stem)
         return 1, 1
 
-    monkeypatch.setattr(Copy, "seal", seal_none)
-    seal(history)
+    monkeypatch.setattr(Copy, "compress", compress_none)
+    compress(history)
     assert order == ["s2", "s1", "s0"]
 
 
-def test_what_cannot_be_sealed_stays_as_it_is(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk is reported with the file's name, and stops none of the others."""
+def test_a_copy_that_cannot_be_compressed_stays_as_it_is(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk is reported with the file's name and does not stop the others."""
     path = history.write(talk("one"))
     history.write(talk("two", session=FORK), FORK)
     history.ingest()
-    whole, full = Copy.seal, history.source().archived
+    whole, full = Copy.compress, history.source().archived
 
     def refuse(copy: Copy) -> tuple[int, int]:
         if copy.archived == full:
             raise OSError(28, "No space left on device")
         return whole(copy)
 
-    monkeypatch.setattr(Copy, "seal", refuse)
-    done = seal(history)
-    assert (done.sealed, [str(problem) for problem in done.problems]) == (
+    monkeypatch.setattr(Copy, "compress", refuse)
+    done = compress(history)
+    assert (done.compressed, [str(problem) for problem in done.problems]) == (
         1,
         [f"{history.home.archive / full}: No space left on device"],
     )
     assert history.copy(history.source()) == path.read_bytes()
 
 
-def test_what_an_interrupted_pass_left_is_cleared(history: History) -> None:
-    """A form that was never finished takes no room for longer than to the next pass."""
+def test_temporary_files_of_an_interrupted_run_are_deleted(history: History) -> None:
+    """An unfinished file takes space only until the next run."""
     left = history.home.archive / UNFINISHED / "left"
     left.parent.mkdir(parents=True)
     left.write_bytes(b"half")
 
-    seal(history)
+    compress(history)
     assert not left.exists()
 
 
-def test_what_an_agent_compressed_itself_stays(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_agents_compressed_stay_as_they_are(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second compression would gain nothing."""
-    monkeypatch.setattr(sealing, "_PACKED", {".jsonl"})
+    monkeypatch.setattr(compressor, "_ALREADY_COMPRESSED", {".jsonl"})
     history.write(talk("one"))
     history.ingest()
 
-    assert seal(history).sealed == 0
+    assert compress(history).compressed == 0
 
 
-def test_a_pass_that_is_killed_is_completed_by_the_next(tmp_path: Path) -> None:
-    """Killed while sealed sessions go on and quiet ones are sealed, a pass leaves every byte and nothing twice."""
+def test_a_killed_run_is_completed_by_the_next(tmp_path: Path) -> None:
+    """A run killed while copies change their format loses no byte and stores nothing twice."""
     with History(tmp_path, "before") as history:
         for number in range(3):
             history.write(talk(f"n{number}", session=f"s{number}"), f"s{number}", at=number)
         history.ingest()
-        assert seal(history).sealed == 3
+        assert compress(history).compressed == 3
         for number in range(2):
             history.append(talk(f"more{number}", session=f"s{number}"), f"s{number}", at=5 + number)
         history.write(talk("new", session=FORK), FORK, at=9)
@@ -188,15 +190,17 @@ def test_a_pass_that_is_killed_is_completed_by_the_next(tmp_path: Path) -> None:
                 assert files[source.path.name].startswith(history.copy(source))
                 assert len(history.copy(source)) >= source.size
             history.ingest()
-            seal(history)
+            compress(history)
             assert history.dump() == rows, point
             for source in history.store.sources.all():
                 assert history.copy(source) == files[source.path.name], point
-            assert set(history.archive_files()) == {f"claude-code/shop/{name}{SEALED}" for name in files}, point
+            assert set(history.archive_files()) == {f"claude-code/shop/{name}{COMPRESSED_SUFFIX}" for name in files}, (
+                point
+            )
 
 
 def a_pass(root: Path, home: str, at: int) -> subprocess.CompletedProcess[str]:
     """A pass over the history in a home that is as `before` was, killed at a change unless that is 0."""
     shutil.rmtree(root / home, ignore_errors=True)
     shutil.copytree(root / "before", root / home)
-    return fuse.run(WORKER, "pass", root / "projects", root / home, at)
+    return fuse.run(WORKER, "run", root / "projects", root / home, at)

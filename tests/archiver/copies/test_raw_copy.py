@@ -8,22 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.copies import forms as copies
-from palaver.archiver.copies.forms import SEALED, UNFINISHED, Copy
-from palaver.archiver.copies.seekable import FRAME, Seekable
+from palaver.archiver.copies import raw_copy as copies
+from palaver.archiver.copies.compressed_file import FRAME, CompressedFile
+from palaver.archiver.copies.raw_copy import COMPRESSED_SUFFIX, UNFINISHED, Copy
 from palaver.core.errors import CopyDamaged
 
 from ... import fuse
 
-WORKER = "tests.archiver.copies.sealing_worker"
+WORKER = "tests.archiver.copies.compression_worker"
 NAME = "agent/shop/one.jsonl"
 DATA = b"".join(b'{"line": %d, "text": "%d"}\n' % (line, line * line) for line in range(30_000))
 
 
 def written(root: Path, data: bytes = DATA) -> Copy:
     copy = Copy(root, NAME)
-    copy.plain.parent.mkdir(parents=True, exist_ok=True)
-    copy.plain.write_bytes(data)
+    copy.path.parent.mkdir(parents=True, exist_ok=True)
+    copy.path.write_bytes(data)
     return copy
 
 
@@ -41,16 +41,16 @@ def test_there_and_back(tmp_path: Path, data: bytes) -> None:
     """Sealed or plain, it is one file with the same bytes and the same size, closed to others."""
     copy = written(tmp_path, data)
 
-    before, after = copy.seal()
-    assert (before, after) == (len(data), copy.sealed.stat().st_size)
-    assert files(tmp_path) == {NAME + SEALED}
+    before, after = copy.compress()
+    assert (before, after) == (len(data), copy.compressed_path.stat().st_size)
+    assert files(tmp_path) == {NAME + COMPRESSED_SUFFIX}
     assert (content(copy), copy.size()) == (data, len(data))
-    assert copy.sealed.stat().st_mode & 0o077 == 0
+    assert copy.compressed_path.stat().st_mode & 0o077 == 0
 
-    copy.unseal()
+    copy.decompress()
     assert files(tmp_path) == {NAME}
     assert (content(copy), copy.size()) == (data, len(data))
-    assert copy.plain.stat().st_mode & 0o077 == 0
+    assert copy.path.stat().st_mode & 0o077 == 0
 
 
 def test_a_copy_that_is_not_there_has_nothing(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_copy_that_is_not_there_has_nothing(tmp_path: Path) -> None:
     copy = Copy(tmp_path, NAME)
 
     assert copy.size() == 0
-    copy.unseal()
+    copy.decompress()
     with pytest.raises(FileNotFoundError):
         copy.open()
 
@@ -68,26 +68,26 @@ def test_who_reads_goes_on_reading(tmp_path: Path) -> None:
     copy = written(tmp_path)
     with copy.open() as plain:
         plain.read(100)
-        copy.seal()
+        copy.compress()
         with copy.open() as sealed:
             sealed.read(100)
-            copy.unseal()
+            copy.decompress()
             assert sealed.read() == plain.read() == DATA[100:]
 
 
 def test_a_form_that_comes_between_two_looks_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A copy that is unsealed just when it is looked for is never taken for missing."""
     copy = written(tmp_path)
-    copy.seal()
+    copy.compress()
 
-    def late(path: Path) -> Seekable:
-        monkeypatch.setattr(copies, "Seekable", Seekable)
-        copy.unseal()
-        return Seekable(path)
+    def late(path: Path) -> CompressedFile:
+        monkeypatch.setattr(copies, "CompressedFile", CompressedFile)
+        copy.decompress()
+        return CompressedFile(path)
 
-    monkeypatch.setattr(copies, "Seekable", late)
+    monkeypatch.setattr(copies, "CompressedFile", late)
     assert content(copy) == DATA
-    assert copy.plain.exists()
+    assert copy.path.exists()
 
 
 @pytest.mark.parametrize("place", [10, -3])
@@ -105,7 +105,7 @@ def test_what_reads_back_differently_is_not_taken(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(os, "fsync", garble)
     with pytest.raises(CopyDamaged):
-        copy.seal()
+        copy.compress()
     assert files(tmp_path) == {NAME}
     assert content(copy) == DATA
 
@@ -113,19 +113,17 @@ def test_what_reads_back_differently_is_not_taken(tmp_path: Path, monkeypatch: p
 def test_a_damaged_form_is_not_unsealed(tmp_path: Path) -> None:
     """What cannot be read whole stays sealed, and can be set aside so that the agent's file takes its place."""
     copy = written(tmp_path)
-    copy.seal()
-    data = bytearray(copy.sealed.read_bytes())
+    copy.compress()
+    data = bytearray(copy.compressed_path.read_bytes())
     data[200] ^= 1
-    copy.sealed.write_bytes(data)
+    copy.compressed_path.write_bytes(data)
 
     with pytest.raises(CopyDamaged, match=f"bytes 0-{FRAME - 1} of the content"):
-        copy.unseal()
-    assert files(tmp_path) == {NAME + SEALED}
-    copy.set_aside()
-    assert files(tmp_path) == {f"{NAME}{SEALED}.damaged"}
+        copy.decompress()
+    assert files(tmp_path) == {NAME + COMPRESSED_SUFFIX}
 
 
-@pytest.mark.parametrize("work", ["seal", "unseal"])
+@pytest.mark.parametrize("work", ["compress", "decompress"])
 def test_killed_at_any_moment_the_copy_is_whole(tmp_path: Path, work: str) -> None:
     """Killed before any of the things it does to the disk, a process leaves every byte; the next completes the work."""
     changes = fuse.steps(run(work, tmp_path / "calm", 0))
@@ -137,18 +135,18 @@ def test_killed_at_any_moment_the_copy_is_whole(tmp_path: Path, work: str) -> No
         assert content(copy) == DATA
         assert copy.size() == len(DATA)
 
-        if copy.plain.exists():
-            copy.seal()
+        if copy.path.exists():
+            copy.compress()
         assert content(copy) == DATA
-        copy.unseal()
+        copy.decompress()
         assert files(root) - {name for name in files(root) if name.startswith(UNFINISHED)} == {NAME}
         assert content(copy) == DATA
 
 
 def run(work: str, root: Path, at: int) -> subprocess.CompletedProcess[str]:
-    """A worker that seals a copy, or unseals one that is sealed already."""
+    """Run a process that compresses a copy, or decompresses a compressed one."""
     shutil.rmtree(root, ignore_errors=True)
     copy = written(root)
-    if work == "unseal":
-        copy.seal()
+    if work == "decompress":
+        copy.compress()
     return fuse.run(WORKER, work, root, NAME, at)

@@ -1,0 +1,259 @@
+"""Compressed file of a raw copy: independent zstd frames, and a table that finds a frame by byte and by line.
+
+The layout is zstd's seekable format, so that `zstd -d` restores the file without Palaver::
+
+    frame ... frame | ours: SHA-256 of the content, checksum of the table, lines per frame | table of frame sizes
+
+Each frame has its own checksum. Damage is detected when it is read, and costs only its frame. If the table is lost,
+the frames are still found one after the other.
+"""
+
+import hashlib
+import io
+import os
+import struct
+from bisect import bisect_left, bisect_right
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...core.errors import CopyDamaged
+from ..files.packed import zstd
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+FRAME: Final = 512 * 1024
+"""Bytes of content in each frame but the last. Larger frames hardly compress better and slow down reading a line."""
+
+_OPTIONS: Final[dict[int, int]] = {
+    zstd.CompressionParameter.compression_level: 9,
+    zstd.CompressionParameter.checksum_flag: 1,
+}
+_FRAME_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_OURS: Final = 0x184D2A5C  # zstd readers skip frames with the magic numbers 0x184D2A50 to 0x184D2A5F
+_TABLE: Final = 0x184D2A5E
+_SEEKABLE_MAGIC: Final = 0x8F92EAB1
+_OURS_MAGIC: Final = struct.pack("<I", _OURS)
+_HEADER, _FOOTER = struct.Struct("<II"), struct.Struct("<IBI")
+_DIGEST, _CHECK = 32, 8
+
+
+class FrameTable(Struct, frozen=True):
+    """Start of each frame, in the file (`offsets`) and in the content (`starts`); the last element is the end.
+
+    `lines` counts the line ends before each frame. `lines` and the SHA-256 `digest` of the content are empty where the
+    table was lost and the frames were found one by one. `has_end` is false where the end of the file is missing, too.
+    `extra` counts foreign bytes after the table.
+    """
+
+    offsets: tuple[int, ...]
+    starts: tuple[int, ...]
+    lines: tuple[int, ...] = ()
+    digest: bytes = b""
+    has_end: bool = True
+    extra: int = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of the content."""
+        return self.starts[-1]
+
+
+def compress(source: BinaryIO, target: BinaryIO) -> FrameTable:
+    """Write everything in `source` as a compressed file, one frame in memory at a time."""
+    compressor, digest = zstd.ZstdCompressor(options=_OPTIONS), hashlib.sha256()
+    frames: list[tuple[int, int]] = []
+    lines: list[int] = []
+    while piece := source.read(FRAME):
+        frame = compressor.compress(piece, compressor.FLUSH_FRAME)
+        target.write(frame)
+        digest.update(piece)
+        frames.append((len(frame), len(piece)))
+        lines.append(piece.count(b"\n"))
+    target.write(_trailer(frames, lines, digest.digest()))
+    return _frame_table(frames, lines, digest.digest())
+
+
+class CompressedFile(io.BufferedReader):
+    """Content of a compressed file, read like an ordinary file; raises `CopyDamaged` where it is damaged."""
+
+    def __init__(self, path: Path) -> None:
+        """Open a file; raises `OSError`, or `CopyDamaged` if no frame can be read."""
+        self._frames = _Frames(path)
+        self.table = self._frames.table
+        super().__init__(self._frames, 64 * 1024)
+
+    def start_of(self, line: int) -> int | None:
+        """Return the byte offset of a line (1-based, at most one past the last); None where the table was lost."""
+        before = self.table.lines
+        if line == 1 or not before:
+            return 0 if line == 1 else None
+        frame = bisect_left(before, line - 1) - 1
+        data, at = self._frames.content(frame), -1
+        for _ in range(line - 1 - before[frame]):
+            at = data.index(b"\n", at + 1)
+        return self.table.starts[frame] + at + 1
+
+    def intact_lines(self) -> bytes:
+        """Return all lines without a damaged byte, and the last one even if it has no line end."""
+        kept, lost = bytearray(), False
+        for number in range(len(self.table.starts) - 1):
+            try:
+                content = self._frames.content(number)
+            except CopyDamaged:
+                del kept[kept.rfind(b"\n") + 1 :]
+                lost = True
+                continue
+            kept += content.partition(b"\n")[2] if lost else content
+            lost = lost and b"\n" not in content
+        return bytes(kept)
+
+    def format_damage(self) -> str:
+        """Return the damage to the file outside its frames; empty for none."""
+        if self.table.extra:
+            return f"{self.table.extra} bytes after its end are not part of it; all of it can be read"
+        return "" if self.table.digest else self._frames.truncation().reason
+
+
+class _Frames(io.RawIOBase):
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = path.open("rb", buffering=0)
+        try:
+            self.table = _load_table(self._file.fileno()) or _find_frames(self._file.readall())
+        except BaseException:
+            self._file.close()
+            raise
+        self._place = 0
+        self._loaded, self._data = -1, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._place
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        origin = (0, self._place, self.table.size)[whence]
+        self._place = max(0, origin + offset)
+        return self._place
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        if self._place >= self.table.size:
+            if not self.table.has_end:
+                raise self.truncation()
+            return 0
+        frame = bisect_right(self.table.starts, self._place) - 1
+        rest = memoryview(self.content(frame))[self._place - self.table.starts[frame] :]
+        view = memoryview(buffer).cast("B")
+        count = min(len(view), len(rest))
+        view[:count] = rest[:count]
+        self._place += count
+        return count
+
+    def content(self, frame: int) -> bytes:
+        """Return the content of a frame."""
+        if self._loaded != frame:
+            start, end = self.table.offsets[frame : frame + 2]
+            try:
+                data = zstd.decompress(os.pread(self._file.fileno(), end - start, start))
+            except (zstd.ZstdError, MemoryError) as error:
+                raise self._damaged(frame, str(error)) from None
+            if len(data) != self.table.starts[frame + 1] - self.table.starts[frame]:
+                raise self._damaged(frame, "it holds less than it should")
+            self._loaded, self._data = frame, data
+        return self._data
+
+    def truncation(self) -> CopyDamaged:
+        """Return the error for a lost table or end."""
+        problem = "its table of contents is damaged" if self.table.has_end else "its end is missing"
+        return CopyDamaged(self.path, f"{problem}; {self.table.size} bytes before it can be read")
+
+    def _damaged(self, frame: int, reason: str) -> CopyDamaged:
+        first, last = self.table.starts[frame], self.table.starts[frame + 1] - 1
+        lines = self.table.lines
+        where = f"lines {lines[frame] + 1}-{lines[frame + 1] + 1}, " if lines else ""
+        return CopyDamaged(self.path, f"{where}bytes {first}-{last} of the content are damaged ({reason.rstrip('.')})")
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+def _frame_table(frames: list[tuple[int, int]], lines: list[int], digest: bytes, *, has_end: bool = True) -> FrameTable:
+    packed, content = zip(*frames, strict=True) if frames else ((), ())
+    offsets, starts = tuple(accumulate(packed, initial=0)), tuple(accumulate(content, initial=0))
+    return FrameTable(offsets, starts, tuple(accumulate(lines, initial=0)) if digest else (), digest, has_end)
+
+
+def _trailer(frames: list[tuple[int, int]], lines: list[int], digest: bytes) -> bytes:
+    sizes = struct.pack(f"<{2 * len(frames)}I", *(size for frame in frames for size in frame))
+    counts = struct.pack(f"<{len(lines)}I", *lines)
+    ours = digest + hashlib.blake2b(digest + counts + sizes, digest_size=_CHECK).digest() + counts
+    table = sizes + _FOOTER.pack(len(frames), 0, _SEEKABLE_MAGIC)
+    return _HEADER.pack(_OURS, len(ours)) + ours + _HEADER.pack(_TABLE, len(table)) + table
+
+
+def _trailer_size(count: int) -> int:
+    return 2 * _HEADER.size + _DIGEST + _CHECK + 12 * count + _FOOTER.size
+
+
+def _load_table(descriptor: int) -> FrameTable | None:
+    """Return the table at the end of a file; None if it is missing or damaged."""
+    size = os.fstat(descriptor).st_size
+    footer = os.pread(descriptor, _FOOTER.size, max(0, size - _FOOTER.size))
+    if len(footer) < _FOOTER.size:
+        return None
+    count, _, magic = _FOOTER.unpack(footer)
+    length = _trailer_size(count)
+    if magic != _SEEKABLE_MAGIC or length > size:
+        return None
+    return _read_trailer(os.pread(descriptor, length, size - length), count, size - length)
+
+
+def _read_trailer(trailer: bytes, count: int, end: int) -> FrameTable | None:
+    """Return the table of `count` frames that end at byte `end`; None if it is damaged."""
+    digest = trailer[_HEADER.size :][:_DIGEST]
+    counts = trailer[_HEADER.size + _DIGEST + _CHECK :][: 4 * count]
+    sizes = trailer[-_FOOTER.size - 8 * count : -_FOOTER.size]
+    flat = struct.unpack(f"<{2 * count}I", sizes)
+    frames = list(zip(flat[::2], flat[1::2], strict=True))
+    lines = list(struct.unpack(f"<{count}I", counts))
+    if trailer != _trailer(frames, lines, digest) or sum(flat[::2]) != end:
+        return None
+    return _frame_table(frames, lines, digest)
+
+
+def _find_frames(data: bytes) -> FrameTable:
+    """Return the table of frames found one after the other, for a file whose last bytes are no table."""
+    frames, at = list[tuple[int, int]](), 0
+    while found := _frame_at(data, at):
+        frames.append(found)
+        at += found[0]
+    count = len(frames)
+    length = _trailer_size(count)
+    if len(data) > at + length and (table := _read_trailer(data[at : at + length], count, at)):
+        return replace(table, extra=len(data) - at - length)
+    sizes = [(packed, FRAME) for packed, _ in frames[:-1]] + frames[-1:]  # all frames but the last are full
+    return _frame_table(sizes, [], b"", has_end=data[at : at + 4] == _OURS_MAGIC)
+
+
+def _frame_at(data: bytes, at: int) -> tuple[int, int] | None:
+    """Return the bytes of the frame that begins here and of its content; an unreadable frame ends at the next."""
+    if data.startswith(_OURS_MAGIC, at):
+        return None
+    rest = memoryview(data)[at:]
+    try:
+        packed = zstd.get_frame_size(rest)
+        return packed, len(zstd.decompress(rest[:packed]))
+    except (zstd.ZstdError, MemoryError):
+        following = data.find(_FRAME_MAGIC, at + 1)
+        return (following - at, FRAME) if following > 0 else None

@@ -1,0 +1,72 @@
+"""Compression of the copies of files that no longer change. Search and reading are unaffected."""
+
+import shutil
+import time
+from pathlib import Path
+from typing import Final
+
+from ...core.clock import now
+from ...core.errors import CopyDamaged, SourceUnreadable
+from ...core.progress import Progress, silent
+from ...core.report import Compression
+from ..store import Source, Store
+from .raw import RawArchive, unreadable
+from .raw_copy import UNFINISHED, Copy
+from .verification import CopyVerifier
+
+QUIET: Final = 7 * 24 * 3600 * 1000
+"""Milliseconds without a change after which a copy is compressed. Most sessions are resumed within days; a copy that
+grows later is decompressed for that time.
+"""
+BUDGET: Final = 20.0
+"""Seconds of one run; the next run continues."""
+_HINT: Final = "Run `palaver fsck --repair`, which copies files again that still exist. Otherwise restore a backup."
+_ALREADY_COMPRESSED: Final = {".zst", ".gz", ".zip"}
+
+
+class CopyCompressor:
+    """Compresses quiet copies. Requires the archiver's lease."""
+
+    def __init__(self, store: Store, raw: RawArchive) -> None:
+        self._store, self._raw = store, raw
+
+    def run(self, progress: Progress = silent, budget: float = BUDGET) -> Compression:
+        """Compress for `budget` seconds, oldest first. A copy that cannot be compressed stays as it is."""
+        shutil.rmtree(self._raw.root / UNFINISHED, ignore_errors=True)
+        result, end = Compression(), time.monotonic() + budget
+        waiting, verifier = self._waiting(), CopyVerifier(self._store, self._raw)
+        for done, source in enumerate(waiting):
+            if time.monotonic() > end:
+                result.waiting = len(waiting) - done
+                break
+            progress(done, len(waiting))
+            self._compress(source, verifier, result)
+        else:
+            progress(len(waiting), len(waiting))
+        return result
+
+    def _waiting(self) -> list[Source]:
+        """Return quiet sources with an uncompressed copy that is not known to be damaged, oldest first."""
+        quiet, damaged = (now() - QUIET) * 10**6, {name for name, _ in self._store.sources.faulty()}
+        sources = [each for each in self._store.sources.all() if each.mtime < quiet and each.archived not in damaged]
+        return sorted(filter(self._is_uncompressed, sources), key=lambda source: source.mtime)
+
+    def _is_uncompressed(self, source: Source) -> bool:
+        path = Copy(self._raw.root, source.archived).path
+        return path.suffix not in _ALREADY_COMPRESSED and path.is_file()
+
+    def _compress(self, source: Source, verifier: CopyVerifier, result: Compression) -> None:
+        copy = Copy(self._raw.root, source.archived)
+        try:
+            if reason := verifier.damage(source):
+                verifier.record(source, reason)
+                raise CopyDamaged(copy.path, reason, hint=_HINT)
+            before, after = copy.compress()
+        except SourceUnreadable as problem:
+            result.problems.append(problem)
+        except OSError as error:
+            result.problems.append(unreadable(Path(error.filename or copy.path), error))
+        else:
+            result.compressed += 1
+            result.before += before
+            result.after += after

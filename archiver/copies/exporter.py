@@ -1,0 +1,171 @@
+"""Export of agents' files from their copies, byte for byte, verified before a file gets its name."""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, Final
+
+from ...core.durability import sync
+from ...core.errors import CopyGone, InvalidInput, SourceUnreadable
+from ...core.progress import Progress, silent
+from ...core.report import Exported, ExportedFile
+from ..store import Source, Store
+from ..store.source_table import DELETED
+from .checksums import Checksums
+from .raw import RawArchive
+from .raw_copy import Copy
+
+_PIECE: Final = 1 << 20
+_REPLACED: Final = "replaced"
+"""Folder for earlier states of files that agents rewrote. An agent must not find them beside the present file."""
+
+
+class Exporter:
+    """Finds archived files by name and writes their original bytes."""
+
+    def __init__(self, store: Store, raw: RawArchive) -> None:
+        self._store, self._raw = store, raw
+
+    def find(self, wanted: str) -> list[Source]:
+        """Return the sources with this archive path, this path of the agent's file, or this session id.
+
+        Raises `InvalidInput` when there is none.
+        """
+        sources = self._store.sources
+        archived = sources.by_archived(self._raw.named(wanted))
+        if archived is not None:
+            return [archived]
+        current = sources.by_path().get(_resolved(wanted))
+        found = [current] if current is not None else sources.of_session(encodable(wanted))
+        found = [source for source in found if source.coverage.keys() != {DELETED}]
+        if not found:
+            raise InvalidInput(
+                f"Nothing archived is called {wanted}",
+                hint="Give a path that `palaver show` printed, the path that the agent used, or a session ID.",
+            )
+        return found
+
+    def write(self, source: Source, target: BinaryIO) -> ExportedFile:
+        """Write the original bytes of a source; raises `CopyDamaged` if they do not match their checksums."""
+        if DELETED in source.coverage:
+            hint = "Run `palaver read` to see the rest of it."
+            raise SourceUnreadable(self._raw.root / source.archived, "some of it was deleted", hint=hint)
+        digest = hashlib.sha256()
+        size = 0
+        with self._open(source) as file:
+            for piece in self._pieces(source, file):
+                target.write(piece)
+                digest.update(piece)
+                size += len(piece)
+        return ExportedFile(source.archived, Path(), size, digest.hexdigest())
+
+    def _pieces(self, source: Source, file: BinaryIO) -> Iterator[bytes]:
+        if source.sums:
+            yield from Checksums(source.sums).verified(file, self._raw.root / source.archived)
+        while not source.sums and (piece := file.read(_PIECE)):
+            yield piece
+
+    def warning(self, source: Source) -> str:
+        """Return damage to a copy's file that leaves all of its content readable; empty for none."""
+        return Copy(self._raw.root, source.archived).format_damage()
+
+    def _open(self, source: Source) -> BinaryIO:
+        try:
+            return self._raw.open_raw(source.archived)
+        except FileNotFoundError:
+            raise CopyGone(self._raw.root / source.archived) from None
+
+    def export(self, sources: Sequence[Source], folder: Path, progress: Progress = silent) -> Exported:
+        """Write sources below a folder: one subfolder for each agent, with the original paths below it.
+
+        An existing file is compared and never replaced. A source that cannot be exported is reported. Raises
+        `InvalidInput` for a folder inside the archive, or one that cannot be created.
+        """
+        if folder.resolve().is_relative_to(self._raw.root.resolve()):
+            raise InvalidInput(f"{folder} is inside the archive", hint="Export to another folder.")
+        _create(folder)
+        result = Exported(folder)
+        for done, (place, source) in enumerate(self._places(sources)):
+            progress(done, len(sources))
+            try:
+                self._export(source, folder / place, result)
+            except SourceUnreadable as problem:
+                result.problems.append(problem)
+            except OSError as error:
+                path = Path(error.filename or folder / place)
+                result.problems.append(SourceUnreadable(path, error.strerror or str(error)))
+        progress(len(sources), len(sources))
+        return result
+
+    def _export(self, source: Source, target: Path, result: Exported) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".palaver-")
+        temporary = Path(name)
+        try:
+            with os.fdopen(descriptor, "w+b") as file:
+                written = self.write(source, file)
+                sync(file)
+            if target.exists():
+                if _digest(target) != written.sha256:
+                    raise SourceUnreadable(target, "another file exists there, and was left alone")
+                result.present += 1
+            elif _digest(temporary) != written.sha256:
+                raise SourceUnreadable(target, "it reads back differently", hint="Check the disk.")
+            else:
+                os.utime(temporary, ns=(source.mtime, source.mtime))
+                temporary.replace(target)
+            if warning := self.warning(source):
+                path = self._raw.root / source.archived
+                result.warnings.append(SourceUnreadable(path, warning, hint="Run `palaver fsck --repair`."))
+            result.unverified += not source.sums
+            result.files.append(ExportedFile(written.archived, target, written.size, written.sha256))
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def _places(self, sources: Iterable[Source]) -> list[tuple[PurePosixPath, Source]]:
+        """Return where each source goes, no two to the same path."""
+        current = {source.id for source in self._store.sources.by_path().values()}
+        places: dict[PurePosixPath, Source] = {}
+        for source in sources:
+            archived = PurePosixPath(source.archived)
+            place = _original_place(source, archived) if source.id in current else _REPLACED / archived
+            places[archived if place in places else place] = source
+        return list(places.items())
+
+
+def _original_place(source: Source, archived: PurePosixPath) -> PurePosixPath:
+    """Return the agent's name and the end of the file's path; for a conversation of a container, its archive path."""
+    agent, *below = archived.parts
+    parts = source.path.parts[-len(below) :]
+    if not source.head or PurePosixPath(parts[-1]).suffix != archived.suffix:
+        return archived
+    return PurePosixPath(agent, *parts)
+
+
+def _create(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = "a file has that name" if isinstance(error, FileExistsError) else error.strerror
+        hint = "Export to a folder that you can write to."
+        raise InvalidInput(f"Cannot create {folder}: {reason}", hint=hint) from None
+
+
+def encodable(typed: str) -> str:
+    """Return typed text as valid UTF-8, which the name of a file need not be."""
+    return typed.encode("utf-8", "replace").decode()
+
+
+def _resolved(wanted: str) -> Path:
+    """Return a path without links, as sources have it; the path itself where it cannot be resolved."""
+    try:
+        return Path(wanted).resolve()
+    except (OSError, ValueError, RuntimeError):
+        return Path(wanted)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,129 @@
+"""Rewriting of raw copies: erasing lines, replacing the content, and deleting copies, with checksums kept correct.
+
+New content is written to a temporary file and renamed into place: a killed process has changed nothing or everything.
+"""
+
+import shutil
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import BinaryIO, Final
+
+from ...core.durability import sync, sync_path
+from ...core.errors import CopyDamaged
+from ..files.compression import DOCUMENT, SUFFIX, shown
+from ..files.json_document import without_records
+from ..files.lines import blanked
+from ..files.packed import repack
+from ..store import Source, Store
+from .checksums import damaged_blocks, updated, verify
+from .raw_copy import UNFINISHED, Copy
+
+_PIECE: Final = 1 << 20
+
+
+@contextmanager
+def new_content(copy: Copy) -> Generator[BinaryIO]:
+    """Yield a file that replaces the copy, atomically and durably, when the block ends without an error."""
+    with copy.temporary() as made:
+        with made.open("wb") as file:
+            yield file
+            sync(file)
+        made.replace(copy.path)
+    copy.compressed_path.unlink(missing_ok=True)
+    sync_path(copy.path.parent)
+
+
+def drop_checksums(store: Store, sources: Iterable[Source | None]) -> None:
+    """Delete the stored checksums of copies that are about to change before their rows do.
+
+    A process killed in between leaves a copy without checksums, not with wrong ones.
+    """
+    numbers = [source.id for source in sources if source is not None and source.id is not None]
+    if numbers:
+        with store.transaction():
+            for number in numbers:
+                store.sources.keep_sums(number)
+
+
+@contextmanager
+def updating_checksums(store: Store, copy: Copy, source: Source | None, *, in_place: bool = False) -> Generator[None]:
+    """Update a source's checksums after the block rewrote its copy from the copy's own bytes.
+
+    A damaged copy raises `CopyDamaged` before it is rewritten: its damage would count as content afterwards. The
+    exception is an uncompressed copy of which only some bytes are overwritten `in_place`: its damaged blocks stay
+    known as damaged.
+    """
+    if source is None or not source.sums:
+        yield
+        return
+    damaged: dict[int, int] = {}
+    with copy.open() as file:
+        if in_place and copy.path.exists():
+            damaged = damaged_blocks(file, source.sums)
+        else:
+            verify(file, source.sums, copy.path)
+    if not damaged:  # otherwise a crash leaves the old checksums, which keep the damage known
+        drop_checksums(store, (source,))
+    yield
+    if damaged:
+        with copy.open() as file:
+            source.sums = updated(file, source.sums, damaged)
+    else:
+        source.sums = copy.checksums()
+    if source.id is not None:
+        with store.transaction():
+            store.sources.keep_sums(source.id, source.sums)
+
+
+def erase_lines(copy: Copy, lines: Collection[int], openings: Collection[int] = ()) -> None:
+    """Overwrite lines (1-based) of a copy's content with spaces, so that all others keep their numbers and offsets.
+
+    `openings` are the lines on which exchanges begin. A document or a zstd file is encoded anew, at no smaller size.
+    Raises `OSError` and `CopyDamaged`.
+    """
+    if not lines:
+        return
+    gone, suffix = {line: line in openings for line in lines}, copy.path.suffix
+    size = copy.size()
+    with copy.open() as source, new_content(copy) as target:
+        if suffix == DOCUMENT:
+            target.write(without_records(source.read(), gone).ljust(size))
+        elif suffix == SUFFIX:
+            repack(_without(shown(source, copy.path), gone), target, size)
+        else:
+            target.writelines(_without(source, gone))
+
+
+def remove(copy: Copy) -> None:
+    """Delete a copy in every storage format, its damaged files, and folders that become empty."""
+    for path in (copy.path, copy.compressed_path, *copy.damaged_files()):
+        path.unlink(missing_ok=True)
+    for folder in copy.path.parents:
+        if folder == copy.root or not folder.is_dir() or any(folder.iterdir()):
+            break
+        folder.rmdir()
+
+
+def remove_leftovers(copy: Copy) -> None:
+    """Delete temporary files and the damaged files of a copy.
+
+    Raises `CopyDamaged` if a damaged file is all that is left of the copy.
+    """
+    damaged = copy.damaged_files()
+    if damaged and not copy.exists():
+        raise CopyDamaged(damaged[0], "it is all that is left of a copy")
+    for path in damaged:
+        path.unlink(missing_ok=True)
+    if copy.path.exists():
+        copy.compressed_path.unlink(missing_ok=True)
+    shutil.rmtree(copy.root / UNFINISHED, ignore_errors=True)
+
+
+def _without(source: BinaryIO, gone: Mapping[int, bool]) -> Iterator[bytes]:
+    number, begun = 1, False
+    while piece := source.readline(_PIECE):
+        ended = piece.endswith(b"\n")
+        if number in gone and piece.strip(b" \t\n"):
+            piece = blanked(len(piece) - ended, opens=gone[number] and not begun) + b"\n" * ended
+        yield piece
+        number, begun = number + ended, not ended

@@ -1,0 +1,198 @@
+"""Verification of raw copies by their checksums, and repair of damaged copies.
+
+`palaver fsck` verifies all copies at once; the background archiver verifies a few seconds' worth every hour.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from ...core.clock import now
+from ...core.errors import CopyDamaged, LeaseHeld, SourceUnreadable
+from ...core.progress import Progress, silent
+from ...core.report import VerifiedCopies
+from ..store import ARCHIVER, Source, Store
+from .checksums import Checksums, verify
+from .raw import RawArchive, matches
+from .raw_copy import COMPRESSED_SUFFIX, DAMAGED_SUFFIX, UNFINISHED, Copy
+
+RECHECK: Final = 7 * 24 * 3600 * 1000
+"""Milliseconds after which a copy is verified again. Agents delete their files after 30 days."""
+RECHECK_DAMAGED: Final = 24 * 3600 * 1000
+"""Milliseconds after which a damaged copy is verified again: the user may have restored it, or the agent's file."""
+BUDGET: Final = 10.0
+"""Seconds of one background run: 28 minutes a week, enough for some hundred GB."""
+_PATIENCE: Final = 5.0
+"""Seconds to wait for another process that archives."""
+
+
+class DamagedCopy(Struct, frozen=True):
+    """Copy that is missing or differs from its checksums, and the reason."""
+
+    source: Source
+    reason: str
+
+
+class CopyVerifier:
+    """Verifies copies and repairs damaged ones; every method but `run` requires the archiver's lease."""
+
+    def __init__(self, store: Store, raw: RawArchive) -> None:
+        self._store, self._raw = store, raw
+
+    def run(self, budget: float = BUDGET, clock: Callable[[], float] = time.monotonic) -> VerifiedCopies:
+        """Verify for `budget` seconds the copies that are due, least recently verified first, and repair them.
+
+        Only a copy that seems damaged, or has no checksums yet, waits for the archiver's lease.
+        """
+        end, result = clock() + budget, VerifiedCopies()
+        for number in self._store.sources.to_inspect(now() - RECHECK, faulty=now() - RECHECK_DAMAGED):
+            if clock() > end:
+                break
+            self._verify(number, result)
+        return result
+
+    def check_all(self, progress: Progress = silent) -> Iterator[DamagedCopy]:
+        """Verify every copy, and yield the damaged ones."""
+        sources = self._store.sources.all()
+        for done, source in enumerate(sources):
+            progress(done, len(sources))
+            if reason := self.check(source):
+                yield DamagedCopy(source, reason)
+        progress(len(sources), len(sources))
+
+    def check(self, source: Source) -> str:
+        """Verify a copy and record the result; return what is wrong with it, empty for nothing."""
+        reason = self.damage(source)
+        self.record(source, reason)
+        return reason
+
+    def repair(self, source: Source) -> bool:
+        """Restore a damaged copy from its own content or the agent's file; return False if neither is complete.
+
+        The damaged copy is kept under another name. Raises `SourceUnreadable` and `OSError`.
+        """
+        if not self._restore_format(source):
+            if not self._is_recoverable(source):
+                return False
+            self._raw.replace(source.archived, lambda copy: self._copy_again(source, RawArchive(copy.root)))
+        self.record(source, "")
+        return True
+
+    def _verify(self, number: int, result: VerifiedCopies) -> None:
+        result.checked += 1
+        source = self._load(number)
+        if source is None:
+            return
+        if source.sums and not self.damage(source):
+            self.record(source, "")
+            return
+        try:
+            with self._store.leases.hold(ARCHIVER, _PATIENCE):
+                source = self._load(number)  # it may have changed while it was read
+                damaged = source is not None and bool(self.check(source))
+                repaired = source is not None and damaged and self._try_repair(source)
+        except LeaseHeld:
+            return
+        result.repaired += repaired
+        result.damaged += damaged and not repaired
+
+    def _load(self, number: int) -> Source | None:
+        try:
+            return self._store.sources.load(number)
+        except KeyError:
+            return None
+
+    def _try_repair(self, source: Source) -> bool:
+        try:
+            return self.repair(source)
+        except (SourceUnreadable, OSError):
+            return False
+
+    def record(self, source: Source, reason: str) -> None:
+        """Record the result of a verification; `reason` is empty for no damage."""
+        if source.id is not None:
+            with self._store.transaction():
+                self._store.sources.inspected(source.id, now(), reason)
+
+    def damage(self, source: Source) -> str:
+        """Verify a copy; return what is wrong with it, empty for nothing.
+
+        A copy without checksums, from an older version, gets them.
+        """
+        copy = Copy(self._raw.root, source.archived)
+        try:
+            if source.sums:
+                self._raw.verify(source)
+            else:
+                self._add_checksums(source, copy)
+            return copy.format_damage()
+        except CopyDamaged as error:
+            return error.reason
+        except FileNotFoundError:
+            return "it is missing"
+        except OSError as error:
+            return error.strerror or str(error)
+
+    def _add_checksums(self, source: Source, copy: Copy) -> None:
+        sums = copy.checksums()
+        if (missing := source.size - Checksums(sums).size) > 0:
+            raise CopyDamaged(copy.path, f"{missing} of {source.size} bytes are missing")
+        source.sums = sums
+        if source.id is not None:
+            with self._store.transaction():
+                self._store.sources.keep_sums(source.id, sums)
+
+    def _restore_format(self, source: Source) -> bool:
+        """Decompress a copy of which only the table is damaged; return False if its content is."""
+        try:
+            if not source.sums:
+                return False
+            self._raw.verify(source)
+        except (CopyDamaged, OSError):
+            return False
+        copy = Copy(self._raw.root, source.archived)
+        if copy.format_damage():
+            copy.decompress()
+        return True
+
+    def _is_recoverable(self, source: Source) -> bool:
+        """Return whether the agent's file begins with all that was archived of it."""
+        try:
+            with source.path.open("rb") as file:
+                if source.sums:
+                    verify(file, source.sums, source.path)
+                    return True
+                # Without checksums, nothing tells whether lines were erased from the copy on purpose.
+                return bool(source.head) and not self._store.tombstones.exist(erased=True) and matches(source, file)
+        except (CopyDamaged, OSError):
+            return False
+
+    def _copy_again(self, source: Source, archive: RawArchive) -> None:
+        copied = archive.copy(source.path, source.archived)
+        if source.sums:
+            archive.verify(source)
+        elif source.id is not None:
+            with self._store.transaction():
+                self._store.sources.keep_sums(source.id, copied.sums)
+
+
+def archived_names(root: Path) -> list[str]:
+    """Return the archive paths of all copies below a folder, sorted, without damaged and temporary files."""
+    found: set[str] = set()
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if Path(folder, name) != root / UNFINISHED]
+        inside = Path(folder).relative_to(root)
+        copies = (name for name in files if DAMAGED_SUFFIX not in name and (inside.parts or not name.startswith(".")))
+        found.update((inside / name).as_posix().removesuffix(COMPRESSED_SUFFIX) for name in copies)
+    return sorted(found)
+
+
+def copies_without_row(root: Path, store: Store) -> list[str]:
+    """Return the archive paths of copies below a folder that no source of the store has."""
+    found = archived_names(root)  # before the rows: a copy that gets its row meanwhile has one
+    known = store.sources.archived_names()
+    return [name for name in found if name not in known]
