@@ -13,7 +13,7 @@ from ..core.results import Detail, Results, TranscriptExcerpt
 from ..templates.render import Renderer
 
 if TYPE_CHECKING:
-    from ..observe.memory import Judging
+    from ..observe.memory import JudgeFactory
 
 Part = TypeVar("Part")
 
@@ -48,7 +48,7 @@ class Place(Struct, frozen=True):
     renderer: Renderer
     roots: tuple[Path, ...] = ()
     project: Path = Path()
-    judging: "Judging | None" = None
+    judging: "JudgeFactory | None" = None
     background: bool = False
 
 

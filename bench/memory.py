@@ -76,25 +76,25 @@ def measures(home: Home, count: int) -> Iterator[Row]:
 
 def _measured(core: MemoryCore, chance: random.Random) -> Iterator[Row]:
     def store(_run: int) -> object:
-        return core.remembering.remember(Memory(_text(chance), chance.choice(_TYPES), namespace="global"))
+        return core.remember(Memory(_text(chance), chance.choice(_TYPES), namespace="global"))
 
     def recall(_run: int) -> object:
-        return core.recalling.recall(" ".join(_text(chance).split()[:6]), limit=5)
+        return core.recall(" ".join(_text(chance).split()[:6]), limit=5)
 
     def recall_in(run: int) -> object:
         wanted = MemoryFilter(namespaces=(_NAMESPACES[run % len(_NAMESPACES)],), types=("decision",))
-        return core.recalling.recall(" ".join(_text(chance).split()[:6]), wanted, limit=5)
+        return core.recall(" ".join(_text(chance).split()[:6]), wanted, limit=5)
 
-    first = core.memories.page(limit=1, offset=0, descending=False)[0].id
+    first = core.page(limit=1, offset=0, descending=False)[0].id
     yield _row("recall", recall, "15 ms")
     yield _row("recall, one namespace and type", recall_in, "15 ms")
     yield _row("store", store, "20 ms")
     yield _row("recall, after stores", recall, "15 ms")
-    yield _row("list 100", lambda _: core.memories.page(), "10 ms")
-    yield _row("list 100 of a namespace, by confidence", lambda run: core.memories.page(_within(run)), "10 ms")
-    yield _row("count", lambda _: core.memories.count(), "10 ms")
-    yield _row("count of a namespace", lambda run: core.memories.count(_within(run)), "10 ms")
-    yield _row("outcome", lambda run: core.learning.outcome(first, success=run % 2 == 0), "20 ms")
+    yield _row("list 100", lambda _: core.page(), "10 ms")
+    yield _row("list 100 of a namespace, by confidence", lambda run: core.page(_within(run)), "10 ms")
+    yield _row("count", lambda _: core.count(), "10 ms")
+    yield _row("count of a namespace", lambda run: core.count(_within(run)), "10 ms")
+    yield _row("outcome", lambda run: core.feedback.outcome(first, success=run % 2 == 0), "20 ms")
     yield _row(f"graph of {NODES:,}, depth 3", lambda _: core.graph.inspect(first, depth=3), "50 ms")
     print(f"the graph's depth 3 has {len(core.graph.inspect(first, depth=3).nodes):,} memories", file=sys.stderr)
 
@@ -150,7 +150,7 @@ def _entangle(store: Store, nodes: int, chance: random.Random) -> None:
     with store.transaction():
         for key in keys:
             for other in chance.sample(keys, 3):
-                store.memory_edges.add(Edge(key, other, Relation.RELATES_TO, 0.8))
+                store.memory_edges.put(Edge(key, other, Relation.RELATES_TO, 0.8))
 
 
 if __name__ == "__main__":

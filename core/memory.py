@@ -1,11 +1,11 @@
-"""What is held to be true: memories, what became of them, and how they hang together.
+"""Memories: what users and agents store explicitly, with their state, statistics, edges and events.
 
-One record serves every surface. Where their words differ, this is what they mean here:
+One record serves every toolset. Where toolsets use different words, these are the meanings here:
 
-- `importance` (0-1) is how much it matters; a weight w of 1-5 is the importance (w - 1) / 4.
-- `confidence` (0-1) is earned by outcomes only. What a caller declares about its own certainty is metadata.
-- `namespace` says where it holds; scope and layer follow from it: `session:NAME` is layer 1, `project:NAME` layer 2,
-  `global` and `default` layer 3.
+- `importance` (0-1) is set by the caller; a weight w of 1-5 is the importance (w - 1) / 4.
+- `confidence` (0-1) follows from outcomes alone. The certainty that a caller declares is metadata.
+- `namespace` is the scope, and implies the layer: `session:NAME` is layer 1, `project:NAME` layer 2, `global` and
+  `default` layer 3.
 - Times are `Milliseconds`; a time-to-live is a `valid_until`.
 """
 
@@ -16,29 +16,29 @@ from hashlib import sha256
 from typing import Any
 
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from . import ids
 from .conversation import Milliseconds
 from .errors import InvalidInput, InvalidNamespace
 from .memory_types import GOLDEN_RULE, Family, family_of, storable
-from .origin import Origin
+from .origin import Origin, least
 
 CONTENT_MAX = 51_200
-"""Bytes of UTF-8 that a memory's content may have."""
+"""Most bytes of UTF-8 in the content of a memory."""
 GOLDEN_FROM, STARTS_AT = 0.9, 0.3
-"""From which confidence on a memory is protected, and with which one it starts."""
+"""Least confidence of a protected memory, and confidence of a new one."""
 SESSION_LIFETIME = 48 * 3_600_000
-"""Milliseconds after which the memory of a session expires, unless it was stored with another end."""
+"""Milliseconds until a session memory expires, unless it is stored with another end."""
 PROJECT = "project:"
-"""The beginning of the namespace of a project."""
+"""Prefix of the namespace of a project."""
 _NAME_MAX = 200
 _NAMESPACE = re.compile(rf"default|global|(?:project|session):[\w-]{{1,{_NAME_MAX}}}")
 _UNFIT = re.compile(r"[^\w-]+")
 
 
 class MemoryState(StrEnum):
-    """State of a memory. Active and superseded ones are found; archived ones can be restored."""
+    """State of a memory. Search finds active and superseded ones; archived ones are forgotten and can be restored."""
 
     ACTIVE = "active"
     SUPERSEDED = "superseded"
@@ -46,7 +46,7 @@ class MemoryState(StrEnum):
 
 
 class Relation(StrEnum):
-    """How one memory stands to another."""
+    """Relation of a memory to another one."""
 
     RELATES_TO = "relates_to"
     SUPERSEDES = "supersedes"
@@ -55,7 +55,7 @@ class Relation(StrEnum):
 
 
 class EventKind(StrEnum):
-    """What can happen to a memory."""
+    """Kind of event in the history of a memory."""
 
     CREATED = "created"
     EDITED = "edited"
@@ -71,21 +71,21 @@ class EventKind(StrEnum):
     RESTORED = "restored"
 
 
-def spoken(what: MemoryState | EventKind) -> str:
-    """A state or an event as people call it: archived is what is kept, and this was forgotten by `palaver forget`."""
-    return "forgotten" if what in {MemoryState.ARCHIVED, EventKind.ARCHIVED} else str(what)
+def state_label(state: MemoryState | EventKind) -> str:
+    """Return the label of a state or event for users, who know `archived` memories as forgotten."""
+    return "forgotten" if state in {MemoryState.ARCHIVED, EventKind.ARCHIVED} else str(state)
 
 
 VALIDATION = (EventKind.APPLIED, EventKind.SUCCEEDED, EventKind.FAILED)
-"""The events by which confidence is earned."""
+"""Events that change the confidence, or prepare a change."""
 
 
 class Memory(Struct, frozen=True):
-    """One thing held to be true, without identity: what is said, where it holds, whose word it is.
+    """Memory without identity: its content, scope and origin.
 
-    `level` is a surface's own classification beside the type; `source` says by what way it came (a surface's word, such
-    as `user_explicit`); `session_id` is the session in which it was stored; `path` is the file it is kept in, where a
-    surface keeps it in one. `metadata` is JSON.
+    `level` is a toolset's own classification beside the type. `source` names the way it came, such as `user_explicit`.
+    `session_id` is the session in which it was stored. `path` is its file, if a toolset stores it in one. `metadata` is
+    JSON.
     """
 
     content: str
@@ -107,28 +107,32 @@ class Memory(Struct, frozen=True):
 
     @property
     def content_hash(self) -> str:
-        """SHA-256 of the content."""
+        """SHA-256 of the content, in hexadecimal."""
         return sha256(self.content.encode("utf-8", "surrogatepass")).hexdigest()
 
     @property
     def layer(self) -> int:
-        """1 for a session's working memory, 2 for a project's, 3 for what holds everywhere."""
+        """Layer of its namespace: 1 for a session, 2 for a project, 3 for all projects."""
         return {"session": 1, "project": 2}.get(self.namespace.partition(":")[0], 3)
 
     @property
     def weight(self) -> int:
-        """The importance as a weight of 1 to 5."""
+        """Importance as a weight of 1 to 5."""
         return round(1 + 4 * self.importance)
 
     def expiring(self, at: Milliseconds) -> "Memory":
-        """Return the memory as stored at this time: a session's memory gets an end, unless it has one or is pinned."""
+        """Return the memory as stored at this time: a session memory gets an end unless it has one or is pinned."""
         of_session = self.layer == 1 or family_of(self.type) is Family.SESSION
         if not of_session or self.pinned or self.valid_until is not None:
             return self
         return replace(self, valid_until=at + SESSION_LIFETIME)
 
     def checked(self) -> "Memory":
-        """The memory itself when it can be stored; raises the `InvalidInput` that says what to correct."""
+        """Return the memory itself.
+
+        Raises:
+            InvalidInput: It cannot be stored: its content, importance, namespace or type is invalid.
+        """
         if not self.content.strip():
             raise InvalidInput("Content cannot be empty", hint="Say what to remember.")
         if len(self.content.encode("utf-8", "surrogatepass")) > CONTENT_MAX:
@@ -151,7 +155,7 @@ class MemoryStats(Struct, frozen=True):
 
 
 class StoredMemory(Struct, frozen=True):
-    """A memory as the store holds it. `accessed` and `accesses` count what was recalled, and earn nothing."""
+    """Memory with its identity, statistics, state and times. Being recalled sets `accessed` and counts `accesses`."""
 
     key: int
     memory: Memory
@@ -165,28 +169,70 @@ class StoredMemory(Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """The public id, as in `mem_1042`."""
+        """Public id, such as `mem_1042`."""
         return ids.show("memory", self.key)
 
     @property
     def protected(self) -> bool:
-        """Return whether it is a golden rule, or as trusted as one, so that only force changes or forgets it."""
+        """True for golden rules and memories with a confidence as high, which only force changes or forgets."""
         return self.memory.type == GOLDEN_RULE or self.stats.confidence >= GOLDEN_FROM
 
     @property
     def family(self) -> Family:
-        """What its type means; a golden rule is still what it was promoted from."""
+        """Family of its type; a golden rule has the family of its former type."""
         return family_of(self.stats.promoted_from or self.memory.type)
 
     def is_valid_at(self, at: Milliseconds) -> bool:
-        """Return whether it is stored, superseded or not, and valid at an instant."""
+        """Return whether it is not forgotten, and valid at an instant."""
         begun = self.memory.valid_from is None or self.memory.valid_from <= at
         ended = self.memory.valid_until is not None and self.memory.valid_until <= at
         return self.state is not MemoryState.ARCHIVED and begun and not ended
 
 
+class MemoryRevision(Struct, frozen=True):
+    """Changes to a memory; None leaves a field unchanged. Metadata is merged, and a value of None removes its key.
+
+    `origin` is the author of the revision. An edit of the content never raises the origin of the memory.
+    """
+
+    content: str | None = None
+    type: str | None = None
+    title: str | None = None
+    namespace: str | None = None
+    project: str | None = None
+    level: str | None = None
+    importance: float | None = None
+    tags: tuple[str, ...] | None = None
+    path: str | None = None
+    pinned: bool | None = None
+    valid_from: Milliseconds | None = None
+    valid_until: Milliseconds | None = None
+    metadata: Mapping[str, Any] | None = None
+    origin: Origin = Origin.ASSISTANT
+
+    def applied_to(self, stored: StoredMemory) -> Memory:
+        """Return the memory after the revision; raises `InvalidInput` if it cannot be stored."""
+        given = {name: value for name, value in asdict(self).items() if value is not None}
+        del given["origin"]
+        if self.metadata is not None:
+            merged = {**stored.memory.metadata, **self.metadata}
+            given["metadata"] = {name: value for name, value in merged.items() if value is not None}
+        changed = replace(stored.memory, **given)
+        if changed.content != stored.memory.content:
+            changed = replace(changed, origin=least([stored.memory.origin, self.origin]))
+        if changed.type != GOLDEN_RULE or stored.memory.type != GOLDEN_RULE:
+            return changed.checked()
+        replace(changed, type=stored.stats.promoted_from).checked()
+        return changed
+
+    def changes_claim(self, stored: StoredMemory) -> bool:
+        """Return whether the revision changes the content, type or end, so that its statistics no longer apply."""
+        content = self.content not in {None, stored.memory.content}
+        return content or self.type not in {None, stored.memory.type} or self.valid_until is not None
+
+
 class Edge(Struct, frozen=True):
-    """A typed arrow between two memories. `weight` is 0-1, `reason` says why it was drawn and by whom.
+    """Typed and directed edge between two memories. `weight` is 0-1; `reason` says why it was drawn and by whom.
 
     `proposed` marks a `supersedes` edge that is not applied: its target stays as it is.
     """
@@ -207,17 +253,17 @@ class Edge(Struct, frozen=True):
 
     @property
     def source_id(self) -> str:
-        """The public id of the memory it begins at."""
+        """Public id of the memory at its start."""
         return ids.show("memory", self.source)
 
     @property
     def target_id(self) -> str:
-        """The public id of the memory it ends at."""
+        """Public id of the memory at its end."""
         return ids.show("memory", self.target)
 
 
 class MemoryEvent(Struct, frozen=True):
-    """Something that happened to a memory. `before` is what an edit replaced, for the person's history and for undo."""
+    """Event in the history of a memory. `before` is a snapshot of the memory before it."""
 
     memory: int
     kind: EventKind
@@ -229,13 +275,13 @@ class MemoryEvent(Struct, frozen=True):
 
 
 def named_namespace(namespace: str) -> str:
-    """Return a namespace that memories can have; raises `InvalidNamespace` for any other."""
+    """Return a valid namespace unchanged; raise `InvalidNamespace` for any other."""
     if not _NAMESPACE.fullmatch(namespace):
         raise InvalidNamespace(namespace)
     return namespace
 
 
 def project_namespace(project: str) -> str:
-    """Return the plain namespace of a project, given its name or its folder; `global` for none."""
+    """Return the namespace of a project without a number, given its name or folder; `global` for none."""
     name = _UNFIT.sub("-", project.rstrip("/\\").replace("\\", "/").rpartition("/")[2])[: _NAME_MAX - 4].strip("-")
     return f"{PROJECT}{name}" if name else "global"

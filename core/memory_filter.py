@@ -1,4 +1,4 @@
-"""Which memories are meant: one value for lists, counts and recall, so that all of them agree."""
+"""Filter of memories, shared by lists, counts and recall."""
 
 from enum import StrEnum
 
@@ -13,7 +13,7 @@ STORED = (MemoryState.ACTIVE, MemoryState.SUPERSEDED)
 
 
 class MemoryOrder(StrEnum):
-    """What a list can be sorted by."""
+    """Field that a list is sorted by."""
 
     CREATED = "created_at"
     UPDATED = "updated_at"
@@ -23,22 +23,16 @@ class MemoryOrder(StrEnum):
 
 
 class MemoryFilter(Struct, frozen=True):
-    """What a memory must satisfy. Different filters combine with AND, the values of one with OR; empty means no filter.
+    """Conditions on a memory. Fields combine with AND, the values of one field with OR; empty means no condition.
 
-    `valid_at` leaves out what is not valid at that instant; for None the core takes the present one, unless other
-    states are asked for, which takes all. `scope` is the beginning of a
-    namespace (`project`, `session`). `path_under` is a folder, with or without a slash at its end.
+    `valid_at` excludes memories that are not valid at that instant. For None, lists and counts use the present, unless
+    `states` differs from its default, which includes all.
     """
 
     namespaces: tuple[str, ...] = ()
-    scope: str = ""
     types: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     projects: tuple[str, ...] = ()
-    levels: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
-    sessions: tuple[str, ...] = ()
-    path_under: str = ""
     states: tuple[MemoryState, ...] = STORED
     min_importance: float = 0.0
     min_confidence: float = 0.0
@@ -47,47 +41,36 @@ class MemoryFilter(Struct, frozen=True):
     created_before: Milliseconds | None = None
     valid_at: Milliseconds | None = None
 
-    def admits(self, held: StoredMemory) -> bool:
-        """Whether a memory satisfies the filter."""
-        memory = held.memory
+    def admits(self, stored: StoredMemory) -> bool:
+        """Return whether a memory satisfies the filter."""
+        memory = stored.memory
         named = (
             (self.namespaces, memory.namespace),
             (self.types, memory.type),
             (self.projects, memory.project),
-            (self.levels, memory.level),
-            (self.sources, memory.source),
-            (self.sessions, memory.session_id),
-            (self.states, held.state),
+            (self.states, stored.state),
         )
         if any(wanted and value not in wanted for wanted, value in named):
             return False
         if self.tags and not set(self.tags) & set(memory.tags):
             return False
-        return self._placed(held) and self._proven(held) and self._valid(held)
+        if memory.importance < self.min_importance or stored.stats.confidence < self.min_confidence:
+            return False
+        if self.pinned is not None and memory.pinned is not self.pinned:
+            return False
+        return self._admits_state(stored)
 
-    def _placed(self, held: StoredMemory) -> bool:
-        memory = held.memory
-        if self.scope and not memory.namespace.startswith(f"{self.scope}:"):
+    def _admits_state(self, stored: StoredMemory) -> bool:
+        if self.protected is not None and stored.protected is not self.protected:
             return False
-        return not self.path_under or memory.path.startswith(f"{self.path_under.rstrip('/')}/")
-
-    def _proven(self, held: StoredMemory) -> bool:
-        if held.memory.importance < self.min_importance or held.stats.confidence < self.min_confidence:
+        if self.created_before is not None and stored.created >= self.created_before:
             return False
-        if self.pinned is not None and held.memory.pinned is not self.pinned:
-            return False
-        return self.protected is None or held.protected is self.protected
-
-    def _valid(self, held: StoredMemory) -> bool:
-        if self.created_before is not None and held.created >= self.created_before:
-            return False
-        begins, ends = held.memory.valid_from, held.memory.valid_until
-        at = self.valid_at
+        begins, ends, at = stored.memory.valid_from, stored.memory.valid_until, self.valid_at
         return at is None or ((begins is None or begins <= at) and (ends is None or ends > at))
 
 
 def order_of(name: str) -> MemoryOrder:
-    """The order of this name; raises `InvalidInput`. Only these fields ever reach a statement."""
+    """Return the order of this name; raises `InvalidInput` for any other."""
     try:
         return MemoryOrder(name)
     except ValueError:

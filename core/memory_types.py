@@ -1,7 +1,7 @@
-"""The kinds of memory: an open vocabulary, with a registry of what each surface knows.
+"""Types of memories: an open vocabulary, with a registry of the types that each toolset offers.
 
-Surfaces have different words for one thing (`pattern`, `code_pattern`, `recurring-pattern`); the family says which.
-A type that nobody registered is allowed in the core and belongs to the family `fact`; a surface may refuse it.
+Toolsets name one thing differently (`pattern`, `code_pattern`, `recurring-pattern`); the family is what they share. A
+type that is not registered belongs to the family `fact`; a toolset may refuse it.
 """
 
 from collections.abc import Collection
@@ -12,11 +12,11 @@ from msgspec import Struct
 from .errors import InvalidMemoryType
 
 GOLDEN_RULE = "golden_rule"
-"""What a proven memory becomes. It is earned, never stored."""
+"""Type of a proven memory after the user approved it. It cannot be stored directly."""
 
 
 class Family(StrEnum):
-    """What a type means, whichever surface named it."""
+    """Meaning of a type, independent of the toolset."""
 
     PREFERENCE = "preference"
     DECISION = "decision"
@@ -28,21 +28,21 @@ class Family(StrEnum):
 
     @property
     def promotes(self) -> bool:
-        """Whether success can make a golden rule of it."""
+        """True if its memories can become golden rules."""
         return self in {Family.PREFERENCE, Family.DECISION, Family.PATTERN}
 
 
 class MemoryType(Struct, frozen=True):
-    """A type that a surface knows."""
+    """Type that a toolset offers."""
 
     name: str
-    surface: str
+    toolset: str
     family: Family
     description: str
 
 
-def _types(surface: str, *rows: tuple[str, Family, str]) -> tuple[MemoryType, ...]:
-    return tuple(MemoryType(name, surface, family, description) for name, family, description in rows)
+def _types(toolset: str, *rows: tuple[str, Family, str]) -> tuple[MemoryType, ...]:
+    return tuple(MemoryType(name, toolset, family, description) for name, family, description in rows)
 
 
 THEO, HISTORIAN, RAG, FABRIC = "theo", "historian", "rag", "fabric"
@@ -50,68 +50,68 @@ THEO, HISTORIAN, RAG, FABRIC = "theo", "historian", "rag", "fabric"
 MEMORY_TYPES: tuple[MemoryType, ...] = (
     *_types(
         THEO,
-        ("preference", Family.PREFERENCE, "How the person likes things done"),
-        ("decision", Family.DECISION, "What was chosen in design or implementation, and why"),
-        ("pattern", Family.PATTERN, "A way of working that proved itself"),
-        ("session", Family.SESSION, "What is going on in this session"),
-        ("fact", Family.FACT, "Something that is so"),
+        ("preference", Family.PREFERENCE, "A preference of the user"),
+        ("decision", Family.DECISION, "A decision on design or implementation, with its reasons"),
+        ("pattern", Family.PATTERN, "A practice that has proved itself"),
+        ("session", Family.SESSION, "The current state of this session"),
+        ("fact", Family.FACT, "A fact"),
     ),
     *_types(
         HISTORIAN,
-        ("architectural-decision", Family.DECISION, "How the system is built at large, with the reasons"),
-        ("design-decision", Family.DECISION, "How a part, an interface or a screen is designed, with the reasons"),
-        ("learning", Family.FACT, "What was found out while working"),
-        ("user-preference", Family.PREFERENCE, "How this person likes to work, in every project"),
-        ("project-preference", Family.PREFERENCE, "How things are done in this project"),
+        ("architectural-decision", Family.DECISION, "A decision about the overall architecture, with its reasons"),
+        ("design-decision", Family.DECISION, "A decision about the design of a part, with its reasons"),
+        ("learning", Family.FACT, "An insight gained while working"),
+        ("user-preference", Family.PREFERENCE, "A preference of the user in every project"),
+        ("project-preference", Family.PREFERENCE, "A preference for this project"),
         ("issue", Family.ISSUE, "A known problem, with its cause or workaround"),
-        ("context", Family.FACT, "General background; the type to use when no other fits"),
-        ("recurring-pattern", Family.PATTERN, "A solution that came up again and again"),
-        ("conventions-pattern", Family.PATTERN, "A rule of naming, style or layout that is kept here"),
+        ("context", Family.FACT, "General background; use it if no other type fits"),
+        ("recurring-pattern", Family.PATTERN, "A solution that was used repeatedly"),
+        ("conventions-pattern", Family.PATTERN, "A rule of naming, style or layout"),
     ),
     *_types(
         RAG,
-        ("preference", Family.PREFERENCE, "What the person prefers"),
-        ("fact", Family.FACT, "Something that is so"),
-        ("event", Family.SESSION, "Something that happened"),
-        ("workflow", Family.PATTERN, "How a task is done"),
+        ("preference", Family.PREFERENCE, "A preference of the user"),
+        ("fact", Family.FACT, "A fact"),
+        ("event", Family.SESSION, "An event"),
+        ("workflow", Family.PATTERN, "The steps of a task"),
         ("context", Family.FACT, "Background"),
     ),
     *_types(
         FABRIC,
-        ("code_pattern", Family.PATTERN, "Code to do the same way again"),
-        ("bug_fix", Family.ISSUE, "What was broken and how it was repaired"),
-        ("decision", Family.DECISION, "What was chosen"),
-        ("convention", Family.PATTERN, "A rule that is kept"),
+        ("code_pattern", Family.PATTERN, "Code to reuse"),
+        ("bug_fix", Family.ISSUE, "A defect and its repair"),
+        ("decision", Family.DECISION, "A decision"),
+        ("convention", Family.PATTERN, "A rule that the project follows"),
         ("scratchpad", Family.SESSION, "Working notes of a session"),
-        ("relationship", Family.PREFERENCE, "How the person and the assistant work together"),
-        ("summary", Family.SUMMARY, "Older memories told in short"),
+        ("relationship", Family.PREFERENCE, "The way the user and the assistant work together"),
+        ("summary", Family.SUMMARY, "A summary of older memories"),
     ),
 )
 _FAMILIES = {known.name: known.family for known in MEMORY_TYPES}
 
 
-def known_types(surface: str) -> tuple[MemoryType, ...]:
-    """The types of one surface, in the order it lists them."""
-    return tuple(known for known in MEMORY_TYPES if known.surface == surface)
+def known_types(toolset: str) -> tuple[MemoryType, ...]:
+    """Return the types of one toolset, in the order in which it lists them."""
+    return tuple(known for known in MEMORY_TYPES if known.toolset == toolset)
 
 
 def family_of(name: str) -> Family:
-    """What a type means; `fact` for one that nobody registered."""
+    """Return the family of a type; `fact` for one that is not registered."""
     return _FAMILIES.get(name, Family.FACT)
 
 
-def named(name: str, held: Collection[str] = ()) -> str:
-    """A type that some surface knows, or that a memory which is `held` has; raises `InvalidMemoryType` for another."""
+def known_type(name: str, stored: Collection[str] = ()) -> str:
+    """Return a type that a toolset offers or that some memory has; raises `InvalidMemoryType` for any other."""
     plain = name.strip()
-    if plain in held:
+    if plain in stored:
         return plain
     if plain.lower() not in {*_FAMILIES, GOLDEN_RULE}:
-        raise InvalidMemoryType(name, hint=f"Use one of: {', '.join(dict.fromkeys((*_FAMILIES, *held)))}.")
+        raise InvalidMemoryType(name, hint=f"Use one of: {', '.join(dict.fromkeys((*_FAMILIES, *stored)))}.")
     return plain.lower()
 
 
 def storable(name: str) -> str:
-    """A type as it is stored; raises `InvalidMemoryType` for none, or for the one that must be earned."""
+    """Return a type as it is stored; raises `InvalidMemoryType` for an invalid name and for `golden_rule`."""
     plain = name.strip()
     if not plain or not plain.replace("_", "").replace("-", "").isalnum():
         raise InvalidMemoryType(name, hint=f"Use one of: {', '.join(_FAMILIES)}, or a word of your own.")

@@ -1,11 +1,11 @@
-"""Whose word something is, and how far it is trusted. Both are set by code when a thing is stored and never rise."""
+"""Origin and trust of stored text. Code sets both when the text is stored, and they never rise."""
 
 from collections.abc import Iterable
 from enum import IntEnum, StrEnum
 
 
 class Trust(IntEnum):
-    """How far something may be relied on without asking. Low trust is never injected and never becomes a rule."""
+    """Trust level. Text of low trust is never injected into a session and never becomes a golden rule."""
 
     LOW = 0
     MEDIUM = 1
@@ -13,8 +13,9 @@ class Trust(IntEnum):
 
 
 class Origin(StrEnum):
-    """Who said it, from the most trusted to the least. `tool` is what a program printed on this machine; `external`
-    came from outside it: the web, another server.
+    """Author of a text, from the most trusted to the least.
+
+    `tool` is output of a program on this machine; `external` comes from outside, such as the web or another server.
     """
 
     HUMAN = "human"
@@ -26,7 +27,7 @@ class Origin(StrEnum):
 
     @property
     def trust(self) -> Trust:
-        """How far this origin is trusted."""
+        """Trust level of this origin."""
         return _TRUST[self]
 
 
@@ -42,5 +43,5 @@ _RANK = {origin: rank for rank, origin in enumerate(Origin)}
 
 
 def least(origins: Iterable[Origin]) -> Origin:
-    """The least trusted of one or more origins: what something made from all of them has."""
+    """Return the least trusted of one or more origins, which is the origin of text made from all of them."""
     return max(origins, key=_RANK.__getitem__)

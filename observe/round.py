@@ -18,6 +18,8 @@ from ..core.memory_filter import MemoryFilter
 from ..core.progress import Reporter, never, silent
 from ..search.index.indexer import Indexer
 from . import rules
+from .memory.feedback import Feedback
+from .memory.memory_redaction import MemoryRedactor, redact_stored_memories
 from .stage import observe_pending
 
 
@@ -40,14 +42,9 @@ def learn(
     redactor = Redactor(home.key())
     Intake(store, redactor).work_off(partial(report, "Reading"), enough)
     if store.memories.outdated(VERSION, 1):
-        from .memory.renewal import renew  # it loads all that memories are searched with
-
-        renew(store, redactor, partial(report, "Redacting"))
+        redact_stored_memories(store, redactor, partial(report, "Redacting"))
     if store.memories.select(MemoryFilter(), limit=1):
-        from .memory.learning import Learning
-        from .memory.secrecy import Secrecy
-
-        Learning(store, Secrecy(redactor), now).decay()
+        Feedback(store, MemoryRedactor(redactor), now).decay()
     observed = observe_pending(store, partial(report, "Observing"), enough)
     unobserved = store.exchanges.count_unobserved(rules.VERSION)
     store.stages.note("observe")

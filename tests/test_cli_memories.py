@@ -15,9 +15,9 @@ from palaver.archiver.store import Store
 from palaver.cli import main
 from palaver.core.conversation import Session
 from palaver.core.home import Home
-from palaver.core.memory import Memory
+from palaver.core.memory import Memory, MemoryRevision
 from palaver.core.origin import Origin
-from palaver.observe.memory import MemoryCore, Revision
+from palaver.observe.memory import MemoryCore
 
 from .observe.llm.server import FakeProvider, Sent, message, serving
 
@@ -76,29 +76,29 @@ def test_a_memory_is_edited_in_the_editor(tmp_path: Path, monkeypatch: pytest.Mo
 
     assert palaver("memories", "edit", "mem_1").stdout == "mem_1 now says: Prefer spaces\n"
     palaver("memories", "edit", "mem_1")
-    assert [event.kind for event in core.memories.history("mem_1")] == ["edited", "created"]
+    assert [event.kind for event in core.history("mem_1")] == ["edited", "created"]
     assert "edited (content)\n    until then: " in palaver("memories", "history", "mem_1").stdout
     palaver("memories", "undo", "mem_1")
-    assert core.memories.get("mem_1").memory.content == "Prefer tabs"
+    assert core.get("mem_1").memory.content == "Prefer tabs"
 
 
 def test_undoing_goes_back_step_by_step(core: MemoryCore) -> None:
     """Each time the edit before, and the reply says which; where nothing is left to take back, that is said."""
     palaver("remember", "Prefer tabs")
     for content in ("Prefer spaces", "Prefer four spaces"):
-        core.memories.revise("mem_1", Revision(content=content, origin=Origin.HUMAN))
+        core.revise("mem_1", MemoryRevision(content=content, origin=Origin.HUMAN))
 
     first = palaver("memories", "undo", "mem_1").stdout
     assert first == (
         "The last edit of mem_1 is taken back (content). It says: Prefer spaces (until now: Prefer four spaces)\n"
     )
     assert told("memories", "undo", "mem_1")["undone"] == "content"
-    assert core.memories.get("mem_1").memory.content == "Prefer tabs"
+    assert core.get("mem_1").memory.content == "Prefer tabs"
     refused = palaver("memories", "undo", "mem_1", code=2).stderr
     assert "Nothing to undo: mem_1" in refused
     assert "palaver memories history mem_1" in refused
 
-    core.memories.revise("mem_1", Revision(content="Prefer two spaces", origin=Origin.HUMAN))
+    core.revise("mem_1", MemoryRevision(content="Prefer two spaces", origin=Origin.HUMAN))
     palaver("forget", "mem_1")
     shown = [palaver(*words).stdout for words in (("memories", "list", "--all"), ("memories", "show", "mem_1"))]
     shown.append(palaver("memories", "history", "mem_1").stdout)
@@ -146,8 +146,8 @@ def test_what_a_session_should_know_fits_its_budget(core: MemoryCore) -> None:
     palaver("remember", "Chose Django", "--type", "decision", "--project", "blog")
     palaver("remember", "Always use type hints", "--importance", "0.9")
     for _ in range(6):
-        core.learning.outcome("mem_3", success=True)
-    core.learning.approve("mem_3")
+        core.feedback.outcome("mem_3", success=True)
+    core.feedback.approve("mem_3")
 
     said = palaver("context").stdout
     assert said.index("Golden Rules") < said.index("Always use type hints") < said.index("Chose FastAPI")
@@ -170,7 +170,7 @@ def test_what_is_pinned_or_proven_is_put_away_by_force_alone(core: MemoryCore) -
     assert told("forget", "mem_1", "--force")["forgotten"] == ["mem_1"]
     assert told("memories", "list")["total"] == 0
     assert told("memories", "list", "--all")["total"] == 2
-    assert core.memories.undo("mem_2").held.state == "active"
+    assert core.undo(["mem_2"])[0].stored.state == "active"
 
 
 @pytest.fixture
@@ -265,7 +265,7 @@ def test_an_editor_that_fails_changes_nothing(
     assert problem.startswith("palaver: the editor did not work: ")
     assert reason in problem
     assert hint == "Nothing was changed. Try another editor: VISUAL=nano, say, which goes before EDITOR."
-    assert core.memories.get("mem_1").memory.content == "Prefer tabs"
+    assert core.get("mem_1").memory.content == "Prefer tabs"
 
 
 def test_an_editor_without_a_terminal_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, core: MemoryCore) -> None:
@@ -280,7 +280,7 @@ def test_an_editor_without_a_terminal_is_not_waited_for(monkeypatch: pytest.Monk
         "palaver: an editor needs a terminal, and there is none",
         "Nothing was changed. Set EDITOR to a program that needs none, or run this at a terminal.",
     ]
-    assert core.memories.get("mem_1").memory.content == "Prefer tabs"
+    assert core.get("mem_1").memory.content == "Prefer tabs"
 
 
 def test_nothing_left_in_the_editor_changes_nothing(monkeypatch: pytest.MonkeyPatch, core: MemoryCore) -> None:
@@ -294,7 +294,7 @@ def test_nothing_left_in_the_editor_changes_nothing(monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", f"{sys.executable} -c pass")
     assert palaver("memories", "edit", "mem_1").stdout == "mem_1 is as it was.\n"
-    assert [event.kind for event in core.memories.history("mem_1")] == ["created"]
+    assert [event.kind for event in core.history("mem_1")] == ["created"]
 
 
 def test_a_project_that_there_is_not_is_named(tmp_path: Path, home: Path) -> None:
@@ -383,7 +383,7 @@ def test_a_type_is_one_that_is_known() -> None:
 
 def test_a_type_that_a_memory_has_already_is_known(core: MemoryCore) -> None:
     """What an agent stored under a project's own type is listed by it, and more can be stored."""
-    core.remembering.remember(Memory("The tide comes twice a day", "almanac"))
+    core.remember(Memory("The tide comes twice a day", "almanac"))
     assert "tide" in palaver("memories", "list", "--type", "almanac").stdout
     assert told("remember", "The moon is new", "--type", "almanac")["memory"]["type"] == "almanac"
 

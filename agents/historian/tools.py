@@ -48,7 +48,7 @@ def memory_remember(
 ) -> Reply:
     """Write a new memory into a Markdown file of the project. A title that is taken gets a number."""
     written = desk.mnemonics.remember(title, content, memoryType, tuple(tags or ()))
-    memory = written.held.memory
+    memory = written.stored.memory
     fields: dict[str, Any] = {
         "success": True,
         "filePath": clean(memory.path),
@@ -76,7 +76,7 @@ def memory_recall(
         weak = [] if found else desk.mnemonics.nearest(query, memoryType)
     except PalaverError as error:
         return answered({"memories": [], **wrong(error)})
-    told = [{**_shown(match), "content": _content(match), "origin": match.held.memory.origin} for match in found]
+    told = [{**_shown(match), "content": _content(match), "origin": match.stored.memory.origin} for match in found]
     fields: dict[str, Any] = {"memories": told, **(NOTICE if found else {})}
     if any(map(_is_untrusted, [*found, *weak])):
         fields["notice"] = (
@@ -104,13 +104,13 @@ def memory_compound(
     done = desk.mnemonics.compound(query, modifications, memoryType)
     fields: dict[str, Any] = {
         "success": True,
-        "filePath": clean(done.held.memory.path),
-        "memoryType": done.held.memory.type,
+        "filePath": clean(done.stored.memory.path),
+        "memoryType": done.stored.memory.type,
         "createdNew": done.created,
     }
     if not done.created:
-        fields["undo"] = undoing([done.held.id])
-    return answered(fields | _secrets(done.held.memory), desk.mnemonics.problems)
+        fields["undo"] = undoing([done.stored.id])
+    return answered(fields | _secrets(done.stored.memory), desk.mnemonics.problems)
 
 
 def memory_forget(
@@ -164,17 +164,17 @@ def _secrets(memory: Memory) -> dict[str, list[str]]:
 
 def _shown(match: Match) -> dict[str, Any]:
     shown: dict[str, Any] = {"path": clean(match.path), "score": round(match.score, 4)}
-    if match.held.state is MemoryState.SUPERSEDED:
+    if match.stored.state is MemoryState.SUPERSEDED:
         shown["superseded"] = True
     return {**shown, "untrusted": True} if _is_untrusted(match) else shown
 
 
 def _is_untrusted(match: Match) -> bool:
-    return match.held.memory.origin.trust is Trust.LOW
+    return match.stored.memory.origin.trust is Trust.LOW
 
 
 def _content(match: Match) -> str:
-    content = clean(match.held.memory.content)
+    content = clean(match.stored.memory.content)
     if len(content) <= _SHOWN:
         return content
     return f"{content[:_SHOWN]}\n[{len(content) - _SHOWN:,} more characters in {clean(match.path)}]"

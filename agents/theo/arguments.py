@@ -59,7 +59,7 @@ def wanted(
 ) -> MemoryFilter:
     """The filter that a call describes; raises `InvalidMemoryType` for a type that nothing has."""
     known = {each.name for each in MEMORY_TYPES} | {GOLDEN_RULE}
-    if memory_type is not None and memory_type not in known and memory_type not in core.memories.count_by("type"):
+    if memory_type is not None and memory_type not in known and memory_type not in core.count_by("type"):
         raise InvalidMemoryType(memory_type, hint=f"Use one of: {', '.join((*TYPES, GOLDEN_RULE))}.")
     return MemoryFilter(
         namespaces=(namespace,) if namespace else (),

@@ -77,12 +77,12 @@ def clear_index(desk: TheoDesk, confirm: Annotated[bool, Field(description="Must
     if not confirm:
         raise InvalidInput("Safety check: Set confirm=True to delete all documents")
     deleted = desk.documents.clear()
-    return done({"deleted_count": deleted, "memories_kept": desk.core.memories.count()})
+    return done({"deleted_count": deleted, "memories_kept": desk.core.count()})
 
 
 def get_index_stats(desk: TheoDesk) -> Reply:
     """How much is indexed and remembered. `total_documents` counts chunks."""
-    stats, memories = desk.documents.stats(), desk.core.memories
+    stats, memories = desk.documents.stats(), desk.core
     namespaces = {**stats.namespaces, **memories.count_by("namespace")}
     return done(
         {

@@ -57,7 +57,7 @@ def cosine(similarity: float | None) -> float | None:
 
 def memory_rows(core: MemoryCore, memories: Sequence[StoredMemory]) -> list[dict[str, Any]]:
     """Return the fields of each memory that every list has, with the ids of what superseded it or may have."""
-    edges = core.graph.replacements([held.key for held in memories])
+    edges = core.graph.superseding(memories)
     return [_fields(held, [edge for edge in edges if edge.target == held.key]) for held in memories]
 
 

@@ -14,7 +14,7 @@ from .envelope import budgeted, done, instant, memory_rows
 
 def memory_count(desk: TheoDesk, namespace: Namespace = None, memory_type: MemoryType = None) -> Reply:
     """Count memories."""
-    count = desk.core.memories.count(wanted(desk.core, namespace, memory_type))
+    count = desk.core.count(wanted(desk.core, namespace, memory_type))
     return done({"count": count, "filters": {"namespace": namespace, "memory_type": memory_type}})
 
 
@@ -30,8 +30,8 @@ def memory_list(
     """List memories, the newest first, a page at a time; `next_offset` is the offset of the next page."""
     core, chosen = desk.core, wanted(desk.core, namespace, memory_type)
     order = order_of(order_by)
-    found = core.memories.page(chosen, order=order, descending=descending, limit=limit, offset=offset)
-    total = core.memories.count(chosen)
+    found = core.page(chosen, order=order, descending=descending, limit=limit, offset=offset)
+    total = core.count(chosen)
     rows = [
         {
             **fields,
@@ -49,6 +49,6 @@ def memory_list(
 
 def memory_list_namespaces(desk: TheoDesk) -> Reply:
     """List the namespaces with how many memories each has."""
-    counted = desk.core.memories.count_by("namespace")
+    counted = desk.core.count_by("namespace")
     rows = [{"namespace": name, "count": count} for name, count in counted.items()]
     return done({"namespaces": rows, "total_namespaces": len(rows), "total_memories": sum(counted.values())})

@@ -19,15 +19,15 @@ def memory_detect_contradictions(
     create_edges: Annotated[bool, Field(description="Store the contradictions as edges")] = True,
 ) -> Reply:
     """Find memories of the same namespace that contradict this one. `judged_by` says who judged."""
-    conflicts = desk.core.conflicts
-    found = conflicts.detect(memory_id, at_least=similarity_threshold, draw=create_edges)
+    conflicts = desk.core.contradictions
+    found = conflicts.detect(memory_id, min_similarity=similarity_threshold, draw=create_edges)
     rows = [
         {
-            "memory_id": each.held.id,
-            "content": clean(each.held.memory.content),
-            "similarity": cosine(each.similarity),
-            "contradiction_reason": clean(each.reason),
-            "judged_by": each.judge,
+            "memory_id": each.comparison.stored.id,
+            "content": clean(each.comparison.stored.memory.content),
+            "similarity": cosine(each.comparison.similarity),
+            "contradiction_reason": clean(each.comparison.judgement.reason),
+            "judged_by": each.comparison.judgement.judge,
         }
         for each in found
     ]
@@ -41,14 +41,14 @@ def memory_check_supersedes(
     create_edge: Annotated[bool, Field(description="Store the result as an edge")] = True,
 ) -> Reply:
     """Whether this memory, proven by two successes, overtakes an older one that failed; with create_edge it does."""
-    conflicts = desk.core.conflicts
-    found = conflicts.overtaken_by(memory_id, draw=create_edge)
+    conflicts = desk.core.contradictions
+    found = conflicts.overtake(memory_id, draw=create_edge)
     return done(
         {
-            "superseded_id": None if found is None else found.held.id,
+            "superseded_id": None if found is None else found.comparison.stored.id,
             "edge_created": found is not None and found.new,
-            "reason": None if found is None else clean(found.reason),
-            "judged_by": conflicts.judge if found is None else found.judge,
+            "reason": None if found is None else clean(found.comparison.judgement.reason),
+            "judged_by": conflicts.judge if found is None else found.comparison.judgement.judge,
         }
     )
 

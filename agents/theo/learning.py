@@ -6,7 +6,7 @@ from pydantic import Field
 
 from ...core.errors import InvalidInput
 from ...core.memory import VALIDATION, EventKind
-from ...observe.memory import proven
+from ...observe.memory import is_proven
 from ...templates.quote import clean
 from ..toolset import Reply
 from .arguments import Limit, MemoryId, SessionId, checked_count
@@ -23,7 +23,7 @@ def memory_apply(
     session_id: SessionId = None,
 ) -> Reply:
     """Note that a memory is being tried. Next: memory_outcome."""
-    return done({"memory_id": memory_id, "event_id": desk.core.learning.apply(memory_id, context, session_id or "")})
+    return done({"memory_id": memory_id, "event_id": desk.core.feedback.apply(memory_id, context, session_id or "")})
 
 
 def memory_outcome(
@@ -34,7 +34,7 @@ def memory_outcome(
     session_id: SessionId = None,
 ) -> Reply:
     """Report how a tried memory went: confidence +0.1 or -0.15. From 0.9 the user can approve it as a golden rule."""
-    outcome = desk.core.learning.outcome(memory_id, success=success, error=error_msg or "", session_id=session_id or "")
+    outcome = desk.core.feedback.outcome(memory_id, success=success, error=error_msg or "", session_id=session_id or "")
     return done(
         {
             "memory_id": memory_id,
@@ -43,7 +43,7 @@ def memory_outcome(
             "new_confidence": outcome.after.stats.confidence,
             "promoted": outcome.promoted,
             "demoted": outcome.demoted,
-            **({"hint": _PROVEN} if proven(outcome.after) else {}),
+            **({"hint": _PROVEN} if is_proven(outcome.after) else {}),
         }
     )
 
@@ -56,7 +56,7 @@ def validation_history(
 ) -> Reply:
     """What was tried with a memory and how it went, newest first, with counts of all times."""
     kinds = VALIDATION if event_type is None else (_kind(event_type),)
-    found = desk.core.learning.validation(memory_id, kinds, checked_count(limit, 1_000))
+    found = desk.core.feedback.history(memory_id, kinds, checked_count(limit, 1_000))
     events = [
         {
             "id": event.id,

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from ...core.errors import InvalidInput
 from ...core.memory import Edge
-from ...observe.memory import Neighbourhood, relation_of
+from ...observe.memory import MemoryNeighborhood, parse_relation
 from ...templates.quote import clean
 from ..toolset import Reply, WholeNumber
 from .arguments import RELATIONS, Direction, MemoryId, Namespace
@@ -22,7 +22,7 @@ def memory_relate(
     weight: Annotated[float, Field(description="0.0-1.0")] = 1.0,
 ) -> Reply:
     """Draw an edge between two memories, or change its weight. `supersedes` halves the target's importance."""
-    edge = desk.core.graph.relate(source_id, target_id, relation_of(relation), weight, "drawn by hand")
+    edge = desk.core.graph.relate(source_id, target_id, parse_relation(relation), weight, "drawn by hand")
     return done({"edge_id": edge.id})
 
 
@@ -40,7 +40,7 @@ def memory_edge_forget(
     A memory that is superseded no more regains its importance.
     """
     given = (edge_id is not None, memory_id is not None, source_id is not None, target_id is not None)
-    graph, only = desk.core.graph, relation_of(relation) if relation is not None else None
+    graph, only = desk.core.graph, parse_relation(relation) if relation is not None else None
     match given:
         case (True, False, False, False):
             assert edge_id is not None
@@ -79,7 +79,7 @@ def memory_inspect_graph(
         memory_id,
         depth=max_depth,
         direction=direction,
-        relations=[relation_of(name) for name in edge_types or ()],
+        relations=[parse_relation(name) for name in edge_types or ()],
         decay=decay_factor,
     )
     if output_format == "mermaid":
@@ -116,7 +116,7 @@ def memory_backfill_edges(
     )
 
 
-def _drawn(around: Neighbourhood, *, scored: bool) -> dict[str, Any]:
+def _drawn(around: MemoryNeighborhood, *, scored: bool) -> dict[str, Any]:
     nodes = [
         {"id": node.id, "content": clean(node.content), "memory_type": node.type, "depth": node.depth}
         | ({"relevance": node.relevance} if scored else {})
@@ -141,7 +141,7 @@ def _edge(edge: Edge) -> dict[str, Any]:
     }
 
 
-def _stats(around: Neighbourhood) -> dict[str, int]:
+def _stats(around: MemoryNeighborhood) -> dict[str, int]:
     return {
         "total_nodes": len(around.nodes),
         "total_edges": len(around.edges),

@@ -11,7 +11,15 @@ from ...core.errors import InvalidInput, InvalidMemoryType, MemoryNotFound
 from ...core.memory import Edge, Memory, MemoryState, Relation, StoredMemory
 from ...core.memory_filter import MemoryFilter
 from ...core.tokens import count
-from ...observe.memory import Context, Expanded, MemoryCore, Recalled, Remembered, near_the_best, relation_of
+from ...observe.memory import (
+    ExpandedMemory,
+    MemoryCore,
+    RecalledMemory,
+    RememberResult,
+    SessionContext,
+    near_the_best,
+    parse_relation,
+)
 from ...search.query.secret_placeholders import redacted
 from ...templates.memory_changes import undoing
 from ...templates.quote import clean
@@ -53,8 +61,8 @@ def memory_store(
     memory = Memory(
         content, memory_type, namespace=namespace, importance=importance, metadata=metadata or {}, source="theo"
     )
-    remembered = desk.core.remembering.remember(memory, replaces=supersedes_query)
-    edges, errors = _related(desk.core, remembered.held.id, relates_to or ())
+    remembered = desk.core.remember(memory, replaces=supersedes_query)
+    edges, errors = _related(desk.core, remembered.stored.id, relates_to or ())
     return done({**_stored(remembered, edges), **({"relation_errors": errors} if relates_to else {})})
 
 
@@ -73,10 +81,10 @@ def memory_recall(
     """
     core, count, query = desk.core, checked_count(n_results, 1_000), redacted(query, desk.place.home)
     chosen = wanted(core, namespace, memory_type, min_importance, min_confidence)
-    found = core.recalling.recall(query, chosen, limit=count)
-    expanded = core.expanding.expand(found, chosen, limit=count)
+    found = core.recall(query, chosen, limit=count)
+    expanded = core.expand(found, chosen, limit=count)
     filters = {"namespace": namespace, "memory_type": memory_type}
-    weak = {} if found else {"weak": _recalled(core, core.recalling.nearest(query, chosen))}
+    weak = {} if found else {"weak": _recalled(core, core.nearest(query, chosen))}
     return budgeted(
         {
             "memories": _recalled(core, found),
@@ -104,7 +112,7 @@ def memory_forget(
     if len(given) != 1:
         raise InvalidInput("Give exactly one of memory_id, query and input_value", hint="Find IDs with memory_recall.")
     if memory_id is not None:
-        found = [core.memories.get(memory_id)]
+        found = [core.get(memory_id)]
     else:
         found = _meant(core, given[0], namespace, count, by_id=query is None)
     if namespace and any(held.memory.namespace != namespace for held in found):
@@ -114,7 +122,7 @@ def memory_forget(
         )
     pinned = [] if force else [held for held in found if held.memory.pinned]
     chosen = [held.id for held in found if held not in pinned]
-    gone = core.memories.forget(chosen, force=force, reason="memory_forget")
+    gone = core.forget(chosen, force=force, reason="memory_forget")
     deleted = [held.id for held in gone.forgotten]
     undo: dict[str, Any] = {"undo": undoing(deleted)} if deleted else {}
     if kept := {held.id: clean(held.memory.path) for held in gone.forgotten if held.memory.path}:
@@ -140,23 +148,23 @@ def memory_context(
     """What a session should know, as markdown within a hard budget: golden rules, preferences, decisions, patterns."""
     text = ""
 
-    def cost(chosen: Context) -> int:
+    def cost(chosen: SessionContext) -> int:
         nonlocal text
         sections = [(section.title, section.memories) for section in chosen.sections]
         text = desk.place.renderer.memory_context(sections, chosen.left_out, chosen.contradictions)
         return count(_context(chosen, text).text)
 
-    chosen = desk.core.contexts.choose(namespace, query or "", token_budget, cost)
+    chosen = desk.core.contexts.select(cost, namespace, query or "", token_budget)
     return _context(chosen, text)
 
 
-def _context(chosen: Context, text: str) -> Reply:
+def _context(chosen: SessionContext, text: str) -> Reply:
     return budgeted(
         {
             "context": text,
             "token_estimate": chosen.tokens,
             "memory_count": chosen.memories,
-            "golden_rule_count": chosen.golden,
+            "golden_rule_count": chosen.golden_rules,
             **({"left_out": chosen.left_out} if chosen.left_out else {}),
             **({"contradictions": chosen.contradictions} if chosen.contradictions else {}),
         }
@@ -171,18 +179,18 @@ def _related(core: MemoryCore, source: str, wanted: Sequence[Object]) -> tuple[l
         target, weight = str(each.get("target", "")), each.get("weight", 1.0)
         share = float(weight) if isinstance(weight, int | float) else -1.0
         try:
-            relation = relation_of(str(each.get("relation", Relation.RELATES_TO)))
+            relation = parse_relation(str(each.get("relation", Relation.RELATES_TO)))
             edges.append(core.graph.relate(source, target, relation, share, "asked for when stored"))
         except (InvalidInput, MemoryNotFound) as error:
             errors.append({"target": clean(target), "error": clean(str(error))})
     return edges, errors
 
 
-def _stored(remembered: Remembered, related: Sequence[Edge]) -> dict[str, Any]:
-    held = remembered.held
+def _stored(remembered: RememberResult, related: Sequence[Edge]) -> dict[str, Any]:
+    held = remembered.stored
     kinds = kinds_of(held.memory)
     conflicts = [
-        {"memory_id": each.held.id, "reason": clean(each.judgement.reason), "judged_by": each.judgement.judge}
+        {"memory_id": each.stored.id, "reason": clean(each.judgement.reason), "judged_by": each.judgement.judge}
         for each in remembered.conflicts
     ]
     return {
@@ -215,16 +223,16 @@ def _stored(remembered: Remembered, related: Sequence[Edge]) -> dict[str, Any]:
     }
 
 
-def _recalled(core: MemoryCore, found: Sequence[Recalled]) -> list[dict[str, Any]]:
-    rows = memory_rows(core, [each.held for each in found])
+def _recalled(core: MemoryCore, found: Sequence[RecalledMemory]) -> list[dict[str, Any]]:
+    rows = memory_rows(core, [each.stored for each in found])
     return [
         {**row, "score": round(each.score, 4), "similarity": cosine(each.similarity)}
         for row, each in zip(rows, found, strict=True)
     ]
 
 
-def _expanded(core: MemoryCore, found: Sequence[Expanded]) -> list[dict[str, Any]]:
-    rows = memory_rows(core, [each.held for each in found])
+def _expanded(core: MemoryCore, found: Sequence[ExpandedMemory]) -> list[dict[str, Any]]:
+    rows = memory_rows(core, [each.stored for each in found])
     return [
         {**row, "score": each.score, "hops": each.hops, "explanation": each.explanation}
         for row, each in zip(rows, found, strict=True)
@@ -235,9 +243,9 @@ def _meant(core: MemoryCore, text: str, namespace: str | None, count: int, *, by
     """The memory of this id, where there is one and an id may be meant, else what answers the text."""
     if by_id:
         try:
-            return [core.memories.get(text)]
+            return [core.get(text)]
         except MemoryNotFound:
             pass
     where = MemoryFilter(namespaces=(namespace,) if namespace else ())
-    found = core.recalling.recall(text, where, limit=count, count_access=False)
-    return [each.held for each in near_the_best(found)]
+    found = core.recall(text, where, limit=count, count_access=False)
+    return [each.stored for each in near_the_best(found)]

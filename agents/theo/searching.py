@@ -110,8 +110,8 @@ def _found(desk: TheoDesk, query: str, wanted: _Wanted, limit: int) -> list[_Fou
         chunks = desk.documents.search(query, wanted.documents, limit=limit)
         found += [_Found(each.held, each.score, each.similarity) for each in chunks]
     if wanted.memories is not None:
-        memories = desk.core.recalling.recall(query, wanted.memories, limit=limit, count_access=False)
-        found += [_Found(each.held, each.score, each.similarity) for each in memories]
+        memories = desk.core.recall(query, wanted.memories, limit=limit, count_access=False)
+        found += [_Found(each.stored, each.score, each.similarity) for each in memories]
     return sorted(found, key=lambda each: (-each.score, each.held.key))[:limit]
 
 

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import cast
 
+from msgspec.structs import replace
+
 from ...core.memory import Edge, Relation
-from .database import AMONG, Database, Row, Value, listed
+from .database import AMONG, Database, Row, listed
 
 _COLUMNS = "source, target, relation, weight, reason, inferred, proposed, id"
 
@@ -15,27 +17,20 @@ class MemoryEdgeTable:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def add(self, edge: Edge) -> tuple[int, bool]:
-        """Draw an edge; its id, and whether it is new. One that exists keeps its id and is not changed."""
-        known = self._db.one(
+    def put(self, edge: Edge) -> Edge:
+        """Store an edge, or update the one with the same ends and relation; return it with its id."""
+        self._db.run(
+            """INSERT INTO memory_edge (source, target, relation, weight, reason, inferred, proposed)
+               VALUES (?, ?, ?, ?, ?, ?, ?)
+               ON CONFLICT (source, target, relation) DO UPDATE SET weight = excluded.weight,
+               reason = excluded.reason, inferred = excluded.inferred, proposed = excluded.proposed""",
+            (edge.source, edge.target, edge.relation, edge.weight, edge.reason, int(edge.inferred), int(edge.proposed)),
+        )
+        number = self._db.number(
             "SELECT id FROM memory_edge WHERE source = ? AND target = ? AND relation = ?",
             (edge.source, edge.target, edge.relation),
         )
-        if known:
-            return cast(int, known[0]), False
-        number = self._db.run(
-            """INSERT INTO memory_edge (source, target, relation, weight, reason, inferred, proposed)
-               VALUES (?, ?, ?, ?, ?, ?, ?)""",
-            (edge.source, edge.target, edge.relation, *_drawn(edge)),
-        )
-        return number, True
-
-    def rewrite(self, edge: Edge) -> None:
-        """Replace everything about a stored edge but its ends and its relation."""
-        self._db.run(
-            "UPDATE memory_edge SET weight = ?, reason = ?, inferred = ?, proposed = ? WHERE id = ?",
-            (*_drawn(edge), edge.id),
-        )
+        return replace(edge, id=number)
 
     def delete(self, numbers: Sequence[int]) -> None:
         """Remove these edges."""
@@ -84,10 +79,6 @@ class MemoryEdgeTable:
 _ORPHANED = """WHERE state = 'active' AND (? IS NULL OR namespace = ?)
     AND NOT EXISTS (SELECT 1 FROM memory_edge WHERE source = item)
     AND NOT EXISTS (SELECT 1 FROM memory_edge WHERE target = item)"""
-
-
-def _drawn(edge: Edge) -> tuple[Value, ...]:
-    return edge.weight, edge.reason, int(edge.inferred), int(edge.proposed)
 
 
 def _edge(row: Row) -> Edge:

@@ -195,21 +195,15 @@ def _named(wanted: MemoryFilter) -> tuple[tuple[str, tuple[str, ...]], ...]:
         ("namespace", wanted.namespaces),
         ("type", wanted.types),
         ("project", wanted.projects),
-        ("level", wanted.levels),
-        ("source", wanted.sources),
-        ("session_id", wanted.sessions),
     )
 
 
 def _limits(wanted: MemoryFilter) -> tuple[tuple[str, bool, tuple[Value, ...]], ...]:
     """Each further clause, whether it is needed, and its values."""
-    scope, folder = f"{wanted.scope}:", f"{wanted.path_under.rstrip('/')}/"
     tagged = f"item IN (SELECT memory FROM memory_tag WHERE tag IN ({','.join('?' * len(wanted.tags))}))"
     valid, at = "(valid_until IS NULL OR valid_until > ?) AND (valid_from IS NULL OR valid_from <= ?)", wanted.valid_at
     golden = _GOLDEN if wanted.protected else f"NOT {_GOLDEN}"
     return (
-        ("substr(namespace, 1, ?) = ?", bool(wanted.scope), (len(scope), scope)),
-        ("substr(path, 1, ?) = ?", bool(wanted.path_under), (len(folder), folder)),
         (tagged, bool(wanted.tags), wanted.tags),
         ("importance >= ?", wanted.min_importance > 0, (wanted.min_importance,)),
         ("confidence >= ?", wanted.min_confidence > 0, (wanted.min_confidence,)),

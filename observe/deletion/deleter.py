@@ -36,7 +36,7 @@ from ...core.progress import Reporter, silent, stage
 from .. import rules
 from ..extraction.observation_writer import summarise
 from ..extraction.preferences import OBSERVATION
-from ..memory.superseding import archive, release, restore, superseded_by
+from ..memory.supersession import archive, reinstate_targets, restore, superseded_by
 from . import erasure
 from .memory_files import delete, files_of
 from .samples import samples
@@ -228,7 +228,7 @@ class Deleter(Closing):
             if wanted.erase:
                 edges = [edge for key in memories for edge in superseded_by(self._store, key)]
                 self._store.memories.erase(memories)
-                release(self._store, edges, now())
+                reinstate_targets(self._store, edges, now())
             else:
                 for held in self._store.memories.load(memories).values():
                     archive(self._store, held, erasure.context(number), now())

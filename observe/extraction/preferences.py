@@ -90,7 +90,7 @@ def is_typed(message: str) -> bool:
 
 def keep(core: MemoryCore, candidate: PreferenceCandidate) -> StoredMemory:
     """Store a candidate that the user approved."""
-    return core.remembering.remember(candidate.memory).held
+    return core.remember(candidate.memory).stored
 
 
 def decline(store: Store, candidate: PreferenceCandidate) -> None:

@@ -11,8 +11,8 @@ from hashlib import sha256
 from itertools import chain
 
 from ...core.observation import Observation
-from ..memory.lexicon import CHANGES, NEGATORS, NUMBERS, OPPOSITES, RIVALS
-from ..memory.wording import stem_of
+from ..memory.contradiction_words import ALTERNATIVES, CHANGES, NEGATORS, NUMBERS, OPPOSITES
+from ..memory.statement_parser import stem_of
 
 MIN_SHARED = 0.8
 """Minimum share of the longer text that the shorter one contains; below it, details would be lost."""
@@ -35,7 +35,7 @@ _MEASURES = """all any each every both only some more most less least few many h
 _DISTINCTIVE = frozenset(
     stem_of(word)
     for word in chain(
-        NEGATORS, CHANGES, NUMBERS, *(row.split() for row in (*OPPOSITES, *RIVALS, _COLOURS, _PLACES, _MEASURES))
+        NEGATORS, CHANGES, NUMBERS, *(row.split() for row in (*OPPOSITES, *ALTERNATIVES, _COLOURS, _PLACES, _MEASURES))
     )
 )
 """Stems of words that change the meaning of a statement when added."""

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from ...archiver.store import Planned, Store
 from ...core.config import Config
 from ...core.text import readable
-from ..memory import Judgement, OfflineJudge, Pair, Verdict
+from ..memory import Judgement, MemoryPair, RuleJudge, Verdict
 from .ledger import Budget, Ledger
 from .messages_api import Closed, build_body, may_be_charged, parse_reply
 from .model_errors import BudgetExhausted, ExtractionError, ModelBusy, ModelRefused, ReplyInvalid
@@ -72,7 +72,7 @@ class ModelJudge:
         Raises:
             ConfigInvalid: The price of the model is unknown.
         """
-        self._rules = OfflineJudge()
+        self._rules = RuleJudge()
         self.name = f"{self._rules.name} and {config.llm_model}"
         self._store, self._model, self._templates, self._open = store, config.llm_model, templates, provider
         self._price = price_of(config.llm_model, config.llm_price)
@@ -82,7 +82,7 @@ class ModelJudge:
         self._paused_until = 0.0
         self._known: dict[str, Judgement | None] = {}
 
-    def judge_all(self, pairs: Sequence[Pair]) -> list[Judgement]:
+    def judge_all(self, pairs: Sequence[MemoryPair]) -> list[Judgement]:
         """Judge each pair (older, newer) with at most one call.
 
         The last 1,000 pairs are cached, including those without a usable judgement of the model, for which the rules
@@ -105,7 +105,7 @@ class ModelJudge:
             self._provider.close()
             self._provider = None
 
-    def _ask(self, pairs: Mapping[str, Pair]) -> None:
+    def _ask(self, pairs: Mapping[str, MemoryPair]) -> None:
         """Ask the model about these pairs and cache its judgements by key."""
         params = self._params(pairs)
         size = len(orjson.dumps(params))
@@ -148,7 +148,7 @@ class ModelJudge:
         for key in list(self._known)[:-_KNOWN_MAX]:
             del self._known[key]
 
-    def _params(self, pairs: Mapping[str, Pair]) -> dict[str, Any]:
+    def _params(self, pairs: Mapping[str, MemoryPair]) -> dict[str, Any]:
         texts = [(older.content[:_SHOWN_MAX], newer.content[:_SHOWN_MAX]) for older, newer in pairs.values()]
         nonce = sha256(orjson.dumps(list(pairs))).hexdigest()[:16]
         text = self._templates.request(texts, nonce)
@@ -163,7 +163,7 @@ def _read(answer: Answer) -> _Judgements:
         raise ReplyInvalid("the judgement has another shape", answer.raw) from None
 
 
-def _key(pair: Pair) -> str:
+def _key(pair: MemoryPair) -> str:
     return "".join(memory.content_hash for memory in pair)
 
 

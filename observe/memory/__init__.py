@@ -1,58 +1,51 @@
-"""The memory core: what is held to be true, how sure it is, and how it hangs together. Every surface stands on it."""
+"""Memories that users and agents store: `MemoryCore` is the entry point, and `Memories` the protocol it implements.
 
-from .changes import Revision
-from .comparing import Compared
-from .confidence import proven
-from .conflicts import Conflict, Conflicts
-from .context import EVERYWHERE, Context, Contexts, ContextSection
-from .core import MemoryCore
-from .expanding import Expanded, Expanding
-from .graph import Backfilled, Graph, GraphNode, GraphPath, Neighbourhood, relation_of
-from .health import Contradiction, Health, HealthCheck
-from .judging import Judge, Judgement, Judging, OfflineJudge, Pair, Verdict
-from .learning import Learning, Outcome, Validation
-from .memories import LIST_MAX, Forgotten, Memories, Undone
-from .recalling import Recalled, Recalling, near_the_best
-from .remembering import Remembered, Remembering
+A memory is redacted, compared with near ones (`contradictions.py`, judged by `rule_judge.py`) and linked with them
+(`supersession.py`). Feedback changes its confidence, and `session_context.py` selects memories for a new session.
+"""
+
+from .contradictions import Comparison, Contradictions, DetectedConflict
+from .feedback import ConfidenceChange, Feedback, ValidationHistory, is_proven
+from .memory_core import LIST_MAX, Memories, MemoryCore
+from .memory_edits import ForgottenMemories, UndoneChange
+from .memory_graph import BackfillResult, ExpandedMemory, MemoryNeighborhood, MemoryPath, parse_relation
+from .memory_health import MemoryHealth
+from .memory_records import contradicting
+from .memory_writer import RememberResult
+from .recall import RecalledMemory, near_the_best
+from .rule_judge import Judge, JudgeFactory, Judgement, MemoryPair, RuleJudge, Verdict
+from .session_context import GLOBAL_NAMESPACES, ContextSection, SessionContext
 
 __all__ = [
-    "EVERYWHERE",
+    "GLOBAL_NAMESPACES",
     "LIST_MAX",
-    "Backfilled",
-    "Compared",
-    "Conflict",
-    "Conflicts",
-    "Context",
+    "BackfillResult",
+    "Comparison",
+    "ConfidenceChange",
     "ContextSection",
-    "Contexts",
-    "Contradiction",
-    "Expanded",
-    "Expanding",
-    "Forgotten",
-    "Graph",
-    "GraphNode",
-    "GraphPath",
-    "Health",
-    "HealthCheck",
+    "Contradictions",
+    "DetectedConflict",
+    "ExpandedMemory",
+    "Feedback",
+    "ForgottenMemories",
     "Judge",
+    "JudgeFactory",
     "Judgement",
-    "Judging",
-    "Learning",
     "Memories",
     "MemoryCore",
-    "Neighbourhood",
-    "OfflineJudge",
-    "Outcome",
-    "Pair",
-    "Recalled",
-    "Recalling",
-    "Remembered",
-    "Remembering",
-    "Revision",
-    "Undone",
-    "Validation",
+    "MemoryHealth",
+    "MemoryNeighborhood",
+    "MemoryPair",
+    "MemoryPath",
+    "RecalledMemory",
+    "RememberResult",
+    "RuleJudge",
+    "SessionContext",
+    "UndoneChange",
+    "ValidationHistory",
     "Verdict",
+    "contradicting",
+    "is_proven",
     "near_the_best",
-    "proven",
-    "relation_of",
+    "parse_relation",
 ]

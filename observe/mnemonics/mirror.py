@@ -15,9 +15,9 @@ from ...archiver.store import Mirrored, Store
 from ...core.amount import many
 from ...core.clock import show_millisecond
 from ...core.errors import InvalidInput, LeaseHeld, MnemonicsUnusable
-from ...core.memory import Memory, MemoryState, StoredMemory
+from ...core.memory import Memory, MemoryRevision, MemoryState, StoredMemory
 from ...core.origin import Origin
-from ..memory import MemoryCore, Revision
+from ..memory import MemoryCore
 from .folder import Folder, digest_of, reason_of
 from .front_matter import Mnemonic, YamlInvalid
 from .kinds import FALLBACK, OWN, Kinds, described
@@ -223,18 +223,18 @@ class Mirror:
         """Make the core say what a file says that is new, was edited or moved, or came back."""
         content = self.redacted(found.mnemonic.body)
         kind = self._kind(found, row)
-        memory = memory or self._core.memories.at_path(found.path)
+        memory = memory or self._core.at_path(found.path)
         if memory is not None and row is not None and row.gone and memory.state is MemoryState.ARCHIVED:
-            memory = self._core.memories.restore(memory.id)
+            memory = self._core.restore(memory.id)
         if memory is None or memory.state is not MemoryState.ACTIVE:
-            remembered = self._core.remembering.remember(self._memory(found, kind or found.folder, content))
-            after = remembered.held
+            remembered = self._core.remember(self._memory(found, kind or found.folder, content))
+            after = remembered.stored
         else:
             stem, was = PurePosixPath(found.path).stem, PurePosixPath(memory.memory.path).stem
             title = titled(stem) if stem != was else None
             tags, namespace = found.mnemonic.tags, self.namespace
-            said = Revision(content, kind, title, namespace, tags=tags, path=found.path, origin=self._origin)
-            after = self._core.memories.revise(memory.id, said, force=True)
+            said = MemoryRevision(content, kind, title, namespace, tags=tags, path=found.path, origin=self._origin)
+            after = self._core.revise(memory.id, said, force=True)
         if row is not None:
             self._rename(found, row)
         self._put(found, after)
@@ -277,7 +277,7 @@ class Mirror:
         told = found.mnemonic.changed(memory.memory.content, show_millisecond(memory.updated))
         self.folder.replace(found.place, told.text.encode(), found.digest)
         if memory.memory.path != found.path:
-            memory = self._core.memories.revise(memory.id, Revision(path=found.path))
+            memory = self._core.revise(memory.id, MemoryRevision(path=found.path))
         self.note(found.place, memory)
 
     def _write_out(self, row: Mirrored, memory: StoredMemory) -> None:
@@ -289,7 +289,7 @@ class Mirror:
 
     def _lose(self, row: Mirrored, memory: StoredMemory) -> None:
         """Forget what was in a file that was deleted by hand; a golden rule is held without it."""
-        self._core.memories.forget([memory.id], reason=f"deleted by hand: {row.path}")
+        self._core.forget([memory.id], reason=f"deleted by hand: {row.path}")
         self._store.mnemonics.put(replace(row, gone=True))
 
     def _put(self, found: Found, held: StoredMemory) -> None:

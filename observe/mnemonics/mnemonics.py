@@ -13,11 +13,18 @@ from ...core.clock import now, show_millisecond
 from ...core.closing import Closing
 from ...core.errors import InvalidInput, MemoryProtected, MnemonicsUnusable, PalaverError
 from ...core.home import Home
-from ...core.memory import Memory, MemoryState, StoredMemory
+from ...core.memory import Memory, MemoryRevision, MemoryState, StoredMemory
 from ...core.memory_filter import MemoryFilter
 from ...core.project import root_of
 from ...core.text import readable
-from ..memory import EVERYWHERE, Judging, MemoryCore, Recalled, Remembered, Revision, near_the_best
+from ..memory import (
+    GLOBAL_NAMESPACES,
+    JudgeFactory,
+    MemoryCore,
+    RecalledMemory,
+    RememberResult,
+    near_the_best,
+)
 from .folder import Folder
 from .front_matter import Mnemonic, YamlInvalid
 from .kinds import FALLBACK, Kinds
@@ -32,20 +39,20 @@ _SURE, _MEANT = 0.3, 0.5
 class Match(Struct, frozen=True):
     """A memory that answers, and where it is: its file, or its id where it is kept in none."""
 
-    held: StoredMemory
+    stored: StoredMemory
     score: float
     similarity: float | None
 
     @property
     def path(self) -> str:
         """The absolute path of the file, or the id."""
-        return self.held.memory.path or self.held.id
+        return self.stored.memory.path or self.stored.id
 
 
 class Written(Struct, frozen=True):
     """A file that holds a memory now. `existed` where the same title said the same already."""
 
-    held: StoredMemory
+    stored: StoredMemory
     existed: bool = False
     superseded: tuple[StoredMemory, ...] = ()
 
@@ -53,7 +60,7 @@ class Written(Struct, frozen=True):
 class Compounded(Struct, frozen=True):
     """What became of a memory that was told anew; `created` where none was near enough."""
 
-    held: StoredMemory
+    stored: StoredMemory
     created: bool
 
 
@@ -81,13 +88,11 @@ class Mnemonics(Closing):
         self._close = ExitStack()
 
     @classmethod
-    def open(cls, home: Home, start: Path, model: str | None = None, judging: Judging | None = None) -> Self:
+    def open(cls, home: Home, start: Path, model: str | None = None, judging: JudgeFactory | None = None) -> Self:
         """The memories of the project that this folder belongs to; close it at the end."""
         home.make()
-        store = Store.create(home.database)
-        core = MemoryCore.over(store, home, model, judging)
-        mnemonics = cls(store, core, Redactor(home.key()), Folder(root_of(start)))
-        mnemonics._close.callback(store.close)
+        core = MemoryCore.open(home, model, judging)
+        mnemonics = cls(core.store, core, Redactor(home.key()), Folder(root_of(start)))
         mnemonics._close.callback(core.close)
         return mnemonics
 
@@ -126,12 +131,12 @@ class Mnemonics(Closing):
     def recall(self, query: str, kind: str | None = None, limit: int = 10) -> list[Match]:
         """What answers a query, best first: this project's memories and those that hold everywhere."""
         self._mirror.sync()
-        return self._matches(query, kind, limit, (self._mirror.namespace, *EVERYWHERE))
+        return self._matches(query, kind, limit, (self._mirror.namespace, *GLOBAL_NAMESPACES))
 
     def nearest(self, query: str, kind: str | None = None) -> list[Match]:
         """The nearest, also where nothing is clearly relevant to a query, as the files were at the last call."""
-        wanted = self._wanted(kind, (self._mirror.namespace, *EVERYWHERE))
-        return self._here(self._core.recalling.nearest(query, wanted))
+        wanted = self._wanted(kind, (self._mirror.namespace, *GLOBAL_NAMESPACES))
+        return self._here(self._core.nearest(query, wanted))
 
     def compound(self, query: str, content: str, kind: str | None = None) -> Compounded:
         """Replace what the memory says that answers best, and its type where one is given, which moves the file.
@@ -144,8 +149,8 @@ class Mnemonics(Closing):
         best = self._matches(query, None, 1, (self._mirror.namespace,))
         if not best or (best[0].score < _SURE and (best[0].similarity or 0) < _MEANT):
             new = self._written(self._mirror.redacted(" ".join(query.split())), content, kind or FALLBACK, ())
-            return Compounded(new.held, created=not new.existed)
-        return Compounded(self._rewritten(best[0].held, content, kind), created=False)
+            return Compounded(new.stored, created=not new.existed)
+        return Compounded(self._rewritten(best[0].stored, content, kind), created=False)
 
     def forgettable(self, query: str, kind: str | None = None) -> Forgettable:
         """What a query would forget; raises `InvalidInput` where that is nothing."""
@@ -154,9 +159,9 @@ class Mnemonics(Closing):
         near = near_the_best(found)
         if not near:
             raise InvalidInput(f"No memories found: {query}", hint="Look for them with memory_recall.")
-        free = tuple(match for match in near if not match.held.protected)
-        digests = tuple(self._digest(match.held) for match in free)
-        return Forgettable(free, digests, tuple(match for match in near if match.held.protected))
+        free = tuple(match for match in near if not match.stored.protected)
+        digests = tuple(self._digest(match.stored) for match in free)
+        return Forgettable(free, digests, tuple(match for match in near if match.stored.protected))
 
     def forget(self, previewed: Forgettable) -> Deleted:
         """Delete exactly what was previewed. What was edited, moved or proven since stays, and is told of."""
@@ -165,7 +170,7 @@ class Mnemonics(Closing):
         with self._store.leases.hold(LEASE, PATIENCE):
             for match, digest in zip(previewed.matches, previewed.digests, strict=True):
                 try:
-                    deleted.gone.append(self._deleted(match.held, digest))
+                    deleted.gone.append(self._deleted(match.stored, digest))
                 except PalaverError as error:
                     deleted.kept[match.path] = str(error)
         return deleted
@@ -173,7 +178,7 @@ class Mnemonics(Closing):
     def _matches(self, query: str, kind: str | None, limit: int, namespaces: tuple[str, ...]) -> list[Match]:
         wanted, asked = self._wanted(kind, namespaces), limit
         while True:
-            found = self._core.recalling.recall(query, wanted, limit=asked)
+            found = self._core.recall(query, wanted, limit=asked)
             here = self._here(found)
             if len(here) >= limit or len(found) < asked:
                 return here[:limit]
@@ -183,10 +188,10 @@ class Mnemonics(Closing):
         kinds = (self._mirror.kinds.named(kind),) if kind is not None else ()
         return MemoryFilter(namespaces=namespaces, types=kinds)
 
-    def _here(self, found: Sequence[Recalled]) -> list[Match]:
+    def _here(self, found: Sequence[RecalledMemory]) -> list[Match]:
         """Without those of another checkout of the project, which has the same namespace and files of its own."""
         paths = {"", *self._mirror.files}
-        return [Match(each.held, each.score, each.similarity) for each in found if each.held.memory.path in paths]
+        return [Match(each.stored, each.score, each.similarity) for each in found if each.stored.memory.path in paths]
 
     def _told(self, content: str) -> str:
         """Content as it is written; raises `InvalidInput` where it cannot be held."""
@@ -198,12 +203,12 @@ class Mnemonics(Closing):
             told = Mnemonic.new(content, kind, tags, show_millisecond(now()))
             place, known = self._placed(kind, slug(title), told)
             if known is not None:
-                held = self._core.memories.at_path(known.path)
+                held = self._core.at_path(known.path)
                 if held is not None:
                     return Written(held, existed=True)
             remembered = self._remembered(title, told, place)
-            self._mirror.note(place, remembered.held)
-        return Written(remembered.held, superseded=remembered.superseded)
+            self._mirror.note(place, remembered.stored)
+        return Written(remembered.stored, superseded=remembered.superseded)
 
     def _placed(self, kind: str, stem: str, told: Mnemonic) -> tuple[str, Found | None]:
         """Where a new memory stands now, or stood already."""
@@ -216,18 +221,18 @@ class Mnemonics(Closing):
                 return place, None
         raise AssertionError
 
-    def _remembered(self, title: str, told: Mnemonic, place: str) -> Remembered:
+    def _remembered(self, title: str, told: Mnemonic, place: str) -> RememberResult:
         namespace, path = self._mirror.namespace, self._folder.whole(place)
         memory = Memory(told.body, told.declared, title, namespace, tags=told.tags, source=SOURCE, path=path)
-        return self._core.remembering.remember(memory)
+        return self._core.remember(memory)
 
     def _rewritten(self, held: StoredMemory, content: str, kind: str | None) -> StoredMemory:
         if held.protected:
             raise MemoryProtected(held.id)
         with self._store.leases.hold(LEASE, PATIENCE):
             place = self._rewritten_file(held, content, kind)
-            said = Revision(content, kind, path=self._folder.whole(place))
-            after = self._core.memories.revise(held.id, said)
+            said = MemoryRevision(content, kind, path=self._folder.whole(place))
+            after = self._core.revise(held.id, said)
             self._mirror.note(place, after)
         return after
 
@@ -256,7 +261,7 @@ class Mnemonics(Closing):
         return found.digest if found is not None else held.memory.content_hash
 
     def _deleted(self, shown: StoredMemory, digest: str) -> StoredMemory:
-        held = self._core.memories.get(shown.id)
+        held = self._core.get(shown.id)
         if held.protected:
             raise MemoryProtected(held.id)
         moved = held.memory.path != shown.memory.path
@@ -265,7 +270,7 @@ class Mnemonics(Closing):
         if held.memory.path:
             place = held.memory.path.removeprefix(f"{self._folder.path}/")
             self._folder.remove(place, digest)
-        self._core.memories.forget([held.id], reason="memory_forget")
+        self._core.forget([held.id], reason="memory_forget")
         if held.memory.path:
             self._mirror.forgotten(held.memory.path)
         return held

@@ -11,7 +11,7 @@ from ...archiver.files.clipping import heading_of, one_line, plan_in
 from ...core import ids, tokens
 from ...core.amount import many
 from ...core.conversation import Kind
-from ...core.memory import MemoryState, spoken
+from ...core.memory import MemoryState, state_label
 from ...core.memory_types import Family
 from ...core.observation import Evidence, Observation, ObservationType
 from ...core.origin import Origin, Trust
@@ -130,7 +130,7 @@ def of_memory(held: StoredMemory) -> Observation:
         title=f"{mark}{memory.title or one_line(memory.content, _TITLE)}",
         subtitle=f"{memory.type} held in {memory.namespace}",
         narrative=memory.content,
-        facts=(earned, f"state: {spoken(held.state)}", f"importance {memory.importance:.2f}"),
+        facts=(earned, f"state: {state_label(held.state)}", f"importance {memory.importance:.2f}"),
         concepts=memory.tags,
         at=held.created,
         origin=memory.origin,

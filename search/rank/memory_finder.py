@@ -33,7 +33,7 @@ class FoundMemory(Struct, frozen=True):
     compared.
     """
 
-    held: StoredMemory
+    stored: StoredMemory
     relevance: float
     similarity: float | None
 
@@ -41,7 +41,7 @@ class FoundMemory(Struct, frozen=True):
 class NearMemory(NamedTuple):
     """A memory and how near in meaning it is: a true cosine."""
 
-    held: StoredMemory
+    stored: StoredMemory
     key: int
     similarity: float
 
@@ -59,13 +59,13 @@ class MemoryFinder(Finder):
         return (FoundMemory(held, event.score, event.similarity) for held, event in found)
 
     def near(
-        self, memory: Memory, vectors: MemoryVectors | None, wanted: MemoryFilter, limit: int, at_least: float
+        self, memory: Memory, vectors: MemoryVectors | None, wanted: MemoryFilter, limit: int, min_similarity: float
     ) -> list[NearMemory]:
-        """The memories nearest in meaning, best first, at least `at_least` similar; none where the model is missing."""
+        """The memories nearest in meaning, best first, at least `min_similarity`; none where the model is missing."""
         best: dict[int, float] = {}
         nears = self._engine.nearest(parts(memory)[0], _filters(wanted), _SPARE + 4 * limit, self._vector(vectors))
         for item, cosine in zip(nears.item.tolist(), nears.similarity.tolist(), strict=True):
-            if cosine >= at_least:
+            if cosine >= min_similarity:
                 best[item] = max(cosine, best.get(item, -1.0))
         ranked = sorted(best.items(), key=lambda each: (-each[1], each[0]))
         return list(islice(self._admitted(ranked, wanted, 2 * limit), limit))

@@ -11,7 +11,7 @@ from palaver.archiver.store import Store
 from palaver.core.errors import PalaverError
 from palaver.core.home import Home
 from palaver.observe import pipeline
-from palaver.observe.memory import core as memory_core
+from palaver.observe.memory import memory_core
 from palaver.search import archive_search, document_library
 from palaver.templates.render import Renderer
 

@@ -17,7 +17,7 @@ from palaver.archiver.store import Store
 from palaver.cli import main
 from palaver.core.errors import InvalidInput
 from palaver.core.home import Home
-from palaver.observe.memory import Judge, Judging, OfflineJudge
+from palaver.observe.memory import Judge, JudgeFactory, RuleJudge
 from palaver.templates.render import Renderer
 
 from .theo.talking import envelope
@@ -51,11 +51,11 @@ def test_two_tools_of_one_name_need_a_prefix() -> None:
 
 def judging(_: Store) -> Judge:
     """What a person chose beside the rules; it is not asked here."""
-    return OfflineJudge()
+    return RuleJudge()
 
 
 @pytest.mark.parametrize("chosen", [None, judging], ids=["rules", "model"])
-def test_tools_say_whether_they_may_ask_a_model_elsewhere(tmp_path: Path, chosen: Judging | None) -> None:
+def test_tools_say_whether_they_may_ask_a_model_elsewhere(tmp_path: Path, chosen: JudgeFactory | None) -> None:
     """Those that compare memories, as soon as a person chose that a model is asked; no others, and never before."""
 
     async def run() -> None:

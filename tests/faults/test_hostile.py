@@ -19,8 +19,7 @@ from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.core.query import Query
 from palaver.observe import pipeline
-from palaver.observe.memory import MemoryCore
-from palaver.observe.memory import core as memory_core
+from palaver.observe.memory import MemoryCore, memory_core
 from palaver.search import archive_search
 from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.render import Renderer
@@ -144,12 +143,12 @@ def test_every_string_as_a_memory(tmp_path: Path) -> None:
     with MemoryCore.open(Home(tmp_path / "home")) as core:
         for string in payloads.naughty():
             try:
-                done = core.remembering.remember(Memory(string, "fact", string[:80], tags=(string,)))
+                done = core.remember(Memory(string, "fact", string[:80], tags=(string,)))
             except InvalidInput:
                 assert not string.strip(), string
                 continue
-            assert done.duplicate or core.memories.get(done.held.id).memory.content == string
-            core.recalling.recall(string)
+            assert done.duplicate or core.get(done.stored.id).memory.content == string
+            core.recall(string)
 
 
 def test_every_string_as_a_file_name(history: History) -> None:

@@ -19,7 +19,7 @@ from palaver.core.deletion import DeletionRequest
 from palaver.core.errors import InvalidInput, PalaverError
 from palaver.core.home import Home
 from palaver.observe import pipeline
-from palaver.observe.memory import core as memory_core
+from palaver.observe.memory import memory_core
 from palaver.search import archive_search, document_library
 from palaver.templates.render import Renderer
 

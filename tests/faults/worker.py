@@ -20,8 +20,7 @@ from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.core.query import Query
 from palaver.observe import pipeline, stage
-from palaver.observe.memory import MemoryCore
-from palaver.observe.memory import core as memory_core
+from palaver.observe.memory import MemoryCore, memory_core
 from palaver.search import archive_search
 from palaver.search.archive_search import ArchiveSearch
 from palaver.search.present import hits
@@ -76,7 +75,7 @@ def remember(root: str, acks: str) -> None:
     with MemoryCore.open(Home(Path(root) / "home")) as core:
         for number in count():
             content = " ".join([f"memory{name}x{number}", *chance.choices(WORDS, k=6)])
-            done = core.remembering.remember(Memory(content, "fact"))
+            done = core.remember(Memory(content, "fact"))
             assert not done.duplicate
             told.add("memory", content)
             time.sleep(PACE)

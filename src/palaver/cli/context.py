@@ -19,7 +19,7 @@ from .output import as_json, complain, print_json, renderer
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from palaver.observe.memory import Context
+    from palaver.observe.memory import SessionContext
 
 _FEW: Final = 3
 """So many projects are all named where one is asked for that there is not."""
@@ -42,7 +42,7 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
     near: list[str] | None = None
     text = ""
 
-    def cost(chosen: Context) -> int:
+    def cost(chosen: SessionContext) -> int:
         nonlocal text
         sections = [(section.title, section.memories) for section in chosen.sections]
         text = renderer().memory_context(sections, chosen.left_out, chosen.contradictions)
@@ -51,8 +51,8 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
     try:
         with memory_core() as core:
             namespace = namespace_of(core, project or ".")
-            chosen = core.contexts.choose(namespace, query, budget, cost)
-            known = core.memories.count_by("namespace", MemoryFilter())
+            chosen = core.contexts.select(cost, namespace, query, budget)
+            known = core.count_by("namespace", MemoryFilter())
         if project and namespace not in known and not Path(folder_of(project)).is_dir():
             near = _nearest(namespace, known)
     except StoreMissing as missing:
@@ -61,7 +61,11 @@ def context(*, project: str | None, query: str, budget: int, as_json: bool) -> N
         _hint(str(missing), missing.hint)
         return
     if as_json:
-        counts = {"memory_count": chosen.memories, "golden_rule_count": chosen.golden, "left_out": chosen.left_out}
+        counts = {
+            "memory_count": chosen.memories,
+            "golden_rule_count": chosen.golden_rules,
+            "left_out": chosen.left_out,
+        }
         told = {"context": text, "token_estimate": chosen.tokens, **counts, "contradictions": chosen.contradictions}
         print_json(told if near is None else {**told, "unknown": {"project": project, "nearest": near}})
         return

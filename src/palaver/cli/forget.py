@@ -219,11 +219,9 @@ def _put_away(what: Sequence[str], *, force: bool, as_json: bool) -> None:
     from palaver.templates.quote import line
 
     with memory_core() as core:
-        named = list(map(core.memories.get, what))
+        named = list(map(core.get, what))
         pinned = [] if force else [held for held in named if held.memory.pinned]
-        done = core.memories.forget(
-            [held.id for held in named if held not in pinned], force=force, reason="palaver forget"
-        )
+        done = core.forget([held.id for held in named if held not in pinned], force=force, reason="palaver forget")
     gone = [held.id for held in done.forgotten]
     protected = list(dict.fromkeys(held.id for held in (*done.protected, *pinned)))
     if as_json:

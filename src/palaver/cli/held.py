@@ -94,10 +94,10 @@ def types_of(core: MemoryCore, names: Sequence[str]) -> tuple[str, ...]:
     """Types as they are stored; raises `InvalidMemoryType` for one that neither a surface nor a memory has."""
     from palaver.core.memory import MemoryState
     from palaver.core.memory_filter import MemoryFilter
-    from palaver.core.memory_types import named
+    from palaver.core.memory_types import known_type
 
-    held = core.memories.count_by("type", MemoryFilter(states=tuple(MemoryState)))
-    return tuple(named(name, held) for name in names)
+    held = core.count_by("type", MemoryFilter(states=tuple(MemoryState)))
+    return tuple(known_type(name, held) for name in names)
 
 
 def say(held: StoredMemory, words: str, *, as_json: bool, taken: bool, **more: str) -> None:

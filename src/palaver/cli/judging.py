@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from palaver.archiver.store import Store
     from palaver.core.config import Config
     from palaver.core.home import Home
-    from palaver.observe.memory import Judge, Judging
+    from palaver.observe.memory import Judge, JudgeFactory
 
 
-def judging(home: Home, config: Config) -> Judging | None:
+def judging(home: Home, config: Config) -> JudgeFactory | None:
     """What makes the judge that asks a model; None while that is not wanted, or there is no key or budget for it."""
     if not config.llm_judge or why_off(config):
         return None

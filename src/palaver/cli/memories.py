@@ -18,7 +18,7 @@ from .review import review
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.observe.memory import Recalled, Undone
+    from palaver.observe.memory import RecalledMemory, UndoneChange
 
 
 @click.command()
@@ -34,21 +34,22 @@ def recall(
     """Find what is held about something, the best first. Only memories are searched; `palaver search` searches all."""
     from palaver.core.home import Home
     from palaver.core.memory_filter import MemoryFilter
+    from palaver.observe.memory import contradicting
     from palaver.search.query.secret_placeholders import redacted
 
     words = redacted(" ".join(query), Home.find())
     with memory_core() as core:
         where = (namespace_of(core, project),) if project else ()
         wanted = MemoryFilter(namespaces=where, types=types_of(core, types), tags=tuple(tags))
-        found = core.recalling.recall(words, wanted, limit=limit)
-        weak = [] if found else core.recalling.nearest(words, wanted)
-        meant, held = core.memories.count(wanted), core.memories.count()
-        against = core.conflicts.among([each.held for each in found or weak])
+        found = core.recall(words, wanted, limit=limit)
+        weak = [] if found else core.nearest(words, wanted)
+        meant, held = core.count(wanted), core.count()
+        against = contradicting(core.store, [each.stored for each in found or weak])
     if as_json:
         shown = {"memories": _rows(found), "total": len(found), "query": words, "weak": _rows(weak)}
         print_json({**shown, "contradictions": against})
     else:
-        answers, near = ([(each.held, each.score) for each in some] for some in (found, weak))
+        answers, near = ([(each.stored, each.score) for each in some] for some in (found, weak))
         print_page(
             renderer().render(
                 "recalled", found=answers, weak=near, meant=meant, held_in_all=held, contradictions=against
@@ -94,8 +95,8 @@ def list_memories(
     with memory_core() as core:
         where = (namespace_of(core, project),) if project else ()
         wanted = MemoryFilter(namespaces=where, types=types_of(core, types), tags=tuple(tags), states=states)
-        found = core.memories.page(wanted, order=order_of(order), limit=limit, offset=offset)
-        total, held = core.memories.count(wanted), core.memories.count()
+        found = core.page(wanted, order=order_of(order), limit=limit, offset=offset)
+        total, held = core.count(wanted), core.count()
     if as_json:
         print_json({"memories": found, "total": total, "limit": limit, "offset": offset})
     else:
@@ -108,8 +109,8 @@ def list_memories(
 def show_memory(memory_id: str, *, as_json: bool) -> None:
     """Show a memory whole, with what it earned and how it is linked."""
     with memory_core() as core:
-        held = core.memories.get(memory_id)
-        edges = core.graph.neighbours([held.key])
+        held = core.get(memory_id)
+        edges = core.graph.edges_of(held)
     if as_json:
         print_json({**to_json(held), "edges": edges})
     else:
@@ -121,15 +122,15 @@ def show_memory(memory_id: str, *, as_json: bool) -> None:
 @as_json
 def edit_memory(memory_id: str, *, as_json: bool) -> None:
     """Edit a memory's text in your editor (VISUAL or EDITOR). Leave it as it is, or empty, to change nothing."""
+    from palaver.core.memory import MemoryRevision
     from palaver.core.origin import Origin
-    from palaver.observe.memory import Revision
 
     taken = False
     with memory_core() as core:
-        held = core.memories.get(memory_id, forgotten=False)
+        held = core.get(memory_id, forgotten=False)
         text = _edited(held.memory.content)
         if text and text != held.memory.content.strip():
-            held = core.memories.revise(memory_id, Revision(content=text, origin=Origin.HUMAN))
+            held = core.revise(memory_id, MemoryRevision(content=text, origin=Origin.HUMAN))
             taken = held.memory.content.strip() != text
             words = f"{memory_id} now says: {held.memory.content}"
         elif text:
@@ -164,7 +165,7 @@ def undo(memory_ids: Sequence[str], *, as_json: bool) -> None:
     Done again, it takes back the edit before that. Of several memories it is done for all, or for none.
     """
     with memory_core() as core:
-        told = [(undone.held, *_told(undone)) for undone in core.memories.undo_all(memory_ids)]
+        told = [(undone.stored, *_told(undone)) for undone in core.undo(memory_ids)]
     if as_json and len(told) > 1:
         print_json({"memories": [{**to_json(held), "undone": done} for held, done, _ in told]})
         return
@@ -172,15 +173,15 @@ def undo(memory_ids: Sequence[str], *, as_json: bool) -> None:
         say(held, words, as_json=as_json, taken=False, undone=done)
 
 
-def _told(undone: Undone) -> tuple[str, str]:
+def _told(undone: UndoneChange) -> tuple[str, str]:
     """What was taken back, in a word and in words."""
-    from palaver.core.memory import EventKind, spoken
+    from palaver.core.memory import EventKind, state_label
     from palaver.templates.memory_changes import changes
 
-    held = undone.held
+    held = undone.stored
     [(event, changed, said)] = changes(held, [undone.event])
     if event.kind is EventKind.RESTORED:
-        done, words = "put away", f"{held.id} is {spoken(held.state)} again; it {event.context}."
+        done, words = "put away", f"{held.id} is {state_label(held.state)} again; it {event.context}."
     else:
         done, words = changed, f"The last edit of {held.id} is taken back ({changed})."
     until = f" (until now: {said})" if said else ""
@@ -193,7 +194,7 @@ def _told(undone: Undone) -> tuple[str, str]:
 def history(memory_id: str, *, as_json: bool) -> None:
     """Tell what happened to a memory, newest first."""
     with memory_core() as core:
-        held, events = core.memories.get(memory_id), core.memories.history(memory_id)
+        held, events = core.get(memory_id), core.history(memory_id)
     if as_json:
         print_json({"id": held.id, "events": events})
     else:
@@ -218,5 +219,5 @@ def graph(memory_id: str, *, depth: int, as_json: bool) -> None:
         click.echo(f"```mermaid\n{around.mermaid()}\n```")
 
 
-def _rows(found: Sequence[Recalled]) -> list[dict[str, Any]]:
-    return [{**to_json(each.held), "score": each.score, "similarity": each.similarity} for each in found]
+def _rows(found: Sequence[RecalledMemory]) -> list[dict[str, Any]]:
+    return [{**to_json(each.stored), "score": each.score, "similarity": each.similarity} for each in found]

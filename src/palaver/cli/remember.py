@@ -15,7 +15,7 @@ from .output import as_json, print_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from palaver.observe.memory import Remembered
+    from palaver.observe.memory import RememberResult
 
 
 @click.command()
@@ -63,38 +63,38 @@ def remember(
     with memory_core(make=True) as core:
         [known] = types_of(core, [kind])
         namespace = namespace_of(core, project, claim=True)
-        done = core.remembering.remember(replace(memory, type=known, namespace=namespace))
+        done = core.remember(replace(memory, type=known, namespace=namespace))
     if as_json:
         told: dict[str, Any] = {"superseded": [held.id for held in done.superseded]}
         told["proposed"] = [held.id for held in done.proposed]
         told["edges"] = list(done.edges)
-        told["conflicts"] = [each.held.id for each in done.conflicts]
-        print_json({"memory": done.held, "duplicate": done.duplicate, **told, **secrets_told(done.held)})
+        told["conflicts"] = [each.stored.id for each in done.conflicts]
+        print_json({"memory": done.stored, "duplicate": done.duplicate, **told, **secrets_told(done.stored)})
     else:
         _tell(done)
 
 
-def _tell(done: Remembered) -> None:
+def _tell(done: RememberResult) -> None:
     """Print what became of a memory, and how to settle what disagrees."""
     from palaver.core.memory import MemoryState
     from palaver.templates.quote import line
 
     if done.duplicate:
-        click.echo(f"Held already as {done.held.id}: {line(done.held.memory.content)}")
-        if done.held.state is MemoryState.SUPERSEDED:
-            click.echo(f"A newer memory superseded it. To restore it: palaver memories undo {done.held.id}")
+        click.echo(f"Held already as {done.stored.id}: {line(done.stored.memory.content)}")
+        if done.stored.state is MemoryState.SUPERSEDED:
+            click.echo(f"A newer memory superseded it. To restore it: palaver memories undo {done.stored.id}")
         return
-    click.echo(f"Remembered as {done.held.id} in {done.held.memory.namespace}.")
-    tell_secrets(done.held)
+    click.echo(f"Remembered as {done.stored.id} in {done.stored.memory.namespace}.")
+    tell_secrets(done.stored)
     for held in done.superseded:
         click.echo(f"It replaces {held.id}: {line(held.memory.content)}")
     proposed = {held.id for held in done.proposed}
     for each in done.conflicts:
-        relation = "may replace" if each.held.id in proposed else "disagrees with"
+        relation = "may replace" if each.stored.id in proposed else "disagrees with"
         reason = f" ({line(each.judgement.reason)}, judged by {each.judgement.judge})"
-        click.echo(f"It {relation} {each.held.id}: {line(each.held.memory.content)}{reason}")
+        click.echo(f"It {relation} {each.stored.id}: {line(each.stored.memory.content)}{reason}")
     if done.superseded:
         click.echo(f"To restore the old one: palaver memories undo {done.superseded[0].id}")
     if done.conflicts:
-        older = done.conflicts[0].held.id
-        click.echo(f"To settle it: palaver forget {older}, or palaver forget {done.held.id}, which is the new one.")
+        older = done.conflicts[0].stored.id
+        click.echo(f"To settle it: palaver forget {older}, or palaver forget {done.stored.id}, which is the new one.")

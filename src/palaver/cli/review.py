@@ -60,13 +60,12 @@ def review(*, approve: Sequence[str], decline: Sequence[str], as_json: bool) -> 
     An approved preference is stored; an approved proven memory becomes a golden rule. What you decline is never
     proposed again. At a terminal each proposal is shown with its source and asked about.
     """
-    from palaver.archiver.store import Store
     from palaver.observe.memory import MemoryCore
 
     home = Home.find()
     home.check()
-    with Store.open(home.database) as store, MemoryCore.over(store, home, Config.read(home.config).model) as core:
-        waiting = waiting_in(store, core)
+    with MemoryCore.open(home, Config.read(home.config).model) as core:
+        waiting = waiting_in(core.store, core)
         if approve or decline:
             _decide(waiting, approve, decline, as_json=as_json)
         elif as_json:
@@ -85,7 +84,7 @@ def waiting_in(store: Store, core: MemoryCore) -> dict[str, Waiting]:
     from palaver.observe.extraction.preferences import preference_candidates
 
     found = [_preference(store, core, each) for each in preference_candidates(store)]
-    found += [_proven(core, held) for held in core.learning.approvable()]
+    found += [_proven(core, held) for held in core.feedback.approvable()]
     return {each.fields["id"]: each for each in found}
 
 
@@ -121,7 +120,7 @@ def _proven(core: MemoryCore, held: StoredMemory) -> Waiting:
         "successes": held.stats.successes,
         "stored_by": held.memory.source or held.memory.origin,
     }
-    return Waiting(fields, lambda: core.learning.approve(held.id).id, lambda: core.learning.decline(held.id))
+    return Waiting(fields, lambda: core.feedback.approve(held.id).id, lambda: core.feedback.decline(held.id))
 
 
 def _decide(waiting: dict[str, Waiting], approve: Sequence[str], decline: Sequence[str], *, as_json: bool) -> None:

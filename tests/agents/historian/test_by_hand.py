@@ -9,8 +9,7 @@ import pytest
 
 from palaver.agents.theo import THEO
 from palaver.archiver.store import Store
-from palaver.core.memory import Memory, MemoryState, Relation
-from palaver.observe.memory import Revision
+from palaver.core.memory import Memory, MemoryRevision, MemoryState, Relation
 
 from .talking import Talk
 
@@ -19,13 +18,13 @@ PORT = "The staging server listens on port 8443"
 
 def held_type(historian: Talk, query: str) -> str:
     """The type of the memory that answers best."""
-    return historian.core.recalling.recall(query)[0].held.memory.type
+    return historian.core.recall(query)[0].stored.memory.type
 
 
 def test_edits_moves_and_deletions_are_picked_up(historian: Talk) -> None:
     """At the next call, by another surface too; the memory stays the same one."""
     file = historian.remember("Staging port", PORT)
-    memory = historian.core.recalling.recall("staging port")[0].held.id
+    memory = historian.core.recall("staging port")[0].stored.id
     file.write_text(file.read_text().replace("8443", "9443"))
     assert historian.recall("staging port") == {"staging-port.md": PORT.replace("8443", "9443")}
 
@@ -33,26 +32,26 @@ def test_edits_moves_and_deletions_are_picked_up(historian: Talk) -> None:
     moved.parent.mkdir()
     file.rename(moved)
     assert historian.recall("staging port") == {"port.md": PORT.replace("8443", "9443")}
-    held = historian.core.memories.get(memory).memory
+    held = historian.core.get(memory).memory
     assert (held.type, held.path, held.title) == ("issue", str(moved), "port")
 
     moved.unlink()
     assert historian.recall("staging port") == {}
-    assert historian.core.memories.get(memory).state == "archived"
-    assert historian.core.memories.history(memory)[0].context == f"deleted by hand: {moved}"
+    assert historian.core.get(memory).state == "archived"
+    assert historian.core.history(memory)[0].context == f"deleted by hand: {moved}"
 
 
 def test_a_file_that_comes_back_is_the_memory_it_was(historian: Talk) -> None:
     """As when another branch is checked out and left again: what it earned is not lost."""
     file = historian.remember("Staging port", PORT)
-    memory = historian.core.recalling.recall("staging port")[0].held.id
-    historian.core.learning.outcome(memory, success=True)
+    memory = historian.core.recall("staging port")[0].stored.id
+    historian.core.feedback.outcome(memory, success=True)
     shutil.move(file.parents[1], historian.folder / "away")
     assert historian.recall("staging port") == {}
     shutil.move(historian.folder / "away", file.parents[1])
 
     assert historian.recall("staging port") == {"staging-port.md": PORT}
-    held = historian.core.memories.at_path(str(file))
+    held = historian.core.at_path(str(file))
     assert held is not None
     assert (held.id, held.stats.confidence) == (memory, 0.4)
 
@@ -60,12 +59,12 @@ def test_a_file_that_comes_back_is_the_memory_it_was(historian: Talk) -> None:
 def test_a_file_that_was_moved_and_edited_is_the_same_memory(historian: Talk) -> None:
     """It is known by the instant at which it was made."""
     file = historian.remember("Staging port", PORT)
-    memory = historian.core.recalling.recall("staging port")[0].held.id
+    memory = historian.core.recall("staging port")[0].stored.id
     (file.parent / "port.md").write_text(file.read_text().replace("8443", "9443"))
     file.unlink()
 
     assert historian.recall("staging port") == {"port.md": PORT.replace("8443", "9443")}
-    assert historian.core.memories.get(memory).memory.content.endswith("9443")
+    assert historian.core.get(memory).memory.content.endswith("9443")
 
 
 def test_files_that_people_wrote_are_memories(historian: Talk) -> None:
@@ -81,7 +80,7 @@ def test_files_that_people_wrote_are_memories(historian: Talk) -> None:
     assert (types["runbook"], types["post-mortem"]) == ("A type of this project", "What broke, and why")
     assert list(historian.recall("how is it deployed with make", memoryType="runbook")) == ["deploy.md"]
     assert list(historian.recall("Redis cache key evicts")) == ["ünïcode 数据.md"]
-    assert historian.core.recalling.recall("Redis cache key")[0].held.memory.tags == ("cache", "redis")
+    assert historian.core.recall("Redis cache key")[0].stored.memory.tags == ("cache", "redis")
     assert historian.remember("Outage", "The disk was full", "postMortem").parent.name == "post-mortem"
 
 
@@ -154,7 +153,7 @@ def test_broken_files_are_reported_and_left_alone(historian: Talk) -> None:
     assert problems["long.md"] == "it is larger than 131,072 bytes"
     assert problems["types.yaml"] == "write one `name: description` on each line"
     assert {each: each.read_bytes() for each in before} == before
-    assert historian.core.recalling.recall("staging port")[0].held.state == "active"
+    assert historian.core.recall("staging port")[0].stored.state == "active"
 
 
 def test_links_lead_nowhere(historian: Talk, tmp_path: Path) -> None:
@@ -219,18 +218,18 @@ def test_what_one_surface_holds_the_other_finds_edits_and_forgets(historian: Tal
 def test_what_is_edited_in_the_core_is_written_into_the_file(historian: Talk) -> None:
     """And an edit or a deletion that is undone is undone in the file, too."""
     file = historian.remember("Staging port", PORT)
-    memory = historian.core.recalling.recall("staging port")[0].held.id
-    historian.core.memories.revise(memory, Revision(content="The staging server listens on port 1"))
+    memory = historian.core.recall("staging port")[0].stored.id
+    historian.core.revise(memory, MemoryRevision(content="The staging server listens on port 1"))
     assert historian.recall("staging port") == {"staging-port.md": "The staging server listens on port 1"}
     assert file.read_text().endswith("\n---\n\nThe staging server listens on port 1\n")
-    historian.core.memories.undo(memory)
+    historian.core.undo([memory])[0]
     historian.recall("staging port")
     assert file.read_text().endswith(f"\n---\n\n{PORT}\n")
 
     historian("memory_forget", query="staging port")
     historian("memory_forget", query="staging port", confirm=True)
     assert not file.exists()
-    historian.core.memories.undo(memory)
+    historian.core.undo([memory])[0]
     assert historian.recall("staging port") == {"staging-port.md": PORT}
     assert file.read_text().endswith(f"\n---\n\n{PORT}\n")
 
@@ -239,7 +238,7 @@ def test_a_type_change_that_is_undone_keeps_its_file(historian: Talk) -> None:
     """The content is as before; the file stays where it was moved to."""
     historian.remember("Staging port", PORT)
     reply = historian("memory_compound", query="staging port", modifications="Port 9000", memoryType="issue")
-    historian.core.memories.undo(reply["undo"].split()[-1])
+    historian.core.undo([reply["undo"].split()[-1]])[0]
 
     assert historian.recall("staging port") == {"staging-port.md": PORT}
     assert Path(reply["filePath"]).read_text().endswith(f"\n\n{PORT}\n")
@@ -249,7 +248,7 @@ def test_a_type_change_that_is_undone_keeps_its_file(historian: Talk) -> None:
 def test_other_projects_are_left_out(historian: Talk) -> None:
     """What holds everywhere is found here; what another project holds is not, nor can either be forgotten here."""
     for namespace in ("global", "project:other", "session:1"):
-        historian.core.remembering.remember(Memory(f"Lint with ruff ({namespace})", namespace=namespace))
+        historian.core.remember(Memory(f"Lint with ruff ({namespace})", namespace=namespace))
 
     assert list(historian.recall("Lint with ruff").values()) == ["Lint with ruff (global)"]
     assert historian("memory_forget", query="Lint with ruff")["error"] == "No memories found: Lint with ruff"
@@ -291,7 +290,7 @@ def test_what_cannot_be_opened_now_is_not_lost(historian: Talk, monkeypatch: pyt
 
         patched.setattr("os.open", refused)
         assert historian.problems() == {"learning": "permission denied"}
-    assert historian.core.memories.at_path(str(file)) is not None
+    assert historian.core.at_path(str(file)) is not None
     assert historian.recall("staging port") == {"staging-port.md": PORT}
 
 
@@ -304,7 +303,7 @@ def test_many_files_are_taken_up_call_by_call(historian: Talk, monkeypatch: pyte
     monkeypatch.undo()
 
     assert historian.problems() == {}
-    assert historian.core.memories.count() == 4
+    assert historian.core.count() == 4
 
 
 def test_only_what_is_near_is_replaced_or_offered(historian: Talk) -> None:
@@ -343,12 +342,12 @@ def test_a_superseded_file_is_recalled_until_it_is_deleted(historian: Talk) -> N
     file = historian.write("learning/ci.md", "CI runs on Jenkins\n")
     historian.recall("jenkins")
     core = historian.core
-    [old] = core.memories.page()
-    newer = core.remembering.remember(Memory("Builds are made elsewhere", namespace=old.memory.namespace)).held
+    [old] = core.page()
+    newer = core.remember(Memory("Builds are made elsewhere", namespace=old.memory.namespace)).stored
     core.graph.relate(newer.id, old.id, Relation.SUPERSEDES)
     recalled = historian.recall("jenkins")
     file.unlink()
 
     assert recalled == {"ci.md": "CI runs on Jenkins"}
     assert historian.recall("jenkins") == {}
-    assert core.memories.get(old.id).state is MemoryState.ARCHIVED
+    assert core.get(old.id).state is MemoryState.ARCHIVED

@@ -87,10 +87,10 @@ def test_nothing_is_deleted_that_was_not_shown(historian: Talk) -> None:
 def test_golden_rules_stay(historian: Talk) -> None:
     """They are neither offered, nor deleted, nor told anew; not even when their file is."""
     file = historian.remember("Tests", "Always run the tests before a commit", "project-preference")
-    [held] = [found.held for found in historian.core.recalling.recall("tests before a commit")]
+    [held] = [found.stored for found in historian.core.recall("tests before a commit")]
     historian("memory_forget", query="tests commit")
     for _ in range(6):
-        historian.core.learning.outcome(held.id, success=True)
+        historian.core.feedback.outcome(held.id, success=True)
 
     confirmed = historian("memory_forget", query="tests commit", confirm=True)
     assert confirmed["kept"] == [{"path": str(file), "reason": f"Golden rule is protected: {held.id}"}]
@@ -101,7 +101,7 @@ def test_golden_rules_stay(historian: Talk) -> None:
     assert "Always run" in file.read_text()
     file.unlink()
     assert historian("memory_list_types")["types"]
-    assert historian.core.memories.get(held.id).state == "active"
+    assert historian.core.get(held.id).state == "active"
 
 
 def test_a_server_that_cannot_open_its_archive_says_so(historian: Talk) -> None:

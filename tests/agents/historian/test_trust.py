@@ -24,7 +24,7 @@ def allow(historian: Talk, *, trusted: bool = True) -> None:
 def begins_with(historian: Talk) -> list[str]:
     """What a session in the project starts with."""
     core = historian.core
-    chosen = core.contexts.choose(core.projects.namespace(historian.project))
+    chosen = core.contexts.select(lambda _: 0, core.projects.namespace(historian.project))
     return [held.memory.content for section in chosen.sections for held in section.memories]
 
 
@@ -90,25 +90,25 @@ def test_files_from_before_names_were_claimed_move_to_their_project(historian: T
     """They were under the name of the folder, which another project may have."""
     file = historian.write("learning/x.md", "Redis evicts the oldest cache key\n")
     historian.recall("redis")
-    held = historian.core.memories.at_path(str(file))
+    held = historian.core.at_path(str(file))
     assert held is not None
     with Store.open(historian.home.database) as store, store.transaction():
         store.memories.rewrite(replace(held, memory=replace(held.memory, namespace="project:other")))
     historian.recall("redis")
 
-    assert historian.core.memories.get(held.id).memory.namespace == "project:myapp"
+    assert historian.core.get(held.id).memory.namespace == "project:myapp"
 
 
 def test_nothing_untrusted_supersedes_what_was_stored_here(historian: Talk) -> None:
     """A file that says the opposite is at most a contradiction."""
     core = historian.core
-    ours = core.remembering.remember(
+    ours = core.remember(
         Memory("The staging server listens on port 8443", "decision", namespace="project:myapp", origin=Origin.HUMAN)
-    ).held
+    ).stored
     historian.write("architectural-decision/x.md", "The staging server now listens on port 6666\n")
     historian.recall("staging server")
 
-    assert core.memories.get(ours.id).state == "active"
+    assert core.get(ours.id).state == "active"
 
 
 @pytest.mark.parametrize(("front", "kind"), [("", "context"), ("---\nmemory_type: issue\n---\n", "issue")])

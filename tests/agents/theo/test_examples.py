@@ -260,7 +260,7 @@ def test_forgetting_takes_what_it_tells_and_nothing_else(theo: Talk) -> None:
 def test_what_is_pinned_is_forgotten_by_force_alone(theo: Talk) -> None:
     """A memory that a person pinned is protected as a golden rule is, by id and by query."""
     with MemoryCore.open(Home(theo.home)) as core:
-        pinned = core.remembering.remember(Memory("Serve oolong tea", pinned=True)).held.id
+        pinned = core.remember(Memory("Serve oolong tea", pinned=True)).stored.id
 
     by_id, by_query = (theo.data("memory_forget", input_value=value) for value in (pinned, "oolong tea"))
     assert (by_id["deleted_ids"], by_id["protected_ids"]) == ([], [pinned])
@@ -271,7 +271,7 @@ def test_what_is_pinned_is_forgotten_by_force_alone(theo: Talk) -> None:
 def test_a_file_that_stays_is_named(theo: Talk, tmp_path: Path) -> None:
     """Forgetting a memory that historian keeps in a file names the file, and the command that deletes it."""
     with closing(Mnemonics.open(Home(theo.home), tmp_path)) as mnemonics:
-        held = mnemonics.remember("Tabs", "Use tabs in templates", "project-preference").held
+        held = mnemonics.remember("Tabs", "Use tabs in templates", "project-preference").stored
         gone = theo.data("memory_forget", memory_id=held.id)
         assert mnemonics.recall("tabs in templates") == []
 

@@ -53,7 +53,7 @@ def test_six_successes_prove_and_three_failures_demote(theo: Talk) -> None:
     assert theo.data("memory_count", memory_type="golden_rule")["count"] == 0
     assert theo.data("memory_forget", memory_id=memory)["protected_ids"] == [memory]
     with MemoryCore.open(Home(theo.home)) as core:
-        core.learning.approve(memory)
+        core.feedback.approve(memory)
     assert theo.data("memory_list", memory_type="golden_rule")["memories"][0]["id"] == memory
 
     falling = [apart.outcome(memory, success=False) for _ in range(3)]

@@ -68,7 +68,7 @@ def full(theo: Talk, tmp_path: Path) -> Talk:
         for number in range(MEMORIES):
             key = store.memories.insert(Memory(SAID.format(number), namespace=f"project:kettle-{number}"), 1)
             if number:
-                store.memory_edges.add(Edge(key, 1, Relation.RELATES_TO, 1.0, SAID.format(number)))
+                store.memory_edges.put(Edge(key, 1, Relation.RELATES_TO, 1.0, SAID.format(number)))
             store.memory_events.add(MemoryEvent(1, EventKind.APPLIED, 1, SAID.format(number)))
     (tmp_path / "kettles.md").write_text("\n".join(f"# Kettle {n}\n\n{SAID.format(n) * 9}\n" for n in range(60)))
     return theo

@@ -95,8 +95,8 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with Pipeline(home) as pipeline:
         pipeline.run(in_paths([root / "projects"]))
     with MemoryCore.open(home) as core:
-        core.remembering.remember(Memory("The MemoryCanary is on the second shelf", session_id=GONE))
-        core.remembering.remember(Memory("Payments need an address", pinned=True, origin=Origin.HUMAN))
+        core.remember(Memory("The MemoryCanary is on the second shelf", session_id=GONE))
+        core.remember(Memory("Payments need an address", pinned=True, origin=Origin.HUMAN))
     with Store.open(home.database) as store, store.transaction():
         [key] = [each.key for each in store.exchanges.outlines() if store.sessions.load(each.session).native_id == GONE]
         learned = Observation(ObservationType.GENERAL, "The LearnedCanary", "", "It was learned", (), (), (), ())
@@ -241,19 +241,19 @@ def test_a_superseded_memory_is_restored_as_superseded(root: Path) -> None:
     """At half its importance and marked, as before it was forgotten; without the edge it is active."""
     home = Home(root / "home")
     with MemoryCore.open(home) as core:
-        [gone] = [held for held in core.memories.page() if held.memory.session_id == GONE]
-        newer = core.remembering.remember(Memory("The canary was given away")).held
+        [gone] = [held for held in core.page() if held.memory.session_id == GONE]
+        newer = core.remember(Memory("The canary was given away")).stored
         edge = core.graph.relate(newer.id, gone.id, Relation.SUPERSEDES)
     outcome = forgot(home, DeletionRequest((GONE,)))
     with Deleter(home) as forgetter:
         forgetter.undo(outcome.number or 0)
 
     with MemoryCore.open(home) as core:
-        restored = core.memories.get(gone.id)
+        restored = core.get(gone.id)
         core.graph.forget_edge(edge.id)
         assert (restored.state, restored.memory.importance) == (MemoryState.SUPERSEDED, gone.memory.importance / 2)
-        assert core.memories.get(gone.id).state is MemoryState.ACTIVE
-        assert core.memories.get(gone.id).memory.importance == gone.memory.importance
+        assert core.get(gone.id).state is MemoryState.ACTIVE
+        assert core.get(gone.id).memory.importance == gone.memory.importance
 
 
 @pytest.mark.parametrize("erase", [False, True])
@@ -261,22 +261,22 @@ def test_a_memory_that_a_forgotten_one_superseded_is_reinstated(root: Path, eras
     """Undoing it supersedes the older memory again."""
     home = Home(root / "home")
     with MemoryCore.open(home) as core:
-        [gone] = [held for held in core.memories.page() if held.memory.session_id == GONE]
-        older = core.remembering.remember(Memory("The canary is on the first shelf")).held
+        [gone] = [held for held in core.page() if held.memory.session_id == GONE]
+        older = core.remember(Memory("The canary is on the first shelf")).stored
         core.graph.relate(gone.id, older.id, Relation.SUPERSEDES)
-        assert core.memories.get(older.id).state is MemoryState.SUPERSEDED
+        assert core.get(older.id).state is MemoryState.SUPERSEDED
     outcome = forgot(home, DeletionRequest((GONE,), erase=erase))
 
     with MemoryCore.open(home) as core:
-        assert core.memories.get(older.id).memory.importance == older.memory.importance
-        assert core.memories.get(older.id).state is MemoryState.ACTIVE
+        assert core.get(older.id).memory.importance == older.memory.importance
+        assert core.get(older.id).state is MemoryState.ACTIVE
     if erase:
         return
     with Deleter(home) as forgetter:
         forgetter.undo(outcome.number or 0)
     with MemoryCore.open(home) as core:
-        assert core.memories.get(older.id).memory.importance == older.memory.importance / 2
-        assert core.memories.get(older.id).state is MemoryState.SUPERSEDED
+        assert core.get(older.id).memory.importance == older.memory.importance / 2
+        assert core.get(older.id).state is MemoryState.SUPERSEDED
 
 
 def test_what_is_said_by_another_memory_by_now_stays_put_away(root: Path) -> None:
@@ -285,7 +285,7 @@ def test_what_is_said_by_another_memory_by_now_stays_put_away(root: Path) -> Non
     outcome = forgot(home, DeletionRequest((GONE,)))
     [gone] = outcome.preview.memories
     with MemoryCore.open(home) as core:
-        core.remembering.remember(Memory(gone.memory.content))
+        core.remember(Memory(gone.memory.content))
 
     with Deleter(home) as forgetter:
         assert [held.id for held in forgetter.undo(outcome.number or 0).left] == [gone.id]

@@ -27,14 +27,14 @@ class Project:
     def remember(self, title: str, content: str) -> tuple[str, Path]:
         """The id and the file of a new memory."""
         mnemonics = self.opened()
-        held = mnemonics.remember(title, content, "issue").held
+        held = mnemonics.remember(title, content, "issue").stored
         mnemonics.close()
         return held.id, Path(held.memory.path)
 
     def recalled(self, query: str) -> list[str]:
         """What answers, after all files were looked at again."""
         mnemonics = self.opened()
-        found = [match.held.memory.content for match in mnemonics.recall(query)]
+        found = [match.stored.memory.content for match in mnemonics.recall(query)]
         mnemonics.close()
         return found
 

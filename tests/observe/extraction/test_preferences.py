@@ -58,7 +58,7 @@ def test_approval_stores_it_once(told: History) -> None:
     observe_pending(told.store, lambda _done, _total: None)
 
     assert list(preference_candidates(told.store)) == []
-    core.memories.forget([held.id])
+    core.forget([held.id])
     assert list(preference_candidates(told.store)) == []
 
 
@@ -69,9 +69,9 @@ def test_a_declined_one_is_never_proposed_again(told: History) -> None:
     decline(told.store, found)
 
     assert list(preference_candidates(told.store)) == []
-    assert (core.memories.page(), core.recalling.recall("tabs templates")) == ([], [])
+    assert (core.page(), core.recall("tabs templates")) == ([], [])
     [held] = told.store.memories.all()
-    assert core.memories.undo(held.id).held.memory.content == RULE
+    assert core.undo([held.id])[0].stored.memory.content == RULE
 
 
 def proposed(folder: Path, *prompts: str) -> list[PreferenceCandidate]:

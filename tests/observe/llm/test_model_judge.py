@@ -352,26 +352,26 @@ def test_a_memory_is_superseded_by_the_words_of_the_model(bench: Bench) -> None:
     """What is stored says who judged; the older one is put away as ever, and had back by undo."""
     bench.provider.script = [saying(judged("supersedes", "Another order is used now"))]
     core = bench.core()
-    older = core.remembering.remember(Memory(OPEN[0], "pattern")).held
-    told = core.remembering.remember(Memory(OPEN[1], "pattern"))
+    older = core.remember(Memory(OPEN[0], "pattern")).stored
+    told = core.remember(Memory(OPEN[1], "pattern"))
 
     assert [held.id for held in told.superseded] == [older.id]
     [edge] = [edge for edge in told.edges if edge.target == older.key]
     assert edge.reason == f"Another order is used now (judged by {MODEL})"
-    assert core.memories.get(older.id).state is MemoryState.SUPERSEDED
-    assert core.memories.undo(older.id).held.state is MemoryState.ACTIVE
-    assert core.conflicts.judge == f"rules and {MODEL}"
+    assert core.get(older.id).state is MemoryState.SUPERSEDED
+    assert core.undo([older.id])[0].stored.state is MemoryState.ACTIVE
+    assert core.contradictions.judge == f"rules and {MODEL}"
 
 
 def test_a_model_supersedes_no_golden_rule(bench: Bench) -> None:
     """They stay as they are, and the supersession is proposed."""
     bench.provider.usually = lambda _: saying(judged("supersedes"))
     core = bench.core()
-    rule = bench.holding.succeed(core.remembering.remember(Memory(OPEN[0], "pattern")).held.id, 6)
-    told = core.remembering.remember(Memory(OPEN[1], "pattern"))
+    rule = bench.holding.succeed(core.remember(Memory(OPEN[0], "pattern")).stored.id, 6)
+    told = core.remember(Memory(OPEN[1], "pattern"))
 
     assert [held.id for held in told.proposed] == [rule.id]
-    assert core.memories.get(rule.id).state is MemoryState.ACTIVE
+    assert core.get(rule.id).state is MemoryState.ACTIVE
 
 
 def test_a_model_whose_price_nobody_knows_is_refused() -> None:

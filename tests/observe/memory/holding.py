@@ -6,7 +6,7 @@ from pathlib import Path
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store import Store
 from palaver.core.memory import Memory, StoredMemory
-from palaver.observe.memory import MemoryCore, Remembered
+from palaver.observe.memory import MemoryCore, RememberResult
 from palaver.search.index.generation import Generations
 from palaver.search.model.embedding import Embedder
 
@@ -35,28 +35,28 @@ class Holding:
         generations, redactor = Generations(self.folder / "index"), Redactor(KEY)
         return MemoryCore(opened, generations, self.embedder, redactor, clock=lambda: self.at)
 
-    def remember(self, content: str, kind: str = "preference", **values: object) -> Remembered:
+    def remember(self, content: str, kind: str = "preference", **values: object) -> RememberResult:
         """Store something."""
-        return self.core.remembering.remember(Memory(content, kind, **values))  # type: ignore[arg-type]
+        return self.core.remember(Memory(content, kind, **values))  # type: ignore[arg-type]
 
     def hold(self, content: str, kind: str = "preference", **values: object) -> StoredMemory:
         """Store something; what is held then."""
-        return self.remember(content, kind, **values).held
+        return self.remember(content, kind, **values).stored
 
     def recall(self, query: str) -> list[str]:
         """The contents that answer."""
-        return [found.held.memory.content for found in self.core.recalling.recall(query, limit=50)]
+        return [found.stored.memory.content for found in self.core.recall(query, limit=50)]
 
     def golden(self, content: str, kind: str = "preference", **values: object) -> StoredMemory:
         """Store something, report six successes and have the user approve it as a golden rule."""
         held = self.hold(content, kind, **values)
         self.succeed(held.id, 6)
-        return self.core.learning.approve(held.id)
+        return self.core.feedback.approve(held.id)
 
     def succeed(self, memory_id: str, times: int = 1) -> StoredMemory:
         """Report successes; the memory after the last."""
-        return [self.core.learning.outcome(memory_id, success=True).after for _ in range(times)][-1]
+        return [self.core.feedback.outcome(memory_id, success=True).after for _ in range(times)][-1]
 
     def fail(self, memory_id: str, times: int = 1) -> StoredMemory:
         """Report failures; the memory after the last."""
-        return [self.core.learning.outcome(memory_id, success=False).after for _ in range(times)][-1]
+        return [self.core.feedback.outcome(memory_id, success=False).after for _ in range(times)][-1]

@@ -22,7 +22,7 @@ def limits(holding: Holding) -> Holding:
     """A memory in each of several namespaces."""
     for namespace in ("project:my-api", "project:my-api-2", "project:v2-0", "global"):
         said = f"The rate limit of requests in {namespace} is its own"
-        holding.core.remembering.remember(Memory(said, "fact", namespace=namespace))
+        holding.core.remember(Memory(said, "fact", namespace=namespace))
     return holding
 
 

@@ -7,7 +7,7 @@ import pytest
 from palaver.archiver.redaction import Redacted, Redactor
 from palaver.archiver.store import Store
 from palaver.core.home import Home
-from palaver.observe.memory.renewal import renew
+from palaver.observe.memory.memory_redaction import redact_stored_memories
 from palaver.observe.mnemonics import Mnemonics
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -30,16 +30,16 @@ def test_a_secret_leaves_the_memory_and_not_the_file(tmp_path: Path, monkeypatch
         first = Mnemonics.open(home, tmp_path / "shop")
         [match] = first.recall("deploy key")
         first.close()
-    assert TOKEN in match.held.memory.content
+    assert TOKEN in match.stored.memory.content
 
     with Store.open(home.database) as store:
         with store.transaction():
-            store.memories.renewed([match.held.key], "earlier")
-        assert renew(store, Redactor(home.key())) == 1
+            store.memories.renewed([match.stored.key], "earlier")
+        assert redact_stored_memories(store, Redactor(home.key())) == 1
     later = Mnemonics.open(home, tmp_path / "shop")
     [again] = later.recall("deploy key")
     later.close()
 
-    assert again.held.id == match.held.id
-    assert "[secret:github-pat:" in again.held.memory.content
+    assert again.stored.id == match.stored.id
+    assert "[secret:github-pat:" in again.stored.memory.content
     assert file.read_text() == f"The deploy key is {TOKEN} until May.\n"

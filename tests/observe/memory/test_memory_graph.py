@@ -92,8 +92,8 @@ def test_superseding_by_hand_marks_the_target(holding: Holding) -> None:
     holding.core.graph.relate(one, two, Relation.SUPERSEDES)
     holding.core.graph.relate(one, golden.id, Relation.SUPERSEDES)
 
-    assert holding.core.memories.get(two).state is MemoryState.SUPERSEDED
-    assert holding.core.memories.get(golden.id) == golden
+    assert holding.core.get(two).state is MemoryState.SUPERSEDED
+    assert holding.core.get(golden.id) == golden
 
 
 def test_backfill_links_orphans_and_never_turns_in_circles(holding: Holding) -> None:

@@ -2,7 +2,7 @@
 
 from palaver.core.memory import Relation, StoredMemory
 from palaver.core.memory_filter import MemoryFilter
-from palaver.observe.memory import Expanded, Recalled
+from palaver.observe.memory import ExpandedMemory, RecalledMemory
 
 from .holding import Holding
 
@@ -17,9 +17,9 @@ def unlinked(holding: Holding, *contents: str) -> list[StoredMemory]:
 
 def expand(
     holding: Holding, *found: StoredMemory, wanted: MemoryFilter | None = None, limit: int = 20
-) -> list[Expanded]:
+) -> list[ExpandedMemory]:
     """What edges lead to from these."""
-    return holding.core.expanding.expand([Recalled(each, 1.0, None) for each in found], wanted, limit=limit)
+    return holding.core.expand([RecalledMemory(each, 1.0, None) for each in found], wanted, limit=limit)
 
 
 def test_a_way_is_worth_its_length_its_weights_and_its_relations(holding: Holding) -> None:
@@ -30,7 +30,7 @@ def test_a_way_is_worth_its_length_its_weights_and_its_relations(holding: Holdin
     graph.relate(three.id, two.id, Relation.CONTRADICTS, 0.5)
     graph.relate(three.id, four.id, Relation.RELATES_TO)
 
-    assert [(each.held.id, each.score, each.hops, each.explanation) for each in expand(holding, one)] == [
+    assert [(each.stored.id, each.score, each.hops, each.explanation) for each in expand(holding, one)] == [
         (two.id, 0.63, 1, "mem_1 was caused by mem_2."),
         (three.id, 0.1644, 2, "mem_1 was caused by mem_2, which contradicts mem_3."),
         (four.id, 0.1167, 3, "mem_1 was caused by mem_2, which contradicts mem_3, which is related to mem_4."),
@@ -45,10 +45,10 @@ def test_only_what_is_valid_and_wanted_is_added(holding: Holding) -> None:
     for source, target in ((one, two), (two, three), (two, other)):
         holding.core.graph.relate(source.id, target.id, Relation.RELATES_TO)
 
-    assert {each.held.id for each in expand(holding, one)} == {two.id, three.id, other.id}
-    assert [each.held.id for each in expand(holding, one, wanted=MemoryFilter(types=("decision",)))] == [other.id]
+    assert {each.stored.id for each in expand(holding, one)} == {two.id, three.id, other.id}
+    assert [each.stored.id for each in expand(holding, one, wanted=MemoryFilter(types=("decision",)))] == [other.id]
     assert expand(holding, one, two, three, other) == []
-    holding.core.memories.forget([two.id])
+    holding.core.forget([two.id])
     assert expand(holding, one) == []
 
 
@@ -59,7 +59,7 @@ def test_a_crowd_costs_no_more_than_its_limits(holding: Holding) -> None:
         holding.core.graph.relate(center.id, each.id, Relation.RELATES_TO, (number + 1) / 40)
     found = expand(holding, center)
 
-    assert [each.held.id for each in found] == [each.id for each in reversed(around[-10:])]
+    assert [each.stored.id for each in found] == [each.id for each in reversed(around[-10:])]
     assert len(expand(holding, center, limit=3)) == 3
     assert len(expand(holding, *around[:30], limit=100)) <= 20
 
@@ -68,7 +68,7 @@ def test_expanding_writes_nothing(holding: Holding) -> None:
     """Nor does it count as an access."""
     one, two = unlinked(holding, "alpha", "beta")
     holding.core.graph.relate(one.id, two.id, Relation.RELATES_TO)
-    before = holding.core.memories.get(two.id)
+    before = holding.core.get(two.id)
     expand(holding, one)
 
-    assert holding.core.memories.get(two.id) == before
+    assert holding.core.get(two.id) == before

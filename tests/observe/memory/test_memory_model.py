@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, invariant, rule
 
 from palaver.core.errors import InvalidInput, MemoryNotFound
-from palaver.core.memory import Relation
+from palaver.core.memory import MemoryRevision, Relation
 from palaver.core.memory_filter import MemoryFilter
 from palaver.core.memory_types import GOLDEN_RULE
-from palaver.observe.memory import Revision
 
 from .holding import Holding
 
@@ -81,17 +80,17 @@ class MemoryMachine(RuleBasedStateMachine):
         assert done.duplicate == self.twin((namespace, kind, content))
         if done.duplicate:
             return MultipleResults(())
-        self.model[done.held.id] = Plain(content, kind, namespace)
-        return done.held.id
+        self.model[done.stored.id] = Plain(content, kind, namespace)
+        return done.stored.id
 
     @rule(memory=memories)
     def approve(self, memory: str) -> None:
         plain = self.model[memory]
         if plain.state == "archived" or plain.steps < 90 or plain.kind not in PROMOTES or plain.golden_type:
             with pytest.raises(InvalidInput):
-                self.holding.core.learning.approve(memory)
+                self.holding.core.feedback.approve(memory)
             return
-        self.holding.core.learning.approve(memory)
+        self.holding.core.feedback.approve(memory)
         plain.golden_type = True
 
     @rule(memory=memories, success=st.booleans(), times=st.integers(1, 6))
@@ -99,10 +98,10 @@ class MemoryMachine(RuleBasedStateMachine):
         plain = self.model[memory]
         if plain.state == "archived":
             with pytest.raises(MemoryNotFound):
-                self.holding.core.learning.outcome(memory, success=success)
+                self.holding.core.feedback.outcome(memory, success=success)
             return
         for _ in range(times):
-            done = self.holding.core.learning.outcome(memory, success=success)
+            done = self.holding.core.feedback.outcome(memory, success=success)
             if success:
                 plain.steps, plain.strikes = min(100, plain.steps + 10), 0
                 assert not done.promoted
@@ -126,7 +125,7 @@ class MemoryMachine(RuleBasedStateMachine):
         if plain.state == "active" and self.twin((plain.namespace, plain.kind, content), memory):
             self.refused(memory, content, force)
             return
-        self.holding.core.memories.revise(memory, Revision(content=content), force=force)
+        self.holding.core.revise(memory, MemoryRevision(content=content), force=force)
         if changes:
             plain.edits.append(plain.content)
             plain.content, plain.steps = content, min(30, plain.steps)
@@ -134,7 +133,7 @@ class MemoryMachine(RuleBasedStateMachine):
 
     def refused(self, memory: str, content: str, force: bool) -> None:
         with pytest.raises(InvalidInput):
-            self.holding.core.memories.revise(memory, Revision(content=content), force=force)
+            self.holding.core.revise(memory, MemoryRevision(content=content), force=force)
 
     @rule(newer=memories, older=memories)
     def supersede(self, newer: str, older: str) -> None:
@@ -153,7 +152,7 @@ class MemoryMachine(RuleBasedStateMachine):
     @rule(memory=memories, force=st.booleans())
     def forget(self, memory: str, force: bool) -> None:
         plain = self.model[memory]
-        done = self.holding.core.memories.forget([memory], force=force)
+        done = self.holding.core.forget([memory], force=force)
         gone = plain.state != "archived" and (force or not plain.protected)
         assert [held.id for held in done.forgotten] == ([memory] if gone else [])
         if gone:
@@ -165,28 +164,28 @@ class MemoryMachine(RuleBasedStateMachine):
         if plain.state == "active":
             return
         if plain.state == "archived" and plain.replaced:
-            self.holding.core.memories.restore(memory)
+            self.holding.core.restore(memory)
             plain.state = "superseded"
             return
         if self.twin(plain.claim, memory):
             with pytest.raises(InvalidInput):
-                self.holding.core.memories.restore(memory)
+                self.holding.core.restore(memory)
             return
-        self.holding.core.memories.restore(memory)
+        self.holding.core.restore(memory)
         if plain.state == "superseded":
             plain.importance, plain.steps = plain.importance * 2, max(plain.steps, plain.steps_before)
         plain.state, plain.replaced = "active", False
 
     @rule(content=st.sampled_from(CONTENTS))
     def recall(self, content: str) -> None:
-        found = {each.held.id for each in self.holding.core.recalling.recall(content, limit=50)}
+        found = {each.stored.id for each in self.holding.core.recall(content, limit=50)}
         stored = {key for key, plain in self.model.items() if plain.state != "archived"}
         assert {key for key in stored if self.model[key].content == content} <= found <= stored
 
     @invariant()
     def both_hold_the_same(self) -> None:
         every = MemoryFilter(states=())
-        held = {each.id: each for each in self.holding.core.memories.page(every, limit=1000)}
+        held = {each.id: each for each in self.holding.core.page(every, limit=1000)}
         assert held.keys() == self.model.keys()
         for key, plain in self.model.items():
             one = held[key]
@@ -194,7 +193,7 @@ class MemoryMachine(RuleBasedStateMachine):
             assert told == (plain.content, plain.type, plain.state, plain.protected)
             assert (one.stats.confidence, one.memory.importance) == (plain.steps / 100, plain.importance)
         stored = sum(plain.state != "archived" for plain in self.model.values())
-        assert self.holding.core.memories.count() == stored
+        assert self.holding.core.count() == stored
 
 
 MemoryMachine.TestCase.settings = settings(max_examples=12, stateful_step_count=25)

@@ -1,4 +1,4 @@
-"""Judging: by rules, whether two statements can both hold.
+"""JudgeFactory: by rules, whether two statements can both hold.
 
 The pairs are our own. The held half chose no rule, but words of it stand in the lexicon, so its figures flatter. The
 fresh ones were written when the rules were done: 0.82 precision and 0.64 recall the first time, before three rules
@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.observe.memory import OfflineJudge, Verdict
+from palaver.observe.memory import RuleJudge, Verdict
 
 
 class Pair(TypedDict):
@@ -36,7 +36,7 @@ def pairs() -> list[Pair]:
 
 def measured(split: str, wanted: Callable[[str], bool], found: Callable[[Verdict], bool]) -> tuple[float, float]:
     """Precision and recall on a part of the set."""
-    judge = OfflineJudge()
+    judge = RuleJudge()
     judged = [
         (wanted(p["label"]), found(judge.judge(p["older"], p["newer"]).verdict)) for p in pairs() if p["split"] == split
     ]
@@ -87,7 +87,7 @@ def test_the_set_is_large_and_fairly_split() -> None:
 )
 def test_what_is_only_alike_can_both_hold(older: str, newer: str) -> None:
     """A number that names a thing, another direction, another subject: neither a conflict nor the same."""
-    judgement = OfflineJudge().judge(older, newer)
+    judgement = RuleJudge().judge(older, newer)
 
     assert not judgement.conflict
     assert older == newer or judgement.verdict is not Verdict.SAME
@@ -96,7 +96,7 @@ def test_what_is_only_alike_can_both_hold(older: str, newer: str) -> None:
 @pytest.mark.parametrize("other", ["User prefers dark mode.", "The user prefers dark mode", "user prefers dark-mode"])
 def test_the_same_in_other_punctuation_is_the_same(other: str) -> None:
     """Grammar and signs make no other claim."""
-    assert OfflineJudge().judge("User prefers dark mode", other).verdict is not Verdict.CONTRADICTS
+    assert RuleJudge().judge("User prefers dark mode", other).verdict is not Verdict.CONTRADICTS
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,12 @@ def test_the_same_in_other_punctuation_is_the_same(other: str) -> None:
 )
 def test_a_version_excludes_another_of_the_same_alone(newer: str, verdict: Verdict) -> None:
     """How many there are of something else is no version of it."""
-    assert OfflineJudge().judge("Use PostgreSQL 15 in production", newer).verdict is verdict
+    assert RuleJudge().judge("Use PostgreSQL 15 in production", newer).verdict is verdict
 
 
 def test_who_judged_is_said() -> None:
     """A verdict comes with its reason and its judge."""
-    judgement = OfflineJudge().judge("Use tabs in Python", "Use spaces in Python")
+    judgement = RuleJudge().judge("Use tabs in Python", "Use spaces in Python")
 
     assert (judgement.verdict, judgement.judge) == (Verdict.CONTRADICTS, "rules")
     assert "tabs" in judgement.reason
@@ -123,7 +123,7 @@ def test_who_judged_is_said() -> None:
 @given(st.text(max_size=300), st.text(max_size=300))
 def test_any_text_can_be_judged(older: str, newer: str) -> None:
     """Nothing raises, and nothing contradicts itself."""
-    judge = OfflineJudge()
+    judge = RuleJudge()
 
     judge.judge(older, newer)
     assert not judge.judge(older, older).conflict

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from palaver.core.memory import Memory, MemoryState, Relation
-from palaver.observe.memory import Remembered
+from palaver.observe.memory import RememberResult
 from palaver.search.model.embedder import load
 
 from .holding import Holding
@@ -36,23 +36,23 @@ def pairs() -> list[Pair]:
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Pair, Remembered]]:
+def stored(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Pair, RememberResult]]:
     """Each pair with what the store made of the newer one, in a namespace of its own and with the packaged model."""
     holding = Holding(tmp_path_factory.mktemp("pairs"), load())
-    found: list[tuple[Pair, Remembered]] = []
+    found: list[tuple[Pair, RememberResult]] = []
     for number, pair in enumerate(pairs()):
         holding.hold(pair["older"], "fact", namespace=f"project:p{number}")
         found.append((pair, holding.remember(pair["newer"], "fact", namespace=f"project:p{number}")))
     return found
 
 
-def of(stored: list[tuple[Pair, Remembered]], kind: str, split: str) -> list[Remembered]:
+def of(stored: list[tuple[Pair, RememberResult]], kind: str, split: str) -> list[RememberResult]:
     """Return the results of one kind of pairs."""
     return [done for pair, done in stored if (pair["kind"], pair["split"]) == (kind, split)]
 
 
 @pytest.mark.parametrize("split", ["first", "fresh"])
-def test_no_innocent_pair_supersedes(stored: list[tuple[Pair, Remembered]], split: str) -> None:
+def test_no_innocent_pair_supersedes(stored: list[tuple[Pair, RememberResult]], split: str) -> None:
     """Another subject, environment, time, qualifier or unit never replaces a memory."""
     innocent = of(stored, "innocent", split)
 
@@ -60,7 +60,7 @@ def test_no_innocent_pair_supersedes(stored: list[tuple[Pair, Remembered]], spli
     assert not any(done.superseded for done in innocent)
 
 
-def test_no_innocent_pair_raises_an_alarm(stored: list[tuple[Pair, Remembered]]) -> None:
+def test_no_innocent_pair_raises_an_alarm(stored: list[tuple[Pair, RememberResult]]) -> None:
     """Of the first 30 none is proposed or contradicts; of the fresh ones at most four, which narrow a statement."""
     alarms = [sum(bool(done.conflicts) for done in of(stored, "innocent", split)) for split in ("first", "fresh")]
 
@@ -68,7 +68,7 @@ def test_no_innocent_pair_raises_an_alarm(stored: list[tuple[Pair, Remembered]])
     assert alarms[1] <= 4
 
 
-def test_genuine_replacements_are_applied_or_proposed(stored: list[tuple[Pair, Remembered]]) -> None:
+def test_genuine_replacements_are_applied_or_proposed(stored: list[tuple[Pair, RememberResult]]) -> None:
     """At least 20 of 30 are applied, 25 applied or proposed, 29 noticed."""
     genuine = of(stored, "genuine", "first")
 
@@ -78,7 +78,9 @@ def test_genuine_replacements_are_applied_or_proposed(stored: list[tuple[Pair, R
 
 
 @pytest.mark.parametrize(("split", "least"), [("first", 8), ("fresh", 5)])
-def test_contradictions_in_other_words_are_found(stored: list[tuple[Pair, Remembered]], split: str, least: int) -> None:
+def test_contradictions_in_other_words_are_found(
+    stored: list[tuple[Pair, RememberResult]], split: str, least: int
+) -> None:
     """Number words, units, alternatives of one class, permissions; nothing is superseded by them."""
     found = of(stored, "contradiction", split)
 
@@ -97,13 +99,13 @@ def test_a_proposed_supersession_changes_nothing_until_it_is_confirmed(real: Hol
 
     assert (edge.relation, edge.proposed) == (Relation.SUPERSEDES, True)
     assert ([held.id for held in done.proposed], done.superseded) == ([old.id], ())
-    assert real.core.memories.get(old.id) == old
-    confirmed = real.core.graph.relate(done.held.id, old.id, Relation.SUPERSEDES)
+    assert real.core.get(old.id) == old
+    confirmed = real.core.graph.relate(done.stored.id, old.id, Relation.SUPERSEDES)
     assert (confirmed.id, confirmed.proposed) == (edge.id, False)
-    assert real.core.memories.get(old.id).state is MemoryState.SUPERSEDED
+    assert real.core.get(old.id).state is MemoryState.SUPERSEDED
     real.core.graph.forget_edge(edge.id)
-    assert real.core.memories.get(old.id).state is MemoryState.ACTIVE
-    assert real.core.memories.get(old.id).memory.importance == old.memory.importance
+    assert real.core.get(old.id).state is MemoryState.ACTIVE
+    assert real.core.get(old.id).memory.importance == old.memory.importance
 
 
 def test_a_memory_that_two_supersede_is_restored_with_the_last_edge(real: Holding) -> None:
@@ -113,7 +115,7 @@ def test_a_memory_that_two_supersede_is_restored_with_the_last_edge(real: Holdin
     states: list[str] = []
     for edge in edges:
         real.core.graph.forget_edge(edge)
-        states.append(real.core.memories.get(old).state)
+        states.append(real.core.get(old).state)
 
     assert states == ["superseded", "active"]
 
@@ -130,16 +132,16 @@ def test_a_memory_that_two_supersede_is_restored_with_the_last_edge(real: Holdin
 def test_the_caller_says_what_is_replaced(real: Holding, replaces: str | None, state: MemoryState) -> None:
     """Empty replaces nothing; what names another subject is at most proposed."""
     old = real.hold("CI runs on Jenkins", "fact")
-    real.core.remembering.remember(Memory("CI now runs on Buildkite instead of Jenkins", "fact"), replaces=replaces)
+    real.core.remember(Memory("CI now runs on Buildkite instead of Jenkins", "fact"), replaces=replaces)
 
-    assert real.core.memories.get(old.id).state is state
+    assert real.core.get(old.id).state is state
 
 
 def test_a_context_leaves_superseded_memories_out(real: Holding) -> None:
     """A session starts with what is true now."""
     old = real.hold("Deploys run on Jenkins", "decision")
     real.remember("Deploys now run on Buildkite instead of Jenkins", "decision")
-    told = {held.id for section in real.core.contexts.choose().sections for held in section.memories}
+    told = {held.id for section in real.core.contexts.select(lambda _: 0).sections for held in section.memories}
 
     assert old.id not in told
     assert len(told) == 1
@@ -147,7 +149,7 @@ def test_a_context_leaves_superseded_memories_out(real: Holding) -> None:
 
 def state(holding: Holding, memory: str) -> tuple[MemoryState, float, float]:
     """Return the state, importance and confidence of a memory."""
-    held = holding.core.memories.get(memory)
+    held = holding.core.get(memory)
     return held.state, held.memory.importance, held.stats.confidence
 
 
@@ -162,12 +164,12 @@ def test_forgetting_the_newer_memory_reinstates_the_older(real: Holding, order: 
     new = real.hold("CI now runs on Buildkite instead of Jenkins", "fact").id
     named = {"older": old, "newer": new}
     for name in order:
-        real.core.memories.forget([named[name]])
+        real.core.forget([named[name]])
 
     assert state(real, old) == (WHOLE if order == ["newer"] else (MemoryState.ARCHIVED, 0.8, 0.3))
     for name in back:
         if name in order:
-            real.core.memories.undo(named[name])
+            real.core.undo([named[name]])[0]
     assert (state(real, old), state(real, new)[0]) == (HALVED, MemoryState.ACTIVE)
 
 
@@ -178,8 +180,8 @@ def test_a_memory_that_another_still_supersedes_stays_superseded(real: Holding) 
         real.core.graph.relate(newer, old, Relation.SUPERSEDES)
     states: list[str] = []
     for newer in (one, two):
-        real.core.memories.forget([newer])
-        states.append(real.core.memories.get(old).state)
+        real.core.forget([newer])
+        states.append(real.core.get(old).state)
 
     assert states == ["superseded", "active"]
 
@@ -190,7 +192,7 @@ def test_a_superseded_text_that_is_said_again_is_a_duplicate(real: Holding) -> N
     [edge] = real.remember("CI now runs on Buildkite instead of Jenkins", "fact").edges
     again = real.remember("CI runs on Jenkins", "fact", importance=0.8, tags=("ci",))
 
-    assert (again.held.id, again.duplicate, again.held.memory.tags) == (old.id, True, ("ci",))
-    assert (state(real, old.id), real.core.memories.count()) == (HALVED, 2)
+    assert (again.stored.id, again.duplicate, again.stored.memory.tags) == (old.id, True, ("ci",))
+    assert (state(real, old.id), real.core.count()) == (HALVED, 2)
     assert real.core.graph.forget_edge(edge.id) == [edge.id]
     assert state(real, old.id) == WHOLE

@@ -37,12 +37,12 @@ def stated(tmp_path_factory: pytest.TempPathFactory) -> Holding:
 
 def found(holding: Holding, query: str) -> list[str]:
     """The five best."""
-    return [each.held.memory.content for each in holding.core.recalling.recall(query, count_access=False)]
+    return [each.stored.memory.content for each in holding.core.recall(query, count_access=False)]
 
 
 def near(holding: Holding, query: str) -> list[str]:
     """The nearest."""
-    return [each.held.memory.content for each in holding.core.recalling.nearest(query)]
+    return [each.stored.memory.content for each in holding.core.nearest(query)]
 
 
 def test_what_nothing_held_is_about_recalls_nothing(stated: Holding) -> None:
@@ -69,17 +69,17 @@ def test_what_is_too_weak_to_recall_is_among_the_nearest(stated: Holding) -> Non
 def test_the_nearest_are_few_and_count_no_access(stated: Holding) -> None:
     """At most three are named, and being named as weak is no use of a memory."""
     assert 0 < len(near(stated, "cure for hiccups")) <= 3
-    assert {held.accesses for held in stated.core.memories.page(limit=1_000)} == {0}
+    assert {held.accesses for held in stated.core.page(limit=1_000)} == {0}
 
 
 def test_recalling_counts_as_access_unless_nothing_may_be_written(holding: Holding) -> None:
     """Each memory that is handed back was used once more."""
     held = holding.hold("Kettles whistle in the morning")
 
-    holding.core.recalling.recall("kettles", count_access=False)
-    assert holding.core.memories.get(held.id).accesses == 0
-    holding.core.recalling.recall("kettles")
-    assert holding.core.memories.get(held.id).accesses == 1
+    holding.core.recall("kettles", count_access=False)
+    assert holding.core.get(held.id).accesses == 0
+    holding.core.recall("kettles")
+    assert holding.core.get(held.id).accesses == 1
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_what_may_not_be_recalled_makes_nothing_relevant(
     with stated.store.transaction():
         key = stated.store.memories.insert(Memory(query, "fact", **unwanted), stated.at)
     try:
-        assert stated.core.recalling.recall(query, wanted, count_access=False) == []
-        assert stated.core.recalling.nearest(query, wanted)
+        assert stated.core.recall(query, wanted, count_access=False) == []
+        assert stated.core.nearest(query, wanted)
     finally:
         with stated.store.transaction():
             stated.store.memories.erase([key])

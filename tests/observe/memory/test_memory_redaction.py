@@ -9,10 +9,18 @@ from palaver.archiver.redaction import VERSION, Redactor
 from palaver.archiver.store import Store
 from palaver.core.errors import InvalidNamespace
 from palaver.core.home import Home
-from palaver.core.memory import Edge, EventKind, Memory, MemoryEvent, MemoryState, Relation, StoredMemory
-from palaver.observe.memory import Revision
-from palaver.observe.memory.changes import retold, told
-from palaver.observe.memory.renewal import renew
+from palaver.core.memory import (
+    Edge,
+    EventKind,
+    Memory,
+    MemoryEvent,
+    MemoryRevision,
+    MemoryState,
+    Relation,
+    StoredMemory,
+)
+from palaver.observe.memory.memory_records import parse_snapshot, snapshot_of
+from palaver.observe.memory.memory_redaction import redact_stored_memories
 from palaver.observe.pipeline import Pipeline
 
 from .holding import KEY, Holding
@@ -61,8 +69,8 @@ def test_a_namespace_with_a_secret_is_refused(holding: Holding) -> None:
 def test_an_edit_is_without_secrets(holding: Holding) -> None:
     """What an edit says is redacted too, in the history as well, and saying the same secret again is no edit."""
     held = holding.hold("The deploy key is in the vault.")
-    after = holding.core.memories.revise(held.id, Revision(SAID, title=TOKEN, tags=(TOKEN,), metadata={"key": TOKEN}))
-    again = holding.core.memories.revise(held.id, Revision(SAID))
+    after = holding.core.revise(held.id, MemoryRevision(SAID, title=TOKEN, tags=(TOKEN,), metadata={"key": TOKEN}))
+    again = holding.core.revise(held.id, MemoryRevision(SAID))
 
     assert again == after
     assert "[secret:github-pat:" in after.memory.content
@@ -74,14 +82,14 @@ def test_the_same_secret_told_twice_is_held_once(holding: Holding) -> None:
     first = holding.hold(SAID)
 
     again = holding.remember(SAID)
-    assert (again.duplicate, again.held.id) == (True, first.id)
+    assert (again.duplicate, again.stored.id) == (True, first.id)
 
 
 def test_reasons_and_contexts_are_without_secrets(holding: Holding) -> None:
     """What is said about a memory, when it is tried, judged or related, is redacted like the memory."""
     one, other = holding.hold("Deploy on Mondays."), holding.hold("The kettle is brass.")
-    holding.core.learning.apply(one.id, SAID, TOKEN)
-    holding.core.learning.outcome(one.id, success=False, error=SAID, session_id=TOKEN)
+    holding.core.feedback.apply(one.id, SAID, TOKEN)
+    holding.core.feedback.outcome(one.id, success=False, error=SAID, session_id=TOKEN)
     holding.core.graph.relate(one.id, other.id, Relation.CAUSED_BY, reason=SAID)
 
     assert nowhere(holding)
@@ -89,7 +97,7 @@ def test_reasons_and_contexts_are_without_secrets(holding: Holding) -> None:
 
 def test_the_report_counts_what_was_taken_out_of_memories(holding: Holding) -> None:
     """`palaver redact` names the memories and the kinds."""
-    held: StoredMemory = holding.hold(SAID, title=f"Key {TOKEN}")
+    held = holding.hold(SAID, title=f"Key {TOKEN}")
 
     told = secrets_in(holding.store)
     assert told.memories == {held.id: {"github-pat": 2}}
@@ -100,7 +108,7 @@ def test_what_holds_no_secret_stays_as_it_is(holding: Holding) -> None:
     """Ordinary words, tags and metadata are not touched."""
     said = Memory("Tabs in templates.", title="Tabs", tags=("style",), metadata={"line": 3, "quote": "use tabs"})
 
-    assert holding.core.remembering.remember(said).held.memory == said
+    assert holding.core.remember(said).stored.memory == said
 
 
 def stored_before(holding: Holding) -> StoredMemory:
@@ -109,21 +117,21 @@ def stored_before(holding: Holding) -> StoredMemory:
     with store.transaction():
         key = store.memories.insert(memory, holding.at)
         held = store.memories.load([key])[key]
-        store.memory_events.add(MemoryEvent(key, EventKind.EDITED, holding.at, TOKEN, TOKEN, told(held)))
-        store.memory_edges.add(Edge(key, store.memories.insert(Memory("x"), 1), Relation.RELATES_TO, 1.0, TOKEN))
+        store.memory_events.add(MemoryEvent(key, EventKind.EDITED, holding.at, TOKEN, TOKEN, snapshot_of(held)))
+        store.memory_edges.put(Edge(key, store.memories.insert(Memory("x"), 1), Relation.RELATES_TO, 1.0, TOKEN))
     return held
 
 
 def test_secrets_that_an_earlier_version_stored_are_taken_out(holding: Holding) -> None:
     """Of what a memory says, its history and its edges; no event keeps what stood there, and nothing else moves."""
     before = stored_before(holding)
-    assert renew(holding.store, Redactor(KEY)) == 1
+    assert redact_stored_memories(holding.store, Redactor(KEY)) == 1
 
-    after = holding.core.memories.get(before.id)
+    after = holding.core.get(before.id)
     assert kinds_of(after.memory)[0] == "github-pat"
     assert (after.updated, after.stats, after.state) == (before.updated, before.stats, before.state)
-    [event] = holding.core.memories.history(before.id)
-    assert retold(event.before) == after.memory
+    [event] = holding.core.history(before.id)
+    assert parse_snapshot(event.before)[0] == after.memory
     holding.store.close()
     assert nowhere(holding)
 
@@ -131,11 +139,11 @@ def test_secrets_that_an_earlier_version_stored_are_taken_out(holding: Holding) 
 def test_what_was_looked_at_is_not_looked_at_again(holding: Holding) -> None:
     """Neither what these rules cleaned, nor what was stored by them."""
     stored_before(holding)
-    renew(holding.store, Redactor(KEY))
+    redact_stored_memories(holding.store, Redactor(KEY))
     holding.hold("The deploy key is in the vault.")
 
     assert holding.store.memories.outdated(VERSION, 10) == []
-    assert renew(holding.store, Redactor(KEY)) == 0
+    assert redact_stored_memories(holding.store, Redactor(KEY)) == 0
 
 
 def test_two_that_say_the_same_without_their_secrets_are_held_once(holding: Holding) -> None:
@@ -143,10 +151,10 @@ def test_two_that_say_the_same_without_their_secrets_are_held_once(holding: Hold
     now = holding.hold(SAID)
     with holding.store.transaction():
         key = holding.store.memories.insert(Memory(SAID, "preference"), holding.at)
-    renew(holding.store, Redactor(KEY))
+    redact_stored_memories(holding.store, Redactor(KEY))
 
     assert holding.store.memories.load([key])[key].state is MemoryState.ARCHIVED
-    assert holding.core.memories.get(now.id).state is MemoryState.ACTIVE
+    assert holding.core.get(now.id).state is MemoryState.ACTIVE
 
 
 def test_a_golden_rule_is_put_away_for_no_other(holding: Holding) -> None:
@@ -155,10 +163,10 @@ def test_a_golden_rule_is_put_away_for_no_other(holding: Holding) -> None:
     with holding.store.transaction():
         key = holding.store.memories.insert(Memory(SAID, "preference"), holding.at)
     rule = holding.succeed(f"mem_{key}", 6)
-    renew(holding.store, Redactor(KEY))
+    redact_stored_memories(holding.store, Redactor(KEY))
 
-    assert holding.core.memories.get(rule.id).state is MemoryState.ACTIVE
-    assert holding.core.memories.get(now.id).state is MemoryState.ARCHIVED
+    assert holding.core.get(rule.id).state is MemoryState.ACTIVE
+    assert holding.core.get(now.id).state is MemoryState.ARCHIVED
 
 
 def test_a_pass_does_it(tmp_path: Path) -> None:
@@ -178,8 +186,8 @@ def test_bytes_that_are_no_text_are_held_as_such(holding: Holding) -> None:
     """A command line hands them on as lone surrogates, which no file can hold: everywhere they become U+FFFD."""
     odd = "ab\udcffcd"
     held = holding.hold(odd, title=odd, project=odd, tags=(odd,), metadata={"where": odd, odd: [odd]})
-    holding.core.learning.outcome(held.id, success=False, error=odd)
-    edited = holding.core.memories.revise(held.id, Revision(content=f"{odd} anew", tags=(odd,)))
+    holding.core.feedback.outcome(held.id, success=False, error=odd)
+    edited = holding.core.revise(held.id, MemoryRevision(content=f"{odd} anew", tags=(odd,)))
 
     said = "ab\ufffdcd"
     assert (held.memory.content, held.memory.title, held.memory.project, held.memory.tags) == (
@@ -190,4 +198,4 @@ def test_bytes_that_are_no_text_are_held_as_such(holding: Holding) -> None:
     )
     assert held.memory.metadata == {"where": said, said: [said]}
     assert (edited.memory.content, holding.recall("anew")) == (f"{said} anew", [f"{said} anew"])
-    assert [event.context for event in holding.core.memories.history(held.id, [EventKind.FAILED])] == [said]
+    assert [event.context for event in holding.core.history(held.id, [EventKind.FAILED])] == [said]

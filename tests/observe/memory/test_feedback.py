@@ -13,7 +13,7 @@ from palaver.core.errors import InvalidInput
 from palaver.core.memory import Memory, MemoryState, MemoryStats, Relation, StoredMemory
 from palaver.core.memory_types import GOLDEN_RULE
 from palaver.core.origin import Origin
-from palaver.observe.memory.confidence import after_failure, after_success, decayed
+from palaver.observe.memory.feedback import after_failure, after_success, decayed
 
 from .holding import DAY, Holding
 
@@ -28,25 +28,25 @@ def test_six_successes_prove_a_memory_and_the_user_makes_it_a_rule(holding: Hold
     """From 0.3 in steps of 0.1, without rounding errors; the former type is kept."""
     held = holding.hold("Always use type hints", kind)
 
-    assert holding.core.learning.approvable() == []
-    done = [holding.core.learning.outcome(held.id, success=True) for _ in range(6)][-1]
+    assert holding.core.feedback.approvable() == []
+    done = [holding.core.feedback.outcome(held.id, success=True) for _ in range(6)][-1]
     assert (done.promoted, done.after.stats.confidence, done.after.memory.type) == (False, 0.9, kind)
-    assert [each.id for each in holding.core.learning.approvable()] == [held.id]
-    after = holding.core.learning.approve(held.id)
+    assert [each.id for each in holding.core.feedback.approvable()] == [held.id]
+    after = holding.core.feedback.approve(held.id)
     assert (after.memory.type, after.stats.promoted_from) == (GOLDEN_RULE, kind)
-    assert holding.core.memories.get(held.id).memory.type == GOLDEN_RULE
-    assert holding.core.learning.approvable() == []
+    assert holding.core.get(held.id).memory.type == GOLDEN_RULE
+    assert holding.core.feedback.approvable() == []
 
 
 def test_a_declined_memory_is_never_proposed_again(holding: Holding) -> None:
     """It stays proven, whatever successes follow; what is not proven cannot be approved."""
     held, fresh_one = holding.hold("Always use type hints"), holding.hold("Use tabs")
     holding.succeed(held.id, 6)
-    holding.core.learning.decline(held.id)
+    holding.core.feedback.decline(held.id)
     holding.succeed(held.id, 3)
 
-    assert holding.core.learning.approvable() == []
-    for reviewed in (holding.core.learning.approve, holding.core.learning.decline):
+    assert holding.core.feedback.approvable() == []
+    for reviewed in (holding.core.feedback.approve, holding.core.feedback.decline):
         with pytest.raises(InvalidInput, match="not waiting for a review"):
             reviewed(fresh_one.id)
 
@@ -65,13 +65,13 @@ def test_only_archived_sessions_promote_the_users_own_words(holding: Holding) ->
     agents = holding.hold("Never write tests")
 
     def report(memory: StoredMemory, *sessions: str) -> list[bool]:
-        learning = holding.core.learning
+        learning = holding.core.feedback
         return [learning.outcome(memory.id, success=True, session_id=name).promoted for name in sessions]
 
     assert not any(report(own, *["s0"] * 8, *(f"invented-{number}" for number in range(8)), "", ""))
     assert report(own, "s1", "s2", "s3", "s4", "s5") == [False] * 4 + [True]
     assert not any(report(agents, "s0", "s1", "s2", "s3", "s4", "s5"))
-    assert [each.id for each in holding.core.learning.approvable()] == [agents.id]
+    assert [each.id for each in holding.core.feedback.approvable()] == [agents.id]
 
 
 @pytest.mark.parametrize("kind", ["fact", "session", "learning", "some-custom-type"])
@@ -97,7 +97,7 @@ def test_three_failures_demote(holding: Holding) -> None:
     holding.fail(held.id, 2)
     holding.succeed(held.id)
     kept = holding.fail(held.id, 2)
-    done = holding.core.learning.outcome(held.id, success=False)
+    done = holding.core.feedback.outcome(held.id, success=False)
 
     assert kept.memory.type == GOLDEN_RULE
     assert done.demoted
@@ -110,10 +110,11 @@ def test_proof_and_demotion_across_processes(tmp_path: Path) -> None:
     held = holding.hold("Always squash commits")
     program = (
         "import sys; from pathlib import Path; from palaver.archiver.store import Store;"
-        "from palaver.archiver.redaction import Redactor; from palaver.observe.memory.secrecy import Secrecy;"
-        "from palaver.observe.memory.learning import Learning; store = Store.open(Path(sys.argv[1]));"
-        "learning = Learning(store, Secrecy(Redactor(bytes(32))), lambda: 1);"
-        "after = learning.outcome(sys.argv[2], success=sys.argv[3] == 'yes').after;"
+        "from palaver.archiver.redaction import Redactor;"
+        "from palaver.observe.memory.memory_redaction import MemoryRedactor;"
+        "from palaver.observe.memory.feedback import Feedback; store = Store.open(Path(sys.argv[1]));"
+        "feedback = Feedback(store, MemoryRedactor(Redactor(bytes(32))), lambda: 1);"
+        "after = feedback.outcome(sys.argv[2], success=sys.argv[3] == 'yes').after;"
         "print(after.memory.type, after.stats.confidence)"
     )
 
@@ -122,7 +123,7 @@ def test_proof_and_demotion_across_processes(tmp_path: Path) -> None:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
     assert [report("yes") for _ in range(6)][-2:] == ["preference 0.8", "preference 0.9"]
-    holding.core.learning.approve(held.id)
+    holding.core.feedback.approve(held.id)
     assert [report("no") for _ in range(3)] == ["golden_rule 0.75", "golden_rule 0.6", "preference 0.7"]
 
 
@@ -134,16 +135,16 @@ def test_proof_protects_from_agents_and_not_from_the_user(holding: Holding) -> N
 
     assert holding.core.graph.relate(agents.id, proven.id, Relation.SUPERSEDES).proposed
     assert not holding.core.graph.relate(users.id, proven.id, Relation.SUPERSEDES).proposed
-    assert holding.core.memories.get(proven.id).state is MemoryState.SUPERSEDED
+    assert holding.core.get(proven.id).state is MemoryState.SUPERSEDED
 
 
 def test_every_outcome_counts_whatever_its_session(holding: Holding) -> None:
     """The session id is an optional label: the same one twice is two outcomes."""
     held = holding.hold("Always trust me")
-    outcomes = [holding.core.learning.outcome(held.id, success=True, session_id="s1") for _ in range(3)]
+    outcomes = [holding.core.feedback.outcome(held.id, success=True, session_id="s1") for _ in range(3)]
 
     assert [each.after.stats.confidence for each in outcomes] == [0.4, 0.5, 0.6]
-    assert holding.core.learning.validation(held.id).successes == 3
+    assert holding.core.feedback.history(held.id).successes == 3
 
 
 def test_being_recalled_earns_nothing(holding: Holding) -> None:
@@ -152,7 +153,7 @@ def test_being_recalled_earns_nothing(holding: Holding) -> None:
     for _ in range(100):
         assert holding.recall("dark mode") == ["User prefers dark mode"]
 
-    after = holding.core.memories.get(held.id)
+    after = holding.core.get(held.id)
     assert (after.accesses, after.accessed) == (100, holding.at)
     assert after.stats == held.stats
 
@@ -161,19 +162,19 @@ def test_unused_confidence_decays_by_the_stored_clock(holding: Holding) -> None:
     """By 0.05 for each 30 days without use, in one pass or in many; not below the floor."""
     often, once = holding.hold("User prefers dark mode"), holding.hold("Chose Redis", "decision")
     holding.at += 30 * DAY - 1
-    assert holding.core.learning.decay() == []
+    assert holding.core.feedback.decay() == []
     holding.at += 1
     seen: list[float] = []
     for _ in range(5):
         with holding.store.transaction():
             holding.store.memories.touch([once.key], holding.at)
-        assert [each.id for each in holding.core.learning.decay()] == ([often.id] if len(seen) < 3 else [])
-        assert holding.core.learning.decay() == []
-        seen.append(holding.core.memories.get(often.id).stats.confidence)
+        assert [each.id for each in holding.core.feedback.decay()] == ([often.id] if len(seen) < 3 else [])
+        assert holding.core.feedback.decay() == []
+        seen.append(holding.core.get(often.id).stats.confidence)
         holding.at += 30 * DAY
     assert seen == [0.25, 0.2, 0.15, 0.15, 0.15]
     holding.at += 30 * DAY
-    [after] = holding.core.learning.decay()
+    [after] = holding.core.feedback.decay()
     assert (after.id, after.stats.confidence) == (once.id, 0.2)
 
 
@@ -188,10 +189,10 @@ def test_being_applied_is_use(holding: Holding) -> None:
     """A memory that was tried within 30 days does not decay."""
     held = holding.hold("User prefers dark mode")
     holding.at += 25 * DAY
-    holding.core.learning.apply(held.id, "here")
+    holding.core.feedback.apply(held.id, "here")
     holding.at += 25 * DAY
 
-    assert holding.core.learning.decay() == []
+    assert holding.core.feedback.decay() == []
 
 
 def test_what_is_proven_or_pinned_does_not_fade(holding: Holding) -> None:
@@ -200,7 +201,7 @@ def test_what_is_proven_or_pinned_does_not_fade(holding: Holding) -> None:
     pinned = holding.hold("Office is in Hamburg", "fact", pinned=True)
     holding.at += 400 * DAY
 
-    assert holding.core.learning.decay() == []
+    assert holding.core.feedback.decay() == []
     assert {golden.stats.confidence, pinned.stats.confidence} == {0.9, 0.3}
 
 

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.core.errors import NothingToUndo
-from palaver.core.memory import EventKind, StoredMemory
+from palaver.core.memory import EventKind, MemoryRevision, StoredMemory
 from palaver.core.origin import Origin
-from palaver.observe.memory import Revision
 
 from .holding import DAY, Holding
 
@@ -41,7 +40,7 @@ def projects() -> Iterator[int]:
 
 
 def edit(holding: Holding, memory: str, **changed: Any) -> StoredMemory:
-    return holding.core.memories.revise(memory, Revision(origin=Origin.HUMAN, **changed))
+    return holding.core.revise(memory, MemoryRevision(origin=Origin.HUMAN, **changed))
 
 
 def said(held: StoredMemory) -> tuple[object, ...]:
@@ -53,7 +52,7 @@ def undone(holding: Holding, memory: str) -> Iterator[str]:
     """What it says each time an edit more is taken back, until nothing is left."""
     while True:
         try:
-            yield holding.core.memories.undo(memory).held.memory.content
+            yield holding.core.undo([memory])[0].stored.memory.content
         except NothingToUndo:
             return
 
@@ -65,7 +64,7 @@ def test_a_change_of_the_type_alone_is_no_step(holding: Holding) -> None:
         edit(holding, memory, **changed)
 
     assert list(undone(holding, memory)) == ["green", "blue"]
-    assert holding.core.memories.get(memory).memory.type == "preference"
+    assert holding.core.get(memory).memory.type == "preference"
 
 
 @settings(max_examples=60, deadline=None)
@@ -80,13 +79,13 @@ def test_edits_are_taken_back_like_a_stack(holding: Holding, projects: Iterator[
             held = edit(holding, held.id, **step)
             stack += [before] if said(held) != before else []
         elif stack:
-            held = holding.core.memories.undo(held.id).held
+            held = holding.core.undo([held.id])[0].stored
             assert said(held) == stack.pop()
     while stack:
-        assert said(holding.core.memories.undo(held.id).held) == stack.pop()
+        assert said(holding.core.undo([held.id])[0].stored) == stack.pop()
 
     with pytest.raises(NothingToUndo):
-        holding.core.memories.undo(held.id)
+        holding.core.undo([held.id])[0]
 
 
 def test_the_event_that_is_told_is_the_one_that_was_undone(holding: Holding) -> None:
@@ -94,22 +93,22 @@ def test_the_event_that_is_told_is_the_one_that_was_undone(holding: Holding) -> 
     held = holding.hold("yellow")
     edit(holding, held.id, content="orange")
 
-    done = holding.core.memories.undo(held.id)
+    done = holding.core.undo([held.id])[0]
     holding.succeed(held.id)
     assert (done.event.kind, done.event.context) == (EventKind.EDITED, "undone")
-    assert done.event.id != holding.core.memories.history(held.id, limit=1)[0].id
+    assert done.event.id != holding.core.history(held.id, limit=1)[0].id
 
-    holding.core.memories.forget([held.id], reason="no colour")
-    restored = holding.core.memories.undo(held.id)
+    holding.core.forget([held.id], reason="no colour")
+    restored = holding.core.undo([held.id])[0]
     assert (restored.event.kind, restored.event.context) == (EventKind.RESTORED, "was forgotten")
-    assert restored.held.stats.confidence == holding.core.memories.get(held.id).stats.confidence
+    assert restored.stored.stats.confidence == holding.core.get(held.id).stats.confidence
 
 
 @pytest.mark.parametrize(("kind", "namespace"), [("session", "global"), ("fact", "session:one")])
 def test_a_session_memory_expires_and_can_be_restored(tmp_path: Path, kind: str, namespace: str) -> None:
     """After 48 hours it is neither recalled nor listed nor counted; saying it again before then begins anew."""
     holding = Holding(tmp_path)
-    memories, hour = holding.core.memories, 3_600_000
+    memories, hour = holding.core, 3_600_000
     held = holding.hold("The parser is half done", kind, namespace=namespace)
     other = holding.hold("Chose Redis", "decision")
     holding.at += 24 * hour
@@ -121,8 +120,8 @@ def test_a_session_memory_expires_and_can_be_restored(tmp_path: Path, kind: str,
     assert holding.recall("parser half done") == []
     assert [each.id for each in memories.page()] == [other.id]
     assert memories.count() == 1
-    undone = memories.undo(held.id)
-    assert (undone.held.id, undone.event.context, undone.held.memory.valid_until) == (held.id, "was expired", None)
+    [undone] = memories.undo([held.id])
+    assert (undone.stored.id, undone.event.context, undone.stored.memory.valid_until) == (held.id, "was expired", None)
     assert holding.recall("parser half done") == ["The parser is half done"]
 
 
@@ -133,4 +132,4 @@ def test_another_end_or_a_pin_keeps_a_session_memory(tmp_path: Path) -> None:
     holding.hold("The lexer is half done", "session", valid_until=holding.at + 100 * DAY)
     holding.at += 99 * DAY
 
-    assert holding.core.memories.count() == 2
+    assert holding.core.count() == 2

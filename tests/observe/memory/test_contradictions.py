@@ -2,9 +2,8 @@
 
 import pytest
 
-from palaver.core.memory import Relation
+from palaver.core.memory import MemoryRevision, Relation
 from palaver.core.origin import Origin
-from palaver.observe.memory import Revision
 
 from .holding import DAY, Holding
 
@@ -13,12 +12,12 @@ OLD, NEW = "The staging server listens on port 8443", "The staging server listen
 
 def contradictions(holding: Holding, memory: str) -> list[str]:
     """The reasons for which it is linked as contradicting."""
-    key = holding.core.memories.get(memory).key
-    return [each.reason for each in holding.core.graph.neighbours([key]) if each.relation is Relation.CONTRADICTS]
+    edges = holding.core.graph.edges_of(holding.core.get(memory))
+    return [each.reason for each in edges if each.relation is Relation.CONTRADICTS]
 
 
 def edit(holding: Holding, memory: str, content: str) -> None:
-    holding.core.memories.revise(memory, Revision(content, origin=Origin.HUMAN))
+    holding.core.revise(memory, MemoryRevision(content, origin=Origin.HUMAN))
 
 
 @pytest.mark.parametrize("place", [0, 1])
@@ -31,7 +30,7 @@ def test_a_contradiction_goes_with_the_words_it_was_judged_on(place: int, holdin
     [reason] = contradictions(holding, edited)
     edit(holding, edited, "Bananas are yellow")
     gone = contradictions(holding, other)
-    holding.core.memories.undo(edited)
+    holding.core.undo([edited])[0]
 
     assert (gone, contradictions(holding, other)) == ([], [reason])
 
@@ -51,11 +50,11 @@ def test_an_edit_that_contradicts_is_linked(holding: Holding) -> None:
     old, other = holding.hold(OLD).id, holding.hold("Bananas are yellow").id
     edit(holding, other, NEW)
     linked = contradictions(holding, other)
-    holding.core.memories.revise(other, Revision(tags=("port",)))
+    holding.core.revise(other, MemoryRevision(tags=("port",)))
 
     assert len(linked) == 1
     assert linked == contradictions(holding, old)
-    assert [holding.core.memories.get(each).state for each in (old, other)] == ["active", "active"]
+    assert [holding.core.get(each).state for each in (old, other)] == ["active", "active"]
 
 
 def test_what_a_person_or_another_judge_said_stays(holding: Holding) -> None:

@@ -1,4 +1,4 @@
-"""Words that decide whether two statements agree: what denies, what opposes what, and what excludes what."""
+"""Word lists of the contradiction rules: negations, opposites, alternatives, units and words without content."""
 
 NEGATORS = frozenset("not never no none nobody nothing without cannot neither nor avoid".split())
 
@@ -6,7 +6,7 @@ SCOPES = frozenset(
     """all any each every both some most only just more less except unless if when while where during until before after
     outside inside""".split()
 )
-"""Words that limit a statement to part of its subject or to some cases."""
+"""Words that limit a statement to a part of its subject or to some cases."""
 
 EMPTY = frozenset(
     """a an the this that these those it its they them their we our us you your i my he she is are was were be been
@@ -15,7 +15,7 @@ EMPTY = frozenset(
     may might can could through against via across within also just only very too all any each every both such own same
     other some more most""".split()
 )
-"""Words that carry grammar."""
+"""Function words, which carry grammar and no content."""
 
 AUXILIARIES = frozenset(
     """is are was were be been am do does did has have had will would shall should must may might can could""".split()
@@ -26,10 +26,10 @@ LIGHT = frozenset(
     write find take give help provide support allow always usually often please time everyth everi build made done
     come serve own lead name handl generat return host log built kept held written stored called based""".split()
 )
-"""Stems of words that say little about what a statement is about."""
+"""Stems of verbs that do not identify the subject of a statement."""
 
 GENERIC = frozenset("use work run go goe happen".split())
-"""Stems of verbs that a word for a change replaces without a change of subject: `we use A`, `we switched to B`."""
+"""Stems of verbs that a change verb can replace within one subject: `we use A`, `we switched to B`."""
 
 CHANGES = frozenset(
     """now moved migrated switched replaced changed raised lowered increased decreased reduced upgraded downgraded
@@ -37,30 +37,27 @@ CHANGES = frozenset(
     stopped updated converted instead gone split ported swapped bumped extended shortened meanwhile became grown grew
     shrunk shrank rose risen fell fallen""".split()
 )
-"""Words that say that something is no longer as it was."""
-
-TURNS = CHANGES - {"now", "since", "longer", "gone", "instead", "meanwhile", "extended"}
-"""Those of them that are verbs: with the same subject they alone say that the old statement is over."""
+"""Words that announce a change."""
 
 PEOPLE = frozenset("user person team we customer everyon peopl compani develop".split())
-"""Stems of subjects of whom many things are true at once."""
+"""Stems of subjects that have many properties at once."""
 
 SINGULAR = frozenset("prefer use want need default".split())
-"""Stems of verbs of which people have one object at a time; they speak, know and visit many things."""
+"""Stems of verbs with one object at a time; other verbs, such as know or visit, have many."""
 
 EXCLUSIVE = frozenset("owns leads maintains manages heads chairs".split())
-"""What only one is taken to do."""
+"""Verbs that have only one subject at a time."""
 
 VALUED = frozenset(
     "port version limit timeout level size max min maximum minimum count python node java ttl year age".split()
 )
-"""After these a number is a value; after any other noun it tells one thing from another, as in `bug 101`."""
+"""Nouns before a number that is a value. After any other noun a number is a name, as in `bug 101`."""
 
 VERSIONED = frozenset(
     """php ruby rails django react angular vue kotlin swift postgresql postgres mysql mariadb mongodb redis
     elasticsearch kubernetes debian ubuntu""".split()
 )
-"""After these a number is a version: it excludes another version of the same, and says nothing to other numbers."""
+"""Product names before a version number. A version conflicts only with another version of the same product."""
 
 _MEASURES = {
     "time": """ms s sec secs second seconds min mins minute minutes h hour hours day days week weeks month months year
@@ -74,7 +71,7 @@ _MEASURES = {
 UNITS = {unit: kind for kind, units in _MEASURES.items() for unit in units.split()} | {
     unit: unit for unit in "lines pixels px requests files items entries rows users nodes connections replicas".split()
 }
-"""Kind of quantity of each unit: numbers with units of different kinds never replace each other."""
+"""Kind of quantity of each unit. Numbers of different kinds never conflict."""
 
 _ONES = "zero one two three four five six seven eight nine".split()
 _TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
@@ -112,70 +109,24 @@ PHRASES = (
     ("expires? after|(?:is|are) valid for", "lasts"),
     ("up to|at most|no more than", "maximum"),
 )
-"""What is read as something else, before words are taken apart."""
+"""Regular expressions of phrases and their replacements, applied before a text is split into words."""
 
-OPPOSITES = (
-    "enabled disabled",
-    "enable disable",
-    "allow forbid",
-    "allowed forbidden",
-    "allow deny",
-    "allow prohibit",
-    "allow block",
-    "permit forbid",
-    "required optional",
-    "mandatory optional",
-    "before after",
-    "first last",
-    "long short",
-    "verbose concise",
-    "detailed brief",
-    "light dark",
-    "on off",
-    "public private",
-    "automatically manually",
-    "automatic manual",
-    "love hate",
-    "like hate",
-    "prefer avoid",
-    "include exclude",
-    "accept reject",
-    "safe unsafe",
-    "open closed",
-    "strict lenient",
-    "mutable immutable",
-    "stateful stateless",
-    "online offline",
-    "fast slow",
-    "small large",
-    "big small",
-    "true false",
-    "eager lazy",
-    "push pull",
-    "upper lower",
-    "uppercase lowercase",
-    "static dynamic",
-    "relative absolute",
-    "show hide",
-    "keep delete",
-    "keep remove",
-    "start stop",
-    "increase decrease",
-    "ascending descending",
-    "inside outside",
-    "above below",
-    "internal external",
-    "with without",
-    "success failure",
-    "alive dead",
-    "paid free",
-    "optimistic pessimistic",
-    "pinned unpinned",
-    "serial parallel",
-    "valid invalid",
+OPPOSITES = tuple(
+    """
+    enabled disabled, enable disable, allow forbid, allowed forbidden, allow deny, allow prohibit, allow block,
+    permit forbid, required optional, mandatory optional, before after, first last, long short, verbose concise,
+    detailed brief, light dark, on off, public private, automatically manually, automatic manual, love hate,
+    like hate, prefer avoid, include exclude, accept reject, safe unsafe, open closed, strict lenient, mutable
+    immutable, stateful stateless, online offline, fast slow, small large, big small, true false, eager lazy,
+    push pull, upper lower, uppercase lowercase, static dynamic, relative absolute, show hide, keep delete, keep
+    remove, start stop, increase decrease, ascending descending, inside outside, above below, internal external,
+    with without, success failure, alive dead, paid free, optimistic pessimistic, pinned unpinned, serial
+    parallel, valid invalid
+    """.replace("\n", " ").split(",")
 )
+"""Pairs of words with opposite meanings."""
 
-RIVALS = (
+ALTERNATIVES = (
     "postgresql postgres mysql mariadb sqlite mongodb oracle dynamodb cassandra cockroachdb",
     "tab space",
     "single double",
@@ -215,16 +166,9 @@ RIVALS = (
     "http https",
     "debug info warning error critical",
 )
-"""Words of a row exclude each other where everything else a statement says is the same."""
-
-CIRCUMSTANCES = (
-    "monday tuesday wednesday thursday friday saturday sunday",
-    "january february march april may june july august september october november december",
-    "linux windows macos",
-)
-"""Rivals that also say when or where the rest of a statement is true."""
+"""Rows of alternatives: two words of a row conflict if the statements agree in everything else."""
 
 CATEGORIES = frozenset(
     "databas data store languag framework broker queue format licens system shell cloud provid editor tool".split()
 )
-"""Stems of what rivals are kinds of: beside one they say nothing new."""
+"""Stems of category nouns of the alternatives, which add nothing beside one: `the SQLite database`."""

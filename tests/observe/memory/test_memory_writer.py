@@ -20,11 +20,11 @@ def test_the_same_content_is_held_once_for_each_namespace_and_family(holding: Ho
     first = holding.remember("Use tabs")
     again = holding.remember("Use tabs", "user-preference", tags=("style",), importance=0.9)
 
-    assert (again.held.id, again.duplicate) == (first.held.id, True)
-    assert (again.held.memory.tags, again.held.memory.importance) == (("style",), 0.9)
+    assert (again.stored.id, again.duplicate) == (first.stored.id, True)
+    assert (again.stored.memory.tags, again.stored.memory.importance) == (("style",), 0.9)
     assert not holding.remember("Use tabs", namespace="project:x").duplicate
     assert not holding.remember("Use tabs", "decision").duplicate
-    assert holding.core.memories.count() == 3
+    assert holding.core.count() == 3
 
 
 def test_what_two_processes_store_at_once_is_held_once_with_all_that_was_said(
@@ -35,14 +35,14 @@ def test_what_two_processes_store_at_once_is_held_once_with_all_that_was_said(
 
     def embed_meanwhile(texts: list[str]) -> object:
         monkeypatch.setattr(holding.embedder, "embed", embed)
-        other.remembering.remember(Memory("Use tabs", "preference", tags=("first",)))
+        other.remember(Memory("Use tabs", "preference", tags=("first",)))
         return embed(texts)
 
     monkeypatch.setattr(holding.embedder, "embed", embed_meanwhile)
     second = holding.remember("Use tabs", tags=("second",), importance=0.9)
 
     assert second.duplicate
-    assert (second.held.memory.tags, second.held.memory.importance) == (("first", "second"), 0.9)
+    assert (second.stored.memory.tags, second.stored.memory.importance) == (("first", "second"), 0.9)
 
 
 @pytest.mark.parametrize("again", ["User prefers dark mode in the editor.", "The user prefers dark mode in the editor"])
@@ -53,7 +53,7 @@ def test_a_text_that_differs_in_a_sign_or_an_article_is_no_duplicate(real: Holdi
 
     assert not done.duplicate
     assert [edge.relation for edge in done.edges] == [Relation.RELATES_TO]
-    assert real.core.memories.count() == 2
+    assert real.core.count() == 2
 
 
 def test_entries_that_differ_in_a_number_are_all_held(holding: Holding) -> None:
@@ -61,7 +61,7 @@ def test_entries_that_differ_in_a_number_are_all_held(holding: Holding) -> None:
     done = [holding.remember(f"Memory content {number}", "fact") for number in range(20)]
 
     assert not any(each.duplicate or each.superseded for each in done)
-    assert holding.core.memories.count() == 20
+    assert holding.core.count() == 20
 
 
 @pytest.mark.parametrize("way", ["undo", "forget the edge"])
@@ -71,16 +71,16 @@ def test_a_superseded_memory_is_listed_and_recalled_at_half_its_importance(real:
     done = real.remember("CI now runs on GitHub Actions instead of Jenkins", "fact")
 
     assert [held.id for held in done.superseded] == [old.id]
-    fallen = real.core.memories.get(old.id)
+    fallen = real.core.get(old.id)
     assert (fallen.state, fallen.memory.importance, fallen.stats.confidence) == (MemoryState.SUPERSEDED, 0.4, 0.1)
     assert real.recall("Jenkins") == ["CI now runs on GitHub Actions instead of Jenkins", "CI runs on Jenkins"]
-    assert old.id in {held.id for held in real.core.memories.page()}
-    assert real.core.memories.count() == 2
+    assert old.id in {held.id for held in real.core.page()}
+    assert real.core.count() == 2
     if way == "undo":
-        real.core.memories.undo(old.id)
+        real.core.undo([old.id])[0]
     else:
         real.core.graph.forget_edge(done.edges[0].id)
-    back = real.core.memories.get(old.id)
+    back = real.core.get(old.id)
     assert (back.state, back.memory.importance, back.stats.confidence) == (MemoryState.ACTIVE, 0.8, 0.3)
     assert real.core.graph.inspect(old.id).edges == ()
 
@@ -90,10 +90,10 @@ def test_what_disagrees_is_linked_and_both_stay(real: Holding) -> None:
     old = real.hold("User prefers dark mode in the editor")
     done = real.remember("User prefers light mode in the editor")
 
-    assert [each.held.id for each in done.conflicts] == [old.id]
+    assert [each.stored.id for each in done.conflicts] == [old.id]
     assert [edge.relation for edge in done.edges] == [Relation.CONTRADICTS]
     assert "judged by rules" in done.edges[0].reason
-    assert real.core.memories.count() == 2
+    assert real.core.count() == 2
 
 
 def test_a_golden_rule_is_not_replaced(real: Holding) -> None:
@@ -103,7 +103,7 @@ def test_a_golden_rule_is_not_replaced(real: Holding) -> None:
 
     assert [held.id for held in done.proposed] == [old.id]
     assert done.superseded == ()
-    assert real.core.memories.get(old.id) == old
+    assert real.core.get(old.id) == old
     assert [(edge.relation, edge.proposed) for edge in done.edges] == [(Relation.SUPERSEDES, True)]
 
 
@@ -113,7 +113,7 @@ def test_the_less_trusted_replaces_nothing(real: Holding) -> None:
     done = real.remember("CI now runs on GitHub Actions instead of Jenkins", "fact", origin=Origin.EXTERNAL)
 
     assert done.superseded == ()
-    assert real.core.memories.get(old.id).state is MemoryState.ACTIVE
+    assert real.core.get(old.id).state is MemoryState.ACTIVE
 
 
 def test_what_expired_can_be_said_again(holding: Holding) -> None:
@@ -121,9 +121,9 @@ def test_what_expired_can_be_said_again(holding: Holding) -> None:
     old = holding.hold("Working on the parser", "session", valid_until=holding.at + DAY)
     holding.at += 2 * DAY
 
-    assert (holding.recall("parser"), holding.core.memories.count()) == ([], 0)
+    assert (holding.recall("parser"), holding.core.count()) == ([], 0)
     again = holding.remember("Working on the parser", "session")
-    assert (again.duplicate, again.held.id != old.id) == (False, True)
+    assert (again.duplicate, again.stored.id != old.id) == (False, True)
     assert holding.recall("parser") == ["Working on the parser"]
 
 
@@ -147,25 +147,25 @@ def test_what_expired_can_be_said_again(holding: Holding) -> None:
 def test_what_cannot_be_stored_says_why(holding: Holding, memory: Memory, error: type[InvalidInput]) -> None:
     """Nothing is stored, and the message says what to do."""
     with pytest.raises(error) as caught:
-        holding.core.remembering.remember(memory)
+        holding.core.remember(memory)
     assert caught.value.hint
-    assert holding.core.memories.count() == 0
+    assert holding.core.count() == 0
 
 
 def test_without_a_model_memories_are_still_held_and_found(holding: Holding) -> None:
     """By words alone, and embedded later."""
     holding.embedder = FakeEmbedder(missing=True)
     core = holding.another()
-    held = core.remembering.remember(Memory("User prefers dark mode")).held
+    held = core.remember(Memory("User prefers dark mode")).stored
 
-    assert [found.held.id for found in core.recalling.recall("dark mode")] == [held.id]
+    assert [found.stored.id for found in core.recall("dark mode")] == [held.id]
     assert holding.store.vectors.count_unembedded("fake/1") == 1
 
 
 def test_another_process_sees_it_at_once(holding: Holding) -> None:
     """What one process stores, changes or forgets, a core that was open before finds as it is now."""
     other = holding.another()
-    assert other.recalling.recall("parser") == []
+    assert other.recall("parser") == []
     program = (
         "import sys; from pathlib import Path; from palaver.archiver.store import Store;"
         "from palaver.core.memory import Memory; store = Store.open(Path(sys.argv[1]));\n"
@@ -174,15 +174,15 @@ def test_another_process_sees_it_at_once(holding: Holding) -> None:
     command = [sys.executable, "-c", program, str(holding.folder / "palaver.db")]
     subprocess.run(command, check=True, capture_output=True)
 
-    [found] = other.recalling.recall("parser")
-    holding.core.memories.forget([found.held.id])
-    assert other.recalling.recall("parser") == []
+    [found] = other.recall("parser")
+    holding.core.forget([found.stored.id])
+    assert other.recall("parser") == []
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(content=st.text(min_size=1, max_size=200).filter(lambda text: bool(text.strip())))
 def test_any_text_is_read_back_as_it_was(holding: Holding, content: str) -> None:
     """Quotes, markup, control signs: stored as they are."""
-    held = holding.hold(content, "fact", namespace=f"project:{holding.core.memories.count()}")
+    held = holding.hold(content, "fact", namespace=f"project:{holding.core.count()}")
 
-    assert holding.core.memories.get(held.id).memory.content == content
+    assert holding.core.get(held.id).memory.content == content

@@ -1,0 +1,164 @@
+"""Contradictions: compare a memory with the nearest ones of its namespace, and link those that disagree."""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from ...archiver.store import Store
+from ...core.conversation import Milliseconds
+from ...core.errors import InvalidInput
+from ...core.memory import Edge, Memory, MemoryState, Relation, StoredMemory
+from ...core.memory_filter import ACTIVE, MemoryFilter
+from ...search.rank.memory_finder import MemoryFinder, MemoryVectors
+from .memory_records import edges_at, find_memory
+from .rule_judge import Judge, Judgement, MemoryPair, Verdict
+from .supersession import supersede
+
+COMPARED = 5
+"""Number of nearest memories that a new one is compared with."""
+RELATED_FROM, JUDGED_FROM = 0.6, 0.35
+"""Least cosine of related memories, and of memories that are judged: a paraphrase can have a low cosine."""
+_DETECT_COMPARED, _OVERTAKE_COMPARED = 20, 10
+_SUCCESSES_NEEDED = 2
+"""Successes that a memory needs before it may overtake another."""
+
+
+class Comparison(Struct, frozen=True):
+    """Stored memory that another one was compared with: their cosine and the judgement on them."""
+
+    stored: StoredMemory
+    similarity: float
+    judgement: Judgement
+
+    def edge_from(self, key: int) -> Edge | None:
+        """Return the edge from the compared memory, or None if the two are neither near nor in conflict."""
+        verdict, other = self.judgement.verdict, self.stored.key
+        if verdict is Verdict.SUPERSEDES:
+            proposed = not self.judgement.certain
+            return Edge(key, other, Relation.SUPERSEDES, 1.0, self.reason, inferred=True, proposed=proposed)
+        if verdict is Verdict.CONTRADICTS:
+            return Edge(key, other, Relation.CONTRADICTS, 1.0, self.reason, inferred=True)
+        if self.similarity >= RELATED_FROM:
+            return Edge(key, other, Relation.RELATES_TO, round(self.similarity, 4), "near", inferred=True)
+        return None
+
+    @property
+    def reason(self) -> str:
+        """Reason of the judgement, with the name of the judge."""
+        return f"{self.judgement.reason}{_judged_by(self.judgement.judge)}"
+
+
+class DetectedConflict(Struct, frozen=True):
+    """Comparison with a memory that disagrees, the edge between both, and whether the edge is new."""
+
+    comparison: Comparison
+    edge: Edge | None
+    new: bool
+
+
+class Contradictions:
+    """Comparison of memories with those stored in their namespace. `judge` decides whether two of them disagree."""
+
+    def __init__(self, store: Store, finder: MemoryFinder, judge: Judge, clock: Callable[[], Milliseconds]) -> None:
+        self._store, self._finder, self._clock = store, finder, clock
+        self._judge, self.judge = judge, judge.name
+
+    def compare(
+        self,
+        memory: Memory,
+        vectors: MemoryVectors | None = None,
+        *,
+        stored: StoredMemory | None = None,
+        limit: int = COMPARED,
+        min_similarity: float = JUDGED_FROM,
+    ) -> list[Comparison]:
+        """Return comparisons with the nearest valid memories of the namespace, nearest first; none without a model.
+
+        `stored` is the memory itself if it is stored already: it is left out, and the older memory of each pair comes
+        first. Otherwise the memory is newer than all others.
+        """
+        wanted = MemoryFilter(namespaces=(memory.namespace,), states=ACTIVE, valid_at=self._clock())
+        near = self._finder.near(memory, vectors, wanted, limit + 1, min_similarity)
+        others = [each for each in near if stored is None or each.key != stored.key][:limit]
+        judgements = self._judge.judge_all([_in_order(each.stored, memory, stored) for each in others])
+        return [
+            Comparison(each.stored, each.similarity, judgement)
+            for each, judgement in zip(others, judgements, strict=True)
+        ]
+
+    def detect(
+        self, memory_id: str, *, min_similarity: float = JUDGED_FROM, draw: bool = True
+    ) -> list[DetectedConflict]:
+        """Return the conflicts of a memory with the nearest of its namespace, nearest first; with `draw` link them.
+
+        A conflict that is linked already is reported even below `min_similarity`.
+
+        Raises:
+            MemoryNotFound: There is no such memory.
+            InvalidInput: `min_similarity` is not between 0 and 1.
+        """
+        if not 0 <= min_similarity <= 1:
+            raise InvalidInput(f"Invalid similarity threshold: {min_similarity}", hint="Give a number from 0.0 to 1.0.")
+        stored, least = find_memory(self._store, memory_id), min(min_similarity, JUDGED_FROM)
+        near = self.compare(stored.memory, stored=stored, limit=_DETECT_COMPARED, min_similarity=least)
+        found: list[DetectedConflict] = []
+        with self._store.transaction():
+            edges = [edge for edge in edges_at(self._store, [stored.key]) if edge.disagrees]
+            known = {edge.source if edge.target == stored.key else edge.target: edge for edge in edges}
+            for each in near:
+                edge = known.get(each.stored.key)
+                if not each.judgement.conflict or (each.similarity < min_similarity and edge is None):
+                    continue
+                new = edge is None and draw
+                if new:
+                    drawn = Edge(stored.key, each.stored.key, Relation.CONTRADICTS, 1.0, each.reason, inferred=True)
+                    edge = self._store.memory_edges.put(drawn)
+                found.append(DetectedConflict(each, edge, new))
+        return found
+
+    def update(self, stored: StoredMemory) -> None:
+        """Judge an edited memory again: replace the contradictions that this judge found before."""
+        mine = _judged_by(self.judge)
+        with self._store.transaction():
+            edges = [edge for edge in edges_at(self._store, [stored.key]) if edge.disagrees and edge.inferred]
+            self._store.memory_edges.delete([edge.id for edge in edges if edge.reason.endswith(mine)])
+        self.detect(stored.id)
+
+    def overtake(self, memory_id: str, *, draw: bool = True) -> DetectedConflict | None:
+        """Return the first memory that this one replaces by its outcomes; with `draw` supersede it.
+
+        This memory needs two successes. The other one must be older, have a lower confidence and more failures, and
+        disagree with it or say the same.
+
+        Raises:
+            MemoryNotFound: There is no such memory.
+        """
+        stored = find_memory(self._store, memory_id)
+        if stored.stats.successes < _SUCCESSES_NEEDED or stored.state is not MemoryState.ACTIVE:
+            return None
+        for each in self.compare(stored.memory, stored=stored, limit=_OVERTAKE_COMPARED):
+            agrees = not each.judgement.conflict and each.judgement.verdict is not Verdict.SAME
+            if agrees or each.stored.protected or not _is_worse(each.stored, stored):
+                continue
+            if not draw:
+                return DetectedConflict(each, None, new=False)
+            edge = Edge(stored.key, each.stored.key, Relation.SUPERSEDES, 1.0, each.reason, inferred=True)
+            with self._store.transaction():
+                older = find_memory(self._store, each.stored.id)
+                return DetectedConflict(each, supersede(self._store, stored, older, edge, self._clock()), new=True)
+        return None
+
+
+def _in_order(other: StoredMemory, memory: Memory, stored: StoredMemory | None) -> MemoryPair:
+    is_newer = stored is not None and other.created > stored.created
+    return (memory, other.memory) if is_newer else (other.memory, memory)
+
+
+def _is_worse(other: StoredMemory, stored: StoredMemory) -> bool:
+    older = (other.created, other.key) < (stored.created, stored.key)
+    less_trusted = other.stats.confidence < stored.stats.confidence
+    return older and less_trusted and other.stats.failures > stored.stats.failures
+
+
+def _judged_by(judge: str) -> str:
+    return f" (judged by {judge})"

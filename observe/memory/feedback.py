@@ -1,0 +1,215 @@
+"""Feedback: applications and outcomes of memories, and the confidence that follows from them.
+
+The rules of confidence are those of Theo with its defects repaired; `after_success`, `after_failure` and `decayed` are
+pure functions.
+"""
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...archiver.store import Store
+from ...core.conversation import Milliseconds
+from ...core.errors import InvalidInput
+from ...core.memory import GOLDEN_FROM, VALIDATION, EventKind, MemoryEvent, StoredMemory
+from ...core.memory_filter import MemoryFilter
+from ...core.memory_types import GOLDEN_RULE
+from ...core.origin import Origin, Trust
+from .memory_records import find_memory, snapshot_of
+from .memory_redaction import MemoryRedactor
+
+SUCCESS, FAILURE, UNUSED = 0.1, -0.15, -0.05
+"""Change of the confidence by a success, a failure, and 30 days without use."""
+DECAY_FLOOR = 0.15
+DEMOTED_TO = 0.7
+STRIKES = 3
+"""Failures without a success between them that demote a golden rule."""
+UNTRUSTED_CAP = 0.85
+"""Highest confidence of a memory of low trust, which is too low for a golden rule."""
+IDLE = 30 * 86_400_000
+"""Milliseconds without use after which the confidence decays by one step."""
+SESSIONS = 6
+"""Archived sessions that must report success before a memory in the user's own words becomes a golden rule."""
+
+
+class ConfidenceChange(Struct, frozen=True):
+    """Memory before and after an outcome."""
+
+    before: StoredMemory
+    after: StoredMemory
+
+    @property
+    def promoted(self) -> bool:
+        """True if it became a golden rule."""
+        return self.after.memory.type == GOLDEN_RULE != self.before.memory.type
+
+    @property
+    def demoted(self) -> bool:
+        """True if it was a golden rule and is none any more."""
+        return self.before.memory.type == GOLDEN_RULE != self.after.memory.type
+
+
+class ValidationHistory(Struct, frozen=True):
+    """Applications and outcomes, newest first, and their total counts. The success rate is None without outcomes."""
+
+    events: tuple[MemoryEvent, ...]
+    applications: int
+    successes: int
+    failures: int
+
+    @property
+    def success_rate(self) -> float | None:
+        """Share of successes among the outcomes."""
+        outcomes = self.successes + self.failures
+        return self.successes / outcomes if outcomes else None
+
+
+class Feedback:
+    """Records applications and outcomes of memories, each in one transaction."""
+
+    def __init__(self, store: Store, redactor: MemoryRedactor, clock: Callable[[], Milliseconds]) -> None:
+        self._store, self._redactor, self._clock = store, redactor, clock
+
+    def apply(self, memory_id: str, context: str, session_id: str = "") -> int:
+        """Record that a memory is applied; return the id of the event. Raises `MemoryNotFound`."""
+        context, session_id = map(self._redactor.text, (context, session_id))
+        with self._store.transaction():
+            stored = find_memory(self._store, memory_id)
+            event = MemoryEvent(stored.key, EventKind.APPLIED, self._clock(), context, session_id)
+            return self._store.memory_events.add(event)
+
+    def outcome(self, memory_id: str, *, success: bool, error: str = "", session_id: str = "") -> ConfidenceChange:
+        """Record an outcome and change the confidence; raises `MemoryNotFound`.
+
+        Only a proven memory in the user's own words becomes a golden rule by this, once `SESSIONS` archived sessions
+        reported a success. Any other proven memory waits for the user's approval.
+        """
+        error, session_id = map(self._redactor.text, (error, session_id))
+        kind = EventKind.SUCCEEDED if success else EventKind.FAILED
+        with self._store.transaction():
+            stored, at = find_memory(self._store, memory_id), self._clock()
+            self._store.memory_events.add(MemoryEvent(stored.key, kind, at, error, session_id))
+            after = after_success(stored) if success else after_failure(stored)
+            if success and is_proven(after) and self._is_confirmed(after):
+                after = _promoted(after)
+            self._write(stored, after, at)
+        return ConfidenceChange(stored, after)
+
+    def approvable(self) -> list[StoredMemory]:
+        """Return the proven memories that the user neither approved nor declined as golden rules, oldest first."""
+        declined = self._store.memory_events.memories_with(EventKind.DECLINED)
+        wanted = MemoryFilter(protected=True, valid_at=self._clock())
+        found = self._store.memories.select(wanted, descending=False)
+        return [stored for stored in found if is_proven(stored) and stored.key not in declined]
+
+    def approve(self, memory_id: str) -> StoredMemory:
+        """Make a proven memory a golden rule because the user approved it.
+
+        Raises:
+            MemoryNotFound: There is no such memory.
+            InvalidInput: It is not proven.
+        """
+        with self._store.transaction():
+            stored = self._proven(memory_id)
+            after = _promoted(stored)
+            self._write(stored, after, self._clock(), "approved by the user")
+        return after
+
+    def decline(self, memory_id: str) -> StoredMemory:
+        """Never propose this proven memory as a golden rule again; raises like `approve`."""
+        with self._store.transaction():
+            stored = self._proven(memory_id)
+            event = MemoryEvent(stored.key, EventKind.DECLINED, self._clock(), "as a golden rule")
+            self._store.memory_events.add(event)
+        return stored
+
+    def history(self, memory_id: str, kinds: Sequence[EventKind] = VALIDATION, limit: int = 50) -> ValidationHistory:
+        """Return the applications and outcomes of a memory; raises `MemoryNotFound`."""
+        stored = find_memory(self._store, memory_id)
+        counts = self._store.memory_events.count(stored.key)
+        events = self._store.memory_events.of(stored.key, kinds, limit)
+        return ValidationHistory(tuple(events), *(counts.get(kind, 0) for kind in VALIDATION))
+
+    def decay(self) -> list[StoredMemory]:
+        """Lower the confidence of memories without use for 30 days; return them with it."""
+        at = self._clock()
+        idle = MemoryFilter(created_before=at - IDLE + 1, protected=False, pinned=False, min_confidence=DECAY_FLOOR)
+        with self._store.transaction():
+            stored = self._store.memories.select(idle)
+            used = self._store.memory_events.last_validated([each.key for each in stored])
+            lowered = [decayed(each, used.get(each.key, 0), at) for each in stored]
+            due = [after for before, after in zip(stored, lowered, strict=True) if after is not before]
+            for each in due:
+                self._store.memories.earn(each.key, each.stats, each.decayed)
+                self._store.memory_events.add(MemoryEvent(each.key, EventKind.DECAYED, at))
+        return due
+
+    def _is_confirmed(self, stored: StoredMemory) -> bool:
+        is_users = stored.memory.origin is Origin.HUMAN
+        return is_users and self._store.memory_events.successful_sessions(stored.key) >= SESSIONS
+
+    def _proven(self, memory_id: str) -> StoredMemory:
+        stored = find_memory(self._store, memory_id)
+        if not is_proven(stored):
+            raise InvalidInput(f"{memory_id} is not waiting for a review", hint="Run `palaver memories review`.")
+        return stored
+
+    def _write(self, before: StoredMemory, after: StoredMemory, at: Milliseconds, context: str = "") -> None:
+        if before.memory.type == after.memory.type:
+            self._store.memories.earn(after.key, after.stats)
+            return
+        self._store.memories.rewrite(replace(after, updated=at))
+        kind = EventKind.PROMOTED if after.memory.type == GOLDEN_RULE else EventKind.DEMOTED
+        event = MemoryEvent(after.key, kind, at, context, before=snapshot_of(before))
+        self._store.memory_events.add(event)
+
+
+def is_proven(stored: StoredMemory) -> bool:
+    """Return whether a memory qualifies as a golden rule and is none yet."""
+    return stored.stats.confidence >= GOLDEN_FROM and stored.memory.type != GOLDEN_RULE and stored.family.promotes
+
+
+def after_success(stored: StoredMemory) -> StoredMemory:
+    """Return the memory with one more success."""
+    stats = stored.stats
+    cap = UNTRUSTED_CAP if stored.memory.origin.trust is Trust.LOW else 1.0
+    confidence = max(stats.confidence, min(cap, _changed(stats.confidence, SUCCESS)))
+    return replace(stored, stats=replace(stats, confidence=confidence, successes=stats.successes + 1, strikes=0))
+
+
+def after_failure(stored: StoredMemory) -> StoredMemory:
+    """Return the memory with one more failure; with its former type if a golden rule failed too often."""
+    stats = stored.stats
+    failed = replace(stats, confidence=_changed(stats.confidence, FAILURE), failures=stats.failures + 1)
+    if stored.memory.type != GOLDEN_RULE:
+        return replace(stored, stats=failed)
+    if stats.strikes + 1 < STRIKES:
+        return replace(stored, stats=replace(failed, strikes=stats.strikes + 1))
+    demoted = replace(failed, confidence=DEMOTED_TO, strikes=0, promoted_from="")
+    return replace(stored, memory=replace(stored.memory, type=stats.promoted_from), stats=demoted)
+
+
+def decayed(stored: StoredMemory, used: Milliseconds, at: Milliseconds) -> StoredMemory:
+    """Return the memory with its confidence lowered by one step for each 30 days without use, or unchanged.
+
+    `used` is the time of its last application or outcome, 0 for never. The number of steps follows from the stored
+    times alone, so repeating it changes nothing. Protected and pinned memories do not decay.
+    """
+    since = max(stored.created, stored.accessed or 0, used, stored.decayed or 0)
+    steps, confidence = (at - since) // IDLE, stored.stats.confidence
+    if steps < 1 or confidence <= DECAY_FLOOR or stored.protected or stored.memory.pinned:
+        return stored
+    lower = max(DECAY_FLOOR, _changed(confidence, UNUSED * steps))
+    return replace(stored, stats=replace(stored.stats, confidence=lower), decayed=since + steps * IDLE)
+
+
+def _promoted(stored: StoredMemory) -> StoredMemory:
+    """Return the memory as a golden rule that remembers its former type."""
+    stats = replace(stored.stats, promoted_from=stored.memory.type, strikes=0)
+    return replace(stored, memory=replace(stored.memory, type=GOLDEN_RULE), stats=stats)
+
+
+def _changed(confidence: float, change: float) -> float:
+    # Rounded, because six successes must reach 0.9 and the sum of floats is 0.8999….
+    return round(min(1.0, max(0.0, confidence + change)), 4)

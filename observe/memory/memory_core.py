@@ -1,0 +1,169 @@
+"""Entry point to memories: one object that stores, recalls, edits, relates and checks the memories of a home."""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Protocol, Self
+
+from msgspec.structs import replace
+
+from ...archiver.redaction import Redactor
+from ...archiver.store import Store
+from ...core.clock import now
+from ...core.closing import Closing
+from ...core.conversation import Milliseconds
+from ...core.errors import InvalidInput
+from ...core.home import Home
+from ...core.memory import EventKind, Memory, MemoryEvent, MemoryRevision, StoredMemory
+from ...core.memory_filter import STORED, MemoryFilter, MemoryOrder
+from ...search.index.generation import Generations
+from ...search.model.embedder import DEFAULT_MODEL, Embedder, load
+from ...search.rank.memory_finder import MemoryFinder
+from .contradictions import Contradictions
+from .feedback import Feedback
+from .memory_edits import ForgottenMemories, MemoryEditor
+from .memory_graph import MemoryGraph
+from .memory_health import MemoryHealthCheck
+from .memory_records import find_memory
+from .memory_redaction import MemoryRedactor
+from .memory_writer import MemoryWriter, RememberResult
+from .recall import MemoryRecall, RecalledMemory
+from .rule_judge import Judge, JudgeFactory, RuleJudge
+from .session_context import SessionContexts
+
+LIST_MAX = 1_000
+
+
+class Memories(Protocol):
+    """Operations on memories that every implementation provides; `tests/observe/memory/test_contract.py` checks them.
+
+    All of them raise `InvalidInput` for wrong arguments, and `MemoryNotFound` for an unknown id.
+    """
+
+    def remember(self, memory: Memory, /, *, replaces: str | None = None) -> RememberResult:
+        """Store a memory."""
+        ...
+
+    def recall(self, query: str, wanted: MemoryFilter | None = None, /, *, limit: int = 5) -> list[RecalledMemory]:
+        """Return the memories that match a query, best first."""
+        ...
+
+    def get(self, memory_id: str, /, *, forgotten: bool = True) -> StoredMemory:
+        """Return the memory with this id."""
+        ...
+
+    def revise(self, memory_id: str, revision: MemoryRevision, /, *, force: bool = False) -> StoredMemory:
+        """Edit a memory; return it."""
+        ...
+
+    def forget(self, memory_ids: Sequence[str], /, *, force: bool = False, reason: str = "") -> ForgottenMemories:
+        """Forget memories, so that they are no longer found."""
+        ...
+
+    def restore(self, memory_id: str, /) -> StoredMemory:
+        """Restore a forgotten memory; return it."""
+        ...
+
+
+class MemoryCore(Closing):
+    """Memories of a home. Not for several threads at once; several processes may have one each.
+
+    It provides the operations of `Memories`, with `nearest`, `expand` and `undo`, and lists. `feedback` records
+    outcomes, `graph` relates memories, `contradictions` finds conflicts, `health` what to review, `contexts` selects
+    memories for a session, and `projects` knows the namespace of each project.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        generations: Generations,
+        embedder: Embedder,
+        redactor: Redactor,
+        *,
+        judge: Judge | None = None,
+        clock: Callable[[], Milliseconds] = now,
+    ) -> None:
+        """Compose the parts over an open store.
+
+        Args:
+            store: The open store.
+            generations: The search index.
+            embedder: The embedding model.
+            redactor: Removes secrets from everything that is stored.
+            judge: Decides whether two memories disagree; by rules if None.
+            clock: Returns the present time.
+        """
+        finder, redaction = MemoryFinder(store, generations, embedder), MemoryRedactor(redactor)
+        # Edits and backfills are judged by rules alone, so that they never cost money or wait for the network.
+        by_rules = Contradictions(store, finder, RuleJudge(), clock)
+        self.contradictions = Contradictions(store, finder, judge, clock) if judge else by_rules
+        editor = MemoryEditor(store, finder, redaction, by_rules, clock)
+        recall = MemoryRecall(store, finder, clock)
+        self.store, self.projects, self._clock = store, store.projects, clock
+        self.graph = MemoryGraph(store, redaction, by_rules, clock)
+        self.feedback = Feedback(store, redaction, clock)
+        self.health = MemoryHealthCheck(store, finder, clock)
+        self.contexts = SessionContexts(store, recall, clock)
+        self.remember = MemoryWriter(store, finder, redaction, self.contradictions, clock).remember
+        self.recall, self.nearest, self.expand = recall.recall, recall.nearest, self.graph.expand
+        self.revise, self.forget, self.restore, self.undo = editor.revise, editor.forget, editor.restore, editor.undo
+        self._resources = ExitStack()
+
+    @classmethod
+    def open(cls, home: Home, model: str | None = None, make_judge: JudgeFactory | None = None) -> Self:
+        """Open the memories of this home, and create its archive if there is none; close them at the end."""
+        home.prepare()
+        with ExitStack() as resources:
+            store = resources.enter_context(Store.create(home.database))
+            judge = make_judge(store) if make_judge is not None else None
+            if judge is not None:
+                resources.callback(judge.close)
+            embedder = load(model or DEFAULT_MODEL)
+            core = cls(store, Generations(home.index), embedder, Redactor(home.key()), judge=judge)
+            core._resources = resources.pop_all()
+        return core
+
+    def close(self) -> None:
+        """Close the judge and the store that `open` opened."""
+        self._resources.close()
+
+    def get(self, memory_id: str, *, forgotten: bool = True) -> StoredMemory:
+        """Return the memory with this id, by default also a forgotten one; raises `MemoryNotFound`."""
+        return find_memory(self.store, memory_id, forgotten=forgotten)
+
+    def at_path(self, path: str) -> StoredMemory | None:
+        """Return the active memory of this file, or None."""
+        key = self.store.memories.at_path(path)
+        return self.store.memories.load([key])[key] if key is not None else None
+
+    def page(
+        self,
+        wanted: MemoryFilter | None = None,
+        *,
+        order: MemoryOrder = MemoryOrder.CREATED,
+        descending: bool = True,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[StoredMemory]:
+        """Return at most `limit` memories (1,000 if it is higher) that satisfy the filter, valid ones by default."""
+        if limit < 1 or offset < 0:
+            raise InvalidInput(f"Invalid limit or offset: {limit}, {offset}", hint="Ask for 1 or more, from 0 on.")
+        return self.store.memories.select(
+            self._valid(wanted), order, descending=descending, limit=min(limit, LIST_MAX), offset=offset
+        )
+
+    def count(self, wanted: MemoryFilter | None = None) -> int:
+        """Return the number of memories that satisfy the filter, valid ones by default."""
+        return self.store.memories.count(self._valid(wanted))
+
+    def count_by(self, column: str, wanted: MemoryFilter | None = None) -> dict[str, int]:
+        """Return the number of memories of each `namespace`, `type`, `project` or `state`, the most frequent first."""
+        return self.store.memories.count_by(column, self._valid(wanted))
+
+    def history(self, memory_id: str, kinds: Sequence[EventKind] = (), limit: int = 50) -> list[MemoryEvent]:
+        """Return the events of a memory, newest first."""
+        return self.store.memory_events.of(self.get(memory_id).key, kinds, limit)
+
+    def _valid(self, wanted: MemoryFilter | None) -> MemoryFilter:
+        wanted = wanted or MemoryFilter()
+        every = wanted.valid_at is not None or wanted.states != STORED
+        return wanted if every else replace(wanted, valid_at=self._clock())

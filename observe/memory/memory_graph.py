@@ -1,0 +1,372 @@
+"""Graph of memories: draw and remove edges, find paths between memories, and link memories without edges."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from math import inf, prod
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...archiver.store import Store
+from ...core import ids
+from ...core.conversation import Milliseconds
+from ...core.errors import InvalidInput
+from ...core.memory import Edge, MemoryState, Relation, StoredMemory
+from ...core.memory_filter import MemoryFilter
+from .contradictions import Contradictions
+from .memory_records import edges_at, find_memory
+from .memory_redaction import MemoryRedactor
+from .recall import RecalledMemory
+from .supersession import reinstate_targets, supersede, superseding
+
+DEPTH_MAX: Final = 10
+DIRECTIONS: Final = ("outgoing", "incoming", "both")
+EXPANDED_MAX: Final = 20
+"""Most memories that `expand` returns."""
+_EXPANDED_DEPTH, _EXPANDED_EDGES, _EXPANDED_NODES = 3, 10, 200
+"""Limits of `expand`: edges from a recalled memory, edges followed from each memory, and memories visited."""
+_PREVIEW = 150
+"""Characters of a memory in a graph."""
+_DECAY = 0.7
+"""Factor of the relevance for each edge of a path."""
+_STRENGTH = {Relation.SUPERSEDES: 1.0, Relation.CAUSED_BY: 0.9, Relation.RELATES_TO: 0.7, Relation.CONTRADICTS: 0.5}
+"""Weight of each relation in the score of an expanded memory."""
+_VERBS = {
+    Relation.RELATES_TO: ("is related to", "is related to"),
+    Relation.SUPERSEDES: ("supersedes", "was superseded by"),
+    Relation.CAUSED_BY: ("was caused by", "led to"),
+    Relation.CONTRADICTS: ("contradicts", "contradicts"),
+}
+"""Words for each relation, along the edge and against it."""
+
+
+class MemoryPath(Struct, frozen=True):
+    """Path from one memory to another: each edge with the memory that it leads to. `relevance` is 0-1."""
+
+    start: int
+    relevance: float = 1.0
+    steps: tuple[tuple[Edge, int], ...] = ()
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Public ids of the memories on the path."""
+        return tuple(ids.show("memory", key) for key in (self.start, *(key for _, key in self.steps)))
+
+    def weighted(self, decay: float) -> float:
+        """Return the product of the weights of its edges, times `decay` for each edge."""
+        return prod(edge.weight * decay for edge, _ in self.steps)
+
+    @property
+    def explanation(self) -> str:
+        """Path as a sentence, as in `mem_3 is related to mem_7, which led to mem_9.`"""
+        verbs = [_VERBS[edge.relation][edge.target != key] for edge, key in self.steps]
+        first, *others = self.ids
+        return f"{first} {', which '.join(f'{verb} {each}' for verb, each in zip(verbs, others, strict=True))}."
+
+
+class ExpandedMemory(Struct, frozen=True):
+    """Memory that edges connect with a recalled one. `score` (0-1) is the relevance of the path."""
+
+    stored: StoredMemory
+    score: float
+    hops: int
+    explanation: str
+
+
+class GraphNode(Struct, frozen=True):
+    """Memory in a graph: the first 150 characters, the fewest edges to it, and the relevance of the best path."""
+
+    id: str
+    type: str
+    content: str
+    depth: int
+    relevance: float
+
+
+class MemoryNeighborhood(Struct, frozen=True):
+    """Graph around a memory: nodes by depth, the edges between them, and the best path to each."""
+
+    origin: str
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[Edge, ...]
+    paths: tuple[MemoryPath, ...]
+
+    @property
+    def depth(self) -> int:
+        """Greatest depth of a node."""
+        return max(node.depth for node in self.nodes)
+
+    def mermaid(self) -> str:
+        """Return the graph as a Mermaid flowchart."""
+        rows = [f'    {node.id}["{_label(node.content)}"]' for node in self.nodes]
+        arrows = [
+            f"    {edge.source_id} -->|{'proposed ' if edge.proposed else ''}{edge.relation}| {edge.target_id}"
+            for edge in self.edges
+        ]
+        return "\n".join(["graph TD", *rows, *arrows])
+
+
+class BackfillResult(Struct, frozen=True):
+    """Result of linking memories without edges. The next call continues after the key `attempted_to`."""
+
+    initial_orphans: int
+    processed: int
+    edges_created: int
+    remaining_orphans: int
+    attempted_to: int
+
+
+class MemoryGraph:
+    """Edges between memories. `contradictions` finds the memories to link."""
+
+    def __init__(
+        self,
+        store: Store,
+        redactor: MemoryRedactor,
+        contradictions: Contradictions,
+        clock: Callable[[], Milliseconds],
+    ) -> None:
+        self._store, self._redactor, self._clock = store, redactor, clock
+        self._contradictions = contradictions
+
+    def relate(self, source: str, target: str, relation: Relation, weight: float = 1.0, reason: str = "") -> Edge:
+        """Draw an edge, or update the weight and reason of an existing one.
+
+        `supersedes` marks the target as superseded; for a golden rule the edge is only proposed.
+
+        Raises:
+            MemoryNotFound: One of the memories does not exist.
+            InvalidInput: The weight is not between 0 and 1, or both ids are the same.
+        """
+        if not 0 <= weight <= 1:
+            raise InvalidInput(f"Invalid weight: {weight}", hint="Give a number from 0.0 to 1.0.")
+        with self._store.transaction():
+            one, other = find_memory(self._store, source), find_memory(self._store, target)
+            if one.key == other.key:
+                raise InvalidInput(f"A memory cannot be related to itself: {source}", hint="Give two different ids.")
+            edge = Edge(one.key, other.key, relation, weight, self._redactor.text(reason))
+            if relation is Relation.SUPERSEDES:
+                return supersede(self._store, one, other, edge, self._clock())
+            return self._store.memory_edges.put(edge)
+
+    def forget_edge(self, number: int) -> list[int]:
+        """Remove an edge; return its id, or nothing if there is none.
+
+        A memory that no edge supersedes any more regains its importance, confidence and state.
+        """
+        return self._forget([edge] if (edge := self._store.memory_edges.load(number)) else [])
+
+    def forget_edges_of(self, memory_id: str, direction: str = "both", relation: Relation | None = None) -> list[int]:
+        """Remove the edges of a memory; return their ids. Raises `MemoryNotFound` or `InvalidInput`."""
+        key = find_memory(self._store, memory_id).key
+        return self._forget(self._edges([key], _checked(direction), [relation] if relation else []))
+
+    def forget_edges_between(self, source: str, target: str, relation: Relation | None = None) -> list[int]:
+        """Remove the edges from one memory to another; return their ids. Raises `MemoryNotFound`."""
+        one, other = find_memory(self._store, source), find_memory(self._store, target)
+        edges = self._edges([one.key], "outgoing", [relation] if relation else [])
+        return self._forget([edge for edge in edges if edge.target == other.key])
+
+    def edges_of(self, stored: StoredMemory) -> list[Edge]:
+        """Return every edge of a memory."""
+        return edges_at(self._store, [stored.key])
+
+    def superseding(self, memories: Iterable[StoredMemory]) -> list[Edge]:
+        """Return the edges that supersede one of these memories, proposed ones included."""
+        return superseding(self._store, *(stored.key for stored in memories), proposed=True)
+
+    def inspect(
+        self,
+        memory_id: str,
+        *,
+        depth: int = 2,
+        direction: str = "both",
+        relations: Collection[Relation] = (),
+        decay: float = _DECAY,
+    ) -> MemoryNeighborhood:
+        """Return the graph around a memory, up to `depth` edges away.
+
+        The relevance of a path is the product of the weights of its edges, times `decay` for each edge.
+
+        Raises:
+            MemoryNotFound: There is no such memory.
+            InvalidInput: A parameter is out of range.
+        """
+        if not 0 <= depth <= DEPTH_MAX:
+            raise InvalidInput(f"Invalid depth: {depth}", hint=f"Give a number from 0 to {DEPTH_MAX}.")
+        if not 0 <= decay <= 1:
+            raise InvalidInput(f"Invalid decay factor: {decay}", hint="Give a number from 0.0 to 1.0.")
+        origin = find_memory(self._store, memory_id)
+        edges: dict[int, Edge] = {}
+        depths = {origin.key: 0}
+
+        def follow(keys: Sequence[int]) -> list[Edge]:
+            found = self._visible(self._edges(keys, _checked(direction), relations))
+            edges.update((edge.id, edge) for edge in found)
+            return found
+
+        paths = {origin.key: MemoryPath(origin.key)}
+        frontier = [origin.key]
+        for level in range(1, depth + 1):
+            frontier = _extend(paths, frontier, follow(frontier), lambda path: path.weighted(decay), direction)
+            for key in frontier:
+                depths.setdefault(key, level)
+        return self._neighborhood(origin.key, paths, depths, edges.values())
+
+    def expand(
+        self, found: Sequence[RecalledMemory], wanted: MemoryFilter | None = None, *, limit: int = EXPANDED_MAX
+    ) -> list[ExpandedMemory]:
+        """Return valid memories up to three edges from recalled ones that satisfy the filter, best path first.
+
+        At most 20 are returned. They do not count as accessed.
+        """
+        paths = {each.stored.key: MemoryPath(each.stored.key) for each in found}
+        recalled, frontier = set(paths), list(paths)
+        for _ in range(_EXPANDED_DEPTH):
+            edges = self._visible(edges_at(self._store, frontier))
+            frontier = _extend(paths, frontier, edges, _expanded_score, each=_EXPANDED_EDGES, most=_EXPANDED_NODES)
+        stored, at = self._store.memories.load([key for key in paths if key not in recalled]), self._clock()
+        admitted = [
+            each for each in stored.values() if each.is_valid_at(at) and (wanted or MemoryFilter()).admits(each)
+        ]
+        best = sorted(admitted, key=lambda each: (-paths[each.key].relevance, each.key))[: min(limit, EXPANDED_MAX)]
+        return [
+            ExpandedMemory(each, round(path.relevance, 4), len(path.steps), path.explanation)
+            for each in best
+            if (path := paths[each.key])
+        ]
+
+    def backfill(
+        self,
+        namespace: str | None = None,
+        *,
+        batch_size: int = 50,
+        limit: int = 500,
+        after: int = 0,
+        dry_run: bool = False,
+    ) -> BackfillResult:
+        """Link memories without edges to the nearest ones, oldest first.
+
+        `after` is the `attempted_to` of the previous call, so that memories with no near one are not tried again.
+        """
+        before, done, drawn = self._store.memory_edges.count_orphans(namespace), 0, 0
+        while done < limit:
+            batch = self._store.memory_edges.orphans(namespace, after, min(batch_size, limit - done))
+            if not batch:
+                break
+            drawn += self._link(list(self._store.memories.load(batch).values()), dry_run=dry_run)
+            done, after = done + len(batch), batch[-1]
+        return BackfillResult(before, done, drawn, self._store.memory_edges.count_orphans(namespace), after)
+
+    def _link(self, orphans: Sequence[StoredMemory], *, dry_run: bool) -> int:
+        """Draw edges from these memories to near ones; return the number of new edges."""
+        edges = [
+            # An orphan may be the older one of a pair, so a backfill supersedes nothing.
+            replace(edge, relation=Relation.CONTRADICTS, proposed=False)
+            if edge.relation is Relation.SUPERSEDES
+            else edge
+            for stored in orphans
+            for each in self._contradictions.compare(stored.memory, stored=stored)
+            if (edge := each.edge_from(stored.key)) is not None
+        ]
+        new = {(frozenset((edge.source, edge.target)), edge.relation): edge for edge in edges}
+        if not dry_run:
+            with self._store.transaction():
+                for edge in new.values():
+                    self._store.memory_edges.put(edge)
+        return len(new)
+
+    def _forget(self, edges: Sequence[Edge]) -> list[int]:
+        numbers = sorted(edge.id for edge in edges)
+        with self._store.transaction():
+            self._store.memory_edges.delete(numbers)
+            reinstate_targets(self._store, edges, self._clock())
+        return numbers
+
+    def _edges(self, keys: Sequence[int], direction: str, relations: Collection[Relation]) -> list[Edge]:
+        at_start, at_end = direction != "incoming", direction != "outgoing"
+        return [
+            edge
+            for edge in edges_at(self._store, keys)
+            if (not relations or edge.relation in relations)
+            and ((at_start and edge.source in keys) or (at_end and edge.target in keys))
+        ]
+
+    def _visible(self, edges: Sequence[Edge]) -> list[Edge]:
+        """Return the edges without those of forgotten memories, strongest first."""
+        ends = self._store.memories.load(list({key for edge in edges for key in (edge.source, edge.target)}))
+        forgotten = {key for key, stored in ends.items() if stored.state is MemoryState.ARCHIVED}
+        visible = [edge for edge in edges if forgotten.isdisjoint((edge.source, edge.target))]
+        return sorted(visible, key=lambda edge: (-edge.weight * _STRENGTH[edge.relation], edge.id))
+
+    def _neighborhood(
+        self, origin: int, paths: dict[int, MemoryPath], depths: dict[int, int], edges: Iterable[Edge]
+    ) -> MemoryNeighborhood:
+        previews = self._store.memories.previews(list(depths), _PREVIEW)
+        nodes = [
+            GraphNode(ids.show("memory", key), *previews[key], depth, round(paths[key].relevance, 4))
+            for key, depth in depths.items()
+            if key in previews
+        ]
+        between = sorted(
+            (each for each in edges if {each.source, each.target} <= depths.keys()), key=lambda each: each.id
+        )
+        best = sorted((path for key, path in paths.items() if key != origin), key=lambda path: -path.relevance)
+        shown = tuple(replace(path, relevance=round(path.relevance, 4)) for path in best)
+        return MemoryNeighborhood(ids.show("memory", origin), tuple(nodes), tuple(between), shown)
+
+
+def parse_relation(name: str) -> Relation:
+    """Return the relation of this name; raises `InvalidInput` for any other."""
+    try:
+        return Relation(name)
+    except ValueError:
+        raise InvalidInput(f"Invalid relation: {name}", hint=f"Use one of: {', '.join(Relation)}.") from None
+
+
+def _extend(
+    paths: dict[int, MemoryPath],
+    frontier: Sequence[int],
+    edges: Iterable[Edge],
+    score: Callable[[MemoryPath], float],
+    direction: str = "both",
+    *,
+    each: float = inf,
+    most: float = inf,
+) -> list[int]:
+    """Extend the paths to the frontier by edges; return the memories that are new or have a better path.
+
+    At most `each` edges of a memory are followed, and at most `most` memories are reached.
+    """
+    starts, followed, new = {key: paths[key] for key in frontier}, Counter[int](), dict[int, None]()
+    for edge in edges:
+        for here, there in ((edge.source, edge.target), (edge.target, edge.source)):
+            allowed = direction == "both" or (here == edge.source) == (direction == "outgoing")
+            if here not in starts or not allowed or followed[here] >= each:
+                continue
+            followed[here] += 1
+            path = MemoryPath(starts[here].start, steps=(*starts[here].steps, (edge, there)))
+            path = replace(path, relevance=score(path))
+            if paths[there].relevance < path.relevance if there in paths else len(paths) < most:
+                paths[there] = path
+                new[there] = None
+    return list(new)
+
+
+def _expanded_score(path: MemoryPath) -> float:
+    """Return the weight of a path times the geometric mean of the strengths of its relations."""
+    strength = prod(_STRENGTH[edge.relation] for edge, _ in path.steps) ** (1 / len(path.steps))
+    return path.weighted(_DECAY) * strength
+
+
+def _checked(direction: str) -> str:
+    if direction not in DIRECTIONS:
+        raise InvalidInput(f"Invalid direction: {direction}", hint=f"Use one of: {', '.join(DIRECTIONS)}.")
+    return direction
+
+
+def _label(content: str) -> str:
+    """Return a text for Mermaid's quotes, with its special characters as entities."""
+    line = " ".join(content.split())
+    return line.replace("&", "#amp;").replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")

@@ -1,0 +1,61 @@
+"""Look up stored memories by id, find known contradictions among them, and take snapshots of them for their history."""
+
+from collections.abc import Iterable, Sequence
+
+import orjson
+from msgspec import convert
+from msgspec.structs import asdict
+
+from ...archiver.store import Store
+from ...core import ids
+from ...core.errors import MemoryNotFound
+from ...core.memory import Edge, Memory, MemoryState, StoredMemory
+
+
+def find_memory(store: Store, memory_id: str, *, forgotten: bool = False) -> StoredMemory:
+    """Return the memory with this id.
+
+    Args:
+        store: The open store.
+        memory_id: A public id, such as `mem_7`.
+        forgotten: Return forgotten memories as well; only showing, forgetting and restoring need them.
+
+    Raises:
+        MemoryNotFound: The id is unknown, or the memory is forgotten.
+    """
+    key = ids.key(memory_id, "memory")
+    stored = store.memories.load([key]).get(key) if key is not None else None
+    if stored is None or (stored.state is MemoryState.ARCHIVED and not forgotten):
+        raise MemoryNotFound(memory_id)
+    return stored
+
+
+def edges_at(store: Store, keys: Sequence[int]) -> list[Edge]:
+    """Return every edge that begins or ends at one of these memories, each once."""
+    edges = [*store.memory_edges.leaving(keys), *store.memory_edges.reaching(keys)]
+    return list({edge.id: edge for edge in edges}.values())
+
+
+def contradicting(store: Store, memories: Iterable[StoredMemory]) -> tuple[tuple[str, str], ...]:
+    """Return the ids of those of these memories that are known to contradict each other, in pairs."""
+    known = {stored.key: stored.id for stored in memories}
+    edges = [edge for edge in store.memory_edges.leaving(sorted(known)) if edge.disagrees and edge.target in known]
+    pairs = {(min(edge.source, edge.target), max(edge.source, edge.target)) for edge in edges}
+    return tuple((known[one], known[other]) for one, other in sorted(pairs))
+
+
+def snapshot(memory: Memory, confidence: float) -> str:
+    """Return a memory and its confidence as JSON, as `MemoryEvent.before` keeps them."""
+    return orjson.dumps({**asdict(memory), "confidence": confidence}).decode()
+
+
+def snapshot_of(stored: StoredMemory) -> str:
+    """Return the snapshot of a stored memory."""
+    return snapshot(stored.memory, stored.stats.confidence)
+
+
+def parse_snapshot(text: str) -> tuple[Memory, float]:
+    """Return the memory and the confidence of a snapshot."""
+    values = orjson.loads(text)
+    confidence = float(values.pop("confidence"))
+    return convert(values, Memory), confidence

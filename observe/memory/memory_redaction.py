@@ -1,0 +1,132 @@
+"""Redaction of memories: before they are stored, and again once newer rules recognize more secrets."""
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+from msgspec.structs import replace
+
+from ...archiver.redaction import VERSION, Redactor
+from ...archiver.store import Store
+from ...core.errors import InvalidNamespace
+from ...core.memory import Memory, MemoryRevision, MemoryState, StoredMemory
+from ...core.progress import Progress, silent
+from ...core.text import readable
+from .memory_records import parse_snapshot, snapshot
+
+BUDGET: Final = 20.0
+"""Seconds that one ingest run spends on stored memories; the rest waits for the next run."""
+_BATCH: Final = 200
+_TEXT_FIELDS: Final = ("content", "title", "project", "level", "source", "session_id")
+"""Fields with text of users and agents. A namespace with a secret is refused, and a path is that of a file."""
+
+_Json: TypeAlias = str | Mapping[Any, Any] | tuple[Any, ...] | list[Any] | float | None
+
+
+class MemoryRedactor:
+    """Replaces each secret in a memory with a placeholder; repeating it changes nothing."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+
+    def memory(self, memory: Memory) -> Memory:
+        """Return the memory without secrets.
+
+        Raises:
+            InvalidNamespace: Its namespace contains a secret.
+        """
+        return replace(memory, **self._fields(memory))
+
+    def revision(self, revision: MemoryRevision) -> MemoryRevision:
+        """Return the revision without secrets; raises like `memory`."""
+        return replace(revision, **self._fields(revision))
+
+    def text(self, text: str) -> str:
+        """Return a text without secrets; bytes that are no text become U+FFFD."""
+        return self._redactor.redact(readable(text)).text
+
+    def snapshot(self, text: str) -> str:
+        """Return a snapshot of a memory without secrets."""
+        memory, confidence = parse_snapshot(text)
+        clean = self.memory(memory)
+        return text if clean == memory else snapshot(clean, confidence)
+
+    def _fields(self, source: Memory | MemoryRevision) -> dict[str, Any]:
+        if source.namespace and (clean := self.text(source.namespace)) != source.namespace:
+            raise InvalidNamespace(clean)
+        given = {name: getattr(source, name, None) for name in (*_TEXT_FIELDS, "tags", "metadata")}
+        return {name: self._value(value) for name, value in given.items() if value is not None}
+
+    def _value(self, value: _Json) -> Any:
+        match value:
+            case str():
+                return self.text(value)
+            case Mapping():
+                return {self._value(name): self._named_value(name, each) for name, each in value.items()}
+            case tuple():
+                return tuple(map(self._value, value))
+            case list():
+                return list(map(self._value, value))
+            case _:
+                return value
+
+    def _named_value(self, name: object, value: Any) -> Any:
+        """Return a value without secrets; its name alone can tell that it is a password."""
+        clean = self._value(value)
+        if clean != value or not isinstance(value, str) or not isinstance(name, str):
+            return clean
+        found = self._redactor.redact(f'{name} = "{value}"').findings
+        return str(found[0]) if found and not self._redactor.redact(name).findings else clean
+
+
+def redact_stored_memories(
+    store: Store, redactor: Redactor, progress: Progress = silent, budget: float = BUDGET
+) -> int:
+    """Redact memories that older rules checked, for `budget` seconds; return the number of those with a secret.
+
+    This is no edit: it changes neither `updated` nor the history, because an event would keep the secret. The user's
+    own file in `.mnemonics` stays unchanged.
+    """
+    clean, end, found, done = MemoryRedactor(redactor), time.monotonic() + budget, 0, 0
+    while time.monotonic() < end and (keys := store.memories.outdated(VERSION, _BATCH)):
+        with store.transaction():
+            found += sum(_redact(store, clean, stored) for stored in store.memories.load(keys).values())
+            store.memories.renewed(keys, VERSION)
+        done += len(keys)
+        progress(done, done + len(store.memories.outdated(VERSION, _BATCH)))
+    return found
+
+
+def _redact(store: Store, redactor: MemoryRedactor, stored: StoredMemory) -> bool:
+    """Redact a memory, its events and its edges inside a transaction; return whether any had a secret."""
+    memory = redactor.memory(stored.memory)
+    found = memory != stored.memory
+    if found:
+        store.memories.rewrite(replace(stored, memory=memory, state=_state(store, stored, memory)))
+        store.mnemonics.rehash(stored.key, stored.memory.content_hash, memory.content_hash)
+    for event in store.memory_events.of(stored.key):
+        clean = replace(
+            event,
+            context=redactor.text(event.context),
+            session_id=redactor.text(event.session_id),
+            before=redactor.snapshot(event.before) if event.before else "",
+        )
+        if clean != event:
+            store.memory_events.reword(clean)
+            found = True
+    for edge in store.memory_edges.leaving([stored.key]):
+        if (reason := redactor.text(edge.reason)) != edge.reason:
+            store.memory_edges.put(replace(edge, reason=reason))
+            found = True
+    return found
+
+
+def _state(store: Store, stored: StoredMemory, memory: Memory) -> MemoryState:
+    """Return the state of a redacted memory: of two that became equal one is forgotten, the protected one last."""
+    taken = store.memories.claimed(memory, stored.stats.promoted_from)
+    if stored.state is not MemoryState.ACTIVE or taken in {None, stored.key}:
+        return stored.state
+    if not stored.protected or taken is None:
+        return MemoryState.ARCHIVED
+    store.memories.rewrite(replace(store.memories.load([taken])[taken], state=MemoryState.ARCHIVED))
+    return MemoryState.ACTIVE

@@ -1,0 +1,100 @@
+"""Recall: search stored memories, best first. Being recalled does not change the confidence of a memory."""
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...archiver.store import Store
+from ...core.conversation import Milliseconds
+from ...core.errors import InvalidInput
+from ...core.memory import MemoryState, StoredMemory
+from ...core.memory_filter import MemoryFilter
+from ...core.query import Mode
+from ...search.rank.memory_finder import FoundMemory, MemoryFinder
+
+_CANDIDATES = 4
+"""Candidates for each result, so that importance and confidence can move a memory up."""
+_NEAREST = 3
+"""Results below the relevance threshold."""
+_STATS_SHARE = 0.2
+"""Share of importance and confidence in a score; the rest is the relevance."""
+_SUPERSEDED_SHARE = 0.5
+"""Share of its score that a superseded memory keeps, so that its replacement ranks first."""
+
+
+class _Scored(Protocol):
+    @property
+    def score(self) -> float: ...
+
+
+ScoredResult = TypeVar("ScoredResult", bound=_Scored)
+
+
+class RecalledMemory(Struct, frozen=True):
+    """Memory that matches a query. `score` is 0-1; `similarity` is a cosine, or None if none was computed."""
+
+    stored: StoredMemory
+    score: float
+    similarity: float | None
+
+
+class MemoryRecall:
+    """Searches memories."""
+
+    def __init__(self, store: Store, finder: MemoryFinder, clock: Callable[[], Milliseconds]) -> None:
+        self._store, self._finder, self._clock = store, finder, clock
+
+    def recall(
+        self,
+        query: str,
+        wanted: MemoryFilter | None = None,
+        *,
+        limit: int = 5,
+        mode: Mode = Mode.BOTH,
+        count_access: bool = True,
+    ) -> list[RecalledMemory]:
+        """Return the valid memories that match a query, best first; none below the relevance threshold.
+
+        Each result counts as accessed, unless `count_access` is off or the store is read-only.
+
+        Raises:
+            InvalidInput: The query is empty, or the limit less than 1.
+        """
+        ranked = self._ranked(query, wanted, limit, mode, weak=False)
+        if count_access and ranked and not self._store.is_read_only:
+            with self._store.transaction():
+                self._store.memories.touch([found.stored.key for found in ranked], self._clock())
+        return ranked
+
+    def nearest(self, query: str, wanted: MemoryFilter | None = None) -> list[RecalledMemory]:
+        """Return the three nearest memories, also below the relevance threshold; raises like `recall`.
+
+        They do not count as accessed.
+        """
+        return self._ranked(query, wanted, _NEAREST, Mode.BOTH, weak=True)
+
+    def _ranked(
+        self, query: str, wanted: MemoryFilter | None, limit: int, mode: Mode, *, weak: bool
+    ) -> list[RecalledMemory]:
+        if not query.strip():
+            raise InvalidInput("Query cannot be empty", hint="Say what to recall.")
+        if limit < 1:
+            raise InvalidInput(f"Invalid limit: {limit}", hint="Ask for 1 or more.")
+        wanted = replace(wanted or MemoryFilter(), valid_at=self._clock())
+        candidates = islice(self._finder.find(query, wanted, mode, weak=weak), limit * _CANDIDATES)
+        return sorted(map(_scored, candidates), key=lambda found: (-found.score, found.stored.key))[:limit]
+
+
+def near_the_best(found: Sequence[ScoredResult]) -> list[ScoredResult]:
+    """Return the results with at least half the score of the first one; deletion must not take more."""
+    return [each for each in found if each.score >= found[0].score / 2]
+
+
+def _scored(found: FoundMemory) -> RecalledMemory:
+    stats = (found.stored.memory.importance + found.stored.stats.confidence) / 2
+    share = _SUPERSEDED_SHARE if found.stored.state is MemoryState.SUPERSEDED else 1
+    score = share * found.relevance * (1 - _STATS_SHARE + _STATS_SHARE * stats)
+    return RecalledMemory(found.stored, score, found.similarity)

@@ -1,0 +1,179 @@
+"""Context of a new session: golden rules, preferences and decisions, within a budget of tokens."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...archiver.store import Store
+from ...core.conversation import Milliseconds
+from ...core.errors import InvalidInput
+from ...core.memory import StoredMemory
+from ...core.memory_filter import ACTIVE, MemoryFilter, MemoryOrder
+from ...core.memory_types import GOLDEN_RULE, Family
+from ...core.origin import Origin, Trust
+from ...core.tokens import count
+from .memory_records import contradicting
+from .recall import MemoryRecall
+
+_LINE = 11
+"""Estimated tokens of a line beside the content of its memory."""
+_IMPORTANT = 0.6
+"""Least importance of a global preference that joins the memories of a project."""
+_RELATED, _CANDIDATES = 5, 200
+_TITLES = {
+    Family.PREFERENCE: "Preferences",
+    Family.DECISION: "Decisions",
+    Family.PATTERN: "Patterns",
+    Family.FACT: "Facts",
+    Family.ISSUE: "Issues",
+}
+GOLDEN_TITLE = "Golden Rules (High Confidence)"
+GLOBAL_NAMESPACES = ("global", "default")
+"""Namespaces of memories for every project."""
+
+
+class ContextSection(Struct, frozen=True):
+    """Memories under one heading, best first."""
+
+    title: str
+    memories: tuple[StoredMemory, ...]
+
+
+class SessionContext(Struct, frozen=True):
+    """Memories for a session. `tokens` is the cost of the reply that shows them, never more than the budget.
+
+    `left_out` counts the memories that did not fit. `contradictions` are the ids of shown memories that contradict each
+    other, in pairs.
+    """
+
+    sections: tuple[ContextSection, ...]
+    tokens: int
+    left_out: int
+    contradictions: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def memories(self) -> int:
+        """Number of memories in it."""
+        return sum(len(section.memories) for section in self.sections)
+
+    @property
+    def golden_rules(self) -> int:
+        """Number of golden rules in it."""
+        return sum(_is_rule(stored) for section in self.sections for stored in section.memories)
+
+
+class SessionContexts:
+    """Selects memories for a session. They do not count as accessed."""
+
+    def __init__(self, store: Store, recall: MemoryRecall, clock: Callable[[], Milliseconds]) -> None:
+        self._store, self._recall, self._clock = store, recall, clock
+
+    def select(
+        self,
+        cost: Callable[[SessionContext], int],
+        namespace: str | None = None,
+        query: str = "",
+        budget: int = 4_000,
+    ) -> SessionContext:
+        """Return golden rules first, then preferences, decisions and patterns of the namespace, within the budget.
+
+        A project also gets what is stored for every project, but only golden rules and the user's own words: its
+        decisions, important preferences, pinned memories, and with a query what matches it. Memories of low trust and
+        of sessions are omitted.
+
+        Args:
+            cost: Returns the tokens of the reply that shows a context.
+            namespace: The project; None for what is stored for every project.
+            query: The topic of the session. Facts and known issues that match it are added.
+            budget: Most tokens of the reply.
+
+        Raises:
+            InvalidInput: The budget is less than 1.
+        """
+        if budget < 1:
+            raise InvalidInput(f"Invalid token budget: {budget}", hint="Give 1 or more tokens.")
+        ranked = self._ranked(namespace, query)
+        conflicts, room = contradicting(self._store, ranked), budget
+        while True:
+            chosen = _fitting(ranked, conflicts, room)
+            tokens = cost(chosen)
+            if tokens <= budget or not chosen.sections:
+                return replace(chosen, tokens=tokens if chosen.sections else 0)
+            room -= tokens - budget
+
+    def _ranked(self, namespace: str | None, query: str) -> list[StoredMemory]:
+        """Return the candidates, golden rules first, then those that match the query."""
+        related = self._related(namespace, query) if query.strip() else {}
+        trusted = [
+            stored
+            for stored in {each.key: each for each in chain(self._standard(namespace), related.values())}.values()
+            if stored.memory.origin.trust > Trust.LOW
+            and (namespace in {None, stored.memory.namespace} or _is_the_users(stored))
+        ]
+        rules = [stored for stored in trusted if _is_rule(stored)]
+        rules.sort(key=lambda stored: (-stored.stats.confidence, -stored.memory.importance, stored.key))
+        others = [stored for stored in trusted if not _is_rule(stored) and stored.family is not Family.SESSION]
+        others.sort(key=lambda stored: (stored.key not in related, -_weight(stored, namespace), -stored.updated))
+        return [*rules, *others]
+
+    def _standard(self, namespace: str | None) -> Iterator[StoredMemory]:
+        """Yield the candidates that need no query; some of them more than once."""
+        everywhere = GLOBAL_NAMESPACES if namespace is None else (namespace, *GLOBAL_NAMESPACES)
+        home = GLOBAL_NAMESPACES if namespace is None else (namespace,)
+        yield from self._stored(MemoryFilter(namespaces=everywhere, types=(GOLDEN_RULE,)), MemoryOrder.CONFIDENCE)
+        for stored in self._stored(MemoryFilter(namespaces=home), MemoryOrder.CREATED):
+            if stored.family in {Family.PREFERENCE, Family.DECISION, Family.PATTERN}:
+                yield stored
+        yield from self._stored(MemoryFilter(namespaces=everywhere, pinned=True), MemoryOrder.IMPORTANCE)
+        for stored in self._stored(MemoryFilter(namespaces=GLOBAL_NAMESPACES), MemoryOrder.IMPORTANCE):
+            important = stored.family is Family.PREFERENCE and stored.memory.importance >= _IMPORTANT
+            if stored.family is Family.DECISION or important:
+                yield stored
+
+    def _stored(self, wanted: MemoryFilter, order: MemoryOrder) -> list[StoredMemory]:
+        wanted = replace(wanted, states=ACTIVE, valid_at=self._clock())
+        return self._store.memories.select(wanted, order, limit=_CANDIDATES)
+
+    def _related(self, namespace: str | None, query: str) -> dict[int, StoredMemory]:
+        everywhere = GLOBAL_NAMESPACES if namespace is None else (namespace, *GLOBAL_NAMESPACES)
+        wanted = MemoryFilter(namespaces=everywhere, states=ACTIVE)
+        found = self._recall.recall(query, wanted, limit=_RELATED, count_access=False)
+        return {each.stored.key: each.stored for each in found}
+
+
+def _is_rule(stored: StoredMemory) -> bool:
+    return stored.memory.type == GOLDEN_RULE
+
+
+def _is_the_users(stored: StoredMemory) -> bool:
+    """Return whether the user said or approved it."""
+    return _is_rule(stored) or stored.memory.origin is Origin.HUMAN
+
+
+def _weight(stored: StoredMemory, namespace: str | None) -> float:
+    """Return the mean of importance and confidence, three times as much for memories of the namespace."""
+    factor = 3 if stored.memory.namespace == namespace else 1
+    return factor * (stored.memory.importance + stored.stats.confidence) / 2
+
+
+def _fitting(ranked: Sequence[StoredMemory], conflicts: Sequence[tuple[str, str]], budget: int) -> SessionContext:
+    """Return the first memories that fit by estimate; a long one that does not fit makes room for the next."""
+    sections: dict[str, list[StoredMemory]] = {GOLDEN_TITLE: [], **{title: [] for title in _TITLES.values()}}
+    used = left_out = 0
+    for stored in ranked:
+        price = count(stored.memory.content) + _LINE
+        if used + price > budget:
+            left_out += 1
+            continue
+        used += price
+        title = GOLDEN_TITLE if _is_rule(stored) else _TITLES.get(stored.family, "Facts")
+        sections[title].append(stored)
+    shown = {stored.id for memories in sections.values() for stored in memories}
+    return SessionContext(
+        tuple(ContextSection(title, tuple(memories)) for title, memories in sections.items() if memories),
+        used,
+        left_out,
+        tuple(pair for pair in conflicts if shown.issuperset(pair)),
+    )

@@ -1,0 +1,175 @@
+"""Parser of statements: split a text into sentences or clauses, and each of them into words with a role."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+
+from msgspec import Struct
+
+from ...search.query.tokenizer import stems
+from .contradiction_words import (
+    ALTERNATIVES,
+    CHANGES,
+    EMPTY,
+    LIGHT,
+    NEGATORS,
+    NUMBERS,
+    OPPOSITES,
+    PHRASES,
+    UNITS,
+    VALUED,
+    VERSIONED,
+)
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=\S)|[\n;]+")
+_CLAUSE = re.compile(r",\s+|\s+(?:and|but|so)\s+")
+_WORD = re.compile(r"/[\w./-]*\w|\d+(?:[.:]\d+)*%?|[^\W\d_][\w'+#]*(?:[.\-/:]\w+)*")
+_NOT = re.compile(r"n't\b")
+_NUMBER = re.compile(r"\d+(?:[.:]\d+)*%?")
+_CODE = re.compile(r".*[\d/_].*|.*[a-z][A-Z].*|[A-Z]{2,}")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_PREFIXES = ("un", "in", "dis", "non", "im", "ir", "a", "non-")
+SENTENCES_MAX = 40
+"""Sentences of one memory that are compared; the rest is ignored."""
+
+
+class Word(Struct, frozen=True):
+    """Word with content, at a position in its statement.
+
+    `light` marks a verb that identifies no subject, such as `use`. `value` marks a number, name or path, which another
+    value can replace. A version `of` a product is replaced only by another version of it, and a number only by a number
+    of the same `unit`.
+    """
+
+    stem: str
+    text: str
+    light: bool
+    number: bool
+    value: bool
+    of: str = ""
+    unit: str = ""
+    position: int = 0
+
+
+class ParsedStatement(Struct, frozen=True):
+    """Sentence or clause: its content words, all its words, whether it is negated, and its words for a change."""
+
+    words: tuple[Word, ...]
+    plain: tuple[str, ...]
+    negated: bool
+    changes: frozenset[str]
+
+    @property
+    def stems(self) -> frozenset[str]:
+        """Stems of all content words except light ones."""
+        return frozenset(word.stem for word in self.words if not word.light)
+
+
+@lru_cache(maxsize=512)
+def sentences(content: str) -> tuple[ParsedStatement, ...]:
+    """Return the sentences of a text."""
+    parts = [part for part in _SENTENCE.split(content) if part.strip()]
+    return tuple(parsed for part in parts[:SENTENCES_MAX] if (parsed := _parse(part)).words)
+
+
+@lru_cache(maxsize=512)
+def clauses(content: str) -> tuple[ParsedStatement, ...]:
+    """Return the clauses of the sentences of a text."""
+    parts = [clause for part in _SENTENCE.split(content)[:SENTENCES_MAX] for clause in _CLAUSE.split(part)]
+    return tuple(parsed for part in parts if (parsed := _parse(part)).words)
+
+
+@lru_cache(maxsize=512)
+def whole(content: str) -> ParsedStatement:
+    """Return all words of a text as one statement."""
+    return _parse(content)
+
+
+def normalized(text: str) -> str:
+    """Return the text with contractions and fixed phrases replaced."""
+    plain = _NOT.sub(" not", text.replace("’", "'").replace("can't", "cannot").replace("won't", "will not"))
+    for phrase, replacement in PHRASES:
+        plain = re.sub(rf"\b(?:{phrase})\b", replacement, plain, flags=re.IGNORECASE)
+    return plain
+
+
+def are_opposites(one: Word, other: Word) -> bool:
+    """Return whether two words are opposites, by the word list or by a prefix such as `un`."""
+    if one.stem != other.stem and _share_row(one, other, _OPPOSITES):
+        return True
+    short, long = sorted((one.stem, other.stem), key=len)
+    return len(short) > 3 and long.endswith(short) and long[: -len(short)] in _PREFIXES
+
+
+def are_alternatives(one: Word, other: Word) -> bool:
+    """Return whether two words are alternatives of one class, such as two databases."""
+    return _share_row(one, other, _ALTERNATIVES)
+
+
+def are_values(one: Word, other: Word) -> bool:
+    """Return whether two words are values of one kind: numbers whose units do not differ, or names."""
+    same_unit = one.unit == other.unit or not (one.unit and other.unit)
+    return one.value and other.value and same_unit and (one.number, one.of) == (other.number, other.of)
+
+
+@lru_cache(maxsize=4_096)
+def stem_of(word: str) -> str:
+    """Return the English stem of a word; a word that is not made of letters alone stays unchanged."""
+    if not _LETTERS.fullmatch(word):
+        return word
+    [stem] = stems(word) or [word]
+    return stem
+
+
+def _parse(text: str) -> ParsedStatement:
+    found = _WORD.findall(normalized(text))
+    plain = tuple(word.lower().removesuffix("'s") for word in found)
+    negated = sum(word in NEGATORS for word in plain) % 2 == 1
+    return ParsedStatement(tuple(_words(found, plain)), plain, negated, CHANGES.intersection(plain))
+
+
+def _words(found: list[str], plain: tuple[str, ...]) -> Iterator[Word]:
+    for position, (text, written) in enumerate(zip(found, plain, strict=True)):
+        if written in NEGATORS or written in CHANGES or (written in EMPTY and not _is_capitalized(text, position)):
+            continue
+        word = NUMBERS.get(written, written)
+        before = plain[position - 1] if position else ""
+        after = plain[position + 1] if position + 1 < len(plain) else ""
+        if _NUMBER.fullmatch(word):
+            yield _number(text, word, before, after, position)
+        elif word in UNITS and position and _NUMBER.fullmatch(NUMBERS.get(before, before)):
+            continue
+        else:
+            stem, named = stem_of(word), bool(_CODE.fullmatch(text)) or (position > 0 and text[:1].isupper())
+            yield Word(stem, text, light=stem in LIGHT, number=False, value=named, position=position)
+
+
+def _number(text: str, word: str, before: str, after: str, position: int) -> Word:
+    named = _LETTERS.fullmatch(before) and before not in EMPTY | CHANGES | VALUED | VERSIONED
+    value = after in UNITS or not named or stem_of(before) in LIGHT
+    stem = f"{word} {after.rstrip('s') if after in UNITS else ''}".strip() if value else f"{before} {word}"
+    unit = "share" if text.endswith("%") else UNITS.get(text.lower()) or UNITS.get(after, "")
+    product = before if before in VERSIONED else ""
+    return Word(stem, text, light=False, number=value, value=value, of=product, unit=unit, position=position)
+
+
+def _is_capitalized(text: str, position: int) -> bool:
+    """Return whether a function word is written as a name, as in `US` and `customer A`."""
+    return text.isupper() and text != "I" and (len(text) > 1 or position > 0)
+
+
+def _share_row(one: Word, other: Word, rows: Mapping[str, frozenset[int]]) -> bool:
+    return not rows.get(one.stem, frozenset()).isdisjoint(rows.get(other.stem, ()))
+
+
+def _rows_of(rows: Sequence[str]) -> dict[str, frozenset[int]]:
+    """Return the numbers of the rows that each stem is in."""
+    found: defaultdict[str, set[int]] = defaultdict(set)
+    for number, row in enumerate(rows):
+        for word in row.split():
+            found[stem_of(word)].add(number)
+    return {stem: frozenset(numbers) for stem, numbers in found.items()}
+
+
+_OPPOSITES, _ALTERNATIVES = _rows_of(OPPOSITES), _rows_of(ALTERNATIVES)

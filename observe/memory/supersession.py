@@ -1,0 +1,146 @@
+"""Supersession: a newer memory replaces an older one, which stays stored and searchable at half its importance.
+
+Only memories that are not forgotten supersede: forgetting the newer one reinstates the older one, and restoring the
+newer one supersedes it again. A forgotten memory has the importance and confidence from before it was superseded.
+"""
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+from msgspec.structs import replace
+
+from ...archiver.store import Store
+from ...core import ids
+from ...core.conversation import Milliseconds
+from ...core.errors import InvalidInput
+from ...core.memory import Edge, EventKind, MemoryEvent, MemoryState, Relation, StoredMemory
+from ...core.memory_types import GOLDEN_RULE
+from ...core.origin import Origin
+from .memory_records import parse_snapshot, snapshot_of
+
+_CONFIDENCE_MAX = 0.1
+"""Highest confidence of a superseded memory."""
+
+
+def supersede(store: Store, newer: StoredMemory, older: StoredMemory, edge: Edge, at: Milliseconds) -> Edge:
+    """Draw the edge inside a transaction and mark the older memory as superseded; return the edge with its id.
+
+    Its importance is halved and its confidence limited to 0.1. The edge is only proposed, and changes no memory, if the
+    older memory is forgotten or a golden rule, or is protected and the newer one is not in the user's own words.
+    """
+    spared = older.protected and newer.memory.origin is not Origin.HUMAN
+    spared |= older.memory.type == GOLDEN_RULE or older.state is MemoryState.ARCHIVED
+    edge = replace(edge, proposed=(edge.proposed or spared) and older.state is not MemoryState.SUPERSEDED)
+    edge = store.memory_edges.put(edge)
+    if not edge.proposed and older.state is MemoryState.ACTIVE:
+        reason = f"by {newer.id}: {edge.reason}" if edge.reason else f"by {newer.id}"
+        store.memories.rewrite(_superseded(store, older, reason, at))
+    return edge
+
+
+def superseding(store: Store, *keys: int, proposed: bool = False) -> list[Edge]:
+    """Return the `supersedes` edges from memories that are not forgotten to these; with `proposed` those as well."""
+    edges = [edge for edge in store.memory_edges.reaching(keys) if edge.relation is Relation.SUPERSEDES]
+    newer = store.memories.load([edge.source for edge in edges])
+    return [
+        edge
+        for edge in edges
+        if newer[edge.source].state is not MemoryState.ARCHIVED and (proposed or not edge.proposed)
+    ]
+
+
+def superseded_by(store: Store, key: int) -> list[Edge]:
+    """Return the edges by which a memory supersedes others, without proposed ones."""
+    leaving = store.memory_edges.leaving([key])
+    return [edge for edge in leaving if edge.relation is Relation.SUPERSEDES and not edge.proposed]
+
+
+def reinstate(store: Store, stored: StoredMemory, at: Milliseconds) -> StoredMemory:
+    """Make a superseded memory active again inside a transaction, with its former importance and confidence.
+
+    Raises:
+        InvalidInput: The same is stored again.
+    """
+    active = replace(_with_former_values(store, stored), state=MemoryState.ACTIVE, updated=at)
+    check_unique(store, active)
+    store.memories.rewrite(active)
+    event = MemoryEvent(stored.key, EventKind.RESTORED, at, "was superseded", before=snapshot_of(stored))
+    store.memory_events.add(event)
+    return active
+
+
+def reinstate_targets(store: Store, edges: Iterable[Edge], at: Milliseconds) -> None:
+    """Reinstate the targets of removed or ineffective edges inside a transaction.
+
+    A memory that another one still supersedes, or whose content is stored again, stays superseded.
+    """
+    targets = sorted({edge.target for edge in edges if edge.relation is Relation.SUPERSEDES})
+    for key, stored in store.memories.load(targets).items():
+        if stored.state is MemoryState.SUPERSEDED and not superseding(store, key):
+            with suppress(InvalidInput):
+                reinstate(store, stored, at)
+
+
+def archive(store: Store, stored: StoredMemory, reason: str, at: Milliseconds) -> StoredMemory:
+    """Forget a memory inside a transaction and reinstate what it superseded; return it."""
+    forgotten = replace(_with_former_values(store, stored), state=MemoryState.ARCHIVED, updated=at)
+    store.memories.rewrite(forgotten)
+    store.memory_events.add(MemoryEvent(stored.key, EventKind.ARCHIVED, at, reason, before=snapshot_of(stored)))
+    reinstate_targets(store, superseded_by(store, stored.key), at)
+    return forgotten
+
+
+def restore(store: Store, stored: StoredMemory, reason: str, at: Milliseconds) -> StoredMemory:
+    """Restore a forgotten or expired memory inside a transaction; return it.
+
+    It supersedes again what it superseded. It is superseded itself if another memory supersedes it.
+
+    Raises:
+        InvalidInput: The same is stored again.
+    """
+    restored = replace(stored, state=MemoryState.ACTIVE, updated=at)
+    if edges := superseding(store, stored.key):
+        restored = _superseded(store, restored, f"by {edges[0].source_id}", at)
+    else:
+        check_unique(store, restored)
+    store.memories.rewrite(restored)
+    store.memory_events.add(MemoryEvent(stored.key, EventKind.RESTORED, at, reason, before=snapshot_of(stored)))
+    for edge in superseded_by(store, stored.key):
+        older = store.memories.load([edge.target])[edge.target]
+        if older.state is MemoryState.ACTIVE:
+            supersede(store, restored, older, edge, at)
+    return restored
+
+
+def check_unique(store: Store, stored: StoredMemory) -> None:
+    """Raise `InvalidInput` if another active memory has the same content or the same file."""
+    memories = store.memories
+    other = memories.at_path(stored.memory.path) or memories.claimed(stored.memory, stored.stats.promoted_from)
+    if other is not None and other != stored.key:
+        taken = ids.show("memory", other)
+        raise InvalidInput(f"The same is already stored as {taken}", hint=f"Edit {taken}, or forget it first.")
+
+
+def _superseded(store: Store, stored: StoredMemory, reason: str, at: Milliseconds) -> StoredMemory:
+    """Return an active memory as superseded, and log the event."""
+    store.memory_events.add(MemoryEvent(stored.key, EventKind.SUPERSEDED, at, reason, before=snapshot_of(stored)))
+    return replace(
+        stored,
+        memory=replace(stored.memory, importance=round(stored.memory.importance / 2, 4)),
+        stats=replace(stored.stats, confidence=min(_CONFIDENCE_MAX, stored.stats.confidence)),
+        state=MemoryState.SUPERSEDED,
+        updated=at,
+    )
+
+
+def _with_former_values(store: Store, stored: StoredMemory) -> StoredMemory:
+    """Return a superseded memory with its former importance and confidence; any other unchanged."""
+    if stored.state is not MemoryState.SUPERSEDED:
+        return stored
+    [event] = store.memory_events.of(stored.key, [EventKind.SUPERSEDED], 1)
+    memory, confidence = parse_snapshot(event.before)
+    return replace(
+        stored,
+        memory=replace(stored.memory, importance=memory.importance),
+        stats=replace(stored.stats, confidence=max(stored.stats.confidence, confidence)),
+    )
