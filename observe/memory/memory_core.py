@@ -16,7 +16,8 @@ from ...core.home import Home
 from ...core.memory import EventKind, Memory, MemoryEvent, MemoryRevision, StoredMemory
 from ...core.memory_filter import STORED, MemoryFilter, MemoryOrder
 from ...search.index.generation import Generations
-from ...search.model.embedder import DEFAULT_MODEL, Embedder, load
+from ...search.model.embedder import DEFAULT_MODEL, load
+from ...search.model.embedding import Embedder
 from ...search.rank.memory_finder import MemoryFinder
 from .contradictions import Contradictions
 from .feedback import Feedback

@@ -15,7 +15,7 @@ from palaver.search.index.token_bits import stored
 from palaver.search.model.embedder import load
 
 from .holding import Holding
-from .test_judging import pairs
+from .test_rule_judge import pairs
 
 QUESTIONS = orjson.loads(Path(__file__).with_name("recalls.json").read_bytes())
 FOUND: dict[str, list[str]] = QUESTIONS["answered"]
