@@ -23,7 +23,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from ..core.amount import dollars, grouped, many, size
 from ..core.clock import show_day, show_minute
 from ..core.errors import TemplateInvalid
-from ..core.memory import spoken
+from ..core.memory import state_label
 from . import quote
 from .dialogue import TurnText
 from .labels import counted, label, other_sessions
@@ -141,5 +141,5 @@ _FILTERS: Mapping[str, Any] = {
     "marked": quote.marked,
     "minute": show_minute,
     "size": size,
-    "spoken": spoken,
+    "state_label": state_label,
 }
