@@ -1,4 +1,4 @@
-"""Is a thing kept once, in its first wording, with all that confirms it, and does its key stay?"""
+"""Observations are stored once, in their first wording, with all confirmations and a stable key."""
 
 # pyright: reportPrivateUsage=false
 
@@ -44,8 +44,8 @@ def learn(
     return told.store.observations.of_exchange(exchange)
 
 
-def test_what_is_learned_again_confirms_the_first(told: History) -> None:
-    """A preference stated in three sessions is held once, with the lines and the archive of each later statement."""
+def test_repeated_observation_confirms_the_first(told: History) -> None:
+    """A preference stated in three sessions is stored once, with the lines of each later statement."""
     keys = [told.say(name, Said(RULE, "Done."), project="shop")[0] for name in ("one", "two", "three")]
     observe_pending(told.store, silent)
 
@@ -60,8 +60,8 @@ def test_what_is_learned_again_confirms_the_first(told: History) -> None:
     assert all(proof.quote in RULE for each in again for proof in each.evidence)
 
 
-def test_another_value_is_kept_beside_it(told: History) -> None:
-    """A preference with another value is an observation of its own."""
+def test_another_value_is_stored_separately(told: History) -> None:
+    """A preference with another value is a separate observation."""
     one = told.say("one", Said("From now on wait 30 seconds in the tests."), project="shop")[0]
     two = told.say("two", Said("From now on wait 60 seconds in the tests."), project="shop")[0]
     observe_pending(told.store, silent)
@@ -73,8 +73,8 @@ LONG = "From now on write the release notes in short sentences for people who ru
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (2, 0, 1)])
-def test_near_repetitions_confirm_whatever_came_first(told: History, order: tuple[int, int, int]) -> None:
-    """What is said with some plain words more or fewer is held once, in the wording that came first."""
+def test_near_repetitions_confirm_the_first_wording(told: History, order: tuple[int, int, int]) -> None:
+    """Observations that differ in a few plain words are stored once, in the first wording."""
     friendly = LONG.replace("short", "short friendly")
     wordings = (LONG, friendly, friendly.replace("the code", "the source code"))
     keys = [told.say(str(number), Said(f"{wordings[number]}."), project="shop")[0] for number in order]
@@ -85,8 +85,8 @@ def test_near_repetitions_confirm_whatever_came_first(told: History, order: tupl
     assert len(told.store.confirmations.of_observations([held[0].key])[held[0].key]) == 2
 
 
-def test_what_is_compared_does_not_grow(told: History) -> None:
-    """However many things are known, a new one is compared with a bounded number, the same title first."""
+def test_comparisons_are_bounded(told: History) -> None:
+    """A new observation is compared with a bounded number of known ones, the same title first."""
     names = [
         f"{first}{second}"
         for first in "bcdfghjklmnprst"
@@ -105,8 +105,8 @@ def test_what_is_compared_does_not_grow(told: History) -> None:
     assert told.store.observations.of_exchange(again) == []
 
 
-def test_replaying_changes_nothing(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Newer rules that say the same leave every key, every confirmation and every index entry as it was."""
+def test_re_extraction_changes_nothing(told: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Newer rules with equal results leave every key, confirmation and index entry unchanged."""
     told.say(
         "one",
         Said(RULE, "Done."),
@@ -126,7 +126,7 @@ def test_replaying_changes_nothing(told: History, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_reworded_observation_keeps_its_key(told: History) -> None:
-    """What is told anew under the same title stays the same observation, and its index entry follows."""
+    """An observation that is extracted again under the same title keeps its key, and its index entry is updated."""
     key = told.say("one", Said(RULE))[0]
     (before,) = learn(told, key, preference(1))
     fingerprint = told.store.changes.last()
@@ -139,8 +139,8 @@ def test_a_reworded_observation_keeps_its_key(told: History) -> None:
 @pytest.mark.parametrize(
     "now", [(), (preference(1, "Use blanks in templates"),), (preference(1, facts=("In mails",)),)]
 )
-def test_what_is_no_longer_confirmed_is_observed_anew(told: History, now: tuple[Observation, ...]) -> None:
-    """When the first wording goes or changes, the exchanges that confirmed it say for themselves what they say."""
+def test_unconfirmed_exchanges_are_extracted_again(told: History, now: tuple[Observation, ...]) -> None:
+    """When the first wording is deleted or changes, the exchanges that confirmed it are extracted again."""
     one, two = (told.say(name, Said(RULE), project="shop")[0] for name in ("one", "two"))
     learn(told, one, preference(1))
     assert learn(told, two, preference(1)) == []
@@ -152,9 +152,9 @@ def test_what_is_no_longer_confirmed_is_observed_anew(told: History, now: tuple[
 
 
 @pytest.mark.parametrize("gone", ["forgotten", "reworded", "taken back"])
-def test_what_a_model_learned_again_is_asked_again(told: History, gone: str) -> None:
-    """When the first wording goes or changes, a model is asked once more about what confirmed it, but never about what
-    an earlier version excluded from extraction.
+def test_model_confirmations_are_requested_again(told: History, gone: str) -> None:
+    """When the first wording is deleted or changes, the model is asked again about the exchanges that confirmed it,
+    except those that an earlier version excluded from extraction.
     """
     one, two, three = (told.say(name, Said(RULE), project="shop")[0] for name in ("one", "two", "three"))
     for key in (one, two, three):
@@ -184,8 +184,8 @@ def grown(told: History, count: int) -> None:
     observe_pending(told.store, silent)
 
 
-def test_a_session_is_summed_up_as_it_grows(told: History) -> None:
-    """From three observations on a session has one summary, which keeps its key and tells of what came since."""
+def test_summary_follows_the_session(told: History) -> None:
+    """A session with three or more observations has one summary, which keeps its key as the session grows."""
     grown(told, 2)
     assert told.store.summaries.of_session(1) is None
     grown(told, 3)
@@ -204,10 +204,8 @@ def test_a_session_is_summed_up_as_it_grows(told: History) -> None:
     assert len(last.observation.evidence) == len(last.observation.facts)
 
 
-def test_a_summary_tells_what_was_asked(told: History) -> None:
-    """The request is in the words of the person, also where the observation is titled by what was done; a plan that
-    nobody agreed to was not completed.
-    """
+def test_summary_contains_the_request(told: History) -> None:
+    """The summary quotes the request in the user's words; a plan without approval does not count as completed."""
     told.say(
         "one",
         Said("this should be dimmer in the dark", "Done. The footer now uses `dim`.", writes=("/shop/footer.py",)),
@@ -222,8 +220,8 @@ def test_a_summary_tells_what_was_asked(told: History) -> None:
     assert summary.observation.facts[0] == "Request: This should be dimmer in the dark"
 
 
-def test_a_summary_never_outlives_its_parts(told: History) -> None:
-    """When an observation is deleted the summary that tells of it goes at once, and every index hears of it."""
+def test_summary_is_deleted_with_its_parts(told: History) -> None:
+    """Deleting an observation deletes the summary that contains it, and the change log records both."""
     grown(told, 3)
     summary = told.store.summaries.of_session(1)
     assert summary is not None
@@ -242,7 +240,7 @@ OPEN = "The button is drawn. Next step: the WalrusCanary still needs a test of i
 
 
 def summed_up(told: History, *said: Said) -> StoredObservation:
-    """Three exchanges that taught something, then these, of which the last teaches nothing."""
+    """Return the summary of three exchanges with observations followed by these exchanges."""
     told.say("one", *(Said(f"Add a {name}", writes=(f"/{name}.py",)) for name in ("header", "footer", "cart")), *said)
     observe_pending(told.store, silent)
     summary = told.store.summaries.of_session(1)
@@ -251,8 +249,8 @@ def summed_up(told: History, *said: Said) -> StoredObservation:
     return summary
 
 
-def test_a_summary_never_outlives_an_exchange_of_its_session(told: History) -> None:
-    """What is still open is quoted of an exchange that taught nothing itself: it goes with the exchange."""
+def test_summary_is_deleted_with_a_quoted_exchange(told: History) -> None:
+    """A summary that quotes an open item of an exchange is deleted with the exchange."""
     summary = summed_up(told, Said("Hm.", OPEN))
     fingerprint, last = told.store.changes.last(), told.store.items.all_keys()[3]
     assert told.store.observations.of_exchange(last) == []
@@ -267,10 +265,8 @@ def test_a_summary_never_outlives_an_exchange_of_its_session(told: History) -> N
     assert not any("WalrusCanary" in fact for fact in anew.observation.facts)
 
 
-def test_what_a_session_takes_over_is_told_by_its_summary(told: History) -> None:
-    """Both are summed up anew, the fork that was archived first and the session that it came from, without anything
-    being observed again: what a model learned is not asked for twice.
-    """
+def test_summaries_follow_exchanges_between_sessions(told: History) -> None:
+    """When a session takes over exchanges of a fork, both summaries are renewed without extracting again."""
     files = ("header", "footer", "cart", "menu", "form", "table")
     told.say("fork", *(Said(f"Add a {name}", writes=(f"/{name}.py",)) for name in files))
     told.say("origin", Said("Add a page", writes=("/page.py",)))
@@ -291,8 +287,8 @@ def test_what_a_session_takes_over_is_told_by_its_summary(told: History) -> None
         assert summary.observation.subtitle.startswith(f"Summary of {count} observations")
 
 
-def test_a_summary_goes_when_an_exchange_says_less(told: History) -> None:
-    """An exchange that was read anew without some of its words is quoted no more, at once."""
+def test_summary_is_renewed_when_an_exchange_shrinks(told: History) -> None:
+    """An exchange that lost text when it was parsed again is no longer quoted."""
     said = [Said(f"Add a {name}", writes=(f"/{name}.py",)) for name in ("header", "footer", "cart")]
     summed_up(told, Said("Hm.", OPEN))
     told.say("one", *said, Said("Hm.", "The button is drawn."))
@@ -300,8 +296,8 @@ def test_a_summary_goes_when_an_exchange_says_less(told: History) -> None:
     assert told.store.summaries.of_session(1) is None
 
 
-def test_refused_facts_are_counted(told: History) -> None:
-    """How many facts had no proof is kept with their exchange, and counted once however often it is observed."""
+def test_rejected_facts_are_counted(told: History) -> None:
+    """The number of rejected facts is stored with the exchange and counted once."""
     key = told.say("one", Said(RULE))[0]
     for _ in range(2):
         with told.store.transaction():

@@ -1,4 +1,4 @@
-"""Are only lasting preferences that the user typed proposed, and is none stored without approval?"""
+"""Only lasting preferences that the user typed are proposed, and none is stored without approval."""
 
 from pathlib import Path
 
@@ -37,8 +37,8 @@ def core_of(told: History) -> MemoryCore:
     return MemoryCore(told.store, told.generations, FakeEmbedder(), Redactor(bytes(32)))
 
 
-def test_a_typed_preference_is_proposed_and_nothing_is_stored(told: History) -> None:
-    """What holds for once, and what the agent said, is not proposed; proposing stores no memory."""
+def test_proposing_stores_nothing(told: History) -> None:
+    """Lasting preferences of the user are proposed; momentary ones and text of the agent are not. Nothing is stored."""
     (found,) = preference_candidates(told.store)
 
     memory = found.memory
@@ -49,8 +49,8 @@ def test_a_typed_preference_is_proposed_and_nothing_is_stored(told: History) -> 
     assert list(preference_candidates(told.store)) == [found]
 
 
-def test_approval_stores_it_once(told: History) -> None:
-    """With low confidence, and neither stating it again nor forgetting it proposes it again."""
+def test_approval_stores_the_preference_once(told: History) -> None:
+    """An approved preference is stored with low confidence and not proposed again, not even after deletion."""
     core = core_of(told)
     held = keep(core, *preference_candidates(told.store))
     assert (held.memory.content, held.stats.confidence, held.protected) == (RULE, 0.3, False)
@@ -62,8 +62,8 @@ def test_approval_stores_it_once(told: History) -> None:
     assert list(preference_candidates(told.store)) == []
 
 
-def test_a_declined_one_is_never_proposed_again(told: History) -> None:
-    """It is found nowhere, and can be had with an undo."""
+def test_declined_preference_is_not_proposed_again(told: History) -> None:
+    """A declined preference cannot be found, but an undo restores it."""
     core = core_of(told)
     [found] = preference_candidates(told.store)
     decline(told.store, found)
@@ -75,7 +75,7 @@ def test_a_declined_one_is_never_proposed_again(told: History) -> None:
 
 
 def proposed(folder: Path, *prompts: str) -> list[PreferenceCandidate]:
-    """What is proposed of these prompts."""
+    """Return the preferences proposed from these prompts."""
     history = History(folder)
     history.say("one", *map(Said, prompts))
     observe_pending(history.store, lambda _done, _total: None)
@@ -100,7 +100,7 @@ def proposed(folder: Path, *prompts: str) -> list[PreferenceCandidate]:
     ],
 )
 def test_pasted_text_and_passing_remarks_are_not_proposed(tmp_path: Path, prompt: str) -> None:
-    """Pasted, quoted, hook and bot text is not the user's word; what holds for one task is no rule."""
+    """Pasted, quoted and generated text and rules for one task are not proposed."""
     assert proposed(tmp_path, prompt) == []
 
 
@@ -115,13 +115,13 @@ def test_pasted_text_and_passing_remarks_are_not_proposed(tmp_path: Path, prompt
         "use uv instead of pip from now on",
     ],
 )
-def test_a_plain_rule_is_recognised(sentence: str) -> None:
-    """In the forms in which people type them."""
+def test_lasting_rules_are_recognised(sentence: str) -> None:
+    """Lasting rules are recognised in common wordings."""
     assert states_preference(sentence)
     assert is_typed(f"Fix the login, it is slow. {sentence}\nThanks!")
 
 
-def test_what_an_agent_asked_is_not_the_users_word() -> None:
-    """The question of an answer is the agent's, whatever it says."""
+def test_question_of_an_agent_is_not_proposed() -> None:
+    """Only the answer to a question is the user's text."""
     assert not states_preference("Should I always use tabs? → Yes")
     assert not states_preference("Always use tabs?")

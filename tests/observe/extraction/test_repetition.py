@@ -1,4 +1,4 @@
-"""Is only that a repetition which says the same, value for value?"""
+"""An observation repeats another only if all its values are equal."""
 
 import pytest
 from hypothesis import example, given
@@ -37,8 +37,10 @@ def repeats(first: Observation, second: Observation, projects: tuple[str, str] =
         ),
     ],
 )
-def test_the_same_in_other_grammar_is_a_repetition(first: Observation, second: Observation) -> None:
-    """Punctuation, endings, fillers, the order of facts and a small addition to something long make nothing new."""
+def test_grammar_does_not_matter(first: Observation, second: Observation) -> None:
+    """Punctuation, inflection, fillers, order of facts and short additions to long texts do not make a new
+    observation.
+    """
     assert repeats(first, second)
     assert repeats(second, first)
 
@@ -77,13 +79,13 @@ def test_the_same_in_other_grammar_is_a_repetition(first: Observation, second: O
     ],
 )
 def test_another_value_is_never_a_repetition(first: Observation, second: Observation) -> None:
-    """A changed number, name, colour, file, sign, place or negation is something else, and so is another's word."""
+    """A changed number, name, colour, file, symbol, place, negation or origin makes a new observation."""
     assert not repeats(first, second)
     assert not repeats(second, first)
 
 
-def test_another_project_is_another_place() -> None:
-    """What holds in one project is not said of another."""
+def test_another_project_is_never_a_repetition() -> None:
+    """An observation of one project never repeats one of another."""
     assert not repeats(noted("Use tabs"), noted("Use tabs"), ("shop", "blog"))
 
 
@@ -99,8 +101,8 @@ def prose(words: list[str]) -> Observation:
 
 
 @given(PROSE, VALUES, VALUES, st.data())
-def test_one_value_for_another_is_never_a_repetition(words: list[str], old: str, new: str, data: st.DataObject) -> None:
-    """Whatever is said, and wherever the value stands: another number, name, colour or negation is something else."""
+def test_changed_value_is_never_a_repetition(words: list[str], old: str, new: str, data: st.DataObject) -> None:
+    """A changed number, name, colour or negation makes a new observation at any position."""
     place = data.draw(st.integers(1, len(words)))
     first, second = (prose([*words[:place], value, *words[place:]]) for value in (old, new))
 
@@ -111,7 +113,7 @@ def test_one_value_for_another_is_never_a_repetition(words: list[str], old: str,
 
 @given(PROSE, PLAIN, st.data())
 def test_another_word_or_order_is_never_a_repetition(words: list[str], other: str, data: st.DataObject) -> None:
-    """A word in the place of another, or two that changed places, say something else."""
+    """Replacing one word or exchanging two makes a new observation."""
     place = data.draw(st.integers(0, len(words) - 2))
     swapped = [*words[:place], words[place + 1], words[place], *words[place + 2 :]]
     replaced = [*words[:place], other, *words[place + 1 :]]
@@ -121,8 +123,8 @@ def test_another_word_or_order_is_never_a_repetition(words: list[str], other: st
 
 
 @given(PROSE, st.lists(st.tuples(st.integers(0, 24), PLAIN), max_size=8))
-def test_a_few_plain_words_more_are_a_repetition_both_ways(words: list[str], more: list[tuple[int, str]]) -> None:
-    """Up to a fifth of plain words more make nothing new, whichever of both came first."""
+def test_few_added_words_are_a_repetition(words: list[str], more: list[tuple[int, str]]) -> None:
+    """Up to a fifth of added plain words make no new observation, in either order."""
     longer = list(words)
     for place, word in more:
         longer.insert(place, word)
@@ -134,8 +136,8 @@ def test_a_few_plain_words_more_are_a_repetition_both_ways(words: list[str], mor
 
 @given(st.text(max_size=80), st.lists(st.text(max_size=80), max_size=3))
 @example("00A0", ["00\u00c0"])
-def test_whatever_is_said_repeats_itself(title: str, facts: list[str]) -> None:
-    """Any observation is a repetition of itself, whichever rules made it."""
+def test_observation_repeats_itself(title: str, facts: list[str]) -> None:
+    """Every observation repeats itself, whichever rules extracted it."""
     one = noted(title, *facts)
 
     assert repeats(one, replace(one, extractor="rules-9"))

@@ -1,1 +1,1 @@
-"""The language model stage, against a server of our own."""
+"""Tests of extraction with a language model, against a local server."""

@@ -1,4 +1,4 @@
-"""A provider on a socket, an archive that the rules have seen, and an extractor between the two."""
+"""Provider on a local socket, archive with observations of the rules, and extractor between the two."""
 
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
@@ -27,7 +27,7 @@ SESSIONS = ("one", "two", "three", "four", "five")
 
 
 def asked(number: int, answer: str = ANSWER) -> Said:
-    """An exchange in which a file was changed."""
+    """Return an exchange that changed a file."""
     return Said(
         f"Why is the cache of part {number} cold after each start? Please find out and repair it.",
         f"{answer} That was part {number}, and the tests of it pass again after the repair of the loader.",
@@ -38,7 +38,7 @@ def asked(number: int, answer: str = ANSWER) -> Said:
 
 @dataclass
 class Stage:
-    """One archive, its clock, and the stage over it. `slept` hears how long it waited."""
+    """One archive with its clock and extractor. `slept` records the waiting times."""
 
     history: History
     provider: FakeProvider
@@ -66,11 +66,11 @@ class Stage:
         )
 
     def run(self, *, outdated: bool = False, **settings: object) -> Extraction:
-        """One run of the stage."""
+        """Run the extractor once."""
         return self.extractor(**settings).run(outdated=outdated)
 
     def say(self, session: str, *said: Said) -> list[int]:
-        """Archive an exchange and let the rules see it."""
+        """Archive an exchange and extract its observations by rules."""
         keys = self.history.say(session, *said)
         observe_pending(self.store, silent)
         return keys
@@ -79,7 +79,7 @@ class Stage:
         self.now += round(seconds * 1000)
 
     def extractors(self) -> list[str]:
-        """Who made the observations that are there."""
+        """Return the extractors of the stored observations."""
         keys = self.store.items.all_keys()
         found = self.store.observations.of_exchanges(keys)
         learned = [one for key in sorted(found) for one in found[key] if not one.summary]
@@ -94,7 +94,7 @@ def provider() -> Iterator[FakeProvider]:
 
 @pytest.fixture
 def stage(tmp_path: Path, provider: FakeProvider) -> Generator[Stage]:
-    """An archive with nothing in it yet."""
+    """Return an empty archive."""
     with ExitStack() as opened:
         history = History(tmp_path)
         opened.callback(history.store.close)

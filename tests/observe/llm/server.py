@@ -1,6 +1,6 @@
-"""A provider on a socket of this machine: it speaks the Messages and the batch API and does what a test tells it to.
+"""Fake provider on a local socket: it implements the Messages and batch APIs and answers as a test demands.
 
-`python -m tests.observe.llm.server` is not meant to be run; tests start it in a thread with `serving()`.
+Tests start it in a thread with `serving()`.
 """
 
 import json
@@ -19,9 +19,9 @@ _PASSAGE = re.compile(r"^\[line (\d+), (\w+)\]\n((?:    .*\n|\n)+)", re.MULTILIN
 
 @dataclass(frozen=True)
 class Sent:
-    """What the server does with one call: an HTTP status, a body (bytes as they are, else JSON) and headers.
+    """Reaction of the server to one call: HTTP status, body (bytes verbatim, else JSON) and headers.
 
-    `delay` waits first; `cut` breaks off half-way through the body.
+    `delay` waits first; `cut` breaks the connection half-way through the body.
     """
 
     status: int = 200
@@ -35,7 +35,7 @@ Reaction = Callable[[JSON], Sent]
 
 
 def passages(params: JSON) -> list[tuple[int, str, str]]:
-    """Line, voice and text of each passage that a request shows."""
+    """Return line, voice and text of each passage in a request."""
     asked = params["messages"][0]["content"]
     return [
         (int(line), voice, re.sub(r"^    ", "", text, flags=re.MULTILINE).strip())
@@ -44,7 +44,7 @@ def passages(params: JSON) -> list[tuple[int, str, str]]:
 
 
 def message(text: str, stop: str = "end_turn", usage: JSON | None = None) -> JSON:
-    """A message of the Messages API."""
+    """Return a message of the Messages API."""
     return {
         "id": "msg_1",
         "type": "message",
@@ -60,7 +60,7 @@ def message(text: str, stop: str = "end_turn", usage: JSON | None = None) -> JSO
 def observation(
     *facts: tuple[str, int, str], title: str = "The model's title", narrative: str = "It went well."
 ) -> JSON:
-    """An observation as a model writes it; a fact is its text, line and quote."""
+    """Return an observation as a model writes it; a fact is a tuple of text, line and quote."""
     return {
         "type": "learning",
         "title": title,
@@ -72,26 +72,26 @@ def observation(
 
 
 def learned(*observations: JSON) -> str:
-    """A reply that has observations, or none: nothing was worth keeping."""
+    """Return a reply with observations, or with the verdict `nothing`."""
     return json.dumps({"verdict": "learned" if observations else "nothing", "observations": observations})
 
 
 def honest(params: JSON) -> Sent:
-    """What a good model does: it quotes the last passage."""
+    """Reply like a good model: quote the last passage."""
     line, voice, text = passages(params)[-1]
     quote = text.splitlines()[0][:80]
     return Sent(body=message(learned(observation((f"The {voice} said so.", line, quote)))))
 
 
 def failing(status: int, kind: str, **headers: str) -> Sent:
-    """An error of the API."""
+    """Return an error of the API."""
     body = {"type": "error", "error": {"type": kind, "message": f"{kind} of the test"}}
     return Sent(status, body, {name.replace("_", "-"): value for name, value in headers.items()})
 
 
 @dataclass
 class FakeProvider:
-    """The server's memory. `script` holds reactions to the next calls; when it is used up, `usually` answers."""
+    """State of the server. `script` holds the reactions to the next calls, `usually` the default reaction."""
 
     url: str = ""
     script: list[Reaction | Sent] = field(default_factory=list["Reaction | Sent"])
@@ -110,7 +110,7 @@ class FakeProvider:
         return reaction if isinstance(reaction, Sent) else reaction(params)
 
     def take_batch(self, body: JSON) -> Sent:
-        """Keep a batch and work it out at once; a reaction may still lose the answer."""
+        """Store a batch and process it at once; a scripted reaction may still lose the reply."""
         name = f"msgbatch_{len(self.results) + 1}"
         counts = dict.fromkeys(("processing", "succeeded", "errored", "canceled", "expired"), 0)
         self.batch_sender[name] = {
@@ -186,7 +186,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving() -> Generator[FakeProvider]:
-    """A provider that listens while the block runs."""
+    """Run a provider during the block."""
     provider = FakeProvider()
     handler = cast("type[_Handler]", type("Handler", (_Handler,), {"provider": provider}))
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)

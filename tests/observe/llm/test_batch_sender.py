@@ -1,4 +1,4 @@
-"""Backfill by the provider's batch endpoint."""
+"""Older sessions are sent through the batch endpoint."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from .server import Sent, failing, learned, message
 
 @pytest.fixture
 def backlog(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    """Five sessions, of which the newest is asked about at once and four can wait."""
+    """Return five sessions, one to be sent at once and four in a batch."""
     monkeypatch.setattr(model_extractor, "NEWEST", 0)
     monkeypatch.setattr(batch_sender, "_SIZE", 4)
     for number, session in enumerate(SESSIONS):
@@ -20,8 +20,8 @@ def backlog(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
     return stage
 
 
-def test_only_the_newest_sessions_are_asked_at_once(stage: Stage) -> None:
-    """The three that ended last; the others go into a batch."""
+def test_newest_sessions_are_sent_at_once(stage: Stage) -> None:
+    """The three newest sessions are sent at once, the others in a batch."""
     for number, session in enumerate(SESSIONS):
         stage.say(session, asked(number + 1))
 
@@ -33,7 +33,7 @@ def test_only_the_newest_sessions_are_asked_at_once(stage: Stage) -> None:
 
 
 def test_results_are_matched_by_their_ids(backlog: Stage) -> None:
-    """They come in any order; each replaces the rules' observations of its own exchange, at half the price."""
+    """Results in any order replace the rules' observations of their own exchange, at half the price."""
     assert backlog.run().sent == 5
     assert backlog.extractors() == [VERSION] * 5
 
@@ -50,13 +50,13 @@ def test_results_are_matched_by_their_ids(backlog: Stage) -> None:
 
 
 def key_number(stage: Stage, key: int) -> str:
-    """Which part an exchange is about."""
+    """Return the part that an exchange is about."""
     [stored] = stage.store.exchanges.load([key]).values()
     return stored.exchange.writes[0].rpartition("/")[2].removesuffix(".py")
 
 
-def test_a_batch_that_is_not_done_is_waited_for(backlog: Stage) -> None:
-    """Nothing is asked twice while a batch is on its way."""
+def test_open_batch_is_not_sent_again(backlog: Stage) -> None:
+    """Nothing is sent twice while a batch is open."""
     backlog.provider.ends_batches = False
     assert backlog.run().sent == 5
 
@@ -68,8 +68,8 @@ def test_a_batch_that_is_not_done_is_waited_for(backlog: Stage) -> None:
     assert backlog.run().learned == 5
 
 
-def test_errors_of_a_batch_are_queued_again(backlog: Stage) -> None:
-    """Overloaded or expired requests wait their turn and cost nothing; invalid ones are dead letters."""
+def test_failed_requests_of_a_batch_are_queued_again(backlog: Stage) -> None:
+    """Overloaded or expired requests are retried at no cost; invalid ones become dead letters."""
     backlog.provider.script = [
         failing(529, "overloaded_error"),
         Sent(599),
@@ -88,8 +88,8 @@ def test_errors_of_a_batch_are_queued_again(backlog: Stage) -> None:
     assert backlog.run().learned == 3
 
 
-def test_a_server_without_batches_is_asked_one_by_one(backlog: Stage) -> None:
-    """As local servers are."""
+def test_server_without_batches_gets_single_requests(backlog: Stage) -> None:
+    """A server without a batch endpoint, such as a local one, gets single requests."""
     backlog.provider.supports_batches = False
 
     result = backlog.run()
@@ -98,8 +98,8 @@ def test_a_server_without_batches_is_asked_one_by_one(backlog: Stage) -> None:
     assert backlog.store.jobs.open_batches() == []
 
 
-def test_a_batch_whose_name_was_never_heard_is_found_again(backlog: Stage) -> None:
-    """The answer to the hand-in was lost: the batch is recognised by its token, and nothing is sent twice."""
+def test_lost_batch_is_found_by_its_token(backlog: Stage) -> None:
+    """A batch whose submission got no reply is identified by its token, and nothing is sent twice."""
     backlog.provider.on_batch = lambda _: Sent(body=b'{"id": "msgba', truncated=True)
     first = backlog.run()
     assert isinstance(first.stopped, ModelBusy)
@@ -114,8 +114,8 @@ def test_a_batch_whose_name_was_never_heard_is_found_again(backlog: Stage) -> No
     assert len(backlog.provider.batch_sender) == 2
 
 
-def test_a_batch_that_never_arrived_is_sent_again(backlog: Stage) -> None:
-    """When the provider's list does not have it after some minutes, its jobs and its money are free again."""
+def test_missing_batch_is_sent_again(backlog: Stage) -> None:
+    """A batch that the provider does not list after some minutes releases its jobs and its money."""
 
     def lose(_: object) -> Sent:
         backlog.provider.batch_sender.clear()
@@ -135,8 +135,8 @@ def test_a_batch_that_never_arrived_is_sent_again(backlog: Stage) -> None:
     assert len(backlog.provider.calls) == 5
 
 
-def test_a_batch_that_the_server_does_not_know_is_sent_again(backlog: Stage) -> None:
-    """As after a change of server, or when results are kept no longer. It may have been charged, so it counts."""
+def test_unknown_batch_is_sent_again_and_counts_as_charged(backlog: Stage) -> None:
+    """After a change of server or expired results, the jobs are queued again; the batch may have been charged."""
     backlog.run()
     backlog.provider.batch_sender.clear()
 
@@ -148,8 +148,8 @@ def test_a_batch_that_the_server_does_not_know_is_sent_again(backlog: Stage) -> 
     assert (row.calls, row.unanswered) == (10, 5)
 
 
-def test_a_refused_batch_leaves_nothing_behind(backlog: Stage) -> None:
-    """No reserve, no attempt, no batch on its way."""
+def test_rejected_batch_leaves_nothing_behind(backlog: Stage) -> None:
+    """A rejected batch leaves no reservation, no attempt and no open batch."""
     backlog.provider.on_batch = lambda _: failing(401, "authentication_error")
 
     result = backlog.run()
@@ -158,8 +158,8 @@ def test_a_refused_batch_leaves_nothing_behind(backlog: Stage) -> None:
     assert (result.cost, result.waiting, result.pending, result.failed) == (0, 5, 0, 0)
 
 
-def test_a_batch_is_no_larger_than_the_budget(backlog: Stage) -> None:
-    """As many requests are sent as there is money for in the worst case; settled, the rest of it is free again."""
+def test_batch_fits_the_budget(backlog: Stage) -> None:
+    """A batch contains as many requests as the budget allows at their maximum cost; the difference is released later."""
     backlog.provider.usually = lambda _: Sent(body=message(learned()))
     one = backlog.extractor().estimate().batch // 5
     cap = 0.0061

@@ -1,4 +1,4 @@
-"""A process that is killed at the worst moments loses nothing and doubles nothing."""
+"""A process killed at any moment loses no result and repeats no request."""
 
 import signal
 import subprocess
@@ -18,7 +18,7 @@ WORKER = Path(__file__).with_name("worker.py")
 
 @pytest.fixture
 def backlog(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    """Five sessions with one exchange each, by the clock on the wall: the killed process has no other."""
+    """Return five sessions with one exchange each, by the real clock."""
     stage.now = round(time.time() * 1000)
     for number, session in enumerate(SESSIONS):
         stage.say(session, asked(number + 1))
@@ -27,13 +27,13 @@ def backlog(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 
 def killed(stage: Stage, moment: str) -> None:
-    """Run the stage in a process that dies at this moment."""
+    """Run the extractor in a process that dies at this moment."""
     command = [sys.executable, str(WORKER), str(stage.history.folder), stage.provider.url, moment]
     assert subprocess.run(command, check=False, timeout=200).returncode == -signal.SIGKILL
 
 
 def test_killed_between_send_and_save(backlog: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One answer is lost: it counts as spent in full, its exchange is asked again when the lease ends, no other is."""
+    """One lost reply counts as spent in full; its exchange is sent again when the lease expires."""
     monkeypatch.setattr(model_extractor, "NEWEST", 3)
     killed(backlog, "asked")
     assert len(backlog.provider.calls) == 1
@@ -51,8 +51,8 @@ def test_killed_between_send_and_save(backlog: Stage, monkeypatch: pytest.Monkey
     assert backlog.store.ledger.spent_since(0) >= lost.cost
 
 
-def test_killed_between_handing_in_and_hearing_the_name(backlog: Stage) -> None:
-    """The batch is found again by its token: no request is sent a second time."""
+def test_killed_after_sending_a_batch(backlog: Stage) -> None:
+    """The batch is identified by its token, and no request is sent again."""
     killed(backlog, "sent")
     [batch] = backlog.store.jobs.open_batches()
     assert batch.name is None
@@ -65,8 +65,8 @@ def test_killed_between_handing_in_and_hearing_the_name(backlog: Stage) -> None:
     assert (row.calls, row.unanswered) == (5, 0)
 
 
-def test_killed_while_results_are_taken(backlog: Stage) -> None:
-    """What was saved is not taken twice, what was not is taken now; each is charged once."""
+def test_killed_while_storing_results(backlog: Stage) -> None:
+    """Each result is stored once and charged once."""
     assert backlog.run().sent == 5
     killed(backlog, "taken")
     assert sorted(backlog.extractors()) == ["llm"] * 2 + [VERSION] * 3

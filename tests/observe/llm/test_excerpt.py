@@ -1,4 +1,4 @@
-"""What of an exchange is shown, and how much of it?"""
+"""Excerpts are bounded and contain what can teach something."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +23,7 @@ def exchange(*turns: Turn) -> Exchange:
 
 @given(st.lists(TURNS, max_size=40))
 def test_an_excerpt_always_fits(turns: list[Turn]) -> None:
-    """However long the exchange is; what is left out is counted, and everything shown has its turn."""
+    """Excerpts of exchanges of any length fit; omitted passages are counted."""
     shown = shorten(exchange(*turns))
 
     assert sum(len(passage.text) for passage in shown.passages) <= EXCERPT_CHARS
@@ -35,7 +35,7 @@ def test_an_excerpt_always_fits(turns: list[Turn]) -> None:
 
 
 def test_the_beginning_and_the_end_are_kept() -> None:
-    """What was asked, and what was concluded; the middle is left out and counted."""
+    """Request and conclusion are kept; the middle is omitted and counted."""
     turns = [Turn(n, Speaker.ASSISTANT, Kind.PROSE, f"{n} " + "x" * 1_000) for n in range(1, 101)]
 
     shown = shorten(exchange(*turns))
@@ -47,7 +47,7 @@ def test_the_beginning_and_the_end_are_kept() -> None:
 
 
 def test_calls_are_one_line_and_results_are_left_out() -> None:
-    """A call says whether it failed; what a person answered through a tool is theirs."""
+    """A call is one line that says whether it failed; answers of the user through a tool are kept."""
     shown = shorten(
         exchange(
             Turn(1, Speaker.ASSISTANT, Kind.CALL, "Bash: make\n  test" + "y" * 900, tool="Bash", call="a"),
@@ -65,8 +65,8 @@ def test_calls_are_one_line_and_results_are_left_out() -> None:
     assert len(shown.passages[0].text) < 180
 
 
-def test_little_said_is_not_worth_a_call() -> None:
-    """Unless a file changed."""
+def test_short_exchange_is_skipped() -> None:
+    """A short exchange is skipped unless it changed a file."""
     short = exchange(Turn(1, Speaker.HUMAN, Kind.PROMPT, "go on"))
     wrote = exchange(Turn(1, Speaker.ASSISTANT, Kind.CALL, "Edit", writes=("/a",)))
 
@@ -76,7 +76,7 @@ def test_little_said_is_not_worth_a_call() -> None:
 
 @given(st.text())
 def test_visible_text_stays(text: str) -> None:
-    """Only what no reader sees is taken away, and nothing of it is left."""
+    """Only invisible characters are removed."""
     shown = visible(text)
 
     assert visible(shown) == shown

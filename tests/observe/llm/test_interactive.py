@@ -1,4 +1,4 @@
-"""One call at a time: what becomes of each kind of answer a provider can give."""
+"""Single requests: each kind of reply of a provider."""
 
 import json
 
@@ -19,8 +19,8 @@ from .conftest import ANSWER, Stage, asked
 from .server import Sent, failing, honest, learned, message, observation, passages
 
 
-def test_an_answer_replaces_what_the_rules_said(stage: Stage) -> None:
-    """A proven answer takes the place of the rules' observations, with files, date and evidence added by code."""
+def test_verified_reply_replaces_the_rules(stage: Stage) -> None:
+    """A verified reply replaces the rules' observations; code adds files, date and evidence."""
     [key] = stage.say("one", asked(1))
     assert stage.extractors() == [VERSION]
 
@@ -36,8 +36,8 @@ def test_an_answer_replaces_what_the_rules_said(stage: Stage) -> None:
     assert stage.extractors() == ["llm"]
 
 
-def test_nothing_is_asked_twice(stage: Stage) -> None:
-    """What was answered is not asked again, and new rules do not replace it; when it grows it is asked anew."""
+def test_answered_exchange_is_not_sent_again(stage: Stage) -> None:
+    """An answered exchange is sent again only when it grows; new rules do not replace its observations."""
     stage.say("one", asked(1))
     stage.run()
     assert stage.run().asked == 0
@@ -51,8 +51,8 @@ def test_nothing_is_asked_twice(stage: Stage) -> None:
     assert stage.extractors() == ["llm"]
 
 
-def test_each_prompt_is_marked_cached_and_constrained(stage: Stage) -> None:
-    """A call is stateless, carries our mark, caches what is always the same, and names the schema of the answer."""
+def test_requests_are_marked_cached_and_constrained(stage: Stage) -> None:
+    """A call is stateless, carries Palaver's mark, caches the system prompt and names the reply schema."""
     stage.say("one", asked(1))
     stage.run()
 
@@ -66,8 +66,8 @@ def test_each_prompt_is_marked_cached_and_constrained(stage: Stage) -> None:
     assert "tools" not in call
 
 
-def test_what_is_known_is_told(stage: Stage) -> None:
-    """The titles that the session already taught are given as known; they do not make it another question."""
+def test_known_titles_are_sent(stage: Stage) -> None:
+    """Earlier titles of the session are sent as known and do not change the digest."""
     stage.say("one", asked(2), asked(1))
     stage.run()
 
@@ -77,8 +77,8 @@ def test_what_is_known_is_told(stage: Stage) -> None:
     assert stage.run().asked == 0
 
 
-def test_nothing_worth_keeping_is_an_answer(stage: Stage) -> None:
-    """It ends the job without a failure. Where files changed the rules' observations stay all the same."""
+def test_verdict_nothing_ends_the_job(stage: Stage) -> None:
+    """The verdict `nothing` ends the job. If files changed, the rules' observations stay."""
     stage.say("one", asked(1))
     stage.provider.usually = lambda _: Sent(body=message(learned()))
 
@@ -104,8 +104,8 @@ BAD_REPLIES = {
 
 
 @pytest.mark.parametrize("reply", BAD_REPLIES.values(), ids=BAD_REPLIES)
-def test_a_bad_reply_is_paid_tried_again_and_kept(stage: Stage, reply: dict[str, object]) -> None:
-    """It is in the ledger, old observations stay, and after some attempts it is a dead letter with the raw reply."""
+def test_invalid_reply_is_charged_and_retried(stage: Stage, reply: dict[str, object]) -> None:
+    """An invalid reply is in the ledger, changes no observations, and becomes a dead letter after some attempts."""
     stage.say("one", asked(1))
     stage.provider.usually = lambda _: Sent(body=reply)
 
@@ -124,8 +124,8 @@ def test_a_bad_reply_is_paid_tried_again_and_kept(stage: Stage, reply: dict[str,
     assert (row.calls, row.unanswered, row.usage.tokens_out) == (ATTEMPTS_MAX, 0, 200 * ATTEMPTS_MAX)
 
 
-def test_the_dead_can_be_revived(stage: Stage) -> None:
-    """What was given up is asked again when a person says so."""
+def test_dead_letters_can_be_retried(stage: Stage) -> None:
+    """Dead letters are sent again on request."""
     stage.say("one", asked(1))
     stage.provider.script = [failing(400, "invalid_request_error")]
     assert stage.run().buried == 1
@@ -135,8 +135,8 @@ def test_the_dead_can_be_revived(stage: Stage) -> None:
     assert stage.run().learned == 1
 
 
-def test_facts_without_proof_are_refused_and_counted(stage: Stage) -> None:
-    """The others are kept; a quote on a wrong line is put on the only line where it stands."""
+def test_facts_without_quotes_are_rejected(stage: Stage) -> None:
+    """Other facts are kept; a quote on a wrong line moves to the only line that contains it."""
     [key] = stage.say("one", asked(1))
     facts = observation(
         ("Made up.", 3, "The moon is made of cheese"),
@@ -158,8 +158,8 @@ def test_facts_without_proof_are_refused_and_counted(stage: Stage) -> None:
     ("status", "kind"),
     [(401, "authentication_error"), (402, "billing_error"), (403, "permission_error"), (404, "not_found_error")],
 )
-def test_a_refused_key_stops_the_stage(stage: Stage, status: int, kind: str) -> None:
-    """Authentication and quota errors are not tried again: one call, nothing spent, no attempt used, all else waits."""
+def test_refused_key_ends_the_run(stage: Stage, status: int, kind: str) -> None:
+    """Authentication and quota errors end the run after one call, without cost or attempt."""
     stage.say("one", asked(1), asked(2))
     stage.provider.usually = lambda _: failing(status, kind)
 
@@ -173,8 +173,8 @@ def test_a_refused_key_stops_the_stage(stage: Stage, status: int, kind: str) -> 
     assert stage.run().learned == 2
 
 
-def test_a_limit_is_respected(stage: Stage) -> None:
-    """After 429 the next call waits as long as the provider asked, and the job not less."""
+def test_retry_after_is_respected(stage: Stage) -> None:
+    """After status 429 the next call waits as long as the provider asked."""
     stage.say("one", asked(1), asked(2))
     stage.provider.script = [failing(429, "rate_limit_error", retry_after="7")]
 
@@ -187,7 +187,7 @@ def test_a_limit_is_respected(stage: Stage) -> None:
 
 
 def test_a_long_limit_ends_the_run(stage: Stage) -> None:
-    """Nobody waits an hour at a prompt."""
+    """A wait of an hour ends the run."""
     stage.say("one", asked(1), asked(2))
     stage.provider.script = [failing(429, "rate_limit_error", retry_after="3600")]
 
@@ -198,8 +198,8 @@ def test_a_long_limit_ends_the_run(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("sent", [failing(529, "overloaded_error"), failing(500, "api_error")], ids=["529", "500"])
-def test_an_overloaded_provider_is_left_alone(stage: Stage, sent: Sent) -> None:
-    """After three calls in a row the run ends; what failed costs nothing and waits its turn."""
+def test_overload_ends_the_run(stage: Stage, sent: Sent) -> None:
+    """Three consecutive failures end the run; they cost nothing and are retried later."""
     stage.say("one", *(asked(number) for number in range(5, 0, -1)))
     stage.provider.usually = lambda _: sent
 
@@ -210,8 +210,8 @@ def test_an_overloaded_provider_is_left_alone(stage: Stage, sent: Sent) -> None:
     assert stage.slept == [2.0, 4.0]
 
 
-def test_a_slow_provider_is_counted_in_full(stage: Stage) -> None:
-    """A call that got no answer in time may have been charged: its reserve stays spent."""
+def test_timeout_counts_as_charged(stage: Stage) -> None:
+    """A call without a reply in time may have been charged, so its reservation stays."""
     stage.say("one", asked(1))
     stage.seconds = 0.2
     stage.provider.script = [Sent(body=message("{}"), delay=1.0)]
@@ -229,8 +229,8 @@ def test_a_slow_provider_is_counted_in_full(stage: Stage) -> None:
     [Sent(body=message("x" * 200), truncated=True), Sent(body=b"<html>"), Sent(body=b"{}")],
     ids=["breaks off", "html", "empty"],
 )
-def test_an_answer_that_is_no_message_may_have_been_charged(stage: Stage, sent: Sent) -> None:
-    """It is tried again, and its reserve stays spent."""
+def test_invalid_message_counts_as_charged(stage: Stage, sent: Sent) -> None:
+    """A reply that is not a message is retried, and its reservation stays."""
     stage.say("one", asked(1))
     stage.provider.script = [sent]
 
@@ -242,7 +242,7 @@ def test_an_answer_that_is_no_message_may_have_been_charged(stage: Stage, sent: 
 
 
 def test_an_unreachable_provider_costs_nothing(stage: Stage) -> None:
-    """Nobody listens there: nothing can have been charged."""
+    """A refused connection cannot have been charged."""
     stage.say("one", asked(1))
     stage.provider.url = "http://127.0.0.1:9"
 
@@ -251,8 +251,8 @@ def test_an_unreachable_provider_costs_nothing(stage: Stage) -> None:
     assert (result.failed, result.cost) == (1, 0)
 
 
-def test_an_exchange_that_grew_meanwhile_keeps_its_place(stage: Stage) -> None:
-    """An answer about what no longer stands there is paid and thrown away; the exchange is asked anew."""
+def test_reply_about_a_changed_exchange_is_discarded(stage: Stage) -> None:
+    """A reply about an exchange that changed meanwhile is charged and discarded; the exchange is sent again."""
     stage.say("one", asked(1))
 
     def grow(params: dict[str, object]) -> Sent:
@@ -268,8 +268,8 @@ def test_an_exchange_that_grew_meanwhile_keeps_its_place(stage: Stage) -> None:
     assert "llm" not in stage.extractors()
 
 
-def test_a_late_answer_changes_nothing(stage: Stage) -> None:
-    """When the lease ran out meanwhile and another process answered, the late answer is paid and thrown away."""
+def test_late_reply_is_discarded(stage: Stage) -> None:
+    """A reply after the lease expired and another process answered is charged and discarded."""
     [key] = stage.say("one", asked(1))
 
     def late(params: dict[str, object]) -> Sent:
@@ -287,7 +287,7 @@ def test_a_late_answer_changes_nothing(stage: Stage) -> None:
 
 
 def test_private_projects_are_never_sent(stage: Stage) -> None:
-    """Named by name or by a folder above; one that was asked for before it became private is not sent either."""
+    """Projects that are private by name or folder are not sent, not even if queued before."""
     stage.history.say("one", asked(1), project="secret")
     stage.history.say("two", asked(2), project="open", cwd="/srv/secret/deep")
     stage.say("three", asked(3))
@@ -302,8 +302,8 @@ def test_private_projects_are_never_sent(stage: Stage) -> None:
     assert all("part 3" in str(call) for call in stage.provider.calls[1:])
 
 
-def test_what_was_learned_in_private_is_never_told(stage: Stage) -> None:
-    """A session that began in a private folder and went on elsewhere sends no title of what it taught before."""
+def test_private_titles_are_never_sent(stage: Stage) -> None:
+    """A session that started in a private folder sends no titles from there."""
     secret, open_ = stage.history.say("one", asked(1), asked(2), cwd="/srv/secret")
     moved = replace(stage.store.exchanges.load([open_])[open_].exchange, cwd="/srv/open")
     with stage.store.transaction():
@@ -322,7 +322,7 @@ def test_what_was_learned_in_private_is_never_told(stage: Stage) -> None:
 
 
 def test_budgets_are_checked_before_a_call(stage: Stage) -> None:
-    """With too little left for the next call none is made, and the message names the budget."""
+    """No call is made if a budget is too small for it, and the message names the budget."""
     stage.say("one", asked(1))
 
     result = stage.run(budget_day=0.000001)

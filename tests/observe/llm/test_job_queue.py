@@ -1,4 +1,4 @@
-"""Who may finish a job, when it is tried again, and when it is given up?"""
+"""Leases, retries and dead letters of the job queue."""
 
 from pathlib import Path
 from random import Random
@@ -13,7 +13,7 @@ from ...search.history import History, Said
 
 
 class Clock:
-    """A clock that stands until it is told."""
+    """Clock that tests advance."""
 
     def __init__(self) -> None:
         self.now = 1_000_000
@@ -29,7 +29,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    """Three exchanges."""
+    """Return a store with three exchanges."""
     history = History(tmp_path)
     history.say("one", *(Said(f"question {number}", at=number) for number in range(3)))
     return history.store
@@ -42,15 +42,15 @@ def queue(store: Store, clock: Clock) -> JobQueue:
     return queue
 
 
-def test_the_newest_comes_first_and_only_once(queue: JobQueue) -> None:
-    """A leased job is nobody else's."""
+def test_newest_job_is_leased_first(queue: JobQueue) -> None:
+    """Jobs are leased newest first, and a leased job is not leased again."""
     assert [job.exchange for job in queue.claim(2)] == [3, 2]
     assert [job.exchange for job in queue.claim(2)] == [1]
     assert queue.claim(2) == []
 
 
-def test_a_lease_runs_out(queue: JobQueue, store: Store, clock: Clock) -> None:
-    """Whoever claims it then is the only one who can finish it."""
+def test_expired_lease_is_claimed_again(queue: JobQueue, store: Store, clock: Clock) -> None:
+    """Only the process that claims an expired job can finish it."""
     [lost] = queue.claim(1)
     clock.now += LEASE_MS
     [again] = queue.claim(1)
@@ -61,8 +61,8 @@ def test_a_lease_runs_out(queue: JobQueue, store: Store, clock: Clock) -> None:
     assert store.jobs.live(again)
 
 
-def test_what_kills_its_process_is_given_up(queue: JobQueue, store: Store, clock: Clock) -> None:
-    """After a number of attempts, with a reason."""
+def test_jobs_without_attempts_become_dead_letters(queue: JobQueue, store: Store, clock: Clock) -> None:
+    """A job that never ends becomes a dead letter with a reason."""
     for _ in range(ATTEMPTS_MAX):
         assert len(queue.claim(3)) == 3
         clock.now += LEASE_MS
@@ -72,8 +72,8 @@ def test_what_kills_its_process_is_given_up(queue: JobQueue, store: Store, clock
     assert all("without a reply" in dead.reason for dead in store.jobs.dead())
 
 
-def test_the_same_question_is_not_asked_again(queue: JobQueue, store: Store) -> None:
-    """Only another content, prompt or model is another question; a dead one stays dead until then."""
+def test_equal_request_is_not_queued_again(queue: JobQueue, store: Store) -> None:
+    """Only other content, another prompt or another model queues an exchange again."""
     for job in queue.claim(3):
         store.jobs.bury(job, "why", "reply")
     queue.put({1: "a", 2: "other"})
@@ -82,8 +82,8 @@ def test_the_same_question_is_not_asked_again(queue: JobQueue, store: Store) -> 
 
 
 @pytest.mark.parametrize("attempt", range(1, ATTEMPTS_MAX))
-def test_waiting_doubles_and_is_spread(queue: JobQueue, clock: Clock, attempt: int) -> None:
-    """Each attempt waits between half and all of twice as long as the one before."""
+def test_backoff_doubles_with_jitter(queue: JobQueue, clock: Clock, attempt: int) -> None:
+    """Each delay is between half and all of twice the previous one."""
     [job] = queue.claim(1)
     for _ in range(attempt - 1):
         queue.fail(job, ReplyInvalid("no", "raw"))
@@ -98,8 +98,8 @@ def test_waiting_doubles_and_is_spread(queue: JobQueue, clock: Clock, attempt: i
     assert job.exchange in [each.exchange for each in queue.claim(3)]
 
 
-def test_a_provider_may_ask_for_more(queue: JobQueue, clock: Clock) -> None:
-    """Never less than retry-after."""
+def test_delay_is_at_least_retry_after(queue: JobQueue, clock: Clock) -> None:
+    """A delay is never shorter than retry-after."""
     [job] = queue.claim(1)
     queue.fail(job, ModelBusy("busy", after=500))
     clock.now += 499_999
@@ -109,7 +109,7 @@ def test_a_provider_may_ask_for_more(queue: JobQueue, clock: Clock) -> None:
 
 
 def test_a_busy_provider_uses_no_attempt(queue: JobQueue, store: Store, clock: Clock) -> None:
-    """However long it is busy, nothing is given up for that."""
+    """Temporary failures of the provider never lead to a dead letter."""
     for _ in range(3 * ATTEMPTS_MAX):
         for job in queue.claim(3):
             assert not queue.fail(job, ModelBusy("busy"))
@@ -119,16 +119,16 @@ def test_a_busy_provider_uses_no_attempt(queue: JobQueue, store: Store, clock: C
     assert [job.attempts for job in queue.claim(3)] == [1, 1, 1]
 
 
-def test_a_request_that_can_never_work_is_given_up_at_once(queue: JobQueue, store: Store) -> None:
-    """Trying again would change nothing."""
+def test_rejected_request_becomes_a_dead_letter(queue: JobQueue, store: Store) -> None:
+    """A request that the provider rejects is not retried."""
     [job] = queue.claim(1)
 
     assert queue.fail(job, RequestRefused("no", 400))
     assert [dead.exchange for dead in store.jobs.dead()] == [job.exchange]
 
 
-def test_giving_back_uses_no_attempt(queue: JobQueue) -> None:
-    """As when the money is used up."""
+def test_unclaiming_uses_no_attempt(queue: JobQueue) -> None:
+    """A job that is returned, as at an exhausted budget, keeps its attempts."""
     jobs = queue.claim(3)
     queue.unclaim(jobs)
 

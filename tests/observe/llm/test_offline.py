@@ -1,4 +1,4 @@
-"""Without a key and a budget nothing reaches for the network, and everything else works."""
+"""Without a key and a budget no network is used, and everything else works."""
 
 import json
 import subprocess
@@ -31,7 +31,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 
 def palaver(home: Home, *arguments: str, key: str = "") -> str:
-    """Run a command where opening a socket fails; what it printed."""
+    """Run a command in which opening a socket fails, and return its output."""
     environment = {"PALAVER_HOME": str(home.root), "PATH": "/usr/bin:/bin"} | (
         {"ANTHROPIC_API_KEY": key} if key else {}
     )
@@ -51,7 +51,7 @@ def palaver(home: Home, *arguments: str, key: str = "") -> str:
     ids=["neither", "key alone", "budget alone"],
 )
 def test_no_call_without_key_and_budget(demo: Home, settings: str, key: str, missing: str) -> None:
-    """`palaver observe` runs the rules, says what is missing, and opens no socket."""
+    """`palaver observe` applies the rules, reports what is missing, and opens no socket."""
     demo.config.write_text(settings)
 
     said = palaver(demo, "observe", key=key)
@@ -61,7 +61,7 @@ def test_no_call_without_key_and_budget(demo: Home, settings: str, key: str, mis
 
 
 def test_everything_else_works(demo: Home) -> None:
-    """Estimating, accounts and search need neither key nor network."""
+    """Estimates, statistics and search need neither key nor network."""
     demo.config.write_text(BUDGET)
 
     estimate = json.loads(palaver(demo, "observe", "--estimate", "--json"))
@@ -72,8 +72,8 @@ def test_everything_else_works(demo: Home) -> None:
     assert "obs-" in palaver(demo, "search", "cache")
 
 
-def test_a_budget_that_cannot_be_read_is_named(demo: Home) -> None:
-    """A typing error in a budget never means that there is none."""
+def test_invalid_budget_is_an_error(demo: Home) -> None:
+    """An invalid budget never means that there is no budget."""
     demo.config.write_text('budget_month = "5"\n')
     command = [sys.executable, "-m", "palaver", "observe"]
     ran = subprocess.run(

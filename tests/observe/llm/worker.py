@@ -25,7 +25,7 @@ def die() -> None:
 
 
 class Mortal(Anthropic):
-    """A provider whose user dies."""
+    """Provider whose process dies."""
 
     moment = ""
 

@@ -1,1 +1,1 @@
-"""Do the rules tell it as it was?"""
+"""Tests of the rule-based extractor."""

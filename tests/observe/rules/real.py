@@ -1,4 +1,4 @@
-"""Real exchanges, read from transcripts as an archive would read them."""
+"""Real exchanges, parsed from transcripts as during an ingest run."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from palaver.core.conversation import Exchange, Session
 
 
 def real_exchanges(folder: Path) -> Iterator[tuple[Session, Exchange]]:
-    """Each exchange below a folder with what is known of its session by then."""
+    """Yield each exchange below a folder with its session as known at that point."""
     for path in sorted(folder.rglob("*.jsonl")):
         with path.open("rb") as file:
             head = file.read(65536)

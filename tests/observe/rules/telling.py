@@ -1,4 +1,4 @@
-"""Made-up exchanges, written as a short script: one call per turn."""
+"""Synthetic exchanges, written as a script with one call per turn."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ STARTED = 1_770_000_000_000
 
 @dataclass
 class Telling:
-    """Builds one exchange line by line, as a transcript would have it."""
+    """Builder of one exchange, line by line."""
 
     turns: list[Turn] = field(default_factory=list[Turn])
 

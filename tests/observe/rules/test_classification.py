@@ -1,4 +1,4 @@
-"""Is the evidence for each type weighed as documented?"""
+"""Each kind of evidence has its documented weight."""
 
 import pytest
 
@@ -29,15 +29,15 @@ def signs(title: str = "", **more: object) -> TypeSignals:
         ("Whatever this is", ObservationType.FEATURE),
     ],
 )
-def test_titles_say_their_type(title: str, expected: ObservationType) -> None:
-    """A conventional prefix or first verb names the type; a change without either is a feature."""
+def test_title_determines_the_type(title: str, expected: ObservationType) -> None:
+    """A conventional prefix or the first verb determines the type; a change without either is a feature."""
     writes = ("tests/test_cart.py",) if "tests" in title else ("src/a.py",)
 
     assert classify(signs(title, writes=writes)) is expected
 
 
 def test_changed_documents_alone_are_general() -> None:
-    """Where nothing but prose changed, wherever it lies, nothing was built."""
+    """A change of documents only is of type general."""
     assert (
         classify(signs("Whatever this is", writes=("AGENTS.md", ".agents/product-boundary.md")))
         is ObservationType.GENERAL
@@ -45,7 +45,7 @@ def test_changed_documents_alone_are_general() -> None:
 
 
 def test_errors_as_a_subject_do_not_make_a_fix() -> None:
-    """A plan about error handling stays the feature that its title says."""
+    """A plan about error handling is a feature."""
     assert (
         classify(signs("Add an error page", request="errors: the page fails silently", plan=True))
         is ObservationType.FEATURE
@@ -53,7 +53,7 @@ def test_errors_as_a_subject_do_not_make_a_fix() -> None:
 
 
 def test_complaint_and_repair_make_a_fix() -> None:
-    """A complaint that ended in a change is a bug-fix."""
+    """A complaint followed by a change is a bug-fix."""
     weights = weigh_types(signs(request="the total is wrong", conclusion="The fix was to round late"))
 
     assert weights[ObservationType.BUG_FIX] == 5
@@ -61,7 +61,7 @@ def test_complaint_and_repair_make_a_fix() -> None:
 
 
 def test_looking_is_debugging_or_learning() -> None:
-    """Without a change a complaint was debugged, anything else was learned."""
+    """Without a change, a complaint is debugging and anything else is learning."""
     crashed, asked = (signs(request=said, writes=(), changed=False) for said in ("it crashes", "the cart"))
 
     assert classify(crashed) is ObservationType.DEBUG

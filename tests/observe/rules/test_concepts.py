@@ -1,4 +1,4 @@
-"""Are the names found by which an observation would be looked up?"""
+"""Concepts are the names by which an observation is searched."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +7,7 @@ from palaver.observe.rules.concepts import CONCEPTS_MAX, concepts
 
 
 def test_names_are_found_and_ranked() -> None:
-    """Code, identifiers, options and quoted names count; what the title names comes first; each once."""
+    """Code, identifiers, options and quoted names are concepts, those of the title first, each once."""
     found = concepts(
         ['Add `CartTotals` to "Check out"', "`CartTotals()` in `src/cart_totals.py:12` uses --strict and CartTotals"],
         ["src/cart_totals.py"],
@@ -19,20 +19,20 @@ def test_names_are_found_and_ranked() -> None:
 
 
 def test_common_words_numbers_and_code_phrases_are_no_names() -> None:
-    """Keywords, hashes, numbers and bits of syntax name nothing."""
+    """Keywords, hashes, numbers and syntax are not concepts."""
     assert concepts(["`true` `null` `1a2b3c4d` `12.5` `{ a: b }` `x = 1` `README.md`"], ()) == ()
 
 
 def test_parts_of_addresses_and_paths_are_no_names() -> None:
-    """Owners in addresses and folders in paths name nothing; code between ticks does, by its last part."""
+    """Parts of URLs and paths are not concepts, but the last part of code is."""
     text = "See https://example.com/BigOwner/some_repo/1 and /home/dev_one/my_app/x_y.py; `src/big_cart.py` is it"
 
     assert concepts([text], ()) == ("big_cart.py",)
 
 
 @given(st.lists(st.text(max_size=80), max_size=5), st.lists(st.text(max_size=20), max_size=3))
-def test_never_more_than_agreed(texts: list[str], touched_files: list[str]) -> None:
-    """There are at most `CONCEPTS_MAX` names, none empty, none long."""
+def test_concepts_are_bounded(texts: list[str], touched_files: list[str]) -> None:
+    """There are at most `CONCEPTS_MAX` concepts, none empty or long."""
     found = concepts(texts, touched_files)
 
     assert len(found) <= CONCEPTS_MAX

@@ -1,6 +1,6 @@
-"""Do the rules call things as a person does? 364 exchanges were labelled without a look at what the rules make of them.
+"""Extracted types agree with 364 exchanges labelled by hand.
 
-The labels name an exchange by its session and lines; what was said stays where it is.
+The labels were made without looking at the output of the rules. They name exchanges by session and lines only.
 """
 
 import json
@@ -20,8 +20,10 @@ NOTHING = "nothing"
 
 
 @pytest.mark.skipif(not (SESSIONS.is_dir() and SAMPLES.is_dir()), reason="no real transcripts here")
-def test_types_are_those_of_a_person(tmp_path: Path) -> None:
-    """At least 75 in 100 types are the label, and at most 10 in 100 observations are of what nobody would keep."""
+def test_types_agree_with_the_labels(tmp_path: Path) -> None:
+    """At least 75 % of the types equal the label, and at most 10 % of the observations are labelled as not worth
+    keeping.
+    """
     rows = json.loads(LABELS.read_bytes())
     labelled = {(row["session"], *row["lines"]): row["types"] for row in rows}
     with tarfile.open(SESSIONS / "transcripts.tar.gz") as packed:

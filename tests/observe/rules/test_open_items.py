@@ -1,4 +1,4 @@
-"""Is what was left to do found, with the words that say so?"""
+"""Open items are found with their quotes."""
 
 from palaver.core.conversation import Kind, Speaker, Turn
 from palaver.observe.rules.open_items import open_items
@@ -14,7 +14,7 @@ def listed(told: Telling, *items: str) -> Telling:
 
 
 def test_unfinished_items_of_the_last_list_are_open() -> None:
-    """Only the last list counts, and of it what is not completed."""
+    """Only unfinished items of the last to-do list are open."""
     told = listed(Telling().asked("Add a footer"), "[pending] Write the footer")
     told = listed(told, "[completed] Write the footer", "[in_progress] Test the footer", "[pending] Tell Ana")
 
@@ -24,8 +24,8 @@ def test_unfinished_items_of_the_last_list_are_open() -> None:
     assert [item.evidence.quote for item in items] == ["[in_progress] Test the footer", "[pending] Tell Ana"]
 
 
-def test_the_last_words_say_what_is_open() -> None:
-    """What the conclusion calls remaining is open; its questions and its results are not."""
+def test_open_points_of_the_conclusion_are_open() -> None:
+    """Remaining work named in the conclusion is open; questions and results are not."""
     told = Telling().asked("Add a footer").said("The footer is there. The print view still needs a footer of its own.")
 
     assert [item.text for item in open_items(told.exchange)] == ["The print view still needs a footer of its own."]

@@ -1,10 +1,10 @@
-"""Do lists of phrases find whole words only?"""
+"""Phrase lists match whole words only."""
 
 from palaver.observe.rules.phrase_patterns import anywhere, at_start, whole_text
 
 
-def test_blanks_around_bars_and_line_ends_mean_nothing() -> None:
-    """A list may be spread over lines; blanks inside a phrase count."""
+def test_layout_of_lists_is_ignored() -> None:
+    """Line ends and blanks around bars are ignored; blanks inside a phrase are not."""
     phrases = anywhere("""
         root cause | turns?
         out
@@ -17,7 +17,7 @@ def test_blanks_around_bars_and_line_ends_mean_nothing() -> None:
 
 
 def test_words_are_whole() -> None:
-    """`fix` is not found in `prefix` or `fixture`."""
+    """`fix` does not match in `prefix` or `fixture`."""
     assert anywhere("fix").search("a fix.")
     assert not anywhere("fix").search("prefix fixture")
     assert at_start("fix | add").match("add it")

@@ -1,4 +1,4 @@
-"""Are the promises of the rules kept whatever was said, and on real transcripts?"""
+"""Invariants of the rules for arbitrary exchanges and real transcripts."""
 
 import tarfile
 from collections import defaultdict
@@ -41,7 +41,7 @@ TEXTS = st.lists(WORDS | st.text(max_size=60), max_size=6).map("\n".join)
 
 @st.composite
 def exchanges(draw: st.DrawFn) -> Exchange:
-    """Exchanges of any shape, with hostile and ordinary text in every place."""
+    """Generate exchanges of any shape with hostile and ordinary text."""
     told = Telling()
     for _ in range(draw(st.integers(0, 8))):
         text = draw(TEXTS)
@@ -68,8 +68,8 @@ def exchanges(draw: st.DrawFn) -> Exchange:
 
 
 @given(exchanges())
-def test_observations_keep_their_promises(exchange: Exchange) -> None:
-    """Whatever was said: the same answer twice, a title, proofs that stand in the source, and no more than agreed."""
+def test_invariants_hold_for_any_exchange(exchange: Exchange) -> None:
+    """Any exchange yields equal results twice, titles, quotes that occur in the source, and bounded sizes."""
     found = observe(exchange, session()).observations
 
     assert found == observe(exchange, session()).observations
@@ -86,7 +86,7 @@ def test_observations_keep_their_promises(exchange: Exchange) -> None:
 
 @given(exchanges())
 def test_changes_are_covered(exchange: Exchange) -> None:
-    """Every exchange in which a file changed has an observation that lists it."""
+    """Every exchange that changed a file has an observation that lists it."""
     found = observe(exchange, session()).observations
 
     assert {path for observation in found for path in observation.files_modified} == {
@@ -95,7 +95,7 @@ def test_changes_are_covered(exchange: Exchange) -> None:
 
 
 def assert_proven(observation: Observation, exchange: Exchange) -> None:
-    """Each quote stands in a turn of its line, and human origin rests on a person's turns alone."""
+    """Check that each quote occurs on its line, and that human origin relies on turns of the user only."""
     for proof in observation.evidence:
         holders = [turn for turn in exchange.turns if turn.line == proof.start_line and proof.quote in turn.text]
         assert proof.quote
@@ -106,7 +106,7 @@ def assert_proven(observation: Observation, exchange: Exchange) -> None:
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="no real transcripts here")
 def test_real_exchanges_are_covered_and_proven() -> None:
-    """In real transcripts every exchange with a change is covered, and every quote is really there."""
+    """In real transcripts every exchange with a change is covered, and every quote occurs in the source."""
     seen = 0
     for read, exchange in real_exchanges(SAMPLES):
         found = observe(exchange, read).observations
@@ -122,7 +122,7 @@ SESSIONS = SHARED / "bench" / "coding-sessions"
 
 @pytest.mark.skipif(not SESSIONS.is_dir(), reason="no benchmark here")
 def test_files_that_are_asked_for_are_known(tmp_path: Path) -> None:
-    """Of the files that questions about code name, at least 85 in 100 are in the session's observations."""
+    """Observations list at least 85 % of the files named in questions about code."""
     with tarfile.open(SESSIONS / "transcripts.tar.gz") as packed:
         packed.extractall(tmp_path, filter="data")
     known: dict[str, set[str]] = defaultdict(set)

@@ -1,4 +1,4 @@
-"""Are remarks judged as a reader would judge them?"""
+"""Salience of remarks agrees with a reader's judgement."""
 
 import pytest
 
@@ -23,7 +23,7 @@ from palaver.observe.rules.salience import CHANGED, is_noise, is_status, salienc
     ],
 )
 def test_noise(said: str) -> None:
-    """Promises, greetings, questions, announcements and bare places tell nothing."""
+    """Promises, greetings, questions, announcements and bare paths are noise."""
     assert is_noise(said)
 
 
@@ -38,7 +38,7 @@ def test_noise(said: str) -> None:
     ],
 )
 def test_not_noise(said: str) -> None:
-    """Choices, causes and changes are told."""
+    """Choices, causes and changes are not noise."""
     assert not is_noise(said)
 
 
@@ -59,13 +59,13 @@ def test_not_noise(said: str) -> None:
         ("Switched from `requests` to `httpx`.", False),
     ],
 )
-def test_status_is_told_apart(said: str, expected: bool) -> None:
-    """How checks, commits and pushes went is a status."""
+def test_status_is_recognised(said: str, expected: bool) -> None:
+    """Results of checks, commits and pushes are status messages."""
     assert is_status(said) is expected
 
 
-def test_causes_and_names_are_worth_more() -> None:
-    """A cause with names outweighs a change, a change outweighs a plain remark."""
+def test_causes_and_names_are_more_salient() -> None:
+    """A cause with names outweighs a change; a change outweighs a plain remark."""
     cause = "`Cart.total` was wrong because `round` ran before the discount."
     change = "Added `Cart.total` to the checkout page."
     remark = "The page looks a little better than before."
@@ -87,6 +87,6 @@ def test_causes_and_names_are_worth_more() -> None:
         ("No files changed or added", False),
     ],
 )
-def test_what_is_told_as_done(said: str, expected: bool) -> None:
-    """A change is told by its verb, in the active or passive voice, or by how things are now; not by a bare pronoun."""
+def test_completed_changes_are_recognised(said: str, expected: bool) -> None:
+    """A verb in active or passive voice, or the new state, marks a completed change; a bare pronoun does not."""
     assert (CHANGED.match(said) is not None) is expected

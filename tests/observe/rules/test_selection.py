@@ -1,4 +1,4 @@
-"""Does an observation stay within its price, and say nothing twice?"""
+"""Selected statements fit their budget and do not repeat each other."""
 
 from palaver.core.conversation import Kind, Speaker, Turn
 from palaver.core.tokens import count
@@ -13,8 +13,8 @@ def stated(*sentences: str) -> list[Statement]:
     return list(statements(Turn(3, Speaker.ASSISTANT, Kind.PROSE, "\n".join(f"- {said}" for said in sentences))))
 
 
-def test_the_worthiest_are_chosen_in_the_order_they_were_made() -> None:
-    """Where not all fit, the worthier stay, and the order stays too."""
+def test_most_salient_statements_are_selected_in_order() -> None:
+    """The most salient statements are kept, in their original order."""
     told = stated(
         "Looks a bit nicer now", "Added `a` to `b` because it was slow", "Some more words here", "Fixed `c` in `d.py`"
     )
@@ -22,22 +22,22 @@ def test_the_worthiest_are_chosen_in_the_order_they_were_made() -> None:
     assert [said.text for said in select(told, count=2)] == ["Added a to b because it was slow", "Fixed c in d.py"]
 
 
-def test_nothing_is_said_twice() -> None:
-    """A statement whose words stood in an earlier one is left out; the first wording stays."""
+def test_repetitions_are_dropped() -> None:
+    """A statement that contains no new word is dropped."""
     told = stated("Added `retry` with 3 attempts to the client", "Added `retry` with 3 attempts to the client.")
 
     assert [said.text for said in select(told)] == ["Added retry with 3 attempts to the client"]
 
 
 def test_changed_value_is_not_a_repetition() -> None:
-    """A short statement with another number, name or colour says something new."""
+    """A statement with another number, name or colour is kept."""
     told = stated("`retry` is 3 now", "`retry` is 5 now")
 
     assert len(select(told)) == 2
 
 
 def test_facts_keep_to_their_budget() -> None:
-    """However much was said, the facts fit their number and their characters."""
+    """Facts stay within their number and their characters."""
     told = stated(
         *(f"Added `name_{number}` to `file_{number}.py` because {'reason ' * 30}{number}" for number in range(20))
     )
@@ -48,22 +48,22 @@ def test_facts_keep_to_their_budget() -> None:
     assert sum(len(fact.text) for fact in facts) <= FACTS_CHARACTERS
 
 
-def test_each_statement_has_its_proof() -> None:
-    """Proofs come in the order of the statements."""
+def test_each_statement_has_its_evidence() -> None:
+    """Evidence is in the order of the statements."""
     told = stated("One `a` thing", "Two `b` things")
 
     assert [proof.quote for proof in evidence(told)] == ["One `a` thing", "Two `b` things"]
 
 
 def test_narrative_closes_its_sentences_within_its_limit() -> None:
-    """Each part ends with a mark; a part that does not fit is left out whole."""
+    """Each part of a narrative ends with punctuation; a part that does not fit is dropped as a whole."""
     assert narrative(["One", "", "two?", "Three:"]) == "One. two? Three:"
     assert narrative(["a" * 500, "b" * 500, "c"]) == f"{'a' * 500}. c."
     assert len(narrative(["word " * 100] * 9)) <= NARRATIVE_MAX
 
 
-def test_layer_two_costs_at_most_what_was_agreed() -> None:
-    """Narrative and facts of the longest report stay within 500 tokens."""
+def test_layer_two_stays_within_its_budget() -> None:
+    """Narrative and facts of the longest report have at most 500 tokens."""
     report = "\n".join(
         f"- **`src/module_{number}.py`**: added `Handler{number}` so that `queue_{number}` is drained before shutdown"
         for number in range(40)

@@ -1,4 +1,4 @@
-"""Is text cut and cleaned the way a careful editor would?"""
+"""Markdown is stripped, and text is truncated at clauses."""
 
 import pytest
 from hypothesis import given
@@ -8,7 +8,7 @@ from palaver.observe.rules.sentences import headline, sentences, strip_markdown,
 
 
 def test_markdown_becomes_plain() -> None:
-    """Emphasis, links, ticks and ornaments go; code keeps its stars."""
+    """Emphasis, links, backquotes and ornaments are removed; code keeps its asterisks."""
     text = "✅ **Added** [the docs](https://example.com/a_(b)) for `src/**/*.ts`  \n<br>now"
 
     assert strip_markdown(text) == "Added the docs for src/**/*.ts now"
@@ -32,14 +32,14 @@ def test_markdown_becomes_plain() -> None:
         ("   ", []),
     ],
 )
-def test_sentences_end_where_people_end_them(line: str, expected: list[str]) -> None:
-    """Full stops inside names, code, numbers and abbreviations end nothing; full stops of Japanese do."""
+def test_sentence_ends(line: str, expected: list[str]) -> None:
+    """Full stops inside names, code, numbers and abbreviations do not end a sentence; Japanese full stops do."""
     assert [line[start:end] for start, end in sentences(line)] == expected
 
 
 @given(st.text(max_size=200))
 def test_sentences_lose_nothing_but_blanks(line: str) -> None:
-    """Whatever the line, its sentences together are the line without the blanks between them."""
+    """The sentences of any line are the line without the blanks between them."""
     assert "".join(line[start:end] for start, end in sentences(line)).replace(" ", "") == line.replace(" ", "") or any(
         char.isspace() for char in line
     )
@@ -56,14 +56,14 @@ def test_sentences_lose_nothing_but_blanks(line: str) -> None:
         ("I get [snapshot --repo x --format json --worktree]: exit 1", 40, "I get [snapshot --repo x --format json"),
     ],
 )
-def test_text_is_cut_at_a_clause(text: str, limit: int, expected: str) -> None:
-    """A cut falls behind a sentence or clause and leaves neither an open bracket nor a loose word."""
+def test_text_is_truncated_at_a_clause(text: str, limit: int, expected: str) -> None:
+    """Truncated text ends after a sentence or clause, without an open bracket or a trailing function word."""
     assert truncate(text, limit) == expected
 
 
 @given(st.text(max_size=300), st.integers(10, 100))
-def test_cut_text_is_the_beginning_within_the_limit(text: str, limit: int) -> None:
-    """What is left is never longer than allowed and stands at the beginning of the text."""
+def test_truncated_text_is_a_prefix(text: str, limit: int) -> None:
+    """Truncated text is a prefix of the text and within the limit."""
     left = truncate(text, limit)
 
     assert len(left) <= limit
@@ -80,10 +80,10 @@ def test_cut_text_is_the_beginning_within_the_limit(text: str, limit: int) -> No
     ],
 )
 def test_headline_reads_like_a_commit_subject(said: str, expected: str) -> None:
-    """Courtesies and full stops go, the first letter is large unless it is a name."""
+    """A title has no courtesies and no full stop, and starts with a capital unless it starts with a name."""
     assert headline(said) == expected
 
 
 def test_opener_alone_is_kept() -> None:
-    """A text that is nothing but a courtesy stays what it is."""
+    """A text that is only a courtesy is unchanged."""
     assert without_opener("thanks ") == "thanks "

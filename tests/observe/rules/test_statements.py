@@ -1,4 +1,4 @@
-"""Can each statement stand alone, and is its quote really there?"""
+"""Each statement is self-contained, and its quote occurs in the turn."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,8 +15,8 @@ def texts(markdown: str) -> list[str]:
     return [said.text for said in statements(turn(markdown))]
 
 
-def test_items_carry_the_file_they_are_about() -> None:
-    """A list item below a heading or item that names a file says which file it is about."""
+def test_items_name_their_file() -> None:
+    """A list item below a heading or item with a file name is prefixed with the file."""
     markdown = (
         "### `src/api/cart.py`\n- Added totals\n- **Tests**:\n  - Cover empty carts\n\n**`web/app.ts`**\n1. Removed it"
     )
@@ -29,13 +29,13 @@ def test_rows_of_tables_are_statements() -> None:
     assert texts("| File | Change |\n|------|--------|\n| `a.py` | renamed `x` |") == ["a.py: renamed x"]
 
 
-def test_code_drawings_and_rules_are_passed_over() -> None:
-    """Fenced code, box drawings and rules state nothing."""
+def test_code_drawings_and_rules_are_skipped() -> None:
+    """Fenced code, box drawings and rules are skipped."""
     assert texts("```\nprint('x')\n```\n---\n│ box │\n├── tree.py\nIt works.") == ["It works."]
 
 
-def test_sentence_that_leans_stays_with_the_one_before() -> None:
-    """`This means …` is not torn from what it is about."""
+def test_dependent_sentence_is_joined() -> None:
+    """`This means …` is joined to the previous sentence."""
     assert texts("The key was reused. This means two charges. Refunds work.") == [
         "The key was reused. This means two charges.",
         "Refunds work.",
@@ -43,12 +43,12 @@ def test_sentence_that_leans_stays_with_the_one_before() -> None:
 
 
 def test_announcement_is_no_statement() -> None:
-    """A line that ends in a colon announces what follows."""
+    """A line that ends in a colon is not a statement."""
     assert texts("The valid values are:\n- one\n- two") == ["one", "two"]
 
 
-def test_announcement_that_tells_what_was_done_is_a_statement() -> None:
-    """A line that leads to a list is kept when it says what was done, without the words that lead on."""
+def test_announcement_of_a_change_is_a_statement() -> None:
+    """A line that introduces a list and reports a change is a statement."""
     assert texts("Perfect! Updated the dark theme with your colors:\n- red is `#cc6666`") == [
         "Perfect!",
         "Updated the dark theme with your colors",
@@ -61,7 +61,7 @@ def test_announcement_that_tells_what_was_done_is_a_statement() -> None:
 
 
 def test_items_below_a_sentence_do_not_repeat_it() -> None:
-    """A sentence is no name for the items below it; a short heading is."""
+    """A short heading prefixes the items below it; a sentence does not."""
     assert texts("Now you can:\n- use `/theme`\n\n**Core colors**:\n- teal") == ["use /theme", "Core colors: teal"]
 
 
@@ -72,8 +72,8 @@ def test_items_below_a_sentence_do_not_repeat_it() -> None:
         max_size=30,
     ).map("\n".join)
 )
-def test_quotes_stand_in_the_turn(markdown: str) -> None:
-    """Every quote is word for word in the turn, on one line, and short."""
+def test_quotes_occur_in_the_turn(markdown: str) -> None:
+    """Every quote is short, on one line, and occurs verbatim in the turn."""
     for said in statements(turn(markdown)):
         assert said.quote in markdown
         assert "\n" not in said.quote
@@ -81,8 +81,8 @@ def test_quotes_stand_in_the_turn(markdown: str) -> None:
         assert len(said.text) <= 420
 
 
-def test_quotes_of_a_tidied_copy_are_cut_to_what_is_there() -> None:
-    """A quote that tidying changed keeps only its part that stands in the turn; without any the statement goes."""
+def test_quotes_of_a_cleaned_copy_are_shortened() -> None:
+    """A quote is shortened until it occurs in the turn; without any match, the statement is dropped."""
     original = turn("Look at @cart.py first")
     tidied = list(statements(turn("Look at cart.py first"))) + list(statements(turn("Elsewhere it is fine")))
 

@@ -1,4 +1,4 @@
-"""Are paths shown as a person in the project would write them?"""
+"""File paths are relative to the project."""
 
 import pytest
 
@@ -19,12 +19,12 @@ from .telling import CWD, Telling, session
     ],
 )
 def test_paths_inside_the_project_are_relative(path: str, roots: tuple[str, ...], expected: str) -> None:
-    """Inside the project a path is relative with forward slashes; outside it stays whole."""
+    """Paths inside the project are relative with forward slashes; others stay absolute."""
     assert relative_path(path, roots) == expected
 
 
 def test_modified_files_are_not_repeated_among_the_read() -> None:
-    """A file that was read and then changed is listed once, as changed."""
+    """A file that was read and modified is listed once, as modified."""
     told = Telling().read(f"{CWD}/src/a.py").read("/etc/hosts").edited("src/a.py")
 
     found = touched_files(told.exchange, session())

@@ -1,4 +1,4 @@
-"""Does an observation cost no more than layer 2 promises, whatever it would have said?"""
+"""Observations stay within the token budget of layer 2."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,8 +21,8 @@ def whole(facts: int, read: int, modified: int, length: int) -> Observation:
 
 
 @given(st.integers(0, 8), st.integers(0, 8), st.integers(0, 30), st.integers(0, 60))
-def test_layer_two_is_within_its_price(facts: int, read: int, modified: int, length: int) -> None:
-    """Files that were only read go first; every fact that stays keeps its own proof, and some changed file stays."""
+def test_trimmed_observation_fits(facts: int, read: int, modified: int, length: int) -> None:
+    """Files read are dropped first; every remaining fact keeps its evidence, and some modified file remains."""
     one = whole(facts, read, modified, length)
     found = trim_to_budget(one)
 
@@ -33,8 +33,8 @@ def test_layer_two_is_within_its_price(facts: int, read: int, modified: int, len
     assert bool(found.files_modified) == bool(modified)
 
 
-def test_a_long_narrative_is_cut_before_changed_files_go() -> None:
-    """What was changed is worth more than the end of a long story."""
+def test_narrative_is_trimmed_before_modified_files() -> None:
+    """Modified files are more important than the end of a long narrative."""
     one = replace(whole(1, 0, 12, 5), narrative="A sentence about the footer. " * 40)
     found = trim_to_budget(one)
 
@@ -42,6 +42,6 @@ def test_a_long_narrative_is_cut_before_changed_files_go() -> None:
     assert len(found.files_modified) >= 8
 
 
-def test_what_is_affordable_stays_as_it_is() -> None:
-    """An observation within its price is left alone."""
+def test_small_observation_is_unchanged() -> None:
+    """An observation within the budget is unchanged."""
     assert trim_to_budget(whole(3, 2, 2, 5)) == whole(3, 2, 2, 5)

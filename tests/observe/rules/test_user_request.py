@@ -1,4 +1,4 @@
-"""Is it known what was asked?"""
+"""Requests are recognised in prompts and plans."""
 
 import pytest
 
@@ -10,19 +10,19 @@ from .telling import Telling
 @pytest.mark.parametrize(
     "said", ["commit this and push", "ok", "/clear", "Continue!", "lgtm, thanks", "yes please do it"]
 )
-def test_routine_names_nothing(said: str) -> None:
-    """A request that names nothing of its own is routine."""
+def test_routine_requests(said: str) -> None:
+    """A request without a subject is routine."""
     assert is_routine(said) or read_request(Telling().asked(said).exchange).routine
 
 
 @pytest.mark.parametrize("said", ["commit the parser", "/plan add a cache", "why is it slow"])
-def test_anything_else_names_something(said: str) -> None:
-    """One word of substance is enough, also behind a slash command."""
+def test_specific_requests(said: str) -> None:
+    """One specific word is enough, also after a slash command."""
     assert not read_request(Telling().asked(said).exchange).routine
 
 
 def test_logs_code_and_pictures_are_left_out() -> None:
-    """Pasted logs, code, stack traces and pictures are not the person's words."""
+    """Pasted logs, code, stack traces and images are not part of the request."""
     said = (
         "[Image #1] The export of @src/export.py hangs :\n[12:00:01] worker started\n    at run (a.js:1:2)\n"
         "```\nsecret_code()\n```\n2026-01-01T10:00:00Z boom"
@@ -35,12 +35,12 @@ def test_logs_code_and_pictures_are_left_out() -> None:
 
 
 def test_plan_without_heading_is_a_prompt() -> None:
-    """A plan that has no heading and no text falls back to what was typed."""
+    """A plan without heading and text is read as a prompt."""
     assert not read_request(Telling().asked("Implement the following plan:\n\n").exchange).plan
 
 
-def test_long_requests_are_kept_whole_sentences_long() -> None:
-    """Only whole sentences are kept of a long request."""
+def test_long_requests_are_truncated_at_sentences() -> None:
+    """A long request keeps whole sentences only."""
     found = read_request(Telling().asked("Add the cart. " + "It must be fast and small. " * 60).exchange)
 
     assert len(found.text) <= REQUEST_MAX
@@ -51,8 +51,8 @@ def test_long_requests_are_kept_whole_sentences_long() -> None:
     ("said", "asks"),
     [("Add a cart", True), ("The total should include tax", True), ("The cart is empty again", False)],
 )
-def test_orders_are_told_from_complaints(said: str, asks: bool) -> None:
-    """An order or wish can title what was done; a complaint cannot."""
+def test_orders_differ_from_complaints(said: str, asks: bool) -> None:
+    """An order or wish can become a title; a complaint cannot."""
     assert read_request(Telling().asked(said).exchange).asks is asks
 
 
@@ -69,8 +69,8 @@ def test_orders_are_told_from_complaints(said: str, asks: bool) -> None:
         ("make sure the color is used. titles have another one", "Make sure the color is used"),
     ],
 )
-def test_order_is_the_title_wherever_it_stands(said: str, title: str) -> None:
-    """An order that says what it is about is the title, also behind a complaint and without capitals."""
+def test_order_is_the_title_at_any_position(said: str, title: str) -> None:
+    """A specific order is the title, also after a complaint and without capitals."""
     assert read_request(Telling().asked(said).exchange).title == title
 
 
@@ -79,5 +79,5 @@ def test_order_is_the_title_wherever_it_stands(said: str, title: str) -> None:
     ["Switch to main and delete stale branches", "Publish to npm failed again", "This should be hidden in the cloud"],
 )
 def test_no_order(said: str) -> None:
-    """Orders about branches, complaints that begin with a verb, and wishes do not say what was done."""
+    """Orders about branches, complaints that begin with a verb, and wishes do not describe the result."""
     assert not read_request(Telling().asked(said).exchange).orders

@@ -1,1 +1,1 @@
-"""Who wrote which line?"""
+"""Tests of code traces."""

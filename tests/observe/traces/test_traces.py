@@ -1,4 +1,4 @@
-"""Tests for observe/traces: who wrote which line, with a real git."""
+"""Lines are attributed to agents, with a real git."""
 
 import shutil
 from pathlib import Path
@@ -18,24 +18,24 @@ ONE, TWO = "one-session", "two-session"
 
 @pytest.fixture
 def working(tmp_path: Path) -> Working:
-    """An empty repository and no history."""
+    """Return an empty repository without history."""
     return Working(tmp_path)
 
 
 def certainties(found: Attributed) -> dict[str, int]:
-    """How many lines there are of each certainty."""
+    """Return the number of lines of each certainty."""
     return {str(each): found.count(each) for each in Certainty if found.count(each)}
 
 
 def urls(found: Attributed) -> dict[str, list[tuple[int, int]]]:
-    """The ranges that each conversation wrote."""
+    """Return the ranges of each conversation."""
     traces = [share.trace for share in found.shares if share.trace]
     conversations = [each for trace in traces for file in trace.files for each in file.conversations]
     return {each.url: list(each.ranges) for each in conversations}
 
 
-def test_every_line_goes_to_its_own_commit(working: Working) -> None:
-    """A person's lines, those of two conversations, and those in no commit yet: all are told apart."""
+def test_lines_are_attributed_per_commit(working: Working) -> None:
+    """Lines of the user, of two conversations and of no commit are told apart."""
     file = working.type("shop/price.py", "# By hand.\nimport math\n")
     first = working.commit()
     working.edit(ONE, "shop/price.py", "import math\n", f"import math\n\n\n{PRICE}")
@@ -62,8 +62,8 @@ def test_every_line_goes_to_its_own_commit(working: Working) -> None:
     assert found.shares[-1].commit.uncommitted
 
 
-def test_what_a_person_changed_meanwhile_is_only_possible(working: Working) -> None:
-    """The agent's file, but not a line that the agent wrote; before the agent came nothing is even possible."""
+def test_lines_of_the_user_are_only_possible(working: Working) -> None:
+    """A line that the agent did not write is `possible` at most, and only after the agent changed the file."""
     working.type("a.py", "kept = 1\n")
     working.commit()
     working.edit(ONE, "a.py", "kept = 1\n", "kept = 1\nadded = 2\n")
@@ -76,8 +76,8 @@ def test_what_a_person_changed_meanwhile_is_only_possible(working: Working) -> N
     assert certainties(found) == {"certain": 1, "possible": 1, "none": 1}
 
 
-def test_a_line_that_was_there_before_the_agent_wrote_it_is_not_the_agents(working: Working) -> None:
-    """Who writes a file anew says what stood in it already, and an edit repeats what is around it."""
+def test_existing_lines_are_not_attributed(working: Working) -> None:
+    """An agent that rewrites a file repeats existing lines; they are not attributed to it."""
     working.type("a.py", "first = 1\nsecond = 2\n")
     working.commit()
     working.edit(ONE, "a.py", "first = 1\nsecond = 2\n", "first = 1\nsecond = 2\nthird = 3\n")
@@ -91,8 +91,8 @@ def test_a_line_that_was_there_before_the_agent_wrote_it_is_not_the_agents(worki
     assert certainties(found) == {"certain": 2, "none": 2}
 
 
-def test_formatting_leaves_it_likely(working: Working) -> None:
-    """Blanks and signs do not make an author."""
+def test_reformatted_lines_are_likely(working: Working) -> None:
+    """A change of blanks or punctuation does not change the author."""
     working.write(ONE, "a.py", "price = call( net,gross )\n")
     file = working.type("a.py", "price = call(net, gross)\n")
     working.commit()
@@ -103,10 +103,8 @@ def test_formatting_leaves_it_likely(working: Working) -> None:
 
 @pytest.mark.parametrize("content", ["a = 1\nb = 2\n", "{\n}\n", "x\n\n"])
 @pytest.mark.parametrize("committed", [True, False])
-def test_short_lines_of_a_commit_that_agents_wrote_whole_are_theirs(
-    working: Working, content: str, committed: bool
-) -> None:
-    """A line of fewer than three letters is an agent's where every line of the commit is."""
+def test_short_lines_of_a_complete_commit_are_attributed(working: Working, content: str, committed: bool) -> None:
+    """A short line is an agent's if agents wrote every line of the commit."""
     file = working.write(ONE, "a.py", content)
     if committed:
         working.commit()
@@ -115,8 +113,8 @@ def test_short_lines_of_a_commit_that_agents_wrote_whole_are_theirs(
         assert certainties(traces.of_file(file)) == {"likely": 2}
 
 
-def test_short_lines_beside_a_persons_lines_are_nobodys(working: Working) -> None:
-    """A bracket that a person typed is not an agent's only because the agent wrote one too."""
+def test_short_lines_next_to_user_lines_are_not_attributed(working: Working) -> None:
+    """A bracket that the user typed is not attributed to an agent that wrote one too."""
     working.write(ONE, "a.py", "{\n}\n")
     file = working.type("a.py", "{\n}\ntyped_by_hand = 1\n}\n")
     working.commit()
@@ -125,8 +123,8 @@ def test_short_lines_beside_a_persons_lines_are_nobodys(working: Working) -> Non
         assert certainties(traces.of_file(file)) == {"possible": 4}
 
 
-def test_renaming_and_moving_lose_nothing(working: Working) -> None:
-    """A file that was renamed, and a worktree of the repository in another folder."""
+def test_renamed_and_moved_files_are_attributed(working: Working) -> None:
+    """Renamed files and other worktrees keep their attribution."""
     working.write(ONE, "old.py", PRICE)
     working.commit()
     working.git("mv", "old.py", "new.py")
@@ -142,8 +140,8 @@ def test_renaming_and_moving_lose_nothing(working: Working) -> None:
     assert there.path == "new.py"
 
 
-def test_a_file_that_git_does_not_know_is_attributed_by_its_text(tmp_path: Path, working: Working) -> None:
-    """Outside of every repository, and untracked inside one."""
+def test_untracked_files_are_attributed_by_text(tmp_path: Path, working: Working) -> None:
+    """Files outside a repository and untracked files are attributed by their text."""
     working.write(ONE, "new.py", PRICE)
     outside = tmp_path / "outside.py"
     working.agent(TWO, "Write", {"file_path": str(outside), "content": "left = right\n"})
@@ -159,8 +157,8 @@ def test_a_file_that_git_does_not_know_is_attributed_by_its_text(tmp_path: Path,
 
 
 @pytest.mark.parametrize("name", ["--output=x", "-L1,2", ":(glob)*", "a\nb.py", "ünï cödé.py", "a*b.py", "$(touch y)"])
-def test_no_name_of_a_file_is_an_option_or_a_pattern(working: Working, name: str) -> None:
-    """Whatever a file is called, git is asked about that file and does nothing else."""
+def test_file_names_are_literal(working: Working, name: str) -> None:
+    """No file name is taken for an option or a pattern."""
     file = working.write(ONE, name, PRICE)
     working.type("beside.py", "\n" * 9)
     working.commit()
@@ -176,7 +174,7 @@ def test_no_name_of_a_file_is_an_option_or_a_pattern(working: Working, name: str
 
 
 def test_git_runs_nothing_that_the_repository_configures(working: Working) -> None:
-    """Neither a file system monitor nor a program for differences or signatures, nor a filter of a changed file."""
+    """No file system monitor, external diff, signature program or filter of a repository runs."""
     file = working.write(ONE, "a.py", PRICE)
     working.type(".gitattributes", "*.py diff=evil filter=evil\n")
     working.commit()
@@ -195,7 +193,7 @@ def test_git_runs_nothing_that_the_repository_configures(working: Working) -> No
 
 
 def test_a_filter_that_cannot_be_named_does_not_run(working: Working) -> None:
-    """Where no option can say the name of a filter, git is not asked, and the text alone tells who wrote it."""
+    """If a filter cannot be disabled, git is not run and the text alone decides."""
     file = working.write(ONE, "a.py", PRICE)
     working.type(".gitattributes", "*.py filter=e=vil\n")
     working.commit()
@@ -209,8 +207,8 @@ def test_a_filter_that_cannot_be_named_does_not_run(working: Working) -> None:
     assert not (working.root / "ran").exists()
 
 
-def test_the_latest_are_listed_by_commit(working: Working) -> None:
-    """Newest first, with the lines each commit added; what is in no commit goes by its conversation."""
+def test_latest_traces_are_listed_by_commit(working: Working) -> None:
+    """Traces are listed newest first with added lines; uncommitted edits are grouped by conversation."""
     working.write(ONE, "a.py", "first = 1\n")
     working.write(TWO, "b.py", "second = 2\n")
     first = working.commit()
@@ -250,8 +248,8 @@ def test_the_latest_are_listed_by_commit(working: Working) -> None:
     assert latest[0].as_json()["vcs"] is None
 
 
-def test_a_repository_that_is_gone_leaves_what_was_said(working: Working) -> None:
-    """Conversations are listed with the files they changed, without a commit."""
+def test_missing_repository_is_tolerated(working: Working) -> None:
+    """Conversations are listed with their files, without a commit."""
     file = working.write(ONE, "a.py", PRICE)
     working.commit()
     shutil.rmtree(working.repository)
@@ -265,8 +263,8 @@ def test_a_repository_that_is_gone_leaves_what_was_said(working: Working) -> Non
 
 
 @pytest.mark.parametrize("name", ["none.py", "a" * 300, "a\0b", "~nobody-here/a.py", "loop", "folder"])
-def test_what_is_no_file_is_not_found(working: Working, name: str) -> None:
-    """Whatever else stands there, or could be meant by its name."""
+def test_missing_file_is_an_error(working: Working, name: str) -> None:
+    """A path that is not a file raises `DocumentNotFound`."""
     (working.repository / "loop").symlink_to("loop")
     (working.repository / "folder").mkdir()
     path = Path(name) if name.startswith("~") else working.repository / name
@@ -276,7 +274,7 @@ def test_what_is_no_file_is_not_found(working: Working, name: str) -> None:
 
 
 def test_lines_are_counted_from_one(working: Working) -> None:
-    """What is before the first or after the last line is refused; an empty file has none."""
+    """Lines before the first and after the last are rejected; an empty file has none."""
     file = working.type("a.py", "one\ntwo\n")
     empty = working.type("empty.py", "")
     working.commit()
@@ -288,8 +286,8 @@ def test_lines_are_counted_from_one(working: Working) -> None:
         assert traces.of_file(empty).total == 0
 
 
-def test_nobody_wrote_anything(working: Working) -> None:
-    """Where no agent worked there is no attribution."""
+def test_file_without_agents(working: Working) -> None:
+    """A file that no agent wrote has no attribution."""
     file = working.type("a.py", "one\ntwo\n")
     working.commit()
 

@@ -1,4 +1,4 @@
-"""A repository in which people and agents work, and the archive of what the agents said."""
+"""Repository in which the user and agents work, with the archive of the agents' transcripts."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ BEGAN = 1_770_000_000_000
 
 @dataclass
 class Working:
-    """Time moves on by ten minutes with everything that is done."""
+    """Working directory with a clock that advances by ten minutes with each action."""
 
     root: Path
     at: int = BEGAN
@@ -33,7 +33,7 @@ class Working:
         self.git("init", "--initial-branch=main")
 
     def git(self, *arguments: str, folder: Path | None = None) -> str:
-        """Run git as nobody in particular, at the present time."""
+        """Run git with a neutral identity at the present time."""
         when = f"{self.at // 1000} +0000"
         names = {f"GIT_{role}_{part}": "x" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
         dates = {"GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when}
@@ -42,25 +42,25 @@ class Working:
         return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
 
     def later(self) -> None:
-        """Ten minutes go by."""
+        """Advance the clock by ten minutes."""
         self.at += 10 * MINUTE
 
     def type(self, name: str, content: str) -> Path:
-        """A person writes a file."""
+        """Write a file as the user."""
         file = self.repository / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content)
         return file
 
     def commit(self) -> str:
-        """Commit everything; the commit."""
+        """Commit all changes and return the hash."""
         self.later()
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message", "work")
         return self.git("rev-parse", "HEAD").strip()
 
     def agent(self, session: str, name: str, arguments: dict[str, Any], difference: Sequence[str] = ()) -> None:
-        """An agent calls a tool that changes a file; the change itself is the caller's."""
+        """Archive a tool call of an agent that changes a file; the caller changes the file."""
         self.later()
         when = {"timestamp": show_instant(self.at), "cwd": str(self.repository), "sessionId": session}
         number = sum(map(len, self.sessions.values()))
@@ -74,12 +74,12 @@ class Working:
         self.sessions.setdefault(session, []).extend(rows)
 
     def write(self, session: str, name: str, content: str) -> Path:
-        """An agent writes a whole file, and does not tell what stood in it."""
+        """Write a whole file as an agent, without its previous content."""
         self.agent(session, "Write", {"file_path": str(self.repository / name), "content": content})
         return self.type(name, content)
 
     def edit(self, session: str, name: str, old: str, new: str) -> Path:
-        """An agent replaces a part of a file, and tells the difference."""
+        """Replace a part of a file as an agent, with the difference."""
         file = self.repository / name
         before, after = file.read_text(), file.read_text().replace(old, new)
         rows = [*ndiff(before.splitlines(), after.splitlines())]
@@ -88,7 +88,7 @@ class Working:
         return self.type(name, after)
 
     def traces(self) -> CodeTraces:
-        """What can be told once everything is archived."""
+        """Archive everything and return the traces."""
         from palaver.archiver.copies.raw import RawArchive
         from palaver.archiver.ingest.ingest import Ingest
         from palaver.archiver.ingest.transcripts import in_paths
