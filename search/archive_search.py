@@ -139,7 +139,7 @@ class ArchiveSearch(Closing):
         keys = {public: key for public in wanted if (key := ids.key(public)) is not None}
         there, asked = self._store.items.kinds([*keys.values()]), set(map(ids.plain, wanted))
         forgotten = {key for key, kind in there.items() if ids.show(kind, key) in asked}
-        gone = self._store.items.given([*keys.values()]) - there.keys() | forgotten
+        gone = self._store.items.issued([*keys.values()]) - there.keys() | forgotten
         error = UnknownIds(wanted, [public for public, key in keys.items() if key in gone])
         bare = [key for public in wanted if (key := ids.bare(public)) is not None]
         named = [*bare, *keys.values()]

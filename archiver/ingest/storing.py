@@ -36,7 +36,7 @@ def store_reading(store: Store, source: Source, session: Session, reading: Readi
     moved = store.exchanges.replace(number, number_of_source, reading.first, reading.exchanges, reading.taken_over)
     if not reading.first or all(each.ended != session.ended for each in reading.exchanges):
         store.sessions.date(number)  # what began or ended it may be there no more, as a prompt that was taken back
-    store.repetitions.keep(number_of_source, reading.repetitions, anew=reading.is_whole)
+    store.repetitions.record(number_of_source, reading.repetitions, replace=reading.is_whole)
     anew = {*reading.preceded, number_of_source} if moved else {*reading.preceded}
     if anew:
         store.sources.outdate(reading.preceded)

@@ -1,4 +1,4 @@
-"""Backups: one verified copy of the database a day, the newest seven."""
+"""Backups of the database: one verified copy a day, the newest seven."""
 
 import shutil
 from pathlib import Path
@@ -14,7 +14,7 @@ KEPT: Final = 7
 
 
 class Backups:
-    """The folder of backups. Files that were put aside as damaged are kept there too, under other names."""
+    """Folder of backups. Damaged files that were set aside are in it, too, under other names."""
 
     def __init__(self, home: Home) -> None:
         self._folder = home.backups
@@ -25,35 +25,38 @@ class Backups:
 
     @property
     def is_due(self) -> bool:
-        """True if today (UTC) has none."""
+        """True if there is no backup of today (UTC)."""
         return not self._today.exists()
 
     def make(self, database: Database) -> None:
-        """Copy the database, verify the copy, then give it today's name and remove all but the newest seven.
+        """Copy the database, verify the copy, give it the name of today and remove all but the newest seven.
 
-        The caller holds the lease `BACKUP`, so an unfinished copy is that of a killed process. Raises `StoreError`
-        where there is no room, and `StoreCorrupt` where the database or the copy is damaged.
+        The caller holds the lease `BACKUP`, so an unfinished copy is left from a killed process.
+
+        Raises:
+            StoreError: There is not enough free space.
+            StoreCorrupt: The database or the copy is damaged.
         """
         self._folder.mkdir(mode=0o700, exist_ok=True)
         if shutil.disk_usage(self._folder).free < 2 * database.path.stat().st_size:
             raise StoreError("not enough free space for a backup of the database", hint="Free some space.")
-        beside = self._folder / "unfinished"
+        unfinished = self._folder / "unfinished"
         try:
-            beside.unlink(missing_ok=True)
-            beside.touch(mode=0o600)
-            database.copy_to(beside)
-            if problems := Database.problems(beside):
-                raise StoreCorrupt(f"{beside}: {problems[0]}", hint="Check the disk.")
-            sync_path(beside)
-            beside.replace(self._today)
+            unfinished.unlink(missing_ok=True)
+            unfinished.touch(mode=0o600)
+            database.copy_to(unfinished)
+            if problems := Database.problems(unfinished):
+                raise StoreCorrupt(f"{unfinished}: {problems[0]}", hint="Check the disk.")
+            sync_path(unfinished)
+            unfinished.replace(self._today)
             sync_path(self._folder)
         finally:
-            beside.unlink(missing_ok=True)
+            unfinished.unlink(missing_ok=True)
         for old in self.all()[KEPT:]:
             old.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Remove every backup and every damaged file that was put aside: they may hold what was erased."""
+        """Remove all backups and damaged files, which may contain erased content."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
@@ -62,5 +65,5 @@ class Backups:
 
 
 def stamp() -> str:
-    """Return the present day and second, for the name of a file that is kept."""
+    """Return the present day and second of the day, for the name of a file that is set aside."""
     return f"{show_day(now())}-{now() // 1000 % 86_400:05}"

@@ -1,4 +1,4 @@
-"""Leases: which process may take up, learn or watch right now, fenced by an epoch that only rises."""
+"""Leases: which process may archive, learn or watch at the moment, fenced by an epoch that only rises."""
 
 import fcntl
 import os
@@ -17,36 +17,41 @@ from ...core.report import Holder
 from .database import Database
 
 ARCHIVER: Final = "archiver"
-"""Lease for ingesting transcripts and for changing copies."""
+"""Lease for ingesting transcripts and changing raw copies."""
 LEARNER: Final = "learner"
-"""The lease under which what was taken up is observed and embedded."""
+"""Lease for extracting observations and computing vectors."""
 WATCHER: Final = "watch"
-"""The lease that the background archiver has for as long as it runs."""
+"""Lease that the background archiver holds while it runs."""
 BACKUP: Final = "backup"
-"""The lease under which the database is copied."""
-_AGAIN: Final = 0.05
-"""Seconds between two attempts to get a lease that another process has."""
+"""Lease for copying the database."""
+_RETRY_SECONDS: Final = 0.05
+"""Time between two attempts to get a lease that another process holds."""
 
 
 class Lease(Struct, frozen=True):
-    """The right to write, as long as no later epoch was given out."""
+    """Right to write, valid until a later epoch is issued."""
 
     name: str
     epoch: int
 
 
 class LeaseTable:
-    """Gives out leases. The file lock tells the living from the dead; the row's epoch fences the sleeping."""
+    """Issues leases.
+
+    A file lock shows whether the holder is alive; the epoch in the table fences a holder that was suspended.
+    """
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     @contextmanager
     def hold(self, name: str, patience: float = 0.0) -> Generator[Lease]:
-        """Hold the lease while the block runs.
+        """Hold a lease while the block runs.
 
-        Raises `LeaseHeld` when another process has it and does not give it back within `patience` seconds,
-        `StoreReadOnly` where nothing may be written, and `StoreError` where its lock cannot be opened.
+        Raises:
+            LeaseHeld: Another process holds it and does not release it within `patience` seconds.
+            StoreReadOnly: Nothing may be written.
+            StoreError: The lock file cannot be opened.
         """
         deadline = time.monotonic() + patience
         descriptor = self._open(name)
@@ -54,13 +59,13 @@ class LeaseTable:
             while not _locked(descriptor, fcntl.LOCK_EX):
                 if time.monotonic() >= deadline:
                     raise self._held(name)
-                time.sleep(_AGAIN)
+                time.sleep(_RETRY_SECONDS)
             yield self._begin(name)
         finally:
             os.close(descriptor)
 
     def holder(self, name: str) -> Holder | None:
-        """Who holds a lease at this moment; None when nobody does."""
+        """Return the present holder of a lease, if there is one."""
         try:
             descriptor = os.open(self._lock(name), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -71,7 +76,7 @@ class LeaseTable:
             os.close(descriptor)
 
     def check(self, lease: Lease) -> None:
-        """Raises `LeaseHeld` when somebody took the lease after us, as can happen where file locks do not work."""
+        """Raise `LeaseHeld` if another process took the lease since, as is possible where file locks do not work."""
         if self._db.number("SELECT epoch FROM lease WHERE name = ?", (lease.name,)) != lease.epoch:
             raise LeaseHeld(f"another Palaver took the {lease.name} lease", hint="Wait until it is done.")
 
@@ -88,7 +93,7 @@ class LeaseTable:
 
     def _last(self, name: str) -> Holder:
         row = self._db.one("SELECT holder, at FROM lease WHERE name = ?", (name,))
-        return Holder(str(row[0]), int(str(row[1]))) if row else Holder("another process", now())
+        return Holder(*row) if row else Holder("another process", now())
 
     def _held(self, name: str) -> LeaseHeld:
         holder = self._last(name)
@@ -106,7 +111,7 @@ class LeaseTable:
 
 
 def _locked(descriptor: int, kind: int) -> bool:
-    """Whether the lock could be taken at once; closing the descriptor gives it back."""
+    """Try to lock a file without waiting; return whether it succeeded. Closing the descriptor releases the lock."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,7 +1,6 @@
-"""Edges: typed arrows between memories. There is at most one of each relation from one memory to another."""
+"""Edges: typed relations from one memory to another, at most one of each type between the same two."""
 
 from collections.abc import Sequence
-from typing import cast
 
 from msgspec.structs import replace
 
@@ -9,6 +8,9 @@ from ...core.memory import Edge, Relation
 from .database import AMONG, Database, Row, listed
 
 _COLUMNS = "source, target, relation, weight, reason, inferred, proposed, id"
+_ORPHANED = """WHERE state = 'active' AND (? IS NULL OR namespace = ?)
+    AND NOT EXISTS (SELECT 1 FROM memory_edge WHERE source = item)
+    AND NOT EXISTS (SELECT 1 FROM memory_edge WHERE target = item)"""
 
 
 class MemoryEdgeTable:
@@ -26,27 +28,25 @@ class MemoryEdgeTable:
                reason = excluded.reason, inferred = excluded.inferred, proposed = excluded.proposed""",
             (edge.source, edge.target, edge.relation, edge.weight, edge.reason, int(edge.inferred), int(edge.proposed)),
         )
-        number = self._db.number(
-            "SELECT id FROM memory_edge WHERE source = ? AND target = ? AND relation = ?",
-            (edge.source, edge.target, edge.relation),
-        )
-        return replace(edge, id=number)
+        key = (edge.source, edge.target, edge.relation)
+        sql = "SELECT id FROM memory_edge WHERE source = ? AND target = ? AND relation = ?"
+        return replace(edge, id=self._db.number(sql, key))
 
     def delete(self, numbers: Sequence[int]) -> None:
-        """Remove these edges."""
+        """Delete these edges."""
         self._db.run_many("DELETE FROM memory_edge WHERE id = ?", [(number,) for number in numbers])
 
     def load(self, number: int) -> Edge | None:
-        """The edge with this id."""
+        """Return the edge with this id."""
         row = self._db.one(f"SELECT {_COLUMNS} FROM memory_edge WHERE id = ?", (number,))
         return _edge(row) if row else None
 
     def leaving(self, memories: Sequence[int]) -> list[Edge]:
-        """The edges that begin at these memories, by id."""
+        """Return the edges that begin at these memories, by id."""
         return self._at("source", memories)
 
     def reaching(self, memories: Sequence[int]) -> list[Edge]:
-        """The edges that end at these memories, by id."""
+        """Return the edges that end at these memories, by id."""
         return self._at("target", memories)
 
     def disagreeing(self) -> list[Edge]:
@@ -60,15 +60,14 @@ class MemoryEdgeTable:
         return [_edge(row) for row in rows]
 
     def orphans(self, namespace: str | None, after: int, limit: int) -> list[int]:
-        """Active memories with a key above `after` that no edge touches, by key."""
-        rows = self._db.rows(
-            f"""SELECT item FROM memory {_ORPHANED} AND item > ? ORDER BY item LIMIT ?""",
+        """Return active memories without edges whose key is above `after`, ascending."""
+        return self._db.numbers(
+            f"SELECT item FROM memory {_ORPHANED} AND item > ? ORDER BY item LIMIT ?",
             (namespace, namespace, after, limit),
         )
-        return [cast(int, row[0]) for row in rows]
 
     def count_orphans(self, namespace: str | None) -> int:
-        """How many active memories no edge touches."""
+        """Count the active memories without edges."""
         return self._db.number(f"SELECT count(*) FROM memory {_ORPHANED}", (namespace, namespace))
 
     def _at(self, end: str, memories: Sequence[int]) -> list[Edge]:
@@ -76,20 +75,6 @@ class MemoryEdgeTable:
         return [_edge(row) for row in rows]
 
 
-_ORPHANED = """WHERE state = 'active' AND (? IS NULL OR namespace = ?)
-    AND NOT EXISTS (SELECT 1 FROM memory_edge WHERE source = item)
-    AND NOT EXISTS (SELECT 1 FROM memory_edge WHERE target = item)"""
-
-
 def _edge(row: Row) -> Edge:
     source, target, relation, weight, reason, inferred, proposed, number = row
-    return Edge(
-        cast(int, source),
-        cast(int, target),
-        Relation(str(relation)),
-        cast(float, weight),
-        str(reason),
-        bool(inferred),
-        bool(proposed),
-        cast(int, number),
-    )
+    return Edge(source, target, Relation(relation), weight, reason, bool(inferred), bool(proposed), number)

@@ -1,14 +1,14 @@
-"""Repetitions: which files say again what another said first, as forks, resumed sessions and copies do."""
+"""Repetitions: the sources that repeat lines of another source, as forks, resumed sessions and copies do."""
 
 import json
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from .database import AMONG, Database, listed
 
 
 class Repetition(NamedTuple):
-    """A line that says again what stands on `line` of the copy of source `first`, `again` being its own number."""
+    """A line that repeats `line` of the copy of source `first`; `again` is its own number."""
 
     first: int
     line: int
@@ -16,21 +16,21 @@ class Repetition(NamedTuple):
 
 
 class RepetitionTable:
-    """Reads and writes, by the place of an exchange, the other sources that repeat records of it."""
+    """Reads and writes, by position of an exchange, the other sources that repeat records of it."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def keep(self, source: int, found: Iterable[Repetition], *, anew: bool) -> None:
-        """A source repeats these lines; with `anew` they are all that it repeats."""
-        if anew:
+    def record(self, source: int, found: Iterable[Repetition], *, replace: bool) -> None:
+        """Record the lines that a source repeats, in addition to those recorded before or with `replace` instead."""
+        if replace:
             self._db.run("DELETE FROM repetition WHERE elsewhere = ?", (source,))
         rows = json.dumps([tuple(each) for each in found])
         self._db.run(
             """INSERT INTO repetition (source, ordinal, elsewhere, start_line, end_line)
-                   SELECT e.source, e.ordinal, ?1, min(told.value ->> 2), max(told.value ->> 2)
-                   FROM json_each(?2) AS told JOIN exchange e ON e.source = told.value ->> 0
-                       AND told.value ->> 1 BETWEEN e.start_line AND e.end_line
+                   SELECT e.source, e.ordinal, ?1, min(line.value ->> 2), max(line.value ->> 2)
+                   FROM json_each(?2) AS line JOIN exchange e ON e.source = line.value ->> 0
+                       AND line.value ->> 1 BETWEEN e.start_line AND e.end_line
                    GROUP BY e.source, e.ordinal
                ON CONFLICT DO UPDATE SET start_line = min(start_line, excluded.start_line),
                    end_line = max(end_line, excluded.end_line)""",
@@ -38,14 +38,14 @@ class RepetitionTable:
         )
 
     def outdate(self, sources: Collection[int]) -> None:
-        """Have what repeats these sources read again: their exchanges are others now, or count anew."""
+        """Have the sources that repeat these sources read again, because their exchanges changed."""
         self._db.run(
             f"UPDATE source SET rules = '' WHERE id IN (SELECT elsewhere FROM repetition WHERE source {AMONG})",
             (listed(sources),),
         )
 
     def of_exchanges(self, keys: Sequence[int]) -> dict[int, tuple[str, ...]]:
-        """The ids of the other sessions that repeat these exchanges; those that none repeats are left out."""
+        """Return the ids of the other sessions that repeat these exchanges; exchanges without any are left out."""
         rows = self._db.rows_among(
             f"""SELECT DISTINCT e.item, t.session, s.native_id FROM exchange e JOIN item i ON i.key = e.item
                    JOIN repetition r ON (r.source, r.ordinal) = (e.source, e.ordinal)
@@ -56,23 +56,23 @@ class RepetitionTable:
         )
         found: dict[int, tuple[str, ...]] = {}
         for key, _, session in rows:
-            found[cast(int, key)] = (*found.get(cast(int, key), ()), str(session))
+            found[key] = (*found.get(key, ()), session)
         return found
 
     def on_lines(self, source: int, start: int, end: int) -> tuple[str, ...]:
-        """The ids of the other sessions that say again, or said first, what stands on these lines of a source."""
+        """Return the ids of the other sessions with the content of these lines, whichever was first."""
         rows = self._db.rows(
-            """WITH told AS (
+            """WITH here AS (
                    SELECT e.source, e.ordinal FROM exchange e
                        WHERE e.source = ?1 AND e.start_line <= ?3 AND e.end_line >= ?2
                    UNION SELECT e.source, e.ordinal FROM repetition r JOIN exchange e USING (source, ordinal)
                        WHERE r.elsewhere = ?1 AND r.start_line <= ?3 AND r.end_line >= ?2
                ), place AS (
-                   SELECT source FROM told UNION SELECT r.elsewhere FROM told JOIN repetition r USING (source, ordinal)
+                   SELECT source FROM here UNION SELECT r.elsewhere FROM here JOIN repetition r USING (source, ordinal)
                )
                SELECT DISTINCT s.id, s.native_id FROM place JOIN source t ON t.id = place.source
                    JOIN session s ON s.id = t.session
                WHERE s.id <> (SELECT session FROM source WHERE id = ?1) ORDER BY s.id""",
             (source, start, end),
         )
-        return tuple(str(name) for _, name in rows)
+        return tuple(name for _, name in rows)

@@ -1,7 +1,6 @@
-"""Stages: when each part of the work last succeeded, and what last went wrong."""
+"""Stages: when each part of the work last succeeded, and its last problem."""
 
 from collections.abc import Sequence
-from typing import cast
 
 from ...core.clock import now
 from ...core.errors import PalaverError
@@ -16,7 +15,7 @@ class StageTable:
         self._db = database
 
     def note(self, name: str, problems: Sequence[PalaverError] = ()) -> None:
-        """A stage ran, now: without problems it succeeded."""
+        """Record that a stage ran: successfully if there are no problems."""
         if not problems:
             self._db.run(
                 """INSERT INTO stage (name, succeeded) VALUES (?, ?)
@@ -32,9 +31,6 @@ class StageTable:
         )
 
     def all(self) -> list[StageState]:
-        """Every stage that ever ran, by name."""
+        """Return the state of every stage that ever ran, by name."""
         rows = self._db.rows("SELECT name, succeeded, problem, failed FROM stage ORDER BY name")
-        return [
-            StageState(str(name), cast("int | None", succeeded), str(problem), cast("int | None", failed))
-            for name, succeeded, problem, failed in rows
-        ]
+        return [StageState(*row) for row in rows]

@@ -17,6 +17,7 @@ from .deleted_row_table import DeletedRowTable
 from .document_table import DocumentTable
 from .edit_table import EditTable
 from .exchange_table import ExchangeTable
+from .id_reservation import IdReservation
 from .integrity import Integrity
 from .item_table import ItemTable
 from .job_table import JobTable
@@ -26,7 +27,6 @@ from .memory_edge_table import MemoryEdgeTable
 from .memory_event_table import MemoryEventTable
 from .memory_table import MemoryTable
 from .mnemonic_table import MnemonicTable
-from .numbering import Numbering
 from .observation_table import ObservationTable
 from .project_table import ProjectTable
 from .repetition_table import RepetitionTable
@@ -70,7 +70,7 @@ class Store(Closing):
         self.stages = StageTable(database)
         self.jobs = JobTable(database)
         self.ledger = LedgerTable(database)
-        self.numbering = Numbering(database)
+        self.reserved_ids = IdReservation(database)
         self.watermark = watermark.Watermark(database, self.changes)
 
     @classmethod
@@ -133,12 +133,12 @@ class Store(Closing):
     @contextmanager
     def transaction(self) -> Generator[None]:
         """Commit all writes in the block together, or none. Keep it short; transactions do not nest."""
-        self.numbering.go_on()
+        self.reserved_ids.skip_reserved()
         self.watermark.check()
         with self._database.transaction():
             yield
             self.tombstones.write_down()
-            self.numbering.write_down()
+            self.reserved_ids.reserve()
         self.watermark.advance()
 
     def step(self) -> AbstractContextManager[None]:

@@ -1,7 +1,6 @@
-"""Summaries: one observation for each session that sums up what the others of it say, and keeps its key as it grows."""
+"""Summaries: one observation for each session that sums up its other observations and keeps its key as they grow."""
 
 from collections.abc import Collection
-from typing import cast
 
 from msgspec.structs import replace
 
@@ -17,17 +16,17 @@ class SummaryTable:
         self._db, self._observations = database, observations
 
     def bounds(self, session: int) -> tuple[int, int] | None:
-        """The first and the last exchange of a session, in the file that was archived last; None without any."""
+        """Return the first and the last exchange of a session in its newest source; None without exchanges."""
         rows = self._db.rows(
             """SELECT e.item, e.source FROM exchange e JOIN item i ON i.key = e.item
                WHERE i.session = ? ORDER BY e.source DESC, e.ordinal""",
             (session,),
         )
-        keys = [cast(int, key) for key, source in rows if source == rows[0][1]]
+        keys = [key for key, source in rows if source == rows[0][1]]
         return (keys[0], keys[-1]) if keys else None
 
     def parts(self, session: int, exchange: int) -> list[StoredObservation]:
-        """What was learned in a session, in the file that holds this exchange, as it was said; without its summary."""
+        """Return the observations of a session, without its summary, from the source of this exchange, in order."""
         rows = self._db.rows(
             f"""SELECT {COLUMNS} {FROM} JOIN exchange e ON e.item = o.exchange
                 WHERE i.session = ? AND o.scope = 'exchange'
@@ -37,37 +36,35 @@ class SummaryTable:
         return [stored_of(row) for row in rows]
 
     def of_session(self, session: int) -> StoredObservation | None:
-        """The summary of a session, if it has one."""
+        """Return the summary of a session, if it has one."""
         row = self._db.one(f"SELECT {COLUMNS} {FROM} JOIN summary s ON s.item = i.key WHERE s.session = ?", (session,))
         return stored_of(row) if row else None
 
     def among(self, items: Collection[int]) -> list[int]:
         """Return those of these items that are summaries, ascending."""
-        rows = self._db.rows(f"SELECT item FROM summary WHERE item {AMONG} ORDER BY item", (listed(items),))
-        return [cast(int, key) for (key,) in rows]
+        return self._db.numbers(f"SELECT item FROM summary WHERE item {AMONG} ORDER BY item", (listed(items),))
 
     def drop(self, sessions: Collection[int]) -> None:
-        """Leave these sessions without a summary until they are summed up anew: it quotes what is no longer so."""
+        """Delete the summaries of these sessions, which quote changed content, and have new ones written."""
         rows = self._db.rows(f"SELECT session, item FROM summary WHERE session {AMONG}", (listed(sessions),))
         for session, item in rows:
             self._db.run("DELETE FROM item WHERE key = ?", (item,))
-            self.outdate(cast(int, session))
+            self.outdate(session)
 
     def outdate(self, session: int) -> None:
-        """Have a session summed up anew."""
+        """Have a new summary written for a session."""
         self._db.run("INSERT OR IGNORE INTO summary_due VALUES (?)", (session,))
 
     def due(self) -> list[int]:
-        """The sessions that are to be summed up anew, as far as anything of them is here."""
-        rows = self._db.rows(
+        """Return the sessions with exchanges that need a new summary."""
+        return self._db.numbers(
             """SELECT session FROM summary_due WHERE session IN (
                    SELECT i.session FROM exchange e JOIN item i ON i.key = e.item WHERE i.session = summary_due.session
                ) ORDER BY session"""
         )
-        return [cast(int, session) for (session,) in rows]
 
     def put(self, session: int, exchange: int, summary: Observation | None) -> None:
-        """Make this the summary of a session, standing with one of its exchanges; None leaves it without one."""
+        """Store the summary of a session under one of its exchanges; None leaves the session without one."""
         self._db.run("DELETE FROM summary_due WHERE session = ?", (session,))
         known = self.of_session(session)
         if known is not None and summary is not None and known.exchange == exchange:

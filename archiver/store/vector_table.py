@@ -1,24 +1,29 @@
-"""Vectors: kept as truth, because making them again costs minutes and needs the model."""
+"""Vectors: stored in the database because computing them again takes minutes and needs the model."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from .change_log import ChangeTable, Entity
-from .database import AMONG, Database, Row, listed
+from .database import AMONG, Database, listed
 
-PARTS_MAX = 256
-"""An item has at most this many vectors."""
-TOKEN_BYTES = 16
-"""What is kept of each token of a text: the signs of 128 numbers."""
-PROMPT = 0
-"""The part of an exchange that the person asked; what was answered follows."""
+PARTS_MAX: Final = 256
+"""Most vectors of one item."""
+TOKEN_BYTES: Final = 16
+"""Bytes of a token embedding: 128 binary dimensions."""
+PROMPT: Final = 0
+"""Part of an exchange with the prompt; the parts of the answer follow."""
+
+_SELECT: Final = """SELECT v.item, coalesce(o.exchange, v.item), v.part, v.data, coalesce(t.signs, x'')
+    FROM vector v LEFT JOIN observation o ON o.item = v.item
+    LEFT JOIN token t ON t.item = v.item AND t.part = v.part"""
 
 
 class Embedded(NamedTuple):
-    """What a text means: little-endian float16 numbers of unit length, and the signs of its tokens, `TOKEN_BYTES` each;
-    none where the model does not tell them.
+    """Embedding of a text: a little-endian float16 vector of unit length, and `TOKEN_BYTES` of `signs` for each token.
+
+    Models without token embeddings give no `signs`.
     """
 
     data: bytes
@@ -28,7 +33,7 @@ class Embedded(NamedTuple):
 class StoredVector(Struct, frozen=True):
     """One embedded text of an item. `data` and `signs` are those of `Embedded`.
 
-    `event` is the exchange that the item belongs to; part 0 of an exchange is what the person asked.
+    `event` is the exchange that the item belongs to; part 0 of an exchange is its prompt.
     """
 
     item: int
@@ -45,23 +50,23 @@ class VectorTable:
         self._db, self._changes = database, changes
 
     def unembedded(self, model: str, limit: int) -> list[int]:
-        """Keys of items that have no vectors of this model yet, newest first."""
-        rows = self._db.rows("SELECT key FROM item WHERE embedded IS NOT ? ORDER BY key DESC LIMIT ?", (model, limit))
-        return [cast(int, row[0]) for row in rows]
+        """Return the keys of items without vectors of this model, newest first."""
+        return self._db.numbers(
+            "SELECT key FROM item WHERE embedded IS NOT ? ORDER BY key DESC LIMIT ?", (model, limit)
+        )
 
     def count_unembedded(self, model: str) -> int:
-        """How many items wait for the embedder."""
+        """Count the items without vectors of this model."""
         return self._db.number("SELECT count(*) FROM item WHERE embedded IS NOT ?", (model,))
 
     def waiting(self, model: str, items: Sequence[int]) -> list[int]:
-        """Those of these items that have no vectors of this model yet, ascending."""
-        rows = self._db.rows(
+        """Return those of these items that have no vectors of this model, ascending."""
+        return self._db.numbers(
             f"SELECT key FROM item WHERE embedded IS NOT ? AND key {AMONG} ORDER BY key", (model, listed(items))
         )
-        return [cast(int, row[0]) for row in rows]
 
     def replace(self, model: str, vectors: dict[int, dict[int, Embedded]]) -> None:
-        """Give each item these vectors, by part, and no others. Items that vanished meanwhile are passed over."""
+        """Replace the vectors of each item, given by part. Items deleted meanwhile are skipped."""
         for item, parts in vectors.items():
             if not self._db.number("SELECT count(*) FROM item WHERE key = ?", (item,)):
                 continue
@@ -79,22 +84,15 @@ class VectorTable:
             self._changes.log(Entity.VECTOR, [item])
 
     def of_items(self, model: str, items: Sequence[int]) -> list[StoredVector]:
-        """All vectors of these items, by item and part."""
+        """Return all vectors of these items, by item and part."""
         rows = self._db.rows(
             f"{_SELECT} WHERE v.model = ? AND v.item {AMONG} ORDER BY v.item, v.part", (model, listed(items))
         )
-        return [_stored(row) for row in rows]
+        return [StoredVector(*row) for row in rows]
 
     def all(self, model: str) -> list[StoredVector]:
-        """Every vector of a model, by item and part."""
-        return [_stored(row) for row in self._db.rows(f"{_SELECT} WHERE v.model = ? ORDER BY v.item, v.part", (model,))]
-
-
-_SELECT = """SELECT v.item, coalesce(o.exchange, v.item), v.part, v.data, coalesce(t.signs, x'')
-    FROM vector v LEFT JOIN observation o ON o.item = v.item
-    LEFT JOIN token t ON t.item = v.item AND t.part = v.part"""
-
-
-def _stored(row: Row) -> StoredVector:
-    item, event, part = (cast(int, value) for value in row[:3])
-    return StoredVector(item, event, part, cast(bytes, row[3]), cast(bytes, row[4]))
+        """Return every vector of a model, by item and part."""
+        return [
+            StoredVector(*row)
+            for row in self._db.rows(f"{_SELECT} WHERE v.model = ? ORDER BY v.item, v.part", (model,))
+        ]

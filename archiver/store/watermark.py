@@ -1,7 +1,7 @@
-"""Watermark: the number of the last committed change, in a small file beside the copies.
+"""The watermark: the number of the last committed change, in a small file beside the raw copies.
 
-A database that is behind it lost writes that were acknowledged, as when its write-ahead log was deleted. The file is
-written after each commit and not synced: after a power cut it may be behind the database, never ahead of it.
+A database whose last change is older has lost acknowledged writes, for example because its write-ahead log was deleted.
+The file is written after each commit and not synced: after a power cut it may be behind the database, never ahead.
 """
 
 import shutil
@@ -17,7 +17,7 @@ from .sqlite import has_log
 
 
 class Watermark:
-    """Number of the last change of one store, and the count of changes that it lacks."""
+    """Watermark of one store, and the number of changes that the database lacks."""
 
     def __init__(self, database: Database, changes: ChangeTable) -> None:
         self._home, self._changes = Home(database.path.parent), changes
@@ -26,13 +26,13 @@ class Watermark:
 
     @property
     def missing(self) -> int:
-        """Number of acknowledged changes that the database lacks, 0 for none."""
+        """Number of acknowledged changes that the database lacks."""
         if self._lost_path.exists():
             return _read(self._lost_path) or 1
         return self._behind()
 
     def advance(self) -> None:
-        """After a commit: write the number of the last change. A known loss has a file of its own."""
+        """Write the number of the last change, after a commit. A recorded loss stays recorded."""
         last = self._changes.last()
         if last == self._written or not self._path.parent.is_dir():
             return
@@ -40,7 +40,7 @@ class Watermark:
         self._written = last
 
     def check(self) -> None:
-        """When a database is opened to be written: record how many changes are missing, and keep its log."""
+        """Record how many changes are missing, and keep the write-ahead log; called before the first write."""
         if self._written < 0:
             self._written = 0
             if missing := self._behind():
@@ -59,14 +59,14 @@ class Watermark:
 
 
 def reset(home: Home) -> None:
-    """Remove the number and a recorded loss, as for a database that is made anew."""
+    """Remove the watermark and a recorded loss, for a database that is created anew."""
     for path in _paths(home):
         with suppress(OSError):
             path.unlink(missing_ok=True)
 
 
 def _paths(home: Home) -> tuple[Path, Path]:
-    """Return the file with the number, and the one with a loss."""
+    """Return the files of the watermark and of a recorded loss."""
     return home.changes, home.changes.with_name(f"{home.changes.name}.lost")
 
 
@@ -79,7 +79,7 @@ def _keep_log(home: Home) -> None:
 
 
 def _read(path: Path) -> int:
-    """Return the number in a file; 0 where there is none, and where it is damaged."""
+    """Return the number in a file; 0 if the file is missing or damaged."""
     try:
         return int(without_checksum(path.read_bytes()) or 0)
     except (OSError, ValueError):

@@ -188,9 +188,9 @@ class _Fsck:
         for table, count in integrity.dangling().items():
             problem = f"{many(count, 'row')} of {table} {'refers' if count == 1 else 'refer'} to what does not exist"
             yield Finding("database", problem, "Please report this; search and read still work.")
-        if self._store.numbering.is_damaged:
+        if self._store.reserved_ids.is_damaged:
             problem = f"{self._home.numbers}, which says what ids were given, is damaged"
-            yield self._mended("database", problem, self._store.numbering.renew)
+            yield self._mended("database", problem, self._store.reserved_ids.renew)
         bodiless = integrity.bodiless()
         if bodiless:
             yield self._mended(

@@ -46,7 +46,7 @@ def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
         part = keys[start : start + 500]
         exchanges = store.exchanges.load(part)
         learned = store.observations.of_exchanges(list(exchanges))
-        again = store.confirmations.said_again(list(exchanges))
+        again = store.confirmations.of_exchanges(list(exchanges))
         observations = store.observations.load(part)
         numbers = {one.session for one in exchanges.values()} | {one.session for one in observations.values()}
         for number in numbers - sessions.keys():

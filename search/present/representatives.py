@@ -89,7 +89,7 @@ class Representatives:
             learned = self._store.observations.keys_of_exchanges(keys)
             every = [*keys, *chain.from_iterable(learned.values())]
             allowed = self._engine.allowed(filters, every) if filters else set(every)
-            again = self._store.confirmations.said_again([*filter(allowed.__contains__, keys)]) if labelled else {}
+            again = self._store.confirmations.of_exchanges([*filter(allowed.__contains__, keys)]) if labelled else {}
             for event in part:
                 observations = [key for key in learned.get(event.key, ()) if key in allowed]
                 confirms = any(_has(stored.observation, filters) for stored in again.get(event.key, ()))

@@ -280,7 +280,7 @@ def test_small_files_of_the_archive_are_checked(place: Place, name: str, damage:
             assert place.is_sound(), seed
         with Store.open(place.home.database) as store:
             assert not store.tombstones.unregistered(), seed
-            assert not store.numbering.is_damaged, seed
+            assert not store.reserved_ids.is_damaged, seed
         assert place.exported()[1] == 1, seed
 
 

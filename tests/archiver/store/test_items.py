@@ -23,7 +23,7 @@ def test_items_of_all_kinds_are_looked_up_alike(store: Store) -> None:
 
 def test_a_key_that_was_given_is_known_for_ever(store: Store) -> None:
     """Also when what had it is gone: no key is given twice."""
-    assert store.items.given([1]) == set()
+    assert store.items.issued([1]) == set()
     session, source = begun(store)
     store.exchanges.replace(session, source, 0, [exchange(1, "a")])
     asking = keys(store)[1]
@@ -33,7 +33,7 @@ def test_a_key_that_was_given_is_known_for_ever(store: Store) -> None:
     now = store.observations.of_exchange(asking)[0].key
 
     assert gone not in store.items.load([gone])
-    assert store.items.given([0, gone, asking, now, now + 1]) == {gone, asking, now}
+    assert store.items.issued([0, gone, asking, now, now + 1]) == {gone, asking, now}
 
 
 def test_any_number_of_items_is_looked_up(store: Store) -> None:

@@ -154,7 +154,7 @@ def test_no_id_ever_means_something_else(home: Home) -> None:
 
     with Store.open(home.database) as store:
         assert min(store.items.all_keys()) > max(old)
-        assert store.items.given(old) == set(old)
+        assert store.items.issued(old) == set(old)
     with ArchiveSearch(home) as layers, pytest.raises(UnknownIds) as refused:
         layers.get_observations([f"obs-{max(old)}"])
     assert refused.value.gone == (f"obs-{max(old)}",)
