@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.formats import TranscriptFormat
-from palaver.archiver.formats.registry import FORMATS
+from palaver.archiver.formats.registry import all_formats
 from palaver.core.home import Home
 
 from . import demo
@@ -137,7 +137,7 @@ def test_the_readme_quotes_the_benchmarks(kind: str) -> None:
     assert claimed == [ours, *others][: len(claimed)]
 
 
-@pytest.mark.parametrize("known", FORMATS, ids=lambda known: known.agent)
+@pytest.mark.parametrize("known", all_formats(), ids=lambda known: known.agent)
 def test_the_readme_names_every_agent(known: TranscriptFormat) -> None:
     """Whose history is read is said, with its name in the archive."""
     assert f"`{known.agent}`" in README.read_text("utf-8")

@@ -17,7 +17,7 @@ from ..copies.raw_copy import Copy
 from ..copies.rewriting import erase_lines, remove, remove_leftovers, updating_checksums
 from ..files.compression import DOCUMENT, SUFFIX, shown
 from ..files.lines import split
-from ..formats.registry import FORMATS
+from ..formats.registry import all_formats
 from ..reading.parsing import Parsed
 from ..store import Source, State, Store
 from .ownership import parsed, reading
@@ -68,7 +68,7 @@ class CopyEraser:
     def suspect(self, copies: Iterable[str]) -> None:
         """Write down that these copies, of which no row tells, may hold what was erased: they are looked through."""
         erased = next((each.id for each in self._store.tombstones.all() if each.state is not State.KEPT), None)
-        known = {each.agent for each in FORMATS}
+        known = {each.agent for each in all_formats()}
         told = [name for name in copies if name.partition("/")[0] in known]
         if erased is not None and told:
             with self._store.transaction():

@@ -24,7 +24,7 @@ _PAUSE = 0.05
 _BUSY_MS = 2_000
 
 
-class Foreign:
+class ForeignDatabase:
     """A database of somebody else, by its path."""
 
     def __init__(self, path: Path) -> None:
@@ -92,12 +92,12 @@ class Foreign:
 _HINT = "If its program is not running, start and quit it once; then run `palaver archive` again."
 
 
-def plain(column: str) -> str:
+def as_bytes(column: str) -> str:
     """What selects a column whose text may be no text: as bytes, which `text` reads."""
     return f"CASE typeof({column}) WHEN 'text' THEN CAST({column} AS BLOB) ELSE {column} END"
 
 
-def text(value: Value) -> str:
+def as_text(value: Value) -> str:
     """A value as text, whatever it is."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else "" if value is None else str(value)
 

@@ -1,60 +1,62 @@
-"""The registry: every format there is. Who reads one file of a known format needs none of the others."""
+"""Registry of transcript formats. The modules of a format are imported on first use."""
 
+from functools import cache
+from importlib import import_module
 from itertools import islice
+from typing import Final, cast
 
 from ..files.lines import head_records
-from .antigravity.antigravity_format import Antigravity
-from .chatgpt.chatgpt_format import ChatGpt
-from .claude_ai.claude_ai_format import ClaudeAi
-from .claude_code.claude_code_format import ClaudeCode
-from .codex.codex_format import Codex
-from .copilot.copilot_format import Copilot
-from .cursor.cursor_format import Cursor
-from .gemini.gemini_format import Gemini
-from .kimi_cli.kimi_cli_format import KimiCli
-from .kimi_code.kimi_code_format import KimiCode
-from .opencode.opencode_format import OpenCode
-from .pi.pi_format import Pi
 from .transcript_format import ContainerFormat, TranscriptFormat
 
-_FIRST = 5
-"""Records that tell the format of nearly every file; the others are decoded only where these do not."""
-
-FORMATS: tuple[TranscriptFormat, ...] = (
-    ClaudeCode(),
-    Codex(),
-    Copilot(),
-    Pi(),
-    Gemini(),
-    Antigravity(),
-    KimiCode(),
-    KimiCli(),
-    OpenCode(),
-    Cursor(),
-    ChatGpt(),
-    ClaudeAi(),
+AGENTS: Final = (
+    "claude-code",
+    "codex",
+    "copilot",
+    "pi",
+    "gemini",
+    "antigravity",
+    "kimi-code",
+    "kimi-cli",
+    "opencode",
+    "cursor",
+    "chatgpt",
+    "claude-ai",
 )
+"""Known agents. The format of `some-agent` is `FORMAT` in `some_agent/some_agent_format.py`."""
+_FIRST: Final = 5
+"""Records that identify the format of nearly every file; further records are decoded only if these do not."""
 
 
-CONTAINERS = tuple(known for known in FORMATS if isinstance(known, ContainerFormat))
-
-
+@cache
 def by_agent(agent: str) -> TranscriptFormat:
-    """The format of a known agent."""
-    return next(known for known in FORMATS if known.agent == agent)
+    """Return the format of an agent. Raises `ValueError` for an unknown agent."""
+    name = AGENTS[AGENTS.index(agent)].replace("-", "_")
+    return cast("TranscriptFormat", import_module(f".{name}.{name}_format", __package__).FORMAT)
+
+
+@cache
+def all_formats() -> tuple[TranscriptFormat, ...]:
+    """Return every format, in the order in which they are tried."""
+    return tuple(map(by_agent, AGENTS))
+
+
+@cache
+def container_formats() -> tuple[ContainerFormat, ...]:
+    """Return the formats that have containers."""
+    return tuple(known for known in all_formats() if isinstance(known, ContainerFormat))
 
 
 def recognise(head: bytes, name: str = "") -> TranscriptFormat | None:
-    """The format of a file that begins with these bytes, judged by their content; None when no format knows it.
+    """Return the format of a file that begins with these bytes; None if no format recognises it.
 
-    Where they hold no record, because the file is empty or damaged, its name tells.
+    A file without any record, because it is empty or damaged, is recognised by its name.
     """
     records = head_records(head)
     found = list(islice(records, _FIRST))
     if not found:
-        return next((known for known in FORMATS if known.names(name)), None)
-    told = next((known for known in FORMATS if known.claims(found)), None)
-    if told is None:
+        return next((known for known in all_formats() if known.matches_name(name)), None)
+    known = next((known for known in all_formats() if known.recognises(found)), None)
+    if known is None:
         found += records
-        told = next((known for known in FORMATS if known.claims(found)), None)
-    return told
+        known = next((known for known in all_formats() if known.recognises(found)), None)
+    return known

@@ -1,4 +1,4 @@
-"""Protocols of a transcript format and of a container that holds several sessions."""
+"""Protocols of transcript formats: one per agent, some with containers that hold several sessions."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,91 +13,93 @@ from ..files.lines import Line, Record
 Event: TypeAlias = Turn | Note | Skipped
 
 
-class ContainedSession(Struct, frozen=True):
-    """One conversation of a container.
-
-    `path` is where it stands: below the container's path, or below the name of the service that an export is from, so
-    that a later export goes on where an earlier one ended. `archived` is its name below the agent's folder. `mark` is
-    another one whenever the conversation is; `at` is its last change, 0 where that is not known. `rows` reads it as
-    lines, line ends included, and raises `SourceUnreadable`.
-    """
-
-    path: Path
-    archived: str
-    mark: int
-    at: Milliseconds
-    rows: Callable[[], Iterable[bytes]]
-
-
 class TranscriptReader(Protocol):
     """Reads one transcript, from its start or from the start of one of its exchanges."""
 
     def read(self, lines: Iterable[Line]) -> Iterator[Event]:
-        """The events of each line before the next line is taken: at least one turn or note, or exactly one `Skipped`.
+        """Yield the events of each line before taking the next: turns and notes, or exactly one `Skipped`.
 
-        A line whose meaning depends on later ones is held back; its event comes before the turn that opens the next
-        exchange, or after the last line.
+        A reader may hold a line back if its meaning depends on later lines. Its events then come before the turn that
+        opens the next exchange, or after the last line.
         """
         ...
 
 
 class TranscriptFormat(Protocol):
-    """One agent's way of keeping its history."""
+    """Transcripts of one agent: where they are stored, how to recognise them and how to read them."""
 
     @property
     def agent(self) -> str:
-        """The agent's name, as in `claude-code`."""
+        """The agent's name, such as `claude-code`."""
         ...
 
     def roots(self) -> list[Path]:
-        """The folders of this machine in which the agent keeps transcripts; only existing ones."""
+        """Return the existing folders in which the agent stores this user's transcripts."""
         ...
 
     def transcripts(self, root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:
-        """Every transcript in a folder, sorted; what cannot be read is passed over with a warning in the log."""
+        """Yield every transcript below a folder, sorted; `skipped` collects what is left out.
+
+        Folders that cannot be read are logged as a warning.
+        """
         ...
 
-    def keeps(self, path: Path, root: Path) -> bool:
-        """Whether a file below a folder may be a transcript, by its name and by the folders in between."""
+    def may_be_transcript(self, path: Path, root: Path) -> bool:
+        """Return whether a file below a folder may be a transcript, judged by its name and the folders in between."""
         ...
 
-    def names(self, name: str) -> bool:
-        """Whether a file's name is one that the agent gives to its transcripts."""
+    def matches_name(self, name: str) -> bool:
+        """Return whether only this agent names its transcripts like this."""
         ...
 
     def archive_name(self, path: Path, root: Path) -> str:
-        """A transcript's relative path in the archive, with forward slashes; never leads out of it."""
+        """Return a transcript's relative path in the archive, with forward slashes; it never leads out of it."""
         ...
 
-    def claims(self, records: Sequence[Record]) -> bool:
-        """Whether a file that begins with these records is in this format."""
+    def recognises(self, records: Sequence[Record]) -> bool:
+        """Return whether a file that begins with these records is in this format."""
         ...
 
     def identify(self, path: Path, head: bytes) -> Session:
-        """Which session a file is, from its name and its first lines."""
+        """Return the session of a file, from its path and its first lines."""
         ...
 
     def reader(self, session: Session, *, shorten: bool = True) -> TranscriptReader:
-        """A reader for one file of that session; `shorten` clips long inputs and results."""
+        """Return a reader for one file of a session; `shorten` clips long tool inputs and results."""
         ...
+
+
+class ContainedSession(Struct, frozen=True):
+    """One session of a container."""
+
+    path: Path
+    """Identity across scans: a path below the container, or below the service name so that later exports match."""
+    archive_name: str
+    """Path in the archive, below the agent's folder."""
+    fingerprint: int
+    """Changes whenever the session changes."""
+    changed_at: Milliseconds
+    """Time of the last change; 0 if unknown."""
+    lines: Callable[[], Iterable[bytes]]
+    """Return the session as JSON lines with line ends. Raises `SourceUnreadable`."""
 
 
 @runtime_checkable
 class ContainerFormat(TranscriptFormat, Protocol):
-    """A format that keeps conversations in containers: files that hold many, or one in many pieces."""
+    """A format whose sessions are stored in databases or exports, or spread over several files."""
 
     def containers(self) -> Iterator[Path]:
-        """Every container of this user; only existing ones."""
+        """Yield every existing container of this user."""
         ...
 
-    def holds(self, path: Path) -> bool:
-        """Whether a file is a container of this format. Raises `OSError`."""
+    def is_container(self, path: Path) -> bool:
+        """Return whether a file is a container. Raises `OSError`."""
         ...
 
-    def state(self, path: Path) -> int:
-        """What is another whenever the container is, at the price of a few `stat`. Raises `OSError`."""
+    def container_state(self, path: Path) -> int:
+        """Return a number that changes whenever the container does; costs a few `stat` calls. Raises `OSError`."""
         ...
 
-    def conversations(self, path: Path) -> Iterator[ContainedSession]:
-        """The conversations of a container, originals before their forks; raises `SourceUnreadable`."""
+    def sessions(self, path: Path) -> Iterator[ContainedSession]:
+        """Yield the sessions of a container, originals before their forks. Raises `SourceUnreadable`."""
         ...

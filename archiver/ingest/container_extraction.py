@@ -57,24 +57,24 @@ class ContainerExtractor:
 
     def changed(self, path: Path, known: ContainerFormat) -> int | None:
         """Return the state of a container, or None if it is as it was when ingested. Raises `OSError`."""
-        state = known.state(path)
+        state = known.container_state(path)
         return None if self._store.containers.state(path) == state else state
 
     def extract(self, session: ContainedSession, known: ContainerFormat) -> tuple[IngestJob, Copied] | None:
         """Bring the copy of a session up to date; None if it was. Raises `SourceUnreadable` and `OSError`."""
         source = self._store.sources.at(session.path)
-        archived = source.archived if source is not None else self._new_name(f"{known.agent}/{session.archived}")
+        archived = source.archived if source is not None else self._new_name(f"{known.agent}/{session.archive_name}")
         copy = Copy(self._root, archived)
-        if source is not None and source.inode == session.mark and copy.size() >= source.size:
+        if source is not None and source.inode == session.fingerprint and copy.size() >= source.size:
             return None
         if self._erased:
-            rows, erased = session.rows, self._erased
-            session = replace(session, rows=lambda: erased.without(session.path, rows()))
+            rows, erased = session.lines, self._erased
+            session = replace(session, lines=lambda: erased.without(session.path, rows()))
         updated = update_copy(session, known, copy, source, partial(drop_checksums, self._store, (source,)))
         if source is None and not updated.size:
             remove(copy)  # all of it was erased
             return None
-        stat = Stat(0, session.mark, (session.at or now()) * 1_000_000, updated.size)
+        stat = Stat(0, session.fingerprint, (session.changed_at or now()) * 1_000_000, updated.size)
         job = IngestJob(session.path, known, archived, updated.size, source, rewritten=not updated.appended)
         return job, Copied(stat, b"", b"", updated.sums)
 
@@ -121,7 +121,7 @@ def _update(
 ) -> UpdatedCopy:
     before = _lines_of(copy)
     current, fresh = set[bytes](), list[bytes]()
-    for line in session.rows():
+    for line in session.lines():
         digest = _digest(line)
         if digest not in current and digest not in before.digests:
             fresh.append(line)

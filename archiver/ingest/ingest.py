@@ -165,7 +165,7 @@ class Ingest:
                 report.seen += 1
                 return
             state = changed
-            for session in known.conversations(path):
+            for session in known.sessions(path):
                 report.seen += 1
                 progress(report.changed, report.changed + 1)
                 try:

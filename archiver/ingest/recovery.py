@@ -12,7 +12,7 @@ from ..copies.raw import RawArchive, unreadable
 from ..copies.verification import copies_without_row
 from ..files import lines
 from ..formats import TranscriptFormat
-from ..formats.registry import FORMATS
+from ..formats.registry import all_formats
 from ..reading.source_reader import Boundaries, Reading
 from ..redaction.transcript_redactor import Discretion
 from ..store import Source, Store
@@ -56,7 +56,7 @@ class Recovery:
 
     def _format(self, archived: str) -> TranscriptFormat:
         agent = archived.partition("/")[0]
-        known = next((each for each in FORMATS if each.agent == agent), None)
+        known = next((each for each in all_formats() if each.agent == agent), None)
         if known is None:
             hint = "It was left alone. Move it elsewhere if it is yours."
             raise SourceUnreadable(self._raw.root / archived, "not from a known agent", hint=hint)

@@ -12,7 +12,7 @@ from ...core.report import Unsearched
 from ..files import lines
 from ..files.compression import DOCUMENT, SUFFIX, opened
 from ..formats import ContainerFormat, TranscriptFormat, folders
-from ..formats.registry import CONTAINERS, FORMATS, recognise
+from ..formats.registry import all_formats, container_formats, recognise
 
 DEMO = Path(__file__).parents[1] / "demo"
 """A small made-up history, for those who have none yet."""
@@ -39,7 +39,7 @@ class Transcript(Struct, frozen=True):
         if self.format is not None:
             return self.format
         known = _recognised(self.path)
-        return known if known is not None and known.keeps(self.found, self.root) else None
+        return known if known is not None and known.may_be_transcript(self.found, self.root) else None
 
     def archived(self, known: TranscriptFormat) -> str:
         """The name that its copy should have when it is in this format."""
@@ -51,8 +51,8 @@ def of_this_user(skipped: Unsearched | None = None) -> list[Transcript]:
 
     A folder that is closed to this user stands for all that is in it: ingesting it reports that, and the others go on.
     """
-    return [each for known in FORMATS for each in _kept(known, skipped)] + [
-        each for known in CONTAINERS for each in _contained(known)
+    return [each for known in all_formats() for each in _kept(known, skipped)] + [
+        each for known in container_formats() for each in _contained(known)
     ]
 
 
@@ -94,12 +94,12 @@ def near(folder: Path) -> Iterator[Transcript]:
 
     None for the very root of an agent: what is in there is everything.
     """
-    for known in FORMATS:
+    for known in all_formats():
         for root in roots(known):
             real = root.resolve()
             if folder != real and folder.is_relative_to(real) and folder.is_dir():
                 for found in known.transcripts(root / folder.relative_to(real)):
-                    if known.keeps(found, root):
+                    if known.may_be_transcript(found, root):
                         yield Transcript(_real(found), found, root, known)
 
 
@@ -130,14 +130,14 @@ def _in_folder(folder: Path, skipped: Unsearched | None) -> Iterator[Transcript]
     for path in folders.files(folder, lambda name: name.lower().endswith(kinds), skipped=skipped):
         if (holder := _holder(path)) is not None:
             yield _container(path, holder)
-        elif path.name.endswith(_KINDS) and any(known.keeps(path, folder) for known in FORMATS):
+        elif path.name.endswith(_KINDS) and any(known.may_be_transcript(path, folder) for known in all_formats()):
             yield Transcript(_real(path), path, folder)
 
 
 def _holder(path: Path) -> ContainerFormat | None:
     """The format that keeps conversations in a file; None where it is no container, or cannot be read."""
     try:
-        return next((known for known in CONTAINERS if known.holds(path)), None)
+        return next((known for known in container_formats() if known.is_container(path)), None)
     except OSError:
         return None
 
@@ -171,4 +171,4 @@ def _recognised(path: Path) -> TranscriptFormat | None:
 
 
 def _agents() -> str:
-    return ", ".join(known.agent for known in FORMATS)
+    return ", ".join(known.agent for known in all_formats())

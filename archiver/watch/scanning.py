@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from ..copies.raw import Stat
-from ..formats.registry import FORMATS
+from ..formats.registry import all_formats
 from ..ingest.transcripts import Transcript, near, of_this_user, roots
 
 _FEW: Final = 8
@@ -75,7 +75,7 @@ class Scan:
 
     def roots(self) -> frozenset[Folder]:
         """The folders where the agents of this user keep their transcripts, with all links followed."""
-        return _folders({root.resolve() for known in FORMATS for root in roots(known)})
+        return _folders({root.resolve() for known in all_formats() for root in roots(known)})
 
     def folders(self) -> frozenset[Folder]:
         """Every folder in which a transcript may appear or change."""
@@ -94,7 +94,7 @@ def _state(transcript: Transcript) -> State | None:
     """None for what vanished meanwhile, or cannot be looked at: then its folder says so in the log."""
     try:
         held_by = transcript.held_by
-        return Stat.of(transcript.path) if held_by is None else held_by.state(transcript.path)
+        return Stat.of(transcript.path) if held_by is None else held_by.container_state(transcript.path)
     except OSError:
         return None
 

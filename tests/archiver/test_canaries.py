@@ -14,7 +14,7 @@ import pytest
 
 from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.formats import TranscriptFormat
-from palaver.archiver.formats.registry import FORMATS
+from palaver.archiver.formats.registry import all_formats
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import Transcript
 from palaver.archiver.store import Store
@@ -85,7 +85,7 @@ def files_with(home: Home, *needles: str) -> list[str]:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
-@pytest.mark.parametrize("known", FORMATS, ids=lambda known: known.agent)
+@pytest.mark.parametrize("known", all_formats(), ids=lambda known: known.agent)
 def test_no_field_lets_a_secret_through(known: TranscriptFormat, tmp_path: Path) -> None:
     """Whatever field of whatever record holds a secret, as all of it or in the middle, the database does not."""
     made, transcripts = records(known), list[Transcript]()
@@ -110,10 +110,10 @@ def test_nothing_that_is_derived_knows_a_secret(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     transcripts = [
         write(tmp_path, number, known, [planted(r, lambda text: f"{text} {whole}", _is_said) for r in records(known)])
-        for number, known in enumerate(FORMATS)
+        for number, known in enumerate(all_formats())
     ]
     with Pipeline(home) as pipeline:
-        assert pipeline.run(transcripts).ingested.changed == len(FORMATS)
+        assert pipeline.run(transcripts).ingested.changed == len(all_formats())
 
     lines = [line for secret in secrets.values() for line in secret.splitlines() if not line.startswith("-")]
     assert files_with(home, *lines) == []

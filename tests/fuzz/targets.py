@@ -11,7 +11,7 @@ from typing import Final
 import orjson
 
 from palaver.archiver.files import lines
-from palaver.archiver.formats.registry import FORMATS
+from palaver.archiver.formats.registry import all_formats
 from palaver.archiver.reading.parsing import parse
 from palaver.archiver.redaction import Redactor
 from palaver.core.clock import parse_instant, show_instant, show_minute
@@ -40,8 +40,8 @@ def read_lines(data: bytes) -> None:
 def read_records(data: bytes) -> None:
     """Every format reads any lines, whoever wrote them, and each line has an outcome."""
     records = list(lines.head_records(data))
-    for known in FORMATS:
-        known.claims(records)
+    for known in all_formats():
+        known.recognises(records)
         session = known.identify(Path("11111111-0000-4000-8000-000000000001.jsonl"), data)
         found = parse(known, session, ResumePoint(), io.BytesIO(data), redactor())
         assert len(found.outcomes) == sum(1 for line in lines.split(io.BytesIO(data)) if line.end <= found.end)

@@ -1,65 +1,64 @@
-"""The format of ChatGPT's export."""
+"""Exports of ChatGPT: trees of messages in `conversations.json`, or in several such files, mostly in a zip."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
-from ....core.conversation import Session
 from ...files.lines import Record
-from ..container import file_name, header_of, mark_of, row
-from ..json_export import conversations, head
+from ..containers import ExportFormat, message_line
 from ..json_values import instant, mapping, string
-from ..transcript_format import ContainedSession
-from ..unrolled import InContainers
+from ..transcript_format import ContainerFormat
 from .chatgpt_reader import ChatGptReader
-from .chatgpt_tree import in_order
-
-_SERVICE = Path("chatgpt.com")
 
 
-class ChatGpt(InContainers):
-    """Conversations in `conversations.json`, or in several such files, mostly in a zip: a tree of messages each."""
+class ChatGpt(ExportFormat):
+    """Conversations of an export. A message that was asked or answered again begins a branch."""
 
     agent = "chatgpt"
+    reader_class = ChatGptReader
+    service = "chatgpt.com"
+    messages_field, messages_type = "mapping", dict
+    id_fields = ("conversation_id", "id")
+    name_fields = ("title", "create_time")
+    time_fields = ("update_time", "create_time")
 
-    def containers(self) -> Iterator[Path]:
-        """None: an export lies wherever it was saved, and has to be named."""
-        return iter(())
-
-    def holds(self, path: Path) -> bool:
-        """Whether a file is an export, or a zip of one. Raises `OSError`."""
-        return path.suffix.lower() in {".json", ".zip"} and b'"mapping"' in head(path)
-
-    def state(self, path: Path) -> int:
-        """The file's."""
-        found = path.stat()
-        return mark_of(found.st_ino, found.st_size, found.st_mtime_ns)
-
-    def conversations(self, path: Path) -> Iterator[ContainedSession]:
-        """Each conversation, its header before its messages."""
-        for found in conversations(path):
-            if isinstance(found.get("mapping"), dict):
-                yield _conversation(found)
-
-    def identify(self, path: Path, head: bytes) -> Session:
-        """The header tells, else the name."""
-        header = header_of(head)
-        return Session(self.agent, _id(header) or path.stem)
-
-    def reader(self, session: Session, *, shorten: bool = True) -> ChatGptReader:
-        """A reader for one conversation."""
-        return ChatGptReader(session, shorten=shorten)
+    def _messages(self, session_id: str, found: Record) -> Iterator[bytes]:  # noqa: ARG002 - the base's signature
+        for name, node in in_order(mapping(found["mapping"]), string(found.get("current_node"))):
+            yield message_line(name, parent=node.get("parent"), message=node.get("message"))
 
 
-def _conversation(found: Record) -> ContainedSession:
-    header = {name: value for name, value in found.items() if name != "mapping"}
-    number = _id(header) or f"{mark_of(header.get('title'), header.get('create_time')):x}"
-    rows = [row(number, conversation=header)]
-    for node, told in in_order(mapping(found["mapping"]), string(found.get("current_node"))):
-        rows.append(row(node, parent=told.get("parent"), message=told.get("message")))
-    name = file_name(number)
-    at = instant(header.get("update_time")) or instant(header.get("create_time")) or 0
-    return ContainedSession(_SERVICE / name, f"conversations/{name}", mark_of(*rows), at, lambda: rows)
+def in_order(nodes: Record, current: str) -> Iterator[tuple[str, Record]]:
+    """Yield the nodes, each after its parent; where the tree branches, the branch with the current node last.
+
+    So the conversation as shown is at the end. Nodes that no root leads to come after the rest, by time.
+    """
+    children: dict[str, list[str]] = {}
+    for name, value in nodes.items():
+        parent = string(mapping(value).get("parent"))
+        children.setdefault(parent if parent in nodes and parent != name else "", []).append(name)
+    shown, seen = _path_to_root(nodes, current), set[str]()
+    places = {name: place for place, name in enumerate(nodes)}
+
+    def stacked(names: list[str]) -> list[str]:
+        return sorted(names, key=lambda name: (name not in shown, -places[name]))
+
+    waiting = sorted(nodes, key=lambda name: _time(nodes, name), reverse=True) + stacked(children.get("", []))
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            yield name, mapping(nodes[name])
+            waiting += stacked(children.get(name, []))
 
 
-def _id(header: Record) -> str:
-    return string(header.get("conversation_id")) or string(header.get("id"))
+def _path_to_root(nodes: Record, current: str) -> set[str]:
+    path = set[str]()
+    while current in nodes and current not in path:
+        path.add(current)
+        current = string(mapping(nodes[current]).get("parent"))
+    return path
+
+
+def _time(nodes: Record, name: str) -> int:
+    return instant(mapping(mapping(nodes[name]).get("message")).get("create_time")) or 0
+
+
+FORMAT: ContainerFormat = ChatGpt()

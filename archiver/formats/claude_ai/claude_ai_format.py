@@ -1,60 +1,28 @@
-"""The format of Claude.ai's export."""
+"""Exports of Claude.ai: lists of messages in `conversations.json`, mostly in a zip."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
-from ....core.conversation import Session
 from ...files.lines import Record
-from ..container import file_name, header_of, mark_of, row
-from ..json_export import conversations, head
-from ..json_values import instant, listing, mapping, string
-from ..transcript_format import ContainedSession
-from ..unrolled import InContainers
+from ..containers import ExportFormat, message_line
+from ..json_values import mappings, string
+from ..transcript_format import ContainerFormat
 from .claude_ai_reader import ClaudeAiReader
 
-_SERVICE = Path("claude.ai")
 
-
-class ClaudeAi(InContainers):
-    """Conversations in `conversations.json`, mostly in a zip: a list of messages each."""
+class ClaudeAi(ExportFormat):
+    """Conversations of an export."""
 
     agent = "claude-ai"
+    reader_class = ClaudeAiReader
+    service = "claude.ai"
+    messages_field, messages_type = "chat_messages", list
+    id_fields = ("uuid",)
+    name_fields = ("name", "created_at")
+    time_fields = ("updated_at", "created_at")
 
-    def containers(self) -> Iterator[Path]:
-        """None: an export lies wherever it was saved, and has to be named."""
-        return iter(())
-
-    def holds(self, path: Path) -> bool:
-        """Whether a file is an export, or a zip of one. Raises `OSError`."""
-        return path.suffix.lower() in {".json", ".zip"} and b'"chat_messages"' in head(path)
-
-    def state(self, path: Path) -> int:
-        """The file's."""
-        found = path.stat()
-        return mark_of(found.st_ino, found.st_size, found.st_mtime_ns)
-
-    def conversations(self, path: Path) -> Iterator[ContainedSession]:
-        """Each conversation, its header before its messages."""
-        for found in conversations(path):
-            if isinstance(found.get("chat_messages"), list):
-                yield _conversation(found)
-
-    def identify(self, path: Path, head: bytes) -> Session:
-        """The header tells, else the name."""
-        header = header_of(head)
-        return Session(self.agent, string(header.get("uuid")) or path.stem)
-
-    def reader(self, session: Session, *, shorten: bool = True) -> ClaudeAiReader:
-        """A reader for one conversation."""
-        return ClaudeAiReader(session, shorten=shorten)
+    def _messages(self, session_id: str, found: Record) -> Iterator[bytes]:
+        for place, message in enumerate(mappings(found["chat_messages"])):
+            yield message_line(string(message.get("uuid")) or f"{session_id}/{place}", message=message)
 
 
-def _conversation(found: Record) -> ContainedSession:
-    header = {name: value for name, value in found.items() if name != "chat_messages"}
-    number = string(header.get("uuid")) or f"{mark_of(header.get('name'), header.get('created_at')):x}"
-    rows = [row(number, conversation=header)]
-    for place, message in enumerate(map(mapping, listing(found["chat_messages"]))):
-        rows.append(row(string(message.get("uuid")) or f"{number}/{place}", message=message))
-    name = file_name(number)
-    at = instant(header.get("updated_at")) or instant(header.get("created_at")) or 0
-    return ContainedSession(_SERVICE / name, f"conversations/{name}", mark_of(*rows), at, lambda: rows)
+FORMAT: ContainerFormat = ClaudeAi()

@@ -1,4 +1,4 @@
-"""Who wrote a text that Claude Code filed under the user's name: the person, a command, or the program itself."""
+"""Authors of texts that Claude Code records as the user's: the user, a command, or the program itself."""
 
 from typing import NamedTuple
 
@@ -27,19 +27,24 @@ _CONTINUED = "This session is being continued from a previous conversation"
 _NOTICE_TAIL = "Read the output file to retrieve the result:"
 
 
-class Said(NamedTuple):
-    """A text with its author, freed of its envelope."""
+class AttributedText(NamedTuple):
+    """A text without its envelope, and its author."""
 
     speaker: Speaker
     kind: Kind
     text: str
     tool: str = ""
 
+    @classmethod
+    def injected(cls, text: str) -> "AttributedText":
+        """Return a text of the program."""
+        return cls(Speaker.HOST, Kind.INJECTED, text)
 
-def sort_out(text: str) -> Said:
-    """Who said this; empty text for an empty envelope.
 
-    A text counts as an envelope only when it is nothing else: people quote these tags.
+def attribute(text: str) -> AttributedText:
+    """Return a text with its author; empty for an empty envelope.
+
+    Users quote the program's tags, so a text counts as an envelope only if it consists of nothing else.
     """
     text = without_reminders(text) or text.strip()
     if text.startswith("<"):
@@ -47,14 +52,14 @@ def sort_out(text: str) -> Said:
         if tags:
             return _opened(tags)
     if text.startswith(_CONTINUED):
-        return Said(Speaker.HOST, Kind.COMPACTION, text)
+        return AttributedText(Speaker.HOST, Kind.COMPACTION, text)
     if text.startswith(_CAVEAT) or (text.startswith(_INTERRUPTED) and text.endswith("]") and "\n" not in text):
-        return Said(Speaker.HOST, Kind.INJECTED, text)
-    return Said(Speaker.HUMAN, Kind.PROMPT, text)
+        return AttributedText.injected(text)
+    return AttributedText(Speaker.HUMAN, Kind.PROMPT, text)
 
 
 def without_reminders(text: str) -> str:
-    """The text without the passages that the program or an editor put into it, each on lines of its own."""
+    """Return a text without passages that the program or an editor added on lines of their own."""
     if "</" not in text:
         return text.strip()
     for tag in _EMBEDDED:
@@ -78,7 +83,7 @@ def _without(text: str, opening: str, closing: str) -> str:
 
 
 def _envelopes(text: str) -> dict[str, str]:
-    """Tag -> content, in order, if the whole text is made of known tags; else nothing."""
+    """Return the content of each tag, in order, if the text consists of known tags; else nothing."""
     found: dict[str, str] = {}
     rest = text
     while rest.startswith("<"):
@@ -93,24 +98,24 @@ def _envelopes(text: str) -> dict[str, str]:
     return found
 
 
-def _opened(tags: dict[str, str]) -> Said:
+def _opened(tags: dict[str, str]) -> AttributedText:
     first, content = next(iter(tags)), "\n".join(filter(None, tags.values()))
     if first in _COMMAND:
         return _command(tags, local=first == "command-name")
     if first in _SHELL_INPUT:
-        return Said(Speaker.HUMAN, Kind.CALL, f"! {tags[first]}", tool="Bash")
+        return AttributedText(Speaker.HUMAN, Kind.CALL, f"! {tags[first]}", tool="Bash")
     if first in _SHELL_OUTPUT:
-        return Said(Speaker.TOOL, Kind.RESULT, content, tool="Bash")
-    return Said(Speaker.HOST, Kind.INJECTED, content)
+        return AttributedText(Speaker.TOOL, Kind.RESULT, content, tool="Bash")
+    return AttributedText.injected(content)
 
 
-def _command(tags: dict[str, str], *, local: bool) -> Said:
-    """A slash command. One that the program runs itself names the command first; it asks the assistant nothing.
+def _command(tags: dict[str, str], *, local: bool) -> AttributedText:
+    """Return a slash command; a `local` one, which the program runs itself, is a prompt only if it has a sentence.
 
-    Unless it carries a sentence: `/plan <what to plan>` is a person's wish all the same.
+    `/plan <what to plan>`, for example, asks the assistant something.
     """
     name, arguments = tags.get("command-name", tags.get("command-message", "")), tags.get("command-args", "")
     text = f"{name} {arguments}".strip()
     if local and len(arguments.split()) < 3:
-        return Said(Speaker.HOST, Kind.INJECTED, text)
-    return Said(Speaker.HUMAN, Kind.PROMPT, text)
+        return AttributedText.injected(text)
+    return AttributedText(Speaker.HUMAN, Kind.PROMPT, text)

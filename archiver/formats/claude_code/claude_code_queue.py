@@ -1,86 +1,75 @@
 """Prompts typed while the assistant was busy.
 
-They are written down twice, when they are queued and when they are sent, but only once when the assistant takes them
-up in the middle of its work. So a queued prompt is held until the next exchange opens; then it is either known from
-another line or belongs to the exchange in which it was typed.
+Such a prompt is recorded when it is queued, and again when it is sent, but not if the assistant reads it in the middle
+of its work. So it is held until the next exchange opens. If no other line has it by then, it belongs to the exchange in
+which it was typed.
 """
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ....core.conversation import Skipped, Turn
-
-QUEUED = "queued"
-"""The prompt stands on a later line, or was no person's."""
-WITHDRAWN = "withdrawn"
-"""The person took the prompt back into the input line."""
+from ..record_events import SkipReason
+from ..transcript_format import Event
 
 
-class _Held(Struct):
+class _QueuedPrompt(Struct):
     turn: Turn
-    dropped: str = ""
-    taken: bool = False
-    """Whether the assistant took the prompt up, so that it waits no more."""
+    skipped: str = ""
+    """Reason for skipping the prompt."""
+    read: bool = False
+    """Whether the assistant read the prompt, so that it is no longer in the queue."""
     accounted: bool = False
-    """Whether the line says something else too, so that nothing is missing if the prompt is dropped."""
+    """Whether its line has other events, so that it needs no skip."""
 
 
-class Queue:
-    """The prompts of one exchange that wait to be seen again."""
+class PromptQueue(Struct):
+    """Queued prompts of the current exchange."""
 
-    def __init__(self) -> None:
-        self._held: list[_Held] = []
-        self.settled: list[Turn | Skipped] = []
-        """What was decided and not yet taken."""
+    released: list[Event]
+    """Receives the prompts and skips once they are decided."""
+    _held: list[_QueuedPrompt] = field(default_factory=list[_QueuedPrompt])
 
-    def hold(self, turn: Turn) -> None:
-        """Keep a queued prompt back."""
-        self._held.append(_Held(turn))
+    def add(self, turn: Turn) -> None:
+        """Hold a queued prompt."""
+        self._held.append(_QueuedPrompt(turn))
 
     def holds(self, line: int, *, accounted: bool) -> bool:
-        """Whether something of this line is kept back; `accounted` says that the line gave other events."""
-        if not self._held:
-            return False
-        held = [held for held in self._held if held.turn.line == line]
-        for each in held:
-            each.accounted = accounted
+        """Return whether a prompt of this line is held; `accounted` says that the line has other events."""
+        held = [prompt for prompt in self._held if prompt.turn.line == line]
+        for prompt in held:
+            prompt.accounted = accounted
         return bool(held)
 
     def seen_again(self, text: str) -> None:
-        """Drop the first prompt of these words."""
-        if self._held:
-            words = text.split()
-            for held in self._held:
-                if not held.dropped and held.turn.text.split() == words:
-                    held.dropped = QUEUED
-                    return
+        """Skip the first prompt with these words."""
+        words = text.split() if self._held else []
+        for prompt in self._held:
+            if not prompt.skipped and prompt.turn.text.split() == words:
+                prompt.skipped = SkipReason.QUEUED
+                return
 
-    def take_up(self, text: str) -> None:
-        """The first prompt of these words, the first of all where none are told, waits no more."""
+    def read(self, text: str) -> None:
+        """Take the first prompt with these words, or the first of all if there are no words, out of the queue."""
         words = text.split()
-        for held in self._held:
-            if not (held.dropped or held.taken) and (not words or held.turn.text.split() == words):
-                held.taken = True
+        for prompt in self._held:
+            if not (prompt.skipped or prompt.read) and (not words or prompt.turn.text.split() == words):
+                prompt.read = True
                 return
 
     def withdraw(self) -> None:
-        """Drop every prompt that waits."""
-        for held in self._held:
-            if not held.taken:
-                held.dropped = held.dropped or WITHDRAWN
+        """Skip every prompt in the queue."""
+        for prompt in self._held:
+            if not prompt.read:
+                prompt.skipped = prompt.skipped or SkipReason.WITHDRAWN
 
     def settle(self, line: int) -> None:
-        """Decide about everything held, because line `line` opens an exchange, or 0 because no line is left."""
-        kept = {held.turn.line for held in self._held if not held.dropped}
-        for held in self._held:
-            here = held.turn.line
-            if not held.dropped:
-                self.settled.append(held.turn)
-            elif not held.accounted and here not in kept and here != line:
-                kept.add(here)
-                self.settled.append(Skipped(here, held.dropped))
+        """Decide about every prompt: line `line` opens an exchange, or no line follows (0)."""
+        accounted = {prompt.turn.line for prompt in self._held if not prompt.skipped}
+        for prompt in self._held:
+            own = prompt.turn.line
+            if not prompt.skipped:
+                self.released.append(prompt.turn)
+            elif not prompt.accounted and own not in accounted and own != line:
+                accounted.add(own)
+                self.released.append(Skipped(own, prompt.skipped))
         self._held.clear()
-
-    def take_settled(self) -> list[Turn | Skipped]:
-        """What was decided; it is not given twice."""
-        settled, self.settled = self.settled, []
-        return settled

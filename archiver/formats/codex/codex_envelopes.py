@@ -1,19 +1,19 @@
-"""Records of a Codex rollout freed of the envelopes around them, which changed from version to version."""
+"""Envelopes around the records of Codex rollouts, which changed from version to version."""
 
 from collections.abc import Iterable, Iterator
 
 import orjson
 
 from ...files.lines import Line, Record
-from ..json_values import mapping, string
-from .codex_tools import searched
+from ..json_values import first_string, mapping, string
+from .codex_tools import search_terms
 
 _COMPACTED, _HISTORY = b'"type":"compacted"', b',"replacement_history":'
 _KIND_WITHIN = 200
 
 
 def headers(found: Iterable[Record]) -> Iterator[Record]:
-    """The session headers among some records; the oldest stood bare on the first line."""
+    """Yield the session headers among some records; the oldest versions wrote one without an envelope."""
     for record in found:
         if record.get("type") == "session_meta":
             yield mapping(record.get("payload"))
@@ -22,17 +22,16 @@ def headers(found: Iterable[Record]) -> Iterator[Record]:
 
 
 def parent_of(header: Record) -> str:
-    """The session that sent a sub-agent out, or that a fork was made from."""
+    """Return the parent of a sub-agent, or the origin of a fork."""
     spawned = mapping(mapping(mapping(header.get("source")).get("subagent")).get("thread_spawn"))
-    named = (spawned.get("parent_thread_id"), header.get("parent_thread_id"), header.get("forked_from_id"))
-    return next((string(each) for each in named if each), "")
+    return string(spawned.get("parent_thread_id")) or first_string(header, "parent_thread_id", "forked_from_id")
 
 
 def opened(record: Record) -> tuple[str, Record]:
-    """What a record is, and its content without the envelopes around it. The oldest have none."""
+    """Return the type of a record, such as `response_item/message`, and its content without envelopes."""
     kind, payload = record.get("type"), mapping(record.get("payload"))
     if "payload" not in record:
-        return _bare(record), record
+        return _bare_type(record), record
     inner = payload.get("type") or ("message" if "role" in payload else "")
     if inner == "item_completed":
         item = mapping(payload.get("item"))
@@ -40,7 +39,7 @@ def opened(record: Record) -> tuple[str, Record]:
     return f"{kind}/{inner}" if kind in ("response_item", "event_msg") else str(kind), payload
 
 
-def _bare(record: Record) -> str:
+def _bare_type(record: Record) -> str:
     kind = record.get("type")
     if kind is not None:
         return f"response_item/{kind}"
@@ -50,7 +49,7 @@ def _bare(record: Record) -> str:
 
 
 def without_history(line: Line) -> list[Record] | None:
-    """A compaction without the copy of the whole conversation that it carries, which may fill most of a file."""
+    """Return a compaction without its copy of the conversation, which may fill most of a file; None for other lines."""
     if _COMPACTED not in line.data[:_KIND_WITHIN]:
         return None
     head, found, _ = line.data.partition(_HISTORY)
@@ -61,12 +60,12 @@ def without_history(line: Line) -> list[Record] | None:
 
 
 def call_id(payload: Record) -> str:
-    """The id that a call and its result share."""
-    return string(payload.get("call_id")) or string(payload.get("id"))
+    """Return the id that a call and its result share."""
+    return first_string(payload, "call_id", "id")
 
 
-def tool_name(payload: Record) -> str:
-    """The tool of a call of any kind, with its server where it has one."""
+def called_tool(payload: Record) -> str:
+    """Return the tool of a call of any type, with its server if it has one."""
     name = string(payload.get("name")) or string(mapping(payload.get("function")).get("name"))
     namespace = string(payload.get("namespace"))
     if not name:
@@ -75,9 +74,9 @@ def tool_name(payload: Record) -> str:
 
 
 def arguments(payload: Record) -> object:
-    """The arguments of a call of any kind."""
+    """Return the arguments of a call of any type."""
     if payload.get("type") == "web_search_call":
-        return searched(payload)
+        return search_terms(payload)
     if payload.get("type") == "image_generation_call":
         return string(payload.get("revised_prompt"))
     return payload.get("arguments") or payload.get("input") or payload.get("action")

@@ -1,4 +1,4 @@
-"""Who wrote a text that Codex filed under the user's name: the person, or the program itself."""
+"""Authors of texts that Codex records as the user's: the user, or the program itself."""
 
 import re
 
@@ -27,11 +27,11 @@ _SHELL = re.compile(
 )
 
 
-def is_envelope(text: str, *, told_apart: bool) -> bool:
-    """Whether a text is nothing but one of the program's own.
+def is_envelope(text: str, *, known_only: bool) -> bool:
+    """Return whether a text consists of one of the program's envelopes.
 
-    Events tell what a person typed from what the program adds, so among them (`told_apart`) only the program's known
-    tags count. Items do not: there every tag of the program's kind does. None of HTML has such a name.
+    With `known_only`, only known tags count: events already separate what the user typed from what the program adds.
+    Items do not, so any tag with an underscore counts; no HTML tag has one.
     """
     text = text.strip()
     if text.startswith(_INSTRUCTIONS):
@@ -41,21 +41,21 @@ def is_envelope(text: str, *, told_apart: bool) -> bool:
         return False
     closing = text[text.rfind("</") :]
     closed = closing.startswith(f"</{tag[1]}") and closing.endswith(">")
-    return closed and (tag[1] in _ENVELOPES or ("_" in tag[1] and not told_apart))
+    return closed and (tag[1] in _ENVELOPES or ("_" in tag[1] and not known_only))
 
 
 def request(text: str) -> str:
-    """What the person asked, without the files and the editor's state that stand above it."""
+    """Return what the user asked, without the list of files and the editor's state above it."""
     found = [*_REQUEST.finditer(text)] if text.startswith(("#", "<")) else []
     return text[found[-1].end() :].strip() if found else text
 
 
-def without_pictures(text: str) -> str:
-    """The text without the tags that mark a picture's place."""
+def without_picture_tags(text: str) -> str:
+    """Return a text without the tags that mark the places of pictures."""
     return _PICTURE.sub("", text).strip()
 
 
 def shell_command(text: str) -> tuple[str, str] | None:
-    """A command that the person ran past the assistant, and its output."""
+    """Return a command that the user ran without the assistant, and its output; None for other texts."""
     found = _SHELL.match(text.strip())
     return (found[1].strip(), (found[2] or "").strip()) if found else None

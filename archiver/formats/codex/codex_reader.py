@@ -1,39 +1,35 @@
-"""Reads the lines of a Codex rollout, of every version, into turns and notes.
+"""Reader of Codex rollouts, of every version.
 
-Codex keeps two accounts of a session in one file: items, which are what the model was told and said, and events, which
-are what the person saw. Each tells most things a second time. What a person typed is taken from whichever tells it
-first; of what the model said and its tools answered, the items are the better account.
+A rollout records a session twice: as items, which the model received and wrote, and as events, which the user saw. A
+prompt is taken from whichever comes first. For replies and tool results, items have more detail than events.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from ....core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
-from ...files.clipping import clean, one_line
-from ...files.lines import Line, Record, records
-from ..actions import UNKNOWN, Action, action, said
-from ..echoes import Echoes
-from ..given import BOOKKEEPING, CONTEXT, COPIED_HEADER, EMPTY, REPEATED, Given, of_records, unknown
-from ..json_values import instant, listing, mapping, string, whole
-from ..marks import Facts, Mark, identity
-from ..prompts import Accounts, Prompts
-from .codex_envelopes import arguments, call_id, opened, parent_of, tool_name, without_history
-from .codex_prompts import is_envelope, request, shell_command, without_pictures
+from ....core.conversation import Fact, Kind, Note, Session, Speaker, Turn
+from ...files.clipping import clean
+from ...files.lines import Line, Reason, Record
+from ..json_values import first_string, instant, listing, mapping, mappings, string, total, whole
+from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type, usage
+from ..record_reader import RecordReader
+from ..repetitions import PromptCopies, Repetitions
+from ..rewinds import PromptCount
+from ..tool_calls import UNKNOWN_CALL, ToolCall, result_text
+from .codex_envelopes import arguments, call_id, called_tool, opened, parent_of, without_history
+from .codex_prompts import is_envelope, request, shell_command, without_picture_tags
 from .codex_tools import (
-    Answer,
-    answer,
-    command_answer,
+    ToolOutput,
+    command_output,
     content_text,
-    found_on_web,
-    mcp_answer,
-    offered_tools,
-    picture,
-    review,
+    mcp_output,
+    output_of,
+    picture_label,
+    review_text,
+    tool_search_results,
+    web_results,
 )
 
-ENCRYPTED = "encrypted"
-
-_TITLE_RANK = 3
-_REVIEWED = "review_rollout"
+_REVIEW = "review_rollout"
 _BOOKKEEPING = {
     *("event_msg/" + name for name in (
         "background_event", "collab_agent_interaction_end", "collab_agent_spawn_end", "collab_close_end",
@@ -51,316 +47,277 @@ _BOOKKEEPING = {
 }  # fmt: skip
 
 
-class CodexReader:
-    """Reads one file.
+class CodexReader(RecordReader):
+    """Reads one rollout."""
 
-    What it remembers of earlier lines never reaches over the start of an exchange, except for facts of the whole
-    session: reading may begin at any exchange and gives the same turns.
-    """
+    title_rank = 3
 
     def __init__(self, session: Session, *, shorten: bool) -> None:
-        self._session, self._shorten = session, shorten
-        self._facts = Facts(session)
-        self._echoes = Echoes()
-        self._actions: dict[str, Action] = {}
-        self._accounts = Accounts()
-        self._prompts = Prompts()
+        super().__init__(session, shorten=shorten)
+        self._repetitions = Repetitions(self._released)
+        self._copies = PromptCopies()
+        self._prompts = PromptCount()
         self._thoughts: set[str] = set()
         self._reviewing = False
-        self._handlers: dict[str, Callable[[Record, Mark], Given]] = {
+        self._handlers: dict[str, Callable[[Record, RecordStamp], RecordEvents]] = {
             "session_meta": self._header,
             "turn_context": self._context,
             "compacted": self._compaction,
-            **self._item_handlers(),
-            **self._event_handlers(),
-        }
-
-    def _item_handlers(self) -> dict[str, Callable[[Record, Mark], Given]]:
-        return {
             "response_item/message": self._message,
-            "response_item/agent_message": self._between_agents,
+            "response_item/agent_message": self._agent_message,
             "response_item/reasoning": self._reasoning,
-            "response_item/function_call": self._call,
-            "response_item/custom_tool_call": self._call,
-            "response_item/local_shell_call": self._call,
-            "response_item/tool_search_call": self._call,
-            "response_item/web_search_call": self._call,
-            "response_item/image_generation_call": self._call,
-            "response_item/function_call_output": self._output,
-            "response_item/custom_tool_call_output": self._output,
-            "response_item/tool_search_output": self._output,
-        }
-
-    def _event_handlers(self) -> dict[str, Callable[[Record, Mark], Given]]:
-        return {
-            "event_msg/user_message": self._typed,
-            "item/UserMessage": self._typed,
-            "event_msg/agent_message": self._prose_again,
-            "item/AgentMessage": self._prose_again,
-            "item/Plan": self._prose_again,
-            "event_msg/agent_reasoning": self._thought_again,
-            "event_msg/agent_reasoning_raw_content": self._thought_again,
-            "item/Reasoning": self._thought_again,
+            "event_msg/user_message": self._user_event,
+            "item/UserMessage": self._user_event,
             "event_msg/exec_command_end": self._command_end,
             "item/CommandExecution": self._command_end,
             "event_msg/mcp_tool_call_end": self._mcp_end,
             "item/McpToolCall": self._mcp_end,
-            "event_msg/patch_apply_end": self._patched,
-            "item/FileChange": self._patched,
-            "event_msg/web_search_end": self._web_results,
-            "item/WebSearch": self._web_results,
-            "item/Extension": self._web_results,
+            "event_msg/patch_apply_end": self._patch_end,
+            "item/FileChange": self._patch_end,
             "item/HookPrompt": self._hook_prompt,
             "event_msg/entered_review_mode": self._review_begins,
             "event_msg/exited_review_mode": self._review_ends,
             "event_msg/thread_rolled_back": self._rolled_back,
             "event_msg/thread_name_updated": self._title,
             "event_msg/token_count": self._usage,
-            "event_msg/turn_aborted": self._notice,
-            "event_msg/error": self._notice,
-            "event_msg/stream_error": self._notice,
-            "event_msg/warning": self._notice,
-        }
+            **{f"response_item/{name}": self._call for name in (
+                "function_call", "custom_tool_call", "local_shell_call", "tool_search_call", "web_search_call",
+                "image_generation_call",
+            )},
+            **{f"response_item/{name}": self._output for name in (
+                "function_call_output", "custom_tool_call_output", "tool_search_output",
+            )},
+            **dict.fromkeys(("event_msg/agent_message", "item/AgentMessage", "item/Plan"), self._prose_event),
+            **dict.fromkeys(
+                ("event_msg/agent_reasoning", "event_msg/agent_reasoning_raw_content", "item/Reasoning"),
+                self._thought_event,
+            ),
+            **dict.fromkeys(("event_msg/web_search_end", "item/WebSearch", "item/Extension"), self._web_search_end),
+            **{f"event_msg/{name}": self._notice for name in ("turn_aborted", "error", "stream_error", "warning")},
+        }  # fmt: skip
 
-    def read(self, lines: Iterable[Line]) -> Iterator[Turn | Note | Skipped]:
-        """The events of the lines, in order; what is told twice comes once it is known which telling to keep."""
-        return self._echoes.among(map(self._line, self._prompts.following(lines)))
+    def _finish(self) -> None:
+        self._repetitions.settle()
 
-    def _line(self, line: Line) -> Sequence[Turn | Note | Skipped]:
-        found = without_history(line) or records(line)
-        self._echoes.alone = len(found) == 1
-        return of_records(line, found, self._record)
+    def _records(self, line: Line) -> list[Record] | Reason:
+        return without_history(line) or super()._records(line)
 
-    def _record(self, record: Record, line: Line) -> Given:
+    def _record(self, record: Record, line: Line) -> RecordEvents:
         key, payload = opened(record)
         handler = self._handlers.get(key)
         if handler is None:
-            return BOOKKEEPING if key in _BOOKKEEPING else unknown(key)
-        named = string(payload.get("id")) or string(payload.get("call_id")) or string(payload.get("client_id"))
+            return SkipReason.BOOKKEEPING if key in _BOOKKEEPING else unknown_type(key)
+        named = record_id(first_string(payload, "id", "call_id", "client_id"), line.data)
         at = instant(record.get("timestamp") or record.get("created_at") or payload.get("timestamp"))
-        return handler(payload, Mark(line.number, at, f"{key}:{identity(named, line.data)}"))
+        return handler(payload, RecordStamp(line.number, at, f"{key}:{named}"))
 
-    # What the session is
+    # The session
 
-    def _header(self, payload: Record, mark: Mark) -> Given:
+    def _header(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         native_id = string(payload.get("id"))
         if native_id and native_id != self._session.native_id:
-            return COPIED_HEADER
-        learn = self._facts.learn
-        return [
-            *learn(mark.line, Fact.SESSION, native_id),
-            *learn(mark.line, Fact.PARENT, parent_of(payload)),
-            *learn(mark.line, Fact.VERSION, string(payload.get("cli_version"))),
-            *learn(mark.line, Fact.CWD, string(payload.get("cwd"))),
-            *learn(mark.line, Fact.BRANCH, string(mapping(payload.get("git")).get("branch"))),
-        ] or REPEATED
+            return SkipReason.COPIED_HEADER
+        facts = {
+            Fact.SESSION: native_id,
+            Fact.PARENT: parent_of(payload),
+            Fact.VERSION: payload.get("cli_version"),
+            Fact.CWD: payload.get("cwd"),
+            Fact.BRANCH: mapping(payload.get("git")).get("branch"),
+        }
+        return self._facts.notes(stamp.line, facts) or SkipReason.REPEATED
 
-    def _context(self, payload: Record, mark: Mark) -> Given:
-        learn = self._facts.learn
-        return [
-            *learn(mark.line, Fact.MODEL, string(payload.get("model"))),
-            *learn(mark.line, Fact.CWD, string(payload.get("cwd"))),
-        ] or REPEATED
+    def _context(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        facts = {Fact.MODEL: payload.get("model"), Fact.CWD: payload.get("cwd")}
+        return self._facts.notes(stamp.line, facts) or SkipReason.REPEATED
 
-    def _title(self, payload: Record, mark: Mark) -> Given:
-        name = one_line(string(payload.get("thread_name")))
-        return self._facts.learn(mark.line, Fact.TITLE, name, rank=_TITLE_RANK) or REPEATED
+    def _title(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._facts.note(stamp.line, Fact.TITLE, payload.get("thread_name")) or SkipReason.REPEATED
 
-    def _usage(self, payload: Record, mark: Mark) -> Given:
-        """The count is repeated whenever the limits change; the running total tells replies apart."""
+    def _usage(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        """Read a token count. It is repeated whenever the limits change; the running total identifies the reply."""
         info = mapping(payload.get("info"))
-        last, total = mapping(info.get("last_token_usage")), mapping(info.get("total_token_usage"))
-        given, made = whole(last.get("input_tokens")), whole(last.get("output_tokens"))
-        text = f"{whole(total.get('total_tokens'))} {given} {made}" if given or made else ""
-        return self._facts.learn(mark.line, Fact.USAGE, text) or BOOKKEEPING
+        last, running = mapping(info.get("last_token_usage")), mapping(info.get("total_token_usage"))
+        reply = str(whole(running.get("total_tokens")))
+        used = usage(reply, total(last, "input_tokens"), total(last, "output_tokens"))
+        return self._facts.note(stamp.line, Fact.USAGE, used) or SkipReason.BOOKKEEPING
 
-    def _compaction(self, payload: Record, mark: Mark) -> Given:
-        return [
-            mark.turn(Speaker.HOST, Kind.COMPACTION, clean(string(payload.get("message"))) or "Conversation compacted")
-        ]
+    def _compaction(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._compacted(payload.get("message"), stamp)
 
-    def _rolled_back(self, payload: Record, mark: Mark) -> Given:
-        return self._prompts.take_back(mark.line, whole(payload.get("num_turns"))) or BOOKKEEPING
+    def _rolled_back(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        count = whole(payload.get("num_turns"))
+        return self._prompts.take_back(stamp.line, count, partial=self._partial) or SkipReason.BOOKKEEPING
 
-    def _notice(self, payload: Record, mark: Mark) -> Given:
+    def _notice(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         text = string(payload.get("message")) or string(mapping(payload.get("error")).get("message"))
-        reason = string(payload.get("reason"))
-        return [
-            mark.injected(text or f"Turn aborted: {reason or 'no reason given'}", shorten=self._shorten, failed=True)
-        ]
+        text = text or f"Turn aborted: {string(payload.get('reason')) or 'no reason given'}"
+        return self._injected(text, stamp, failed=True) or SkipReason.EMPTY
 
-    # What a person typed
+    # Prompts
 
-    def _message(self, payload: Record, mark: Mark) -> Given:
+    def _message(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         role, content = payload.get("role"), payload.get("content") or payload.get("message")
         if role == "user":
-            return self._user_item([{"text": content}] if isinstance(content, str) else listing(content), mark)
+            return self._user_item([{"text": content}] if isinstance(content, str) else mappings(content), stamp)
         if role != "assistant":
-            return CONTEXT
+            return SkipReason.CONTEXT
         text = clean(content_text(content))
         if not text:
-            return EMPTY
-        self._echoes.hear(_words("prose", text))
-        if string(payload.get("id")).startswith(_REVIEWED):
-            self._echoes.hear(_REVIEWED)
-        return [mark.turn(Speaker.ASSISTANT, Kind.PROSE, text)]
+            return SkipReason.EMPTY
+        self._repetitions.record(_key("prose", text))
+        if string(payload.get("id")).startswith(_REVIEW):
+            self._repetitions.record(_REVIEW)
+        return stamp.said(Kind.PROSE, text)
 
-    def _user_item(self, content: Sequence[object], mark: Mark) -> Given:
-        blocks = [mapping(block) for block in content]
-        texts = [text for block in blocks if (text := without_pictures(clean(string(block.get("text")))))]
-        typed = [text for text in texts if not is_envelope(text, told_apart=False)]
-        ran = shell_command(texts[0]) if texts else None
-        if ran is not None:
-            return self._ran(ran, mark)
+    def _user_item(self, blocks: Sequence[Record], stamp: RecordStamp) -> RecordEvents:
+        texts = [text for block in blocks if (text := without_picture_tags(clean(string(block.get("text")))))]
+        typed = [text for text in texts if not is_envelope(text, known_only=False)]
+        command = shell_command(texts[0]) if texts else None
+        if command is not None:
+            return self._user_command(command, stamp)
         if texts and not typed:
-            return [mark.injected("\n".join(texts), shorten=self._shorten)]
+            return self._injected("\n".join(texts), stamp)
         pictures = "\n".join(filter(None, (content_text([block]) for block in blocks if "text" not in block)))
-        return self._ask("item", "\n".join(typed), pictures, mark)
+        return self._ask("item", "\n".join(typed), pictures, stamp)
 
-    def _typed(self, payload: Record, mark: Mark) -> Given:
-        blocks = [mapping(block) for block in listing(payload.get("content"))]
+    def _user_event(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        blocks = mappings(payload.get("content"))
         text = clean(string(payload.get("message")) or "\n".join(string(block.get("text")) for block in blocks))
         addresses = [*listing(payload.get("images")), *listing(payload.get("local_images"))]
-        pictures = [picture(string(address)) for address in addresses]
+        pictures = [picture_label(string(address)) for address in addresses]
         pictures += [content_text([block]) for block in blocks if string(block.get("type")) in {"image", "local_image"}]
         by_program = string(payload.get("kind")) in {"environment_context", "user_instructions"}
-        if by_program or self._reviewing or is_envelope(text, told_apart=True):
-            return [mark.injected(text, shorten=self._shorten)]
-        return self._ask("event", text, "\n".join(filter(None, pictures)), mark)
+        if by_program or self._reviewing or is_envelope(text, known_only=True):
+            return self._injected(text, stamp) or SkipReason.EMPTY
+        return self._ask("event", text, "\n".join(filter(None, pictures)), stamp)
 
-    def _ask(self, account: str, text: str, pictures: str, mark: Mark) -> Given:
-        """A prompt, unless the other account of the session has told it already."""
-        words = without_pictures(text)
-        if self._accounts.repeats(words, of="event" if account == "item" else "item"):
-            return REPEATED
+    def _ask(self, place: str, text: str, pictures: str, stamp: RecordStamp) -> RecordEvents:
+        """Return a prompt, unless an item or an event has it already."""
+        words = without_picture_tags(text)
+        if self._copies.take(words, place="event" if place == "item" else "item"):
+            return SkipReason.REPEATED
         shown = "\n".join(filter(None, (request(text), pictures)))
         if not shown:
-            return EMPTY
-        prompt = self._open(shown, mark)
-        self._accounts.tell(account, words)
-        return prompt
+            return SkipReason.EMPTY
+        events = self._open(shown, stamp)
+        self._copies.add(words, place=place)
+        return events
 
-    def _open(self, text: str, mark: Mark) -> Given:
-        """Forget what belongs to the exchange that ends here."""
-        self._echoes.settle()
-        self._actions.clear()
-        self._accounts.clear()
+    def _open(self, text: str, stamp: RecordStamp) -> list[Turn | Note]:
+        """Open an exchange: forget the state of the previous one."""
+        self._repetitions.settle()
+        self._copies.clear()
         self._thoughts.clear()
         self._reviewing = False
-        self._prompts.add(mark.line)
-        speaker = Speaker.HOST if self._session.kind is SessionKind.SUBAGENT else Speaker.HUMAN
-        return [mark.turn(speaker, Kind.PROMPT, text), *self._facts.place(mark.line)]
+        self._prompts.add(stamp.line)
+        return self._prompt(text, stamp)
 
-    def _between_agents(self, payload: Record, mark: Mark) -> Given:
-        """A message of another agent; from above it is a task, from below a report."""
+    def _agent_message(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        """Read a message of another agent: a task from the parent, or a report from a sub-agent."""
         author, recipient = string(payload.get("author")), string(payload.get("recipient"))
         text = clean(content_text(payload.get("content")))
         if not text:
-            return ENCRYPTED
-        if self._session.kind is SessionKind.SUBAGENT and recipient.startswith(f"{author}/"):
-            return self._open(text, mark)
-        return [mark.injected(text, shorten=self._shorten)]
+            return SkipReason.ENCRYPTED
+        if self._is_subagent and recipient.startswith(f"{author}/"):
+            return self._open(text, stamp)
+        return self._injected(text, stamp)
 
-    def _ran(self, command: tuple[str, str], mark: Mark) -> Given:
-        end = answer(command[1])
-        text = said(end.text, UNKNOWN, failed=end.failed, shorten=self._shorten)
+    def _user_command(self, command: tuple[str, str], stamp: RecordStamp) -> RecordEvents:
+        found = output_of(command[1])
+        text = result_text(found.text, UNKNOWN_CALL, failed=found.failed, shorten=self._shorten)
         return [
-            mark.turn(Speaker.HUMAN, Kind.CALL, f"! {command[0]}", tool="shell", call=mark.record),
-            mark.turn(Speaker.TOOL, Kind.RESULT, text, tool="shell", call=mark.record, failed=end.failed),
+            stamp.turn(Speaker.HUMAN, Kind.CALL, f"! {command[0]}", tool="shell", call=stamp.record),
+            stamp.turn(Speaker.TOOL, Kind.RESULT, text, tool="shell", call=stamp.record, failed=found.failed),
         ]
 
-    def _hook_prompt(self, payload: Record, mark: Mark) -> Given:
-        text = clean("\n".join(string(mapping(part).get("text")) for part in listing(payload.get("fragments"))))
-        return [mark.injected(text, shorten=self._shorten)] if text else EMPTY
+    def _hook_prompt(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        text = "\n".join(string(part.get("text")) for part in mappings(payload.get("fragments")))
+        return self._injected(text, stamp) or SkipReason.EMPTY
 
-    def _review_begins(self, payload: Record, mark: Mark) -> Given:
-        """A person asks for a review with a command; the sentence that follows is the program's."""
-        wanted = string(mapping(payload.get("target")).get("instructions")) or string(payload.get("user_facing_hint"))
-        prompt = self._open(f"/review {clean(wanted or string(payload.get('prompt')))}".strip(), mark)
+    def _review_begins(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        """Read a user's request for a review; the program writes the sentence that follows."""
+        wanted = string(mapping(payload.get("target")).get("instructions"))
+        wanted = wanted or first_string(payload, "user_facing_hint", "prompt")
+        events = self._open(f"/review {clean(wanted)}".strip(), stamp)
         self._reviewing = True
-        return prompt
+        return events
 
-    def _review_ends(self, payload: Record, mark: Mark) -> Given:
+    def _review_ends(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         self._reviewing = False
-        text = clean(review(mapping(payload.get("review_output"))))
-        return self._echoes.give(_REVIEWED, mark.turn(Speaker.ASSISTANT, Kind.PROSE, text)) if text else EMPTY
+        return self._event(_REVIEW, stamp.said(Kind.PROSE, review_text(mapping(payload.get("review_output")))))
 
-    # What the model said and did
+    # Replies and tools
 
-    def _reasoning(self, payload: Record, mark: Mark) -> Given:
-        texts = [clean(string(mapping(part).get("text"))) for part in listing(payload.get("summary"))]
+    def _reasoning(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        texts = [clean(string(part.get("text"))) for part in mappings(payload.get("summary"))]
         texts = list(filter(None, texts)) or list(filter(None, [clean(content_text(payload.get("content")))]))
         for text in texts:
-            self._echoes.hear(_words("thought", text))
-        # Some versions repeat in each summary what the ones before it said.
+            self._repetitions.record(_key("thought", text))
+        # Some versions repeat earlier summaries in each summary.
         new = [text for text in texts if text not in self._thoughts]
         self._thoughts.update(new)
-        if not new:
-            return REPEATED if texts else ENCRYPTED
-        return [mark.turn(Speaker.ASSISTANT, Kind.THINKING, "\n\n".join(new))]
+        return stamp.said(Kind.THINKING, "\n\n".join(new)) or (SkipReason.REPEATED if texts else SkipReason.ENCRYPTED)
 
-    def _prose_again(self, payload: Record, mark: Mark) -> Given:
-        text = string(payload.get("message")) or string(payload.get("text")) or content_text(payload.get("content"))
-        return self._again("prose", Kind.PROSE, text, mark)
+    def _prose_event(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        text = first_string(payload, "message", "text") or content_text(payload.get("content"))
+        return self._event(_key("prose", clean(text)), stamp.said(Kind.PROSE, text))
 
-    def _thought_again(self, payload: Record, mark: Mark) -> Given:
+    def _thought_event(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         parts = [*listing(payload.get("summary_text")), *listing(payload.get("raw_content"))]
         text = string(payload.get("text")) or "\n\n".join(map(string, parts))
-        return self._again("thought", Kind.THINKING, text, mark)
+        return self._event(_key("thought", clean(text)), stamp.said(Kind.THINKING, text))
 
-    def _again(self, voice: str, kind: Kind, text: str, mark: Mark) -> Given:
-        text = clean(text)
-        return self._echoes.give(_words(voice, text), mark.turn(Speaker.ASSISTANT, kind, text)) if text else EMPTY
+    def _event(self, key: str, turns: Sequence[Turn]) -> RecordEvents:
+        return self._repetitions.hold(key, turns, alone=self._alone)
 
-    def _call(self, payload: Record, mark: Mark) -> Given:
-        call = string(payload.get("call_id")) or string(payload.get("id"))
-        made = action(tool_name(payload), arguments(payload), shorten=self._shorten)
-        self._actions[call] = made
-        return [mark.turn(Speaker.ASSISTANT, Kind.CALL, made.text, tool=made.tool, call=call)]
+    def _call(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        return [self._calls.call(stamp, call_id(payload), called_tool(payload), arguments(payload))]
 
-    def _output(self, payload: Record, mark: Mark) -> Given:
-        call = string(payload.get("call_id"))
-        made = self._actions.get(call, UNKNOWN)
-        end = Answer(offered_tools(payload)) if "tools" in payload else answer(payload.get("output"))
-        turn = self._result(mark, call, made, end, made.writes)
-        if made.writes:
-            # The event names the files that were changed in the end.
-            return self._echoes.give(call, turn)
-        self._echoes.hear(call)
+    def _output(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        name = string(payload.get("call_id"))
+        call = self._calls.waiting.get(name, UNKNOWN_CALL)
+        found = ToolOutput(tool_search_results(payload)) if "tools" in payload else output_of(payload.get("output"))
+        turn = self._result(stamp, name, call, found)
+        if call.writes:
+            # The event has the files that were changed in the end.
+            return self._event(name, [turn])
+        self._repetitions.record(name)
         return [turn]
 
-    def _command_end(self, payload: Record, mark: Mark) -> Given:
-        call = call_id(payload)
-        return self._echoes.give(
-            call, self._result(mark, call, Action("exec_command", ""), command_answer(payload), ())
-        )
+    def _command_end(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._tool_event(payload, stamp, "exec_command", command_output(payload))
 
-    def _mcp_end(self, payload: Record, mark: Mark) -> Given:
-        call, place = call_id(payload), mapping(payload.get("invocation")) or payload
+    def _mcp_end(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        place = mapping(payload.get("invocation")) or payload
         tool = f"mcp__{string(place.get('server'))}__{string(place.get('tool'))}"
-        return self._echoes.give(call, self._result(mark, call, Action(tool, ""), mcp_answer(payload), ()))
+        return self._tool_event(payload, stamp, tool, mcp_output(payload))
 
-    def _patched(self, payload: Record, mark: Mark) -> Given:
-        call, changes = call_id(payload), mapping(payload.get("changes"))
-        named = [*changes, *(string(mapping(change).get("move_path")) for change in changes.values())]
+    def _tool_event(self, payload: Record, stamp: RecordStamp, tool: str, found: ToolOutput) -> RecordEvents:
+        name = call_id(payload)
+        return self._event(name, [self._result(stamp, name, ToolCall(tool, ""), found)])
+
+    def _patch_end(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        name, changes = call_id(payload), mapping(payload.get("changes"))
+        moved = (string(mapping(change).get("move_path")) for change in changes.values())
+        paths = tuple(clean(path) for path in [*changes, *moved] if path)
         failed = payload.get("success") is False or payload.get("status") in ("failed", "declined")
-        printed = [string(payload.get("stdout")), string(payload.get("stderr"))]
-        end = Answer("\n".join(filter(None, printed)), failed)
-        paths = tuple(clean(path) for path in named if path)
-        self._echoes.hear(call)
-        return [self._result(mark, call, Action("apply_patch", "", writes=paths), end, paths)]
+        printed = "\n".join(filter(None, [string(payload.get("stdout")), string(payload.get("stderr"))]))
+        self._repetitions.record(name)
+        return [self._result(stamp, name, ToolCall("apply_patch", "", writes=paths), ToolOutput(printed, failed))]
 
-    def _web_results(self, payload: Record, mark: Mark) -> Given:
-        text = clean(found_on_web(payload))
-        return [self._result(mark, call_id(payload), Action("web_search", ""), Answer(text), ())] if text else REPEATED
+    def _web_search_end(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        text = clean(web_results(payload))
+        call = ToolCall("web_search", "")
+        return [self._result(stamp, call_id(payload), call, ToolOutput(text))] if text else SkipReason.REPEATED
 
-    def _result(self, mark: Mark, call: str, made: Action, end: Answer, writes: tuple[str, ...]) -> Turn:
-        text = said(end.text, made, failed=end.failed, shorten=self._shorten)
-        reads, writes = ((), ()) if end.failed else (made.reads, writes)
-        return mark.turn(
-            Speaker.TOOL, Kind.RESULT, text, tool=made.tool, call=call, failed=end.failed, reads=reads, writes=writes
+    def _result(self, stamp: RecordStamp, name: str, call: ToolCall, found: ToolOutput) -> Turn:
+        text = result_text(found.text, call, failed=found.failed, shorten=self._shorten)
+        reads, writes = ((), ()) if found.failed else (call.reads, call.writes)
+        failed, tool = found.failed, call.tool
+        return stamp.turn(
+            Speaker.TOOL, Kind.RESULT, text, tool=tool, call=name, failed=failed, reads=reads, writes=writes
         )
 
 
-def _words(voice: str, text: str) -> str:
-    return f"{voice} {' '.join(text.split())}"
+def _key(kind: str, text: str) -> str:
+    return f"{kind} {' '.join(text.split())}"

@@ -1,15 +1,14 @@
-"""What Codex's tools answered: their text, and whether they failed."""
+"""Results of Codex's tools: their text, and whether they failed."""
 
 import re
-from typing import Any
 
 import orjson
 from msgspec import Struct
 
 from ...files.clipping import clean
 from ...files.lines import Record
-from ..actions import command_line
-from ..json_values import listing, mapping, string
+from ..json_values import joined_text, listing, mapping, mappings, media_label, string
+from ..tool_calls import command_line
 
 _HEADER = re.compile(
     r"(?:(?:Chunk ID|Wall time|Process (?:exited|running)|Original token count|Total output lines|Exit code"
@@ -27,100 +26,92 @@ _FAILURES = (
 )
 
 
-class Answer(Struct, frozen=True):
-    """A result's text, and whether it is a failure."""
+class ToolOutput(Struct, frozen=True):
+    """Text of a result."""
 
     text: str
     failed: bool = False
 
 
-def answer(output: object) -> Answer:
-    """The answer in a result of any version: text with a header, JSON with an exit code, blocks, or an object."""
+def output_of(output: object) -> ToolOutput:
+    """Return the output of a result of any version: text with a header, JSON with an exit code, blocks or an object."""
     details = _details(output)
     if details:
         code = mapping(details.get("metadata")).get("exit_code")
         failed = details.get("success") is False or code not in (None, 0)
-        return _answer(content_text(details.get("content")) or content_text(details.get("output")), code, failed)
+        return _with_code(content_text(details.get("content")) or content_text(details.get("output")), code, failed)
     text = content_text(output)
     header = _HEADER.match(text)
     code = _CODE.search(header[0]) if header else None
     body = text[header.end() :] if header else text
     number = int(code[1]) if code else None
-    return _answer(body, number, number not in (None, 0) or text.startswith(_FAILURES))
+    return _with_code(body, number, number not in (None, 0) or text.startswith(_FAILURES))
 
 
-def command_answer(payload: Record) -> Answer:
-    """What a command printed, from the event that ends it."""
+def command_output(payload: Record) -> ToolOutput:
+    """Return the output of a command, from the event that ends it."""
     printed = [string(payload.get("stdout")), string(payload.get("stderr"))]
     code = payload.get("exit_code")
     body = string(payload.get("aggregated_output")) or "\n".join(filter(None, printed))
     shown = f"$ {command_line(payload.get('command'))}\n{body}"
-    return _answer(shown, code, code not in (None, 0) or payload.get("status") in ("failed", "declined"))
+    return _with_code(shown, code, code not in (None, 0) or payload.get("status") in ("failed", "declined"))
 
 
-def mcp_answer(payload: Record) -> Answer:
-    """What a tool of a server answered, from the event or the item that ends the call."""
+def mcp_output(payload: Record) -> ToolOutput:
+    """Return the output of an MCP tool, from the event or the item that ends the call."""
     result = mapping(payload.get("result"))
     fault = content_text(result.get("Err")) or string(mapping(payload.get("error")).get("message"))
     result = mapping(result.get("Ok")) or result
-    return Answer(fault or clean(content_text(result.get("content"))), bool(fault) or result.get("isError") is True)
+    return ToolOutput(fault or clean(content_text(result.get("content"))), bool(fault) or result.get("isError") is True)
 
 
-def found_on_web(payload: Record) -> str:
-    """Titles and addresses of what a search found."""
-    results = map(mapping, listing(payload.get("results")))
+def web_results(payload: Record) -> str:
+    """Return titles and addresses of the results of a web search."""
+    results = mappings(payload.get("results"))
     return "\n".join(" ".join(filter(None, (string(each.get("title")), string(each.get("url"))))) for each in results)
 
 
-def offered_tools(payload: Record) -> str:
-    """The names of the tools that a search for tools found; their descriptions fill pages."""
-    groups = [mapping(group) for group in listing(payload.get("tools"))]
+def tool_search_results(payload: Record) -> str:
+    """Return the names of the tools that a search for tools found."""
     return "\n".join(
-        ", ".join(string(mapping(tool).get("name")) for tool in [group, *listing(group.get("tools"))])
-        for group in groups
+        ", ".join(string(tool.get("name")) for tool in [group, *mappings(group.get("tools"))])
+        for group in mappings(payload.get("tools"))
     )
 
 
-def searched(payload: Record) -> str:
-    """What a web search was for: a query, a page, or a text in a page."""
+def search_terms(payload: Record) -> str:
+    """Return what a web search was for: a query, a page, or a text in a page."""
     action = mapping(payload.get("action"))
-    queries = [string(query) for query in listing(action.get("queries"))]
-    asked = [
-        string(action.get("query")) or " | ".join(queries),
-        string(action.get("pattern")),
-        string(action.get("url")),
-    ]
+    queries = " | ".join(string(query) for query in listing(action.get("queries")))
+    asked = [string(action.get("query")) or queries, string(action.get("pattern")), string(action.get("url"))]
     return " ".join(filter(None, asked))
 
 
-def review(output: Record) -> str:
-    """A review as text: its verdict and its findings."""
+def review_text(output: Record) -> str:
+    """Return the verdict and the findings of a review."""
     lines = [string(output.get("overall_explanation"))]
-    for finding in map(mapping, listing(output.get("findings"))):
+    for finding in mappings(output.get("findings")):
         place = string(mapping(finding.get("code_location")).get("absolute_file_path"))
         lines.append(f"- {string(finding.get('title'))} ({place})\n  {string(finding.get('body'))}")
     return "\n".join(filter(None, lines))
 
 
 def content_text(content: object) -> str:
-    """The text of a message's or a result's content; pictures as their type and size."""
-    if isinstance(content, str):
-        return content
-    blocks: list[Any] = listing(content) or [content]
-    return "\n".join(filter(None, (_block_text(mapping(block)) for block in blocks)))
+    """Return the text of a message or a result; pictures as their type and size."""
+    return joined_text(content, _block_text)
 
 
-def picture(address: str) -> str:
-    """A picture by its type and size, or by its address."""
+def picture_label(address: str) -> str:
+    """Return a label that stands for a picture: its type and size, or its address."""
     kind, found, data = address.removeprefix("data:").partition(";base64,")
-    return f"[{kind}, {len(data) * 3 // 4096} KB]" if found else f"[{address or 'picture'}]"
+    return media_label(kind, data) if found else f"[{address or 'picture'}]"
 
 
 def _block_text(block: Record) -> str:
     kind = string(block.get("type"))
     if kind in {"input_image", "image", "local_image"}:
         address = block.get("image_url") or block.get("url") or block.get("path")
-        return picture(string(address)) if address else ""
+        return picture_label(string(address)) if address else ""
     return string(block.get("text"))
 
 
@@ -135,6 +126,6 @@ def _details(output: object) -> Record:
     return found if "content" in found or "output" in found else {}
 
 
-def _answer(body: str, code: object, failed: bool) -> Answer:
+def _with_code(body: str, code: object, failed: bool) -> ToolOutput:
     body = clean(body)
-    return Answer(f"Exit code {code}\n{body}".strip() if code not in (None, 0) else body, failed)
+    return ToolOutput(f"Exit code {code}\n{body}".strip() if code not in (None, 0) else body, failed)

@@ -1,52 +1,52 @@
-"""Cursor's command line: a database for each chat, whose JSON blobs are the messages in the order they were made."""
+"""Chats of Cursor's command line: a database per chat, with messages as JSON blobs in order."""
 
-# ruff: noqa: S608 - names of our own are pasted into statements, values are always bound
+# ruff: noqa: S608 - statements contain fixed names only, values are bound
 import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from ..container import exact, file_name, mark_of, row
-from ..foreign_database import Foreign, Value, plain, text
-from ..json_values import instant, mapping, string
+from ..containers import exact_json, file_name, fingerprint, message_line
+from ..foreign_database import ForeignDatabase, Value, as_bytes, as_text
+from ..json_values import instant, mapping
 from ..transcript_format import ContainedSession
 
-_HEADER = ("agentId", "name", "createdAt", "mode")
+_HEADER = ("name", "createdAt", "mode")
 
 
-def conversations(path: Path) -> Iterator[ContainedSession]:
-    """The one chat of a database; raises `SourceUnreadable`."""
-    database = Foreign(path)
-    number = path.parent.name
-    name = file_name(number)
+def sessions(path: Path) -> Iterator[ContainedSession]:
+    """Yield the only chat of a database. Raises `SourceUnreadable`."""
+    database = ForeignDatabase(path)
+    session_id = path.parent.name
+    name = file_name(session_id)
     state = database.rows("SELECT count(*), max(rowid), total(octet_length(data)) FROM blobs")
-    header = _header(database, number)
+    header = _header(database, session_id)
     at = instant(header.get("createdAt")) or 0
-    rows = partial(_rows, database, number, header)
-    yield ContainedSession(path / name, f"{path.parent.parent.name}/{name}", mark_of(state, header), at, rows)
+    lines = partial(_lines, database, session_id, header)
+    yield ContainedSession(path / name, f"{path.parent.parent.name}/{name}", fingerprint(state, header), at, lines)
 
 
-def _header(database: Foreign, number: str) -> dict[str, object]:
-    told: dict[str, object] = {}
+def _header(database: ForeignDatabase, session_id: str) -> dict[str, object]:
+    found: dict[str, object] = {}
     if database.columns("meta"):
-        for (value,) in database.rows(f"SELECT {plain('value')} FROM meta"):
-            told |= _meta(value)
-    return {"agentId": number, **{name: told[name] for name in _HEADER if name in told and name != "agentId"}}
+        for (value,) in database.rows(f"SELECT {as_bytes('value')} FROM meta"):
+            found |= _meta(value)
+    return {"agentId": session_id} | {name: found[name] for name in _HEADER if name in found}
 
 
 def _meta(value: Value) -> dict[str, object]:
-    """What is told of the chat: JSON, written as hexadecimal digits."""
+    """Return a description of the chat, which is JSON in hexadecimal digits."""
     try:
-        return mapping(json.loads(bytes.fromhex(text(value))))
+        return mapping(json.loads(bytes.fromhex(as_text(value))))
     except ValueError:
         return {}
 
 
-def _rows(database: Foreign, number: str, header: dict[str, object]) -> Iterator[bytes]:
-    """Its lines; the other blobs are trees of these, in a form of their own."""
-    yield row(number, conversation=header)
-    query = f"SELECT {plain('id')}, data FROM blobs WHERE substr(CAST(data AS BLOB), 1, 1) = x'7b' ORDER BY rowid"
+def _lines(database: ForeignDatabase, session_id: str, header: dict[str, object]) -> Iterator[bytes]:
+    """Yield the messages; other blobs are trees of messages in a binary form."""
+    yield message_line(session_id, conversation=header)
+    query = f"SELECT {as_bytes('id')}, data FROM blobs WHERE substr(CAST(data AS BLOB), 1, 1) = x'7b' ORDER BY rowid"
     for blob, data in database.rows(query):
-        message = exact(data)
+        message = exact_json(data)
         if not isinstance(message, str):
-            yield row(string(text(blob)), message=message)
+            yield message_line(as_text(blob), message=message)

@@ -1,108 +1,108 @@
-"""Cursor's editor: its databases, which hold all that the editor knows under keys of their own.
+"""Databases of Cursor's editor, which store all of the editor's state under keys.
 
-A conversation is a `composerData:<id>` with the order of its messages, each of which is a `bubbleId:<id>:<bubble>`.
-Older conversations have their messages within, and the oldest are tabs in the database of a project.
+A conversation is `composerData:<id>` with the order of its messages, each at `bubbleId:<id>:<bubble>`. Older
+conversations contain their messages; the oldest are tabs in the database of a project.
 """
 
-# ruff: noqa: S608 - names of our own are pasted into statements, values are always bound
+# ruff: noqa: S608 - statements contain fixed names only, values are bound
 import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from ...files.lines import decode
-from ..container import exact, file_name, mark_of, row
-from ..foreign_database import Foreign, plain, text
-from ..json_values import instant, listing, mapping, string
+from ...files.lines import Record, decode
+from ..containers import exact_json, file_name, fingerprint, message_line
+from ..foreign_database import ForeignDatabase, as_bytes, as_text
+from ..json_values import first_string, instant, listing, mapping, mappings, string
 from ..transcript_format import ContainedSession
 
 _COMPOSER, _BUBBLE = "composerData:", "bubbleId:"
 _TABS = "workbench.panel.aichat.view.aichat.chatdata"
 _HEADER = ("composerId", "name", "createdAt", "unifiedMode", "forceMode", "subagentInfo", "tabId", "chatTitle")
-"""What is told of a conversation as a whole; the rest is the editor's state and changes all the time."""
+"""Fields that describe a conversation; the others are the editor's state and change often."""
 
 
-def conversations(path: Path) -> Iterator[ContainedSession]:
-    """Every conversation, by its id; raises `SourceUnreadable`."""
-    database = Foreign(path)
-    folder = _folder(path)
-    place = path.parent.name
+def sessions(path: Path) -> Iterator[ContainedSession]:
+    """Yield every conversation, by id. Raises `SourceUnreadable`."""
+    database = ForeignDatabase(path)
+    folder = _project_folder(path)
     if database.columns("cursorDiskKV"):
-        marks = _marks(database)
-        for number in sorted(marks):
-            name = file_name(number)
-            rows = partial(_composer, database, number, folder)
-            yield ContainedSession(path / name, f"{place}/{name}", marks[number], 0, rows)
-    for (data,) in database.rows(f"SELECT {plain('value')} FROM ItemTable WHERE key = ?", (_TABS,)):
-        for tab in map(mapping, listing(_value(data).get("tabs"))):
-            number = string(tab.get("tabId"))
-            lines = list(_lines(number, tab, folder, [(_id(each), each) for each in listing(tab.get("bubbles"))]))
+        for session_id, state in sorted(_states(database).items()):
+            yield _session(path, session_id, state, 0, partial(_composer_lines, database, session_id, folder))
+    for (data,) in database.rows(f"SELECT {as_bytes('value')} FROM ItemTable WHERE key = ?", (_TABS,)):
+        for tab in mappings(_decoded(data).get("tabs")):
+            session_id = string(tab.get("tabId"))
+            bubbles = [(_id(each), each) for each in listing(tab.get("bubbles"))]
+            lines = list(_lines(session_id, tab, folder, bubbles))
             at = instant(tab.get("lastSendTime")) or 0
-            name = file_name(number)
-            yield ContainedSession(path / name, f"{place}/{name}", mark_of(*lines), at, partial(iter, lines))
+            yield _session(path, session_id, fingerprint(*lines), at, partial(iter, lines))
 
 
-def _marks(database: Foreign) -> dict[str, int]:
-    """For each conversation what is another whenever a message of it is: keys, lengths, and where they stand, for the
-    editor puts what it changes in a new place.
+def _session(path: Path, session_id: str, state: int, at: int, lines: "partial[Iterator[bytes]]") -> ContainedSession:
+    name = file_name(session_id)
+    return ContainedSession(path / name, f"{path.parent.name}/{name}", state, at, lines)
+
+
+def _states(database: ForeignDatabase) -> dict[str, int]:
+    """Return a fingerprint of each conversation: keys, lengths and row ids of its values.
+
+    The editor stores a changed value in a new row.
     """
-    told: dict[str, list[object]] = {}
+    rows: dict[str, list[str]] = {}
     for prefix in (_COMPOSER, _BUBBLE):
         query = "SELECT CAST(key AS BLOB), rowid, octet_length(value) FROM cursorDiskKV WHERE key >= ? AND key < ?"
-        for key, *rest in database.rows(query, _range(prefix)):
-            number, _, bubble = text(key).removeprefix(prefix).partition(":")
-            told.setdefault(number, []).append((prefix, bubble, *rest))
-    return {number: mark_of(*sorted(map(repr, values))) for number, values in told.items()}
+        for key, *values in database.rows(query, _range(prefix)):
+            session_id, _, bubble = as_text(key).removeprefix(prefix).partition(":")
+            rows.setdefault(session_id, []).append(repr((prefix, bubble, *values)))
+    return {session_id: fingerprint(*sorted(found)) for session_id, found in rows.items()}
 
 
 def _range(prefix: str) -> tuple[str, str]:
-    """The first key that begins with a prefix, and the first after all that do."""
+    """Return the first key with a prefix, and the first key after all of these."""
     return prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)
 
 
-def _composer(database: Foreign, number: str, folder: str) -> Iterator[bytes]:
-    """The lines of a conversation, of one state of the database: its messages in its order, then any others."""
-    prefix = f"{_BUBBLE}{number}:"
-    found = database.rows(
-        f"SELECT CAST(key AS BLOB), {plain('value')} FROM cursorDiskKV"
+def _composer_lines(database: ForeignDatabase, session_id: str, folder: str) -> Iterator[bytes]:
+    """Yield the lines of a conversation, from one state of the database: ordered messages, then any others."""
+    prefix = f"{_BUBBLE}{session_id}:"
+    rows = database.rows(
+        f"SELECT CAST(key AS BLOB), {as_bytes('value')} FROM cursorDiskKV"
         " WHERE key = ? OR (key >= ? AND key < ?) ORDER BY rowid",
-        (_COMPOSER + number, *_range(prefix)),
+        (_COMPOSER + session_id, *_range(prefix)),
     )
-    values = {text(key): value for key, value in found}
-    composer = _value(values.pop(_COMPOSER + number, None))
-    bubbles = {key.removeprefix(prefix): exact(value) for key, value in values.items()}
-    inline = {_id(each): each for each in listing(composer.get("conversation"))}
+    values = {as_text(key): value for key, value in rows}
+    composer = _decoded(values.pop(_COMPOSER + session_id, None))
+    bubbles = {_id(each): each for each in listing(composer.get("conversation"))}
+    bubbles |= {key.removeprefix(prefix): exact_json(value) for key, value in values.items()}
     order = [_id(each) for each in listing(composer.get("fullConversationHeadersOnly"))]
-    told = {**inline, **bubbles}
-    named = dict.fromkeys([*(each for each in order if each in told), *told])
-    yield from _lines(number, composer, folder, [(each, told[each]) for each in named])
+    ordered = dict.fromkeys([*(each for each in order if each in bubbles), *bubbles])
+    yield from _lines(session_id, composer, folder, [(each, bubbles[each]) for each in ordered])
 
 
-def _lines(number: str, header: dict[str, Any], folder: str, bubbles: list[tuple[str, object]]) -> Iterator[bytes]:
-    told = {name: header[name] for name in _HEADER if name in header}
-    yield row(number, conversation={"composerId": number, **told, **({"folder": folder} if folder else {})})
+def _lines(session_id: str, header: Record, folder: str, bubbles: list[tuple[str, object]]) -> Iterator[bytes]:
+    fields = {name: header[name] for name in _HEADER if name in header}
+    place = {"folder": folder} if folder else {}
+    yield message_line(session_id, conversation={"composerId": session_id, **fields, **place})
     for bubble, value in bubbles:
-        yield row(bubble, bubble=value)
+        yield message_line(bubble, bubble=value)
 
 
 def _id(bubble: object) -> str:
-    told = mapping(bubble)
-    return string(told.get("bubbleId")) or string(told.get("id"))
+    return first_string(mapping(bubble), "bubbleId", "id")
 
 
-def _value(data: object) -> dict[str, Any]:
-    """An object that stands in the database as JSON; an empty one where it is none."""
+def _decoded(data: object) -> Record:
+    """Return an object stored as JSON; empty if it is no object."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     found = decode(raw) if isinstance(raw, bytes) else []
     return found[0] if isinstance(found, list) and found else {}
 
 
-def _folder(path: Path) -> str:
-    """The folder that a project's database is about, as the file beside it says; empty for the editor's own."""
+def _project_folder(path: Path) -> str:
+    """Return the folder of a project's database, from the file beside it; empty for the editor's own database."""
     try:
-        told = mapping(json.loads((path.parent / "workspace.json").read_bytes()))
+        found = mapping(json.loads((path.parent / "workspace.json").read_bytes()))
     except (OSError, ValueError):
         return ""
-    return unquote(urlsplit(string(told.get("folder"))).path)
+    return unquote(urlsplit(string(found.get("folder"))).path)

@@ -1,19 +1,19 @@
-"""The format of Cursor."""
+"""Where Cursor stores its conversations."""
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from ....core.conversation import Session, SessionKind
 from ....core.errors import SourceUnreadable
-from ....core.report import Unsearched
 from ...files.lines import Record
 from .. import folders
-from ..container import header_of, mark_of
-from ..foreign_database import Foreign
-from ..json_values import instant, mapping, string
-from ..transcript_format import ContainedSession
+from ..containers import fingerprint, header_of
+from ..folder_format import FolderFormat
+from ..foreign_database import ForeignDatabase
+from ..json_values import first_string, instant, mapping, string
+from ..transcript_format import ContainedSession, ContainerFormat
 from . import cursor_chats, cursor_editor
 from .cursor_reader import CursorReader
 
@@ -21,80 +21,61 @@ _TRANSCRIPTS, _SUBAGENTS = "agent-transcripts", "subagents"
 _EDITOR, _CHAT = "state.vscdb", "store.db"
 
 
-class Cursor:
-    """Conversations in three places: the editor's own databases, a database for each chat of its command line, and
-    transcripts of its agents as JSON lines.
+class Cursor(FolderFormat):
+    """Conversations in the editor's databases, in one database per chat of the command line, and in transcripts.
+
+    Transcripts of agents are `~/.cursor/projects/<project>/agent-transcripts/<id>.jsonl`, possibly in a folder `<id>`.
     """
 
     agent = "cursor"
-
-    def roots(self) -> list[Path]:
-        """The existing folder of this user's agents."""
-        folder = Path.home() / ".cursor" / "projects"
-        return [folder] if folder.is_dir() else []
-
-    def transcripts(self, root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:
-        """`<project>/agent-transcripts/<id>.jsonl`, or that in a folder of the same name; sorted."""
-        return (path for path in folders.files(root, _is_jsonl, skipped=skipped) if _TRANSCRIPTS in path.parts)
-
-    def keeps(self, path: Path, root: Path) -> bool:  # noqa: ARG002 - its folders have no others within
-        """Whether a file may be a transcript by its name."""
-        return _is_jsonl(path.name)
-
-    def names(self, name: str) -> bool:  # noqa: ARG002 - the signature is the protocol's
-        """A transcript's name is an id, as with others."""
-        return False
-
-    def archive_name(self, path: Path, root: Path) -> str:
-        """As it lies below its root."""
-        return folders.archive_name(path, root)
-
-    def claims(self, records: Sequence[Record]) -> bool:
-        """Whether any of the records is a message with nothing around it, as only Cursor writes them."""
-        return any(map(_is_own, records))
+    reader_class = CursorReader
+    home_folder, root_folders = ".cursor", ("projects",)
 
     def containers(self) -> Iterator[Path]:
-        """The databases of this user's editor and chats, sorted."""
-        user = _user()
+        """Yield the databases of this user's editor and chats."""
+        user = _editor_data()
         places = [(user, f"globalStorage/{_EDITOR}"), (user, f"workspaceStorage/*/{_EDITOR}")]
-        places.append((Path.home() / ".cursor" / "chats", f"*/*/{_CHAT}"))
-        return folders.matching(places)
+        return folders.matching([*places, (Path.home() / ".cursor" / "chats", f"*/*/{_CHAT}")])
 
-    def holds(self, path: Path) -> bool:
-        """Whether a file is a database of the editor, or of a chat. One that cannot be read now may be."""
+    def is_container(self, path: Path) -> bool:
+        """Return whether a file is a database of the editor or of a chat; True if it cannot be read at present."""
         if path.name not in {_EDITOR, _CHAT} or not path.is_file():
             return False
         try:
-            return bool(Foreign(path).columns("ItemTable" if path.name == _EDITOR else "blobs"))
+            return bool(ForeignDatabase(path).columns("ItemTable" if path.name == _EDITOR else "blobs"))
         except SourceUnreadable:
             return True
 
-    def state(self, path: Path) -> int:
-        """The database's."""
-        return mark_of(*Foreign(path).state())
+    def container_state(self, path: Path) -> int:
+        """Return a number that changes with the database."""
+        return fingerprint(*ForeignDatabase(path).state())
 
-    def conversations(self, path: Path) -> Iterator[ContainedSession]:
-        """Every conversation, its header before its messages."""
-        return cursor_chats.conversations(path) if path.name == _CHAT else cursor_editor.conversations(path)
+    def sessions(self, path: Path) -> Iterator[ContainedSession]:
+        """Yield every conversation, its header before its messages."""
+        return cursor_chats.sessions(path) if path.name == _CHAT else cursor_editor.sessions(path)
 
     def identify(self, path: Path, head: bytes) -> Session:
-        """The header tells, else the name of the file; a transcript's only time is that of its file."""
+        """Return the session named by the header, else by the file, whose time is the only one of a transcript."""
         header = header_of(head)
-        number = string(header.get("composerId")) or string(header.get("agentId")) or string(header.get("tabId"))
-        if number:
-            return Session(self.agent, number, cwd=string(header.get("folder")))
+        named = first_string(header, "composerId", "agentId", "tabId")
+        if named:
+            return Session(self.agent, named, cwd=string(header.get("folder")))
         parent = path.parent.parent.name if path.parent.name == _SUBAGENTS else ""
         kind = SessionKind.SUBAGENT if parent else SessionKind.MAIN
         at = instant(path.stat().st_mtime_ns // 1_000_000) if path.is_file() else None
         return Session(self.agent, path.stem, kind, parent, started=at, ended=at)
 
-    def reader(self, session: Session, *, shorten: bool = True) -> CursorReader:
-        """A reader for one conversation."""
-        return CursorReader(session, shorten=shorten)
+    def _is_own(self, record: Record) -> bool:
+        content = mapping(record.get("message")).get("content")
+        is_message = string(record.get("role")) in {"user", "assistant"} and isinstance(content, list | str)
+        return is_message and "type" not in record
+
+    def _is_in_place(self, path: Path) -> bool:
+        return _TRANSCRIPTS in path.parts
 
 
-def _user() -> Path:
-    """Where the editor keeps what is this user's."""
+def _editor_data() -> Path:
+    """Return the folder of the editor's user data."""
     if sys.platform == "darwin":
         data = Path.home() / "Library" / "Application Support"
     elif sys.platform == "win32":
@@ -104,12 +85,4 @@ def _user() -> Path:
     return data / "Cursor" / "User"
 
 
-def _is_jsonl(name: str) -> bool:
-    return name.endswith(".jsonl")
-
-
-def _is_own(record: Record) -> bool:
-    content = mapping(record.get("message")).get("content")
-    return (
-        string(record.get("role")) in {"user", "assistant"} and "type" not in record and isinstance(content, list | str)
-    )
+FORMAT: ContainerFormat = Cursor()

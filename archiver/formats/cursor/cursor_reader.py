@@ -1,15 +1,14 @@
-"""Reads the messages of a Cursor conversation, from wherever it keeps them, into turns and notes."""
+"""Reader of Cursor conversations: bubbles of the editor, messages of chats and of agents."""
 
 import re
 from collections.abc import Sequence
 
-from ....core.conversation import Fact, Kind, Note, Speaker, Turn
+from ....core.conversation import Fact, Kind, Note, Turn
 from ...files.clipping import clean
 from ...files.lines import Line, Record
-from ..given import BOOKKEEPING, CONTEXT, EMPTY, REPEATED, Given, unknown
-from ..json_values import instant, listing, mapping, string, whole
-from ..marks import Mark, identity
-from ..unrolled import TITLE_RANK, RowReader
+from ..json_values import first_string, instant, joined_text, mapping, mappings, string, total
+from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type, usage
+from ..record_reader import RecordReader
 
 _QUERY = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
 _ADDED = tuple(
@@ -23,116 +22,100 @@ _ENDED = {"completed", "error", "cancelled", "rejected"}
 _FAILED = {"error", "rejected"}
 
 
-class CursorReader(RowReader):
-    """Reads one conversation: bubbles of the editor, or messages of an agent."""
+class CursorReader(RecordReader):
+    """Reads one conversation."""
 
-    def _record(self, record: Record, line: Line) -> Given:
+    def _record(self, record: Record, line: Line) -> RecordEvents:
         if "conversation" in record and "role" not in record:
             return self._header(mapping(record["conversation"]), line.number)
         if "bubble" in record:
             return self._bubble(mapping(record["bubble"]), line)
         if record.get("type") == "turn_ended":
-            return BOOKKEEPING
-        message, number = mapping(record.get("message")), string(record.get("id"))
+            return SkipReason.BOOKKEEPING
+        message = mapping(record.get("message"))
         role = string(record.get("role")) or string(message.get("role"))
-        # Without an id, the same words may be said twice.
-        mark = Mark(line.number, instant(record.get("timestamp")), identity("", line.data) if number else "")
-        return self._message(role, message.get("content"), mark)
+        # Without an id, equal lines may be different messages.
+        named = record_id("", line.data) if string(record.get("id")) else ""
+        stamp = RecordStamp(line.number, instant(record.get("timestamp")), named)
+        return self._message(role, message.get("content"), stamp)
 
-    def _header(self, header: Record, line: int) -> Given:
-        learn = self._facts.learn
-        number = string(header.get("composerId")) or string(header.get("agentId"))
-        return [
-            *learn(line, Fact.SESSION, number),
-            *learn(line, Fact.TITLE, string(header.get("name")) or string(header.get("chatTitle")), rank=TITLE_RANK),
-            *learn(line, Fact.CWD, string(header.get("folder"))),
-        ] or REPEATED
+    def _header(self, header: Record, line: int) -> RecordEvents:
+        facts = {
+            Fact.SESSION: first_string(header, "composerId", "agentId"),
+            Fact.TITLE: first_string(header, "name", "chatTitle"),
+            Fact.CWD: header.get("folder"),
+        }
+        return self._facts.notes(line, facts) or SkipReason.REPEATED
 
-    # Bubbles
+    # Bubbles of the editor
 
-    def _bubble(self, bubble: Record, line: Line) -> Given:
+    def _bubble(self, bubble: Record, line: Line) -> RecordEvents:
         at = instant(bubble.get("createdAt")) or instant(mapping(bubble.get("timingInfo")).get("clientStartTime"))
-        mark = Mark(line.number, at, identity("", line.data))
-        kind = bubble.get("type")
+        stamp = RecordStamp(line.number, at, record_id("", line.data))
+        kind, text = bubble.get("type"), clean(first_string(bubble, "text", "rawText"))
         if kind in (_USER, "user"):
-            text = clean(string(bubble.get("text")) or string(bubble.get("rawText")))
-            place = self._facts.learn(line.number, Fact.CWD, string(bubble.get("workspaceProjectDir")))
-            return [*self._typed(text, mark), *place] if text else EMPTY
+            place = self._facts.note(line.number, Fact.CWD, bubble.get("workspaceProjectDir"))
+            return [*self._prompt(text, stamp), *place] if text else SkipReason.EMPTY
         if kind not in (_ASSISTANT, "ai"):
-            return unknown(f"bubble {kind}") if bubble else EMPTY
-        return [*self._said(bubble, mark), *self._about(bubble, line.number)] or EMPTY
-
-    def _said(self, bubble: Record, mark: Mark) -> Sequence[Turn]:
-        thought = clean(string(mapping(bubble.get("thinking")).get("text")))
-        text = clean(string(bubble.get("text")) or string(bubble.get("rawText")))
+            return unknown_type(f"bubble {kind}") if bubble else SkipReason.EMPTY
         return [
-            *([mark.turn(Speaker.ASSISTANT, Kind.THINKING, thought)] if thought else []),
-            *([mark.turn(Speaker.ASSISTANT, Kind.PROSE, text)] if text else []),
-            *self._tool(mapping(bubble.get("toolFormerData")), mark),
-        ]
+            *stamp.said(Kind.THINKING, string(mapping(bubble.get("thinking")).get("text"))),
+            *stamp.said(Kind.PROSE, text),
+            *self._tool(mapping(bubble.get("toolFormerData")), stamp),
+            *self._about(bubble, line.number),
+        ] or SkipReason.EMPTY
 
-    def _tool(self, tool: Record, mark: Mark) -> Sequence[Turn]:
+    def _tool(self, tool: Record, stamp: RecordStamp) -> Sequence[Turn]:
         name, call, status = string(tool.get("name")), string(tool.get("toolCallId")), string(tool.get("status"))
         if not name:
             return ()
-        turns = [self._calls.call(mark, call, name, tool.get("rawArgs") or tool.get("params"))]
-        result = string(tool.get("result")) or string(tool.get("error"))
+        turns = [self._calls.call(stamp, call, name, tool.get("rawArgs") or tool.get("params"))]
+        result = first_string(tool, "result", "error")
         if status in _ENDED or (result and not status):
-            turns.append(self._calls.result(mark, call, result, failed=status in _FAILED))
+            turns.append(self._calls.result(stamp, call, result, failed=status in _FAILED))
         return turns
 
-    def _about(self, bubble: Record, line: int) -> Sequence[Note]:
-        count = mapping(bubble.get("tokenCount"))
-        given, made = whole(count.get("inputTokens")), whole(count.get("outputTokens"))
-        learn, name = self._facts.learn, string(bubble.get("bubbleId")) or str(line)
-        return [
-            *learn(line, Fact.MODEL, string(mapping(bubble.get("modelInfo")).get("modelName"))),
-            *learn(line, Fact.USAGE, f"{name} {given} {made}" if given or made else ""),
-        ]
+    def _about(self, bubble: Record, line: int) -> list[Note]:
+        counts, name = mapping(bubble.get("tokenCount")), string(bubble.get("bubbleId")) or str(line)
+        used = usage(name, total(counts, "inputTokens"), total(counts, "outputTokens"))
+        model = mapping(bubble.get("modelInfo")).get("modelName")
+        return self._facts.notes(line, {Fact.MODEL: model, Fact.USAGE: used})
 
-    # Messages
+    # Messages of chats and agents
 
-    def _message(self, role: str, content: object, mark: Mark) -> Given:
-        blocks: list[Record] = [mapping(block) for block in listing(content)]
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else blocks
+    def _message(self, role: str, content: object, stamp: RecordStamp) -> RecordEvents:
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else mappings(content)
         match role:
             case "system":
-                return CONTEXT
+                return SkipReason.CONTEXT
             case "user" | "tool":
-                results = [self._result(block, mark) for block in blocks if string(block.get("type")) in _RESULTS]
+                results = [self._result(block, stamp) for block in blocks if string(block.get("type")) in _RESULTS]
                 asked = _asked("\n".join(filter(None, map(_text, blocks)))) if role == "user" else ""
-                return results or (self._typed(asked, mark) if asked else EMPTY)
+                return results or (self._prompt(asked, stamp) if asked else SkipReason.EMPTY)
             case "assistant":
-                return [turn for block in blocks if (turn := self._block(block, mark)) is not None] or EMPTY
+                return [turn for block in blocks for turn in self._block(block, stamp)] or SkipReason.EMPTY
             case _:
-                return unknown(f"role {role}")
+                return unknown_type(f"role {role}")
 
-    def _typed(self, text: str, mark: Mark) -> Sequence[Turn | Note]:
-        self._calls.clear()
-        return [mark.turn(Speaker.HUMAN, Kind.PROMPT, text), *self._facts.place(mark.line)]
-
-    def _block(self, block: Record, mark: Mark) -> Turn | None:
+    def _block(self, block: Record, stamp: RecordStamp) -> list[Turn]:
         kind = string(block.get("type"))
         if kind in _CALLS:
-            name = string(block.get("name")) or string(block.get("toolName"))
-            return self._calls.call(mark, _call(block), name, block.get("input") or block.get("args"))
+            arguments = block.get("input") or block.get("args")
+            return [self._calls.call(stamp, _call(block), first_string(block, "name", "toolName"), arguments)]
         if kind in _RESULTS:
-            return self._result(block, mark)
-        text = clean(string(block.get("thinking")) or _text(block))
-        return mark.turn(Speaker.ASSISTANT, Kind.THINKING if kind in _THOUGHTS else Kind.PROSE, text) if text else None
+            return [self._result(block, stamp)]
+        text = string(block.get("thinking")) or _text(block)
+        return stamp.said(Kind.THINKING if kind in _THOUGHTS else Kind.PROSE, text)
 
-    def _result(self, block: Record, mark: Mark) -> Turn:
-        content = block.get("content") or block.get("result") or block.get("output")
-        text = (
-            content if isinstance(content, str) else "\n".join(filter(None, map(_text, map(mapping, listing(content)))))
-        )
+    def _result(self, block: Record, stamp: RecordStamp) -> Turn:
+        text = joined_text(block.get("content") or block.get("result") or block.get("output"), _text)
         failed = block.get("is_error") is True or block.get("isError") is True
-        name = string(block.get("name")) or string(block.get("toolName"))
-        return self._calls.result(mark, _call(block), text, failed=failed, tool=name)
+        name = first_string(block, "name", "toolName")
+        return self._calls.result(stamp, _call(block), text, failed=failed, tool=name)
 
 
 def _call(block: Record) -> str:
-    return next((string(block[name]) for name in ("id", "toolCallId", "tool_use_id") if block.get(name)), "")
+    return first_string(block, "id", "toolCallId", "tool_use_id")
 
 
 def _text(block: Record) -> str:
@@ -140,7 +123,7 @@ def _text(block: Record) -> str:
 
 
 def _asked(text: str) -> str:
-    """What the person typed, without what the program put around it; empty where only the program speaks."""
+    """Return what the user typed, without text that the program added; empty if only the program wrote."""
     typed, rest = _QUERY.findall(text), clean(text)
     if typed:
         return clean("\n\n".join(typed))

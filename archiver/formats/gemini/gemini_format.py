@@ -1,85 +1,60 @@
-"""The format of Gemini CLI."""
+"""Where Gemini CLI stores its conversations."""
 
-import os
 import re
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ....core.conversation import Session, SessionKind
-from ....core.report import Unsearched
 from ...files.lines import Record, head_records
-from .. import folders
+from ..folder_format import FolderFormat
 from ..json_values import string
+from ..transcript_format import TranscriptFormat
 from .gemini_reader import GeminiReader
 
-_NAME = re.compile(r"session-\d{4}-\d\d-\d\dT\d\d-\d\d-[0-9a-f]{8}\.jsonl?")
 _CHATS = "chats"
-# Beside the conversations lie what was typed, earlier states of files, and what tools printed.
-_OTHER_FOLDERS = {"checkpoints", "tool-outputs"}
-_PLACE, _PLACE_MAX = ".project_root", 4096
+_PROJECT_ROOT, _PROJECT_ROOT_MAX = ".project_root", 4096
 
 
-class Gemini:
-    """Conversations under `~/.gemini/tmp/<project>/chats`: a JSON document each, or JSON lines since 0.40."""
+class Gemini(FolderFormat):
+    """Conversations in `~/.gemini/tmp/<project>/chats`; those of sub-agents in a folder named after the parent."""
 
     agent = "gemini"
+    reader_class = GeminiReader
+    home_variable, root_folders = "GEMINI_CLI_HOME", (".gemini/tmp",)
+    other_folders = frozenset({"checkpoints", "tool-outputs"})
+    name_pattern = re.compile(r"session-\d{4}-\d\d-\d\dT\d\d-\d\d-[0-9a-f]{8}\.jsonl?")
 
-    def roots(self) -> list[Path]:
-        """The existing folder of this user's projects."""
-        home = Path(os.environ.get("GEMINI_CLI_HOME") or Path.home()).expanduser()
-        folder = home / ".gemini" / "tmp"
-        return [folder] if folder.is_dir() else []
-
-    def transcripts(self, root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:
-        """`<project>/chats/<session>`, and sub-agents in a folder named after their parent; sorted."""
-        found = folders.files(root, _is_conversation, without=_OTHER_FOLDERS, skipped=skipped)
-        return (path for path in found if _CHATS in path.parts and self.keeps(path, root))
-
-    def keeps(self, path: Path, root: Path) -> bool:
-        """Whether a file may be a conversation, and not the older half of one that was written anew as lines."""
-        if not _is_conversation(path.name) or not _OTHER_FOLDERS.isdisjoint(path.relative_to(root).parts[:-1]):
-            return False
-        return path.suffix != ".json" or not path.with_suffix(".jsonl").exists()
-
-    def names(self, name: str) -> bool:
-        """Whether it is a time and the beginning of a session's id."""
-        return _NAME.fullmatch(name) is not None
-
-    def archive_name(self, path: Path, root: Path) -> str:
-        """`<project>/chats/<session>`, as it lies below its root."""
-        return folders.archive_name(path, root)
-
-    def claims(self, records: Sequence[Record]) -> bool:
-        """Whether any of the records is the header of a conversation."""
-        return any(map(_is_header, records))
+    def may_be_transcript(self, path: Path, root: Path) -> bool:
+        """Return whether a file may be a conversation, and not a document that was migrated to JSON lines."""
+        migrated = path.suffix == ".json" and path.with_suffix(".jsonl").exists()
+        return super().may_be_transcript(path, root) and not migrated
 
     def identify(self, path: Path, head: bytes) -> Session:
-        """The header tells the session's id, else the file's name does; a file beside the folder tells its place."""
-        header = next(filter(_is_header, head_records(head)), Record())
+        """Return the session named by the header, else by the file; a file beside `chats` names its folder."""
+        header = next(filter(self._is_own, head_records(head)), Record())
         native_id = string(header.get("sessionId")) or path.name.partition(".")[0]
         if header.get("kind") != "subagent":
-            return Session(self.agent, native_id, cwd=_place(path.parent))
-        beside = path.parent.parent.name == _CHATS
-        parent, chats = (path.parent.name, path.parent.parent) if beside else ("", path.parent)
-        return Session(self.agent, native_id, SessionKind.SUBAGENT, parent, cwd=_place(chats))
+            return Session(self.agent, native_id, cwd=_project_root(path.parent))
+        nested = path.parent.parent.name == _CHATS
+        parent, chats = (path.parent.name, path.parent.parent) if nested else ("", path.parent)
+        return Session(self.agent, native_id, SessionKind.SUBAGENT, parent, cwd=_project_root(chats))
 
-    def reader(self, session: Session, *, shorten: bool = True) -> GeminiReader:
-        """A reader for one file of that session."""
-        return GeminiReader(session, shorten=shorten)
+    def _is_own(self, record: Record) -> bool:
+        return "projectHash" in record and isinstance(record.get("sessionId"), str)
 
+    def _has_transcript_name(self, name: str) -> bool:
+        return name.endswith((".json", ".jsonl")) and name != "logs.json"
 
-def _is_conversation(name: str) -> bool:
-    return name.endswith((".json", ".jsonl")) and name != "logs.json"
-
-
-def _is_header(record: Record) -> bool:
-    return "projectHash" in record and isinstance(record.get("sessionId"), str)
+    def _is_in_place(self, path: Path) -> bool:
+        return _CHATS in path.parts
 
 
-def _place(chats: Path) -> str:
-    """The folder a project's conversations are about; empty where the agent did not write it down."""
+def _project_root(chats: Path) -> str:
+    """Return the folder of a project; empty if the agent did not record it."""
     try:
-        with (chats.parent / _PLACE).open(encoding="utf-8", errors="replace") as file:
-            return file.read(_PLACE_MAX).strip()
+        with (chats.parent / _PROJECT_ROOT).open(encoding="utf-8", errors="replace") as file:
+            return file.read(_PROJECT_ROOT_MAX).strip()
     except OSError:
         return ""
+
+
+FORMAT: TranscriptFormat = Gemini()

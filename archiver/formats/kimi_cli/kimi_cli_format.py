@@ -1,15 +1,14 @@
-"""The format of Kimi CLI."""
+"""Where Kimi CLI stores its sessions."""
 
-import os
-from collections.abc import Iterator, Sequence
+import re
 from pathlib import Path
 
 from ....core.conversation import Session, SessionKind
-from ....core.report import Unsearched
 from ...files.lines import Record
-from .. import folders
+from ..folder_format import FolderFormat
 from ..json_values import mapping, string
-from ..kimi_folders import place_of
+from ..kimi_shared import session_folder
+from ..transcript_format import TranscriptFormat
 from .kimi_cli_reader import KimiCliReader
 
 _WIRE, _CONTEXT = "wire.jsonl", "context.jsonl"
@@ -17,61 +16,36 @@ _SUBAGENTS = "subagents"
 _ROLES = {"_system_prompt", "_checkpoint", "_usage"}
 
 
-class KimiCli:
-    """Sessions under `~/.kimi/sessions`: a folder each, with a journal of what happened, or with the context alone."""
+class KimiCli(FolderFormat):
+    """Sessions in `~/.kimi/sessions/<folder>/<session>`: `wire.jsonl`, or `context.jsonl` of older versions."""
 
     agent = "kimi-cli"
+    reader_class = KimiCliReader
+    home_variable, home_folder, root_folders = "KIMI_SHARE_DIR", ".kimi", ("sessions",)
+    name_pattern = re.compile(re.escape(_CONTEXT))
 
-    def roots(self) -> list[Path]:
-        """The existing folder of this user's sessions."""
-        home = Path(os.environ.get("KIMI_SHARE_DIR") or Path.home() / ".kimi").expanduser()
-        folder = home / "sessions"
-        return [folder] if folder.is_dir() else []
+    def may_be_transcript(self, path: Path, root: Path) -> bool:
+        """Return whether a file may be a session, and not the context of a session that has a journal."""
+        return super().may_be_transcript(path, root) and (path.name != _CONTEXT or not path.with_name(_WIRE).exists())
 
-    def transcripts(self, root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:
-        """`<folder>/<session>/wire.jsonl`, or `context.jsonl` as versions without a journal wrote it; sorted."""
-        return (
-            path
-            for path in folders.files(root, lambda name: name in {_WIRE, _CONTEXT}, skipped=skipped)
-            if self.keeps(path, root)
-        )
-
-    def keeps(self, path: Path, root: Path) -> bool:  # noqa: ARG002 - its folders have no others within
-        """Whether a file may be a session's, and not the context of one that has a journal: that tells more."""
-        return path.suffix == ".jsonl" and (path.name != _CONTEXT or not path.with_name(_WIRE).exists())
-
-    def names(self, name: str) -> bool:
-        """Whether it is that of a session's context; its journal shares its name with others."""
-        return name == _CONTEXT
-
-    def archive_name(self, path: Path, root: Path) -> str:
-        """`<folder>/<session>/<file>`, as it lies below its root."""
-        return folders.archive_name(path, root)
-
-    def claims(self, records: Sequence[Record]) -> bool:
-        """Whether any of the records is an event in its envelope, or is of a role that only Kimi CLI has."""
-        return any(map(_is_own, records))
-
-    def identify(self, path: Path, head: bytes) -> Session:  # noqa: ARG002 - no record tells
-        """The folder is named after the session, and below it one after each sub-agent."""
+    def identify(self, path: Path, head: bytes) -> Session:  # noqa: ARG002 - no record names the session
+        """Return the session named by its folder; a sub-agent has a folder below that of its session."""
         folder = path.parent
         if path.name not in {_WIRE, _CONTEXT}:
             return Session(self.agent, path.stem)
-        if folder.parent.name == _SUBAGENTS:
-            session = folder.parent.parent
-            native_id = f"{session.name}-{folder.name}"
-            return Session(self.agent, native_id, SessionKind.SUBAGENT, session.name, cwd=_place(session))
-        return Session(self.agent, folder.name, cwd=_place(folder))
+        if folder.parent.name != _SUBAGENTS:
+            return Session(self.agent, folder.name, cwd=session_folder(folder / "state.json"))
+        session = folder.parent.parent
+        native_id, cwd = f"{session.name}-{folder.name}", session_folder(session / "state.json")
+        return Session(self.agent, native_id, SessionKind.SUBAGENT, session.name, cwd=cwd)
 
-    def reader(self, session: Session, *, shorten: bool = True) -> KimiCliReader:
-        """A reader for one file of that session."""
-        return KimiCliReader(session, shorten=shorten)
+    def _is_own(self, record: Record) -> bool:
+        message = mapping(record.get("message"))
+        event = "timestamp" in record and {"type", "payload"} <= message.keys()
+        return event or string(record.get("role")) in _ROLES
+
+    def _is_in_place(self, path: Path) -> bool:
+        return path.name in {_WIRE, _CONTEXT}
 
 
-def _place(session: Path) -> str:
-    return place_of(session / "state.json")
-
-
-def _is_own(record: Record) -> bool:
-    message = mapping(record.get("message"))
-    return string(record.get("role")) in _ROLES or ("timestamp" in record and {"type", "payload"} <= message.keys())
+FORMAT: TranscriptFormat = KimiCli()

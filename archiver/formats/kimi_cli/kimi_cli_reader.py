@@ -1,15 +1,14 @@
-"""Reads a Kimi CLI session into turns and notes: the journal of its events or, of older versions, the context."""
+"""Reader of Kimi CLI sessions: the journal of events or, of older versions, the context."""
 
 from collections.abc import Callable, Sequence
 
-from ....core.conversation import Fact, Kind, Session, SessionKind, Speaker, Turn
+from ....core.conversation import Fact, Kind, Session, Turn
 from ...files.clipping import clean
 from ...files.lines import Line, Record
-from ..given import BOOKKEEPING, CONTEXT, EMPTY, REPEATED, Given, unknown
-from ..json_values import instant, listing, mapping, string
-from ..kimi_content import is_envelope, text_of, usage_of
-from ..marks import Mark, identity
-from ..unrolled import RowReader
+from ..json_values import instant, mapping, mappings, string
+from ..kimi_shared import is_envelope, step_usage, text_of
+from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type
+from ..record_reader import RecordReader
 
 _SKIPPED = {
     **dict.fromkeys(
@@ -19,27 +18,27 @@ _SKIPPED = {
             "PlanDisplay", "QuestionRequest", "QuestionResponse", "StatusUpdate", "StepBegin", "StepInterrupted",
             "StepRetry", "TurnEnd", "role/_checkpoint", "role/_usage", "metadata",
         ),
-        BOOKKEEPING,
+        SkipReason.BOOKKEEPING,
     ),
-    "role/_system_prompt": CONTEXT,
-    "role/system": CONTEXT,
-    # A sub-agent keeps a journal of its own.
-    "SubagentEvent": REPEATED,
-    "ToolCallPart": REPEATED,
+    "role/_system_prompt": SkipReason.CONTEXT,
+    "role/system": SkipReason.CONTEXT,
+    # A sub-agent has its own journal.
+    "SubagentEvent": SkipReason.REPEATED,
+    "ToolCallPart": SkipReason.REPEATED,
 }  # fmt: skip
 
 
-class KimiCliReader(RowReader):
-    """Reads one file."""
+class KimiCliReader(RecordReader):
+    """Reads one journal or one context."""
 
     def __init__(self, session: Session, *, shorten: bool) -> None:
         super().__init__(session, shorten=shorten)
-        self._handlers: dict[str, Callable[[Record, Mark], Given]] = {
+        self._handlers: dict[str, Callable[[Record, RecordStamp], RecordEvents]] = {
             "TurnBegin": self._turn,
             "SteerInput": self._turn,
             "ContentPart": self._part,
-            "ToolCall": self._call,
-            "ToolResult": self._ended,
+            "ToolCall": self._call_event,
+            "ToolResult": self._result_event,
             "StatusUpdate": self._usage,
             "CompactionEnd": self._compaction,
             "role/user": self._user,
@@ -47,7 +46,7 @@ class KimiCliReader(RowReader):
             "role/tool": self._result,
         }
 
-    def _record(self, record: Record, line: Line) -> Given:
+    def _record(self, record: Record, line: Line) -> RecordEvents:
         message = mapping(record.get("message"))
         if "role" in record:
             kind, content = f"role/{string(record.get('role'))}", record
@@ -55,73 +54,70 @@ class KimiCliReader(RowReader):
             kind, content = string(message.get("type")) or string(record.get("type")), mapping(message.get("payload"))
         handler = self._handlers.get(kind)
         if handler is None:
-            return _SKIPPED.get(kind) or unknown(kind)
-        # Contexts hold nothing that tells a message from an equal one in another session.
-        named = identity("", line.data) if "timestamp" in record else ""
-        return handler(content, Mark(line.number, instant(record.get("timestamp")), named)) or _SKIPPED.get(kind, EMPTY)
+            return _SKIPPED.get(kind) or unknown_type(kind)
+        # A context has nothing that distinguishes a message from an equal one in another session.
+        named = record_id("", line.data) if "timestamp" in record else ""
+        stamp = RecordStamp(line.number, instant(record.get("timestamp")), named)
+        return handler(content, stamp) or _SKIPPED.get(kind, SkipReason.EMPTY)
 
-    # The journal
+    # Events of a journal
 
-    def _turn(self, payload: Record, mark: Mark) -> Given:
-        return self._ask(clean(text_of(payload.get("user_input"))), mark)
+    def _turn(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._asked(payload.get("user_input"), stamp)
 
-    def _part(self, payload: Record, mark: Mark) -> Given:
-        return self._say([payload], mark)
+    def _part(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._said([payload], stamp)
 
-    def _call(self, payload: Record, mark: Mark) -> Given:
-        return [self._asked(payload, mark)]
+    def _call_event(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        return [self._call(payload, stamp)]
 
-    def _ended(self, payload: Record, mark: Mark) -> Given:
+    def _result_event(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         value = mapping(payload.get("return_value")) or mapping(payload.get("result"))
         text = text_of(value.get("output")) or string(value.get("message"))
         failed = value.get("is_error") is True
-        return [self._calls.result(mark, string(payload.get("tool_call_id")), text, failed=failed)]
+        return [self._calls.result(stamp, string(payload.get("tool_call_id")), text, failed=failed)]
 
-    def _usage(self, payload: Record, mark: Mark) -> Given:
-        given, made = usage_of(mapping(payload.get("token_usage")))
-        step = string(payload.get("message_id")) or mark.record
-        return self._facts.learn(mark.line, Fact.USAGE, f"{step} {given} {made}" if given or made else "")
+    def _usage(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        step = string(payload.get("message_id")) or stamp.record
+        return self._facts.note(stamp.line, Fact.USAGE, step_usage(step, mapping(payload.get("token_usage"))))
 
-    def _compaction(self, payload: Record, mark: Mark) -> Given:
-        text = clean(string(payload.get("summary"))) or "Conversation compacted"
-        return [mark.turn(Speaker.HOST, Kind.COMPACTION, text)]
+    def _compaction(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._compacted(payload.get("summary"), stamp)
 
-    # The context
+    # Messages of a context
 
-    def _user(self, message: Record, mark: Mark) -> Given:
-        return self._ask(clean(text_of(message.get("content"))), mark)
+    def _user(self, message: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._asked(message.get("content"), stamp)
 
-    def _assistant(self, message: Record, mark: Mark) -> Given:
+    def _assistant(self, message: Record, stamp: RecordStamp) -> RecordEvents:
         content = message.get("content")
-        parts = [{"type": "text", "text": content}] if isinstance(content, str) else listing(content)
-        said = self._say(list(map(mapping, parts)), mark)
-        calls = [self._asked(call, mark) for call in map(mapping, listing(message.get("tool_calls")))]
-        return [*(said if not isinstance(said, str) else ()), *calls] or EMPTY
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else mappings(content)
+        calls = [self._call(call, stamp) for call in mappings(message.get("tool_calls"))]
+        return [*self._said(parts, stamp), *calls] or SkipReason.EMPTY
 
-    def _result(self, message: Record, mark: Mark) -> Given:
+    def _result(self, message: Record, stamp: RecordStamp) -> RecordEvents:
         text = clean(text_of(message.get("content")))
         failed = text.startswith("<system>ERROR")
-        return [self._calls.result(mark, string(message.get("tool_call_id")), text, failed=failed)]
+        return [self._calls.result(stamp, string(message.get("tool_call_id")), text, failed=failed)]
 
     # Both
 
-    def _ask(self, text: str, mark: Mark) -> Given:
+    def _asked(self, content: object, stamp: RecordStamp) -> RecordEvents:
+        text = clean(text_of(content))
         if not text:
-            return EMPTY
-        if is_envelope(text):
-            return [mark.injected(text, shorten=self._shorten)]
-        self._calls.clear()
-        speaker = Speaker.HOST if self._session.kind is SessionKind.SUBAGENT else Speaker.HUMAN
-        return [mark.turn(speaker, Kind.PROMPT, text), *self._facts.place(mark.line)]
+            return SkipReason.EMPTY
+        return self._injected(text, stamp) if is_envelope(text) else self._prompt(text, stamp)
 
-    def _say(self, parts: Sequence[Record], mark: Mark) -> Given:
-        said = ((Kind.THINKING, string(part.get("think"))) if part.get("think") else _prose(part) for part in parts)
-        return [mark.turn(Speaker.ASSISTANT, kind, text) for kind, raw in said if (text := clean(raw))] or EMPTY
+    def _said(self, parts: Sequence[Record], stamp: RecordStamp) -> list[Turn]:
+        return [turn for part in parts for turn in _part_turns(part, stamp)]
 
-    def _asked(self, call: Record, mark: Mark) -> Turn:
+    def _call(self, call: Record, stamp: RecordStamp) -> Turn:
         function = mapping(call.get("function"))
-        return self._calls.call(mark, string(call.get("id")), string(function.get("name")), function.get("arguments"))
+        tool, arguments = string(function.get("name")), function.get("arguments")
+        return self._calls.call(stamp, string(call.get("id")), tool, arguments)
 
 
-def _prose(part: Record) -> tuple[Kind, str]:
-    return Kind.PROSE, text_of([part])
+def _part_turns(part: Record, stamp: RecordStamp) -> list[Turn]:
+    if part.get("think"):
+        return stamp.said(Kind.THINKING, string(part.get("think")))
+    return stamp.said(Kind.PROSE, text_of(part))

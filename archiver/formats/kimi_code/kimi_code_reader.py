@@ -1,26 +1,26 @@
-"""Reads the journal of one agent of a Kimi Code session into turns and notes.
+"""Reader of Kimi Code sessions.
 
-What a person typed is told twice, when it is sent and when it enters the model's context; the first telling stands.
+A prompt is recorded twice, when it is sent and when it enters the model's context; the first record counts.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 
-from ....core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
+from ....core.conversation import Fact, Kind, Session
 from ...files.clipping import clean
 from ...files.lines import Line, Record
-from ..given import BOOKKEEPING, CONTEXT, EMPTY, REPEATED, Given, unknown
 from ..json_values import instant, mapping, string, whole
-from ..kimi_content import is_envelope, text_of, usage_of
-from ..marks import Mark, identity
-from ..prompts import Accounts, Prompts
-from ..unrolled import RowReader
+from ..kimi_shared import is_envelope, step_usage, text_of
+from ..record_events import RecordEvents, RecordStamp, SkipReason, record_id, unknown_type
+from ..record_reader import RecordReader
+from ..repetitions import PromptCopies
+from ..rewinds import PromptCount
 
-_SENT, _TOLD = "sent", "told"
-_PERSON = ("user", "")
+_SENT, _IN_CONTEXT = "sent", "in context"
+_USER = ("user", "")
 _FAILED = re.compile(r"Command failed with exit code: \d+\.?\s*$")
 _SKIPPED = {
-    **dict.fromkeys(("llm.request", "llm.tools_snapshot", "plugin.session_start", "profile.bind"), CONTEXT),
+    **dict.fromkeys(("llm.request", "llm.tools_snapshot", "plugin.session_start", "profile.bind"), SkipReason.CONTEXT),
     **dict.fromkeys(
         (
             "config.update", "full_compaction.begin", "full_compaction.complete", "loop/step.begin", "loop/step.end",
@@ -28,24 +28,24 @@ _SKIPPED = {
             "plan_mode.exit", "runtime.set_binding", "token_counting.measured", "token_counting.turn_recorded",
             "tools.set_active_tools", "turn.cancel", "turn.ended", "usage.record",
         ),
-        BOOKKEEPING,
+        SkipReason.BOOKKEEPING,
     ),
 }  # fmt: skip
 
 
-class KimiCodeReader(RowReader):
-    """Reads one file."""
+class KimiCodeReader(RecordReader):
+    """Reads the journal of one agent of a session."""
 
     def __init__(self, session: Session, *, shorten: bool) -> None:
         super().__init__(session, shorten=shorten)
-        self._accounts = Accounts()
-        self._prompts = Prompts()
-        self._handlers: dict[str, Callable[[Record, Mark], Given]] = {
+        self._copies = PromptCopies()
+        self._prompts = PromptCount()
+        self._handlers: dict[str, Callable[[Record, RecordStamp], RecordEvents]] = {
             "config.update": self._config,
-            "profile.bind": self._bound,
+            "profile.bind": self._profile,
             "turn.prompt": self._sent,
             "turn.steer": self._sent,
-            "context.append_message": self._told,
+            "context.append_message": self._in_context,
             "context.apply_compaction": self._compaction,
             "context.undo": self._undone,
             "loop/content.part": self._part,
@@ -54,93 +54,72 @@ class KimiCodeReader(RowReader):
             "loop/step.end": self._usage,
         }
 
-    def read(self, lines: Iterable[Line]) -> Iterator[Turn | Note | Skipped]:
-        """The events of the lines, in order."""
-        return super().read(self._prompts.following(lines))
-
-    def _record(self, record: Record, line: Line) -> Given:
+    def _record(self, record: Record, line: Line) -> RecordEvents:
         kind, content = string(record.get("type")), record
         if kind == "context.append_loop_event":
             content = mapping(record.get("event"))
             kind = f"loop/{string(content.get('type'))}"
         handler = self._handlers.get(kind)
         if handler is None:
-            return _SKIPPED.get(kind) or unknown(kind)
-        # Tools number their calls in each session anew, so only whole lines have an id that is no other's.
-        mark = Mark(line.number, instant(record.get("time")), identity("", line.data))
-        return handler(content, mark) or _SKIPPED.get(kind) or EMPTY
+            return _SKIPPED.get(kind) or unknown_type(kind)
+        # Tool calls are numbered anew in each session, so only a digest of the line is unique.
+        stamp = RecordStamp(line.number, instant(record.get("time")), record_id("", line.data))
+        return handler(content, stamp) or _SKIPPED.get(kind) or SkipReason.EMPTY
 
-    # What the session is
+    def _config(self, record: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._facts.notes(stamp.line, {Fact.CWD: record.get("cwd"), Fact.MODEL: record.get("modelAlias")})
 
-    def _config(self, record: Record, mark: Mark) -> Given:
-        return self._place(record.get("cwd"), record.get("modelAlias"), mark)
-
-    def _bound(self, record: Record, mark: Mark) -> Given:
+    def _profile(self, record: Record, stamp: RecordStamp) -> RecordEvents:
         disclosed = mapping(record.get("environmentDisclosure"))
-        return self._place(disclosed.get("cwd"), record.get("modelAlias"), mark)
+        return self._facts.notes(stamp.line, {Fact.CWD: disclosed.get("cwd"), Fact.MODEL: record.get("modelAlias")})
 
-    def _place(self, folder: object, model: object, mark: Mark) -> list[Note]:
-        learn = self._facts.learn
-        return [
-            *learn(mark.line, Fact.CWD, string(folder)),
-            *learn(mark.line, Fact.MODEL, string(model)),
-        ]
+    def _usage(self, event: Record, stamp: RecordStamp) -> RecordEvents:
+        step = string(event.get("uuid")) or stamp.record
+        return self._facts.note(stamp.line, Fact.USAGE, step_usage(step, mapping(event.get("usage"))))
 
-    def _usage(self, event: Record, mark: Mark) -> Given:
-        given, made = usage_of(mapping(event.get("usage")))
-        step = string(event.get("uuid")) or mark.record
-        return self._facts.learn(mark.line, Fact.USAGE, f"{step} {given} {made}" if given or made else "")
+    def _sent(self, record: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._user(_SENT, _IN_CONTEXT, record.get("input"), record, stamp)
 
-    # What was said and done
-
-    def _sent(self, record: Record, mark: Mark) -> Given:
-        return self._ask(_SENT, _TOLD, record.get("input"), record, mark)
-
-    def _told(self, record: Record, mark: Mark) -> Given:
+    def _in_context(self, record: Record, stamp: RecordStamp) -> RecordEvents:
         message = mapping(record.get("message"))
         if message.get("role") != "user":
-            return unknown(f"message/{string(message.get('role'))}")
-        return self._ask(_TOLD, _SENT, message.get("content"), message, mark)
+            return unknown_type(f"message/{string(message.get('role'))}")
+        return self._user(_IN_CONTEXT, _SENT, message.get("content"), message, stamp)
 
-    def _ask(self, account: str, other: str, content: object, about: Record, mark: Mark) -> Given:
+    def _user(self, place: str, other: str, content: object, about: Record, stamp: RecordStamp) -> RecordEvents:
         text = clean(text_of(content))
         if not text:
-            return EMPTY
-        if self._accounts.repeats(text, of=other):
-            return REPEATED
-        by_parent = self._session.kind is SessionKind.SUBAGENT
-        by_person = string(mapping(about.get("origin")).get("kind")) in _PERSON
-        if is_envelope(text) or not (by_person or by_parent):
-            self._accounts.tell(account, text)
-            return [mark.injected(text, shorten=self._shorten)]
-        self._accounts.clear()
-        self._calls.clear()
-        self._accounts.tell(account, text)
-        self._prompts.add(mark.line)
-        speaker = Speaker.HOST if by_parent else Speaker.HUMAN
-        return [mark.turn(speaker, Kind.PROMPT, text), *self._facts.place(mark.line)]
+            return SkipReason.EMPTY
+        if self._copies.take(text, place=other):
+            return SkipReason.REPEATED
+        by_parent = self._is_subagent
+        by_user = string(mapping(about.get("origin")).get("kind")) in _USER
+        if is_envelope(text) or not (by_user or by_parent):
+            self._copies.add(text, place=place)
+            return self._injected(text, stamp)
+        self._copies.clear()
+        self._copies.add(text, place=place)
+        self._prompts.add(stamp.line)
+        return self._prompt(text, stamp)
 
-    def _compaction(self, record: Record, mark: Mark) -> Given:
-        text = clean(string(record.get("summary"))) or "Conversation compacted"
-        return [mark.turn(Speaker.HOST, Kind.COMPACTION, text)]
+    def _compaction(self, record: Record, stamp: RecordStamp) -> RecordEvents:
+        return self._compacted(record.get("summary"), stamp)
 
-    def _undone(self, record: Record, mark: Mark) -> Given:
-        return self._prompts.take_back(mark.line, whole(record.get("count"))) or BOOKKEEPING
+    def _undone(self, record: Record, stamp: RecordStamp) -> RecordEvents:
+        count = whole(record.get("count"))
+        return self._prompts.take_back(stamp.line, count, partial=self._partial) or SkipReason.BOOKKEEPING
 
-    def _part(self, event: Record, mark: Mark) -> Given:
+    def _part(self, event: Record, stamp: RecordStamp) -> RecordEvents:
         part, group = mapping(event.get("part")), string(event.get("stepUuid"))
-        thought = clean(string(part.get("think")))
-        if thought:
-            return [mark.turn(Speaker.ASSISTANT, Kind.THINKING, thought, group=group)]
-        text = clean(text_of([part]))
-        return [mark.turn(Speaker.ASSISTANT, Kind.PROSE, text, group=group)] if text else EMPTY
+        thought = stamp.said(Kind.THINKING, string(part.get("think")), group)
+        return thought or stamp.said(Kind.PROSE, text_of(part), group) or SkipReason.EMPTY
 
-    def _call(self, event: Record, mark: Mark) -> Given:
+    def _call(self, event: Record, stamp: RecordStamp) -> RecordEvents:
         call, tool = string(event.get("toolCallId")), string(event.get("name"))
-        return [self._calls.call(mark, call, tool, event.get("args"), group=string(event.get("stepUuid")))]
+        return [self._calls.call(stamp, call, tool, event.get("args"), group=string(event.get("stepUuid")))]
 
-    def _result(self, event: Record, mark: Mark) -> Given:
+    def _result(self, event: Record, stamp: RecordStamp) -> RecordEvents:
         result = mapping(event.get("result"))
         text = text_of(result.get("output")) or text_of(result.get("error")) or string(result.get("message"))
         failed = result.get("isError") is True or "error" in result or _FAILED.search(text) is not None
-        return [self._calls.result(mark, string(event.get("toolCallId")), text, failed=failed)]
+        return [self._calls.result(stamp, string(event.get("toolCallId")), text, failed=failed)]

@@ -1,18 +1,18 @@
-"""OpenCode's database: sessions, their messages, and the parts that these are made of."""
+"""OpenCode's database: sessions, messages and the parts of messages."""
 
-# ruff: noqa: S608 - names of our own are pasted into statements, values are always bound
+# ruff: noqa: S608 - statements contain fixed names only, values are bound
 from collections.abc import Collection, Iterator
 from functools import partial
 from pathlib import Path
 
 from ....core.errors import SourceUnreadable
-from ..container import exact, file_name, mark_of, row
-from ..foreign_database import Foreign, Value, plain, text
+from ..containers import exact_json, file_name, fingerprint, message_line
+from ..foreign_database import ForeignDatabase, Value, as_bytes, as_text
 from ..json_values import instant
 from ..transcript_format import ContainedSession
 
 _HEADER = ("parent_id", "project_id", "directory", "title", "version", "time_created")
-"""What is told of a session as a whole; its other columns change with every message."""
+"""Columns that describe a session; the others change with every message."""
 _TABLES = {
     "session": {"id"},
     "message": {"id", "session_id", "data"},
@@ -20,64 +20,65 @@ _TABLES = {
 }
 
 
-def is_one(path: Path) -> bool:
-    """Whether a database holds sessions. One that cannot be read now may."""
+def has_sessions(path: Path) -> bool:
+    """Return whether a database has sessions; True for one that cannot be read at present."""
     try:
-        return Foreign(path).columns("session") >= _TABLES["session"]
+        return ForeignDatabase(path).columns("session") >= _TABLES["session"]
     except SourceUnreadable:
         return path.is_file()
 
 
-def conversations(path: Path) -> Iterator[ContainedSession]:
-    """Every session, oldest first; raises `SourceUnreadable`."""
-    database = Foreign(path)
+def sessions(path: Path) -> Iterator[ContainedSession]:
+    """Yield every session, oldest first. Raises `SourceUnreadable`."""
+    database = ForeignDatabase(path)
     columns = {table: database.columns(table) for table in _TABLES}
     lacking = [table for table, needed in _TABLES.items() if not columns[table] >= needed]
     if lacking:
         hint = "It may be of a version that Palaver does not know yet; please report it."
-        raise SourceUnreadable(path, f"the table {lacking[0]} is not as OpenCode makes it", hint=hint)
-    marks = [_marks(database, table, columns[table]) for table in ("message", "part")]
-    for number, at, header in _sessions(database, columns["session"]):
-        name = file_name(number)
-        mark = mark_of(header, *(told.get(number) for told in marks))
-        rows = partial(_rows, database, number, header, "time_created" in columns["message"])
-        yield ContainedSession(path / name, f"{path.name}/{name}", mark, at, rows)
+        raise SourceUnreadable(path, f"unexpected columns in table {lacking[0]}", hint=hint)
+    states = [_states(database, table, columns[table]) for table in ("message", "part")]
+    for session_id, at, header in _headers(database, columns["session"]):
+        name = file_name(session_id)
+        state = fingerprint(header, *(table.get(session_id) for table in states))
+        lines = partial(_lines, database, session_id, header, "time_created" in columns["message"])
+        yield ContainedSession(path / name, f"{path.name}/{name}", state, at, lines)
 
 
-def _sessions(database: Foreign, columns: Collection[str]) -> Iterator[tuple[str, int, dict[str, object]]]:
-    """Each session's id, when it last changed, and what is told of it."""
+def _headers(database: ForeignDatabase, columns: Collection[str]) -> Iterator[tuple[str, int, dict[str, object]]]:
+    """Yield each session's id, time of last change and description."""
     names = ["id", *(name for name in _HEADER if name in columns)]
     updated = "time_updated" if "time_updated" in columns else "NULL"
     first = "time_created" if "time_created" in columns else "id"
-    query = f"SELECT {updated}, {', '.join(map(plain, names))} FROM session ORDER BY {first}, id"
+    query = f"SELECT {updated}, {', '.join(map(as_bytes, names))} FROM session ORDER BY {first}, id"
     for at, *values in database.rows(query):
-        told = [text(value) if isinstance(value, bytes) else value for value in values]
-        yield text(values[0]), instant(at) or 0, dict(zip(names, told, strict=True))
+        decoded = [as_text(value) if isinstance(value, bytes) else value for value in values]
+        yield as_text(values[0]), instant(at) or 0, dict(zip(names, decoded, strict=True))
 
 
-def _marks(database: Foreign, table: str, columns: Collection[str]) -> dict[str, tuple[Value, ...]]:
-    """What is another for a session whenever one of its rows is: how many, how long, and when they changed."""
+def _states(database: ForeignDatabase, table: str, columns: Collection[str]) -> dict[str, tuple[Value, ...]]:
+    """Return for each session the number, size and change times of its rows."""
     changed = "total(time_updated), max(time_updated)" if "time_updated" in columns else "0, 0"
-    told = f"count(*), total(octet_length(data)), {changed}"
-    rows = database.rows(f"SELECT {plain('session_id')}, {told} FROM {table} GROUP BY session_id")
-    return {text(session): tuple(values) for session, *values in rows}
+    values = f"count(*), total(octet_length(data)), {changed}"
+    rows = database.rows(f"SELECT {as_bytes('session_id')}, {values} FROM {table} GROUP BY session_id")
+    return {as_text(session): tuple(values) for session, *values in rows}
 
 
-def _rows(database: Foreign, session: str, header: dict[str, object], timed: bool) -> Iterator[bytes]:
-    """The lines of one session, of one state of the database."""
+def _lines(database: ForeignDatabase, session: str, header: dict[str, object], timed: bool) -> Iterator[bytes]:
+    """Yield the lines of one session, from one state of the database."""
     at = "time_created" if timed else "NULL"
-    told = f"{plain('id')}, {plain('data')}"
+    values = f"{as_bytes('id')}, {as_bytes('data')}"
     query = (
-        f"SELECT NULL, {told}, {at} FROM message WHERE session_id = ?1"
-        f" UNION ALL SELECT {plain('message_id')}, {told}, NULL FROM part WHERE session_id = ?1"
+        f"SELECT NULL, {values}, {at} FROM message WHERE session_id = ?1"
+        f" UNION ALL SELECT {as_bytes('message_id')}, {values}, NULL FROM part WHERE session_id = ?1"
     )
-    found = database.rows(query, (session,))
+    rows = database.rows(query, (session,))
     parts: dict[str, list[tuple[str, object]]] = {}
-    for message, number, data, _ in found:
+    for message, part, data, _ in rows:
         if message is not None:
-            parts.setdefault(text(message), []).append((text(number), exact(data)))
-    messages = [(instant(at) or 0, text(number), exact(data)) for message, number, data, at in found if message is None]
-    yield row(session, session=header)
-    for created, number, value in sorted(messages, key=lambda message: message[:2]):
-        made_of = [{"id": part, "data": told} for part, told in sorted(parts.get(number, []), key=lambda part: part[0])]
-        yield row(number, created=created, message=value, parts=made_of)
+            parts.setdefault(as_text(message), []).append((as_text(part), exact_json(data)))
+    messages = [(instant(at) or 0, as_text(own), exact_json(data)) for other, own, data, at in rows if other is None]
+    yield message_line(session, session=header)
+    for created, message_id, value in sorted(messages, key=lambda message: message[:2]):
+        own_parts = sorted(parts.get(message_id, []), key=lambda part: part[0])
+        listed = [{"id": part, "data": data} for part, data in own_parts]
+        yield message_line(message_id, created=created, message=value, parts=listed)

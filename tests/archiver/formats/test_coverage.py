@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.archiver.formats import TranscriptFormat
-from palaver.archiver.formats.registry import CONTAINERS, FORMATS, recognise
+from palaver.archiver.formats.registry import all_formats, container_formats, recognise
 from palaver.core.conversation import Kind, Skipped, Speaker
 
 from .examples import FOLDER, example, records
 from .reading import events, exchanges, unaccounted, written
 
-every_format = pytest.mark.parametrize("known", FORMATS, ids=lambda known: known.agent)
+every_format = pytest.mark.parametrize("known", all_formats(), ids=lambda known: known.agent)
 
 ODD: list[Any] = [
     None, True, False, -1, 0, 1.5, 1e300, 10**30, "", "x", "a b\nc", "\x00\x1b[31m", "\ud800", "<recalled>", [], {},
@@ -111,7 +111,7 @@ def test_an_unknown_kind_is_kept_and_counted(known: TranscriptFormat) -> None:
     reasons = [event.reason for event in events(known, *made) if isinstance(event, Skipped)]
 
     assert unaccounted(known, written(made)) == {}
-    assert reasons[-1].startswith("unknown-type") or known in CONTAINERS
+    assert reasons[-1].startswith("unknown-type") or known in container_formats()
     assert exchanges(known, written(made[:-1]))[0].turns == exchanges(known, written(made))[0].turns
 
 
@@ -128,4 +128,4 @@ def test_the_example_says_what_a_conversation_says(known: TranscriptFormat) -> N
 
 def test_every_format_has_an_example() -> None:
     """A new format brings one, and is then tested as the others are."""
-    assert {known.agent for known in FORMATS} <= {path.stem for path in FOLDER.iterdir()}
+    assert {known.agent for known in all_formats()} <= {path.stem for path in FOLDER.iterdir()}

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from palaver.archiver.formats import foreign_database
-from palaver.archiver.formats.foreign_database import Foreign
+from palaver.archiver.formats.foreign_database import ForeignDatabase
 from palaver.core.errors import SourceUnreadable
 
 WRITER = """
@@ -47,7 +47,7 @@ def test_reading_leaves_no_trace(tmp_path: Path, mode: str, *, running: bool) ->
         program.close()
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
-    assert Foreign(tmp_path / "x.db").rows("SELECT count(*) FROM pair") == [(2,)]
+    assert ForeignDatabase(tmp_path / "x.db").rows("SELECT count(*) FROM pair") == [(2,)]
     assert names(tmp_path) == before.keys()
     assert (tmp_path / "x.db").read_bytes() == before["x.db"]
     program.close()
@@ -56,11 +56,11 @@ def test_reading_leaves_no_trace(tmp_path: Path, mode: str, *, running: bool) ->
 def test_what_stands_only_in_the_log_is_read(tmp_path: Path) -> None:
     """A running program keeps its last changes beside its database."""
     program = made(tmp_path / "x.db")
-    state = Foreign(tmp_path / "x.db").state()
+    state = ForeignDatabase(tmp_path / "x.db").state()
     program.execute("INSERT INTO pair VALUES (1, 'a')")
 
-    assert Foreign(tmp_path / "x.db").rows("SELECT max(number) FROM pair") == [(1,)]
-    assert Foreign(tmp_path / "x.db").state() != state
+    assert ForeignDatabase(tmp_path / "x.db").rows("SELECT max(number) FROM pair") == [(1,)]
+    assert ForeignDatabase(tmp_path / "x.db").state() != state
     program.close()
 
 
@@ -68,7 +68,7 @@ def test_nobody_is_kept_from_writing(tmp_path: Path) -> None:
     """Not even by a reader that is in the middle of a query."""
     program = made(tmp_path / "x.db", "delete")
     program.set_busy_timeout(0)
-    reader = Foreign(tmp_path / "x.db")
+    reader = ForeignDatabase(tmp_path / "x.db")
 
     with reader._opened(lone=True) as connection:  # pyright: ignore[reportPrivateUsage]
         rows = connection.execute("SELECT * FROM pair")
@@ -80,19 +80,19 @@ def test_nobody_is_kept_from_writing(tmp_path: Path) -> None:
 def test_what_changed_while_it_was_read_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is believed that may be half of one state and half of another."""
     program = made(tmp_path / "x.db", "delete")
-    opened = Foreign._opened  # pyright: ignore[reportPrivateUsage]
+    opened = ForeignDatabase._opened  # pyright: ignore[reportPrivateUsage]
     writes = ["INSERT INTO pair VALUES (1, 'a')"]
 
     @contextmanager
-    def disturbed(self: Foreign, *, lone: bool) -> Generator[apsw.Connection]:
+    def disturbed(self: ForeignDatabase, *, lone: bool) -> Generator[apsw.Connection]:
         with opened(self, lone=lone) as connection:
             yield connection
         if writes:
             program.execute(writes.pop())
 
-    monkeypatch.setattr(Foreign, "_opened", disturbed)
+    monkeypatch.setattr(ForeignDatabase, "_opened", disturbed)
 
-    assert Foreign(tmp_path / "x.db").rows("SELECT count(*) FROM pair") == [(3,)]
+    assert ForeignDatabase(tmp_path / "x.db").rows("SELECT count(*) FROM pair") == [(3,)]
     program.close()
 
 
@@ -109,7 +109,7 @@ def test_what_is_read_is_one_state(tmp_path: Path, mode: str) -> None:
         try:
             while len(seen) < 20:
                 with suppress(SourceUnreadable):
-                    ((count, halves),) = Foreign(path).rows(query)
+                    ((count, halves),) = ForeignDatabase(path).rows(query)
                     assert halves == 0
                     seen.append(int(str(count)))
         finally:
@@ -125,9 +125,9 @@ def test_what_is_no_database_is_unreadable(tmp_path: Path, data: bytes, monkeypa
     (tmp_path / "x.db").write_bytes(data)
 
     with pytest.raises(SourceUnreadable, match="cannot be read"):
-        Foreign(tmp_path / "x.db").rows("SELECT * FROM pair")
+        ForeignDatabase(tmp_path / "x.db").rows("SELECT * FROM pair")
     with pytest.raises(SourceUnreadable, match="cannot be read"):
-        Foreign(tmp_path / "gone.db").rows("SELECT * FROM pair")
+        ForeignDatabase(tmp_path / "gone.db").rows("SELECT * FROM pair")
 
 
 def test_a_database_that_was_left_in_the_middle_of_a_change_is_left_alone(
@@ -139,7 +139,7 @@ def test_a_database_that_was_left_in_the_middle_of_a_change_is_left_alone(
     (tmp_path / "x.db-journal").write_bytes(b"\xd9\xd5\x05\xf9 not empty")
 
     with pytest.raises(SourceUnreadable, match="another program is writing") as caught:
-        Foreign(tmp_path / "x.db").rows("SELECT * FROM pair")
+        ForeignDatabase(tmp_path / "x.db").rows("SELECT * FROM pair")
     assert "start and quit it" in caught.value.hint
     assert (tmp_path / "x.db-journal").exists()
 
@@ -148,5 +148,5 @@ def test_columns_tell_what_a_table_has(tmp_path: Path) -> None:
     """A table that is missing has none."""
     made(tmp_path / "x.db").close()
 
-    assert Foreign(tmp_path / "x.db").columns("pair") == {"number", "side"}
-    assert Foreign(tmp_path / "x.db").columns("none") == set()
+    assert ForeignDatabase(tmp_path / "x.db").columns("pair") == {"number", "side"}
+    assert ForeignDatabase(tmp_path / "x.db").columns("none") == set()

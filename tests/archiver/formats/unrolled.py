@@ -25,7 +25,7 @@ def database(path: Path, script: str, rows: Iterable[tuple[str, tuple[object, ..
 
 def contents(known: ContainerFormat, path: Path) -> dict[str, bytes]:
     """The lines of every conversation of a container, by name."""
-    return {each.archived: b"".join(each.rows()) for each in known.conversations(path)}
+    return {each.archive_name: b"".join(each.lines()) for each in known.sessions(path)}
 
 
 def events(known: ContainerFormat, data: bytes, path: Path = Path("x.jsonl")) -> list[Event]:

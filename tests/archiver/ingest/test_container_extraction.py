@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from palaver.archiver.copies.raw_copy import Copy
 from palaver.archiver.formats import ContainedSession
 from palaver.archiver.formats.claude_ai.claude_ai_format import ClaudeAi
-from palaver.archiver.formats.container import exact, file_name, mark_of, row
+from palaver.archiver.formats.containers import exact_json, file_name, fingerprint, message_line
 from palaver.archiver.ingest.container_extraction import update_copy
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
@@ -26,7 +26,7 @@ State = Sequence[tuple[str, str]]
 
 
 def message(number: str, text: str) -> bytes:
-    return row(number, message={"uuid": number, "sender": "assistant", "text": text})
+    return message_line(number, message={"uuid": number, "sender": "assistant", "text": text})
 
 
 def follow(copy: Copy, state: State) -> bool:
@@ -177,10 +177,10 @@ def test_nothing_that_was_said_is_ever_lost(tmp_path_factory: pytest.TempPathFac
 
 def test_json_stands_in_a_line_as_it_stood_in_its_database() -> None:
     """Byte for byte, whatever spaces it has; what is no JSON is text."""
-    assert row("a", value=exact(b'{ "n": 1.10 }')) == b'{"id":"a","value":{ "n": 1.10 }}\n'
-    assert row("a", value=exact('{"a":\n1}')).count(b"\n") == 1
-    assert orjson.loads(row("a", value=exact(b'{"a": \xff'))) == {"id": "a", "value": '{"a": \ufffd'}
-    assert orjson.loads(row("a", value=exact(None))) == {"id": "a", "value": None}
+    assert message_line("a", value=exact_json(b'{ "n": 1.10 }')) == b'{"id":"a","value":{ "n": 1.10 }}\n'
+    assert message_line("a", value=exact_json('{"a":\n1}')).count(b"\n") == 1
+    assert orjson.loads(message_line("a", value=exact_json(b'{"a": \xff'))) == {"id": "a", "value": '{"a": \ufffd'}
+    assert orjson.loads(message_line("a", value=exact_json(None))) == {"id": "a", "value": None}
 
 
 @given(st.text(st.characters(), min_size=1))
@@ -190,7 +190,7 @@ def test_any_id_makes_a_name_of_one_file(number: str) -> None:
 
     assert Path(name).name == name
     assert len(name.encode()) < 255
-    assert 0 <= mark_of(number) < 2**63
+    assert 0 <= fingerprint(number) < 2**63
 
 
 def test_the_name_of_a_copy_holds_no_secret(history: History) -> None:

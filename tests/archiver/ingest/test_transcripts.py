@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.files.lines import HEAD_BYTES
-from palaver.archiver.formats.registry import FORMATS
+from palaver.archiver.formats.registry import all_formats
 from palaver.archiver.ingest.transcripts import Transcript, in_paths
 from palaver.core.errors import SourceUnreadable
 from palaver.core.report import Unsearched
@@ -94,7 +94,7 @@ def test_a_file_that_nobody_recognises_is_refused_when_it_is_named(tmp_path: Pat
     with pytest.raises(SourceUnreadable, match="not a transcript of a known agent") as caught:
         in_paths([path])
 
-    assert caught.value.hint == f"Known agents: {', '.join(known.agent for known in FORMATS)}."
+    assert caught.value.hint == f"Known agents: {', '.join(known.agent for known in all_formats())}."
 
 
 def test_nothing_in_a_home_is_a_transcript(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from palaver.archiver.formats import Event
 from palaver.archiver.formats.antigravity.antigravity_format import Antigravity
-from palaver.archiver.formats.registry import FORMATS
+from palaver.archiver.formats.registry import all_formats
 from palaver.core.conversation import Kind, Speaker
 
 from .. import reading
@@ -105,4 +105,4 @@ def test_sessions_are_found_where_antigravity_keeps_them(monkeypatch: pytest.Mon
 
     assert list(ANTIGRAVITY.transcripts(root)) == [path]
     assert ANTIGRAVITY.identify(path, b"").native_id == "0b7d"
-    assert [known.agent for known in FORMATS if known.claims([asked("Go")])] == ["antigravity"]
+    assert [known.agent for known in all_formats() if known.recognises([asked("Go")])] == ["antigravity"]

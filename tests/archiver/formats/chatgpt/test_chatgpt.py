@@ -8,8 +8,7 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.archiver.formats.chatgpt.chatgpt_format import ChatGpt
-from palaver.archiver.formats.chatgpt.chatgpt_tree import in_order
+from palaver.archiver.formats.chatgpt.chatgpt_format import ChatGpt, in_order
 from palaver.core.conversation import Fact, Kind, Speaker
 
 from ..reading import changed_by_resuming, notes, unaccounted
@@ -94,13 +93,13 @@ def test_what_goes_on_only_adds_lines(tmp_path: Path) -> None:
 def test_what_is_told_of_the_conversation(tmp_path: Path) -> None:
     """Title and model; it is named by its id, and its time is in seconds."""
     path = export(tmp_path / "x.json", conversation(node("a", "root"), default_model_slug="gpt", update_time=AT))
-    (found,) = KNOWN.conversations(path)
-    data = b"".join(found.rows())
+    (found,) = KNOWN.sessions(path)
+    data = b"".join(found.lines())
 
     assert notes(events(KNOWN, data), Fact.TITLE) == [(1, "Rounding")]
     assert notes(events(KNOWN, data), Fact.MODEL) == [(1, "gpt")]
     assert KNOWN.identify(Path("x"), data).native_id == "c1"
-    assert (found.archived, found.at) == ("conversations/c1.jsonl", 1_790_000_000_250)
+    assert (found.archive_name, found.changed_at) == ("conversations/c1.jsonl", 1_790_000_000_250)
 
 
 def test_exports_are_recognised_by_what_they_hold(tmp_path: Path) -> None:
@@ -113,7 +112,7 @@ def test_exports_are_recognised_by_what_they_hold(tmp_path: Path) -> None:
         for place in range(2):
             pack.writestr(f"conversations-00{place}.json", json.dumps([{**one, "conversation_id": f"c{place}"}]))
 
-    assert {path.name: KNOWN.holds(path) for path in tmp_path.iterdir()} == {
+    assert {path.name: KNOWN.is_container(path) for path in tmp_path.iterdir()} == {
         "one.json": True,
         "other.json": False,
         "claude.json": False,

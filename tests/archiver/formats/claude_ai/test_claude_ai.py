@@ -75,12 +75,12 @@ def test_an_empty_conversation_is_kept_and_says_nothing(tmp_path: Path) -> None:
 
 def test_what_is_told_of_the_conversation(tmp_path: Path) -> None:
     """Its title, its id, and when it was last changed."""
-    (found,) = KNOWN.conversations(export(tmp_path / "a.json", updated_at=AT))
-    data = b"".join(found.rows())
+    (found,) = KNOWN.sessions(export(tmp_path / "a.json", updated_at=AT))
+    data = b"".join(found.lines())
 
     assert notes(events(KNOWN, data), Fact.TITLE) == [(1, "Shipping")]
     assert KNOWN.identify(Path("x"), data).native_id == "u1"
-    assert found.at == 1_785_578_400_000
+    assert found.changed_at == 1_785_578_400_000
 
 
 @pytest.mark.parametrize("content", ['{"chat_messages": []}', "[]", "", "{", '[{"mapping": {}}]'])
@@ -88,8 +88,8 @@ def test_only_its_own_exports_are_held(tmp_path: Path, content: str) -> None:
     """A file of another service is not."""
     (tmp_path / "a.json").write_text(content)
 
-    assert KNOWN.holds(tmp_path / "a.json") == ("chat_messages" in content)
-    assert not KNOWN.holds(tmp_path / "a.txt")
+    assert KNOWN.is_container(tmp_path / "a.json") == ("chat_messages" in content)
+    assert not KNOWN.is_container(tmp_path / "a.txt")
 
 
 ODD = st.recursive(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from palaver.archiver.files.clipping import trim
 from palaver.archiver.formats import Event
 from palaver.archiver.formats.codex.codex_format import Codex
-from palaver.archiver.formats.registry import FORMATS, recognise
+from palaver.archiver.formats.registry import all_formats, recognise
 from palaver.core.conversation import Fact, Kind, SessionKind, Speaker, Turn
 
 from .. import reading
@@ -515,7 +515,7 @@ def test_the_oldest_rollouts_have_no_envelopes() -> None:
     ]
     found = reading.events(CODEX, *records)
 
-    assert CODEX.claims(records[:1])
+    assert CODEX.recognises(records[:1])
     assert reading.session(CODEX, written(records)).native_id == SESSION
     assert [(turn.kind, turn.text) for turn in found if isinstance(turn, Turn)] == [
         (Kind.PROMPT, "Go"),
@@ -613,9 +613,9 @@ def test_two_records_on_one_line_are_both_read() -> None:
 
 def test_only_rollouts_are_claimed() -> None:
     """Codex's records are told from those of every other agent by what they hold."""
-    assert [known.agent for known in FORMATS if known.claims([meta()])] == ["codex"]
+    assert [known.agent for known in all_formats() if known.recognises([meta()])] == ["codex"]
     assert recognise(written([{"type": "world_state", "payload": {}}])) is not None
-    assert not CODEX.claims([{"type": "event_msg"}, {"type": "user", "payload": {}}, {}])
+    assert not CODEX.recognises([{"type": "event_msg"}, {"type": "user", "payload": {}}, {}])
 
 
 def test_rollouts_are_found_in_both_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from palaver.archiver.formats import Event
 from palaver.archiver.formats.copilot.copilot_format import Copilot
-from palaver.archiver.formats.registry import FORMATS
+from palaver.archiver.formats.registry import all_formats
 from palaver.core.conversation import Fact, Kind, Speaker, Turn
 
 from .. import reading
@@ -198,8 +198,10 @@ def test_two_records_on_one_line_are_both_read() -> None:
 
 def test_only_its_own_events_are_claimed() -> None:
     """An event of Copilot is told by its type, its data and its parent."""
-    assert [known.agent for known in FORMATS if known.claims([started()])] == ["copilot"]
-    assert not COPILOT.claims([{"type": "session.start", "data": {}}, {"type": "user", "data": {}, "parentId": ""}, {}])
+    assert [known.agent for known in all_formats() if known.recognises([started()])] == ["copilot"]
+    assert not COPILOT.recognises(
+        [{"type": "session.start", "data": {}}, {"type": "user", "data": {}, "parentId": ""}, {}]
+    )
 
 
 def test_sessions_are_found_without_the_files_beside_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.archiver.formats.cursor.cursor_format import Cursor
-from palaver.archiver.formats.registry import FORMATS, recognise
+from palaver.archiver.formats.registry import all_formats, recognise
 from palaver.core.conversation import Fact, Kind, SessionKind, Speaker
 
 from ..reading import changed_by_resuming, events, notes, skipped, unaccounted, written
@@ -113,9 +113,9 @@ def test_values_that_nobody_expects_cost_their_line_alone(tmp_path: Path) -> Non
 def test_a_mark_changes_with_its_conversation_and_no_other(tmp_path: Path) -> None:
     """Also where a value of the same length takes the place of another."""
     path = editor(tmp_path / "state.vscdb", composer(), bubble("b1", BUBBLES["b1"]), (PUT, ("composerData:k2", "{}")))
-    before = {each.archived: each.mark for each in KNOWN.conversations(path)}
+    before = {each.archive_name: each.fingerprint for each in KNOWN.sessions(path)}
     database(path, "", [bubble("b1", {**BUBBLES["b1"], "text": "Add a TEST"})]).close()
-    after = {each.archived: each.mark for each in KNOWN.conversations(path)}
+    after = {each.archive_name: each.fingerprint for each in KNOWN.sessions(path)}
 
     assert [name for name in before if before[name] != after[name]] == [f"{tmp_path.name}/k1.jsonl"]
 
@@ -166,7 +166,7 @@ def test_a_transcript_is_read_line_by_line() -> None:
 
     assert [kind for _, kind, _ in spoken(found)] == [Kind.PROMPT, Kind.CALL, Kind.RESULT, Kind.PROMPT]
     assert skipped(found) == [(5, "bookkeeping")]
-    assert [known.agent for known in FORMATS if known.claims(records)] == ["cursor"]
+    assert [known.agent for known in all_formats() if known.recognises(records)] == ["cursor"]
     assert recognise(written(records)) is not None
 
 
@@ -196,7 +196,7 @@ def test_everything_is_found_where_cursor_keeps_it(home: Path, monkeypatch: pyte
         path.write_text("")
 
     assert list(KNOWN.containers()) == places
-    assert all(map(KNOWN.holds, places))
+    assert all(map(KNOWN.is_container, places))
     assert [path for root in KNOWN.roots() for path in KNOWN.transcripts(root)] == [transcript]
 
 

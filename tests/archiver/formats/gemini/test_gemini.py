@@ -13,7 +13,7 @@ from palaver.archiver.copies.raw import RawArchive
 from palaver.archiver.files.json_document import unfolded
 from palaver.archiver.formats import Event
 from palaver.archiver.formats.gemini.gemini_format import Gemini
-from palaver.archiver.formats.registry import FORMATS, recognise
+from palaver.archiver.formats.registry import all_formats, recognise
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
@@ -258,8 +258,8 @@ def test_reading_can_go_on_anywhere(asks: list[bool]) -> None:
 
 def test_only_its_own_header_is_claimed() -> None:
     """Gemini CLI is told by the header of its files."""
-    assert [known.agent for known in FORMATS if known.claims([HEADER])] == ["gemini"]
-    assert not GEMINI.claims([{"sessionId": SESSION}, {"projectHash": "x"}, {}])
+    assert [known.agent for known in all_formats() if known.recognises([HEADER])] == ["gemini"]
+    assert not GEMINI.recognises([{"sessionId": SESSION}, {"projectHash": "x"}, {}])
 
 
 def test_conversations_are_found_where_gemini_keeps_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -280,8 +280,8 @@ def test_conversations_are_found_where_gemini_keeps_them(monkeypatch: pytest.Mon
 
     assert sorted(GEMINI.transcripts(root)) == sorted(chats / name for name in names)
     assert GEMINI.archive_name(chats / names[0], root) == f"shop/chats/{names[0]}"
-    assert GEMINI.names(names[0])
-    assert not GEMINI.names("logs.json")
+    assert GEMINI.matches_name(names[0])
+    assert not GEMINI.matches_name("logs.json")
 
 
 def test_a_session_is_told_by_its_header_and_the_files_beside_it(tmp_path: Path) -> None:

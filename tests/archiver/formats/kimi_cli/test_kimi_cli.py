@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from palaver.archiver.formats import Event
 from palaver.archiver.formats.kimi_cli.kimi_cli_format import KimiCli
-from palaver.archiver.formats.registry import FORMATS
+from palaver.archiver.formats.registry import all_formats
 from palaver.core.conversation import Fact, Kind, Session, SessionKind, Speaker
 
 from .. import reading
@@ -136,7 +136,7 @@ def test_every_line_is_accounted_for_and_reading_can_go_on_anywhere(records: lis
 @pytest.mark.parametrize("first", [asked("hi"), CONTEXT, {"role": "_checkpoint", "id": 0}])
 def test_its_own_records_are_claimed(first: dict[str, Any]) -> None:
     """By the envelope of its events, or by roles that no other has."""
-    assert [known.agent for known in FORMATS if known.claims([first])] == ["kimi-cli"]
+    assert [known.agent for known in all_formats() if known.recognises([first])] == ["kimi-cli"]
 
 
 def test_sessions_are_found_where_kimi_cli_keeps_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from palaver.archiver.formats import Event
 from palaver.archiver.formats.kimi_code.kimi_code_format import KimiCode
-from palaver.archiver.formats.registry import FORMATS
+from palaver.archiver.formats.registry import all_formats
 from palaver.core.conversation import Fact, Kind, Session, SessionKind, Speaker
 
 from .. import reading
@@ -166,9 +166,9 @@ def test_only_its_own_records_are_claimed() -> None:
     """The older product's first line has no time."""
     older = {"type": "metadata", "protocol_version": "1.4"}
 
-    assert [known.agent for known in FORMATS if known.claims([HEADER])] == ["kimi-code"]
-    assert [known.agent for known in FORMATS if known.claims([told("hi")])] == ["kimi-code"]
-    assert not KIMI.claims([older])
+    assert [known.agent for known in all_formats() if known.recognises([HEADER])] == ["kimi-code"]
+    assert [known.agent for known in all_formats() if known.recognises([told("hi")])] == ["kimi-code"]
+    assert not KIMI.recognises([older])
 
 
 def test_journals_are_found_where_kimi_code_keeps_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_a_session_says_the_same_in_every_form(tmp_path: Path) -> None:
     """And its records have the same ids, so that what was moved from one to the other brings nothing twice."""
     forms = [
         in_database(tmp_path / "opencode.db"),
-        b"".join(KNOWN.conversations(in_files(tmp_path / "storage")).__next__().rows()),
+        b"".join(KNOWN.sessions(in_files(tmp_path / "storage")).__next__().lines()),
         exported(tmp_path / "export.json"),
     ]
 
@@ -158,10 +158,10 @@ def test_a_mark_changes_with_its_session_and_no_other(tmp_path: Path) -> None:
     program = database(path, SCHEMA)
     put(program)
     put(program, {**SESSION, "id": "ses_2"}, [({"id": "msg_9", "role": "user"}, [])])
-    before = {each.archived: each.mark for each in KNOWN.conversations(path)}
+    before = {each.archive_name: each.fingerprint for each in KNOWN.sessions(path)}
 
     program.execute("UPDATE part SET data = '{}' WHERE id = 'prt_msg_1_0'")
-    after = {each.archived: each.mark for each in KNOWN.conversations(path)}
+    after = {each.archive_name: each.fingerprint for each in KNOWN.sessions(path)}
     program.close()
 
     assert [name for name in before if before[name] != after[name]] == ["opencode.db/ses_1.jsonl"]
@@ -197,8 +197,8 @@ def test_a_database_that_is_not_as_known_is_told(tmp_path: Path) -> None:
     """Missing tables and columns are named."""
     database(tmp_path / "opencode.db", "CREATE TABLE session (id TEXT); CREATE TABLE message (id TEXT)").close()
 
-    with pytest.raises(SourceUnreadable, match="the table message is not as OpenCode makes it"):
-        list(KNOWN.conversations(tmp_path / "opencode.db"))
+    with pytest.raises(SourceUnreadable, match="unexpected columns in table message"):
+        list(KNOWN.sessions(tmp_path / "opencode.db"))
 
 
 def test_sessions_are_found_where_opencode_keeps_them(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,9 +212,9 @@ def test_sessions_are_found_where_opencode_keeps_them(home: Path, monkeypatch: p
     found = list(KNOWN.containers())
 
     assert found == [data / "named.db", data / "opencode-beta.db", data / "opencode.db", session]
-    assert all(map(KNOWN.holds, found[1:]))
-    assert not KNOWN.holds(data / "other.db")
-    assert not KNOWN.keeps(data / "storage" / "message" / "ses_1" / "msg_1.json", data)
+    assert all(map(KNOWN.is_container, found[1:]))
+    assert not KNOWN.is_container(data / "other.db")
+    assert not KNOWN.may_be_transcript(data / "storage" / "message" / "ses_1" / "msg_1.json", data)
 
 
 def test_an_export_is_recognised(tmp_path: Path) -> None:
@@ -228,9 +228,9 @@ def test_an_export_is_recognised(tmp_path: Path) -> None:
 def test_files_tell_when_one_of_them_changed(tmp_path: Path) -> None:
     """A new message does not touch the session's own file."""
     path = in_files(tmp_path / "storage")
-    before = KNOWN.state(path)
-    assert KNOWN.state(path) == before
+    before = KNOWN.container_state(path)
+    assert KNOWN.container_state(path) == before
     (tmp_path / "storage" / "message" / "ses_1" / "msg_3.json").write_text('{"role": "user"}')
 
-    assert KNOWN.state(path) != before
+    assert KNOWN.container_state(path) != before
     assert said(KNOWN, path)["p/ses_1.jsonl"] == TOLD

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from palaver.archiver.formats import Event
 from palaver.archiver.formats.pi.pi_format import Pi
-from palaver.archiver.formats.registry import FORMATS
+from palaver.archiver.formats.registry import all_formats
 from palaver.core.conversation import Fact, Kind, Speaker, Turn
 
 from .. import reading
@@ -252,8 +252,8 @@ def test_every_line_is_accounted_for_and_reading_can_go_on_anywhere(records: lis
 
 def test_only_its_own_header_is_claimed() -> None:
     """pi is told by the header of its files."""
-    assert [known.agent for known in FORMATS if known.claims([HEADER])] == ["pi"]
-    assert not PI.claims([{"type": "session"}, {"type": "message", "id": "a", "cwd": "/"}, {}])
+    assert [known.agent for known in all_formats() if known.recognises([HEADER])] == ["pi"]
+    assert not PI.recognises([{"type": "session"}, {"type": "message", "id": "a", "cwd": "/"}, {}])
 
 
 def test_sessions_are_found_where_pi_keeps_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,0 +1,152 @@
+"""Sessions of containers as JSON lines, each an object that begins with the `id` of its message.
+
+The id tells a changed message from a new one.
+"""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import orjson
+
+from ...core.conversation import Session
+from ...core.report import Unsearched
+from ..files.json_document import line
+from ..files.lines import Record, head_records
+from . import folders, json_export
+from .json_values import first_string, instant, mapping
+from .record_reader import RecordReader
+from .transcript_format import ContainedSession
+
+_NAME_LENGTH = 150
+
+
+def message_line(message_id: str, **values: object) -> bytes:
+    """Return a line of these values; `exact_json` values keep their JSON."""
+    return line({"id": message_id, **values})
+
+
+def header_of(head: bytes) -> Record:
+    """Return the record of the session as a whole, from its first lines."""
+    return next(
+        (mapping(record["conversation"]) for record in head_records(head) if "conversation" in record), Record()
+    )
+
+
+def exact_json(value: object) -> object:
+    """Return JSON from a database for use in a line, unchanged; as text if it is not JSON."""
+    if not isinstance(value, bytes | str):
+        return value
+    data = value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")
+    try:
+        orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return data.decode("utf-8", "replace")
+    return orjson.Fragment(data.replace(b"\n", b" ").replace(b"\r", b" "))
+
+
+def fingerprint(*values: object) -> int:
+    """Return a positive 63-bit number that identifies these values."""
+    digest = hashlib.blake2b(repr(values).encode("utf-8", "surrogatepass"), digest_size=8)
+    return int.from_bytes(digest.digest(), "big") >> 1
+
+
+def file_fingerprint(path: Path) -> int:
+    """Return a number that changes whenever a file does. Raises `OSError`."""
+    found = path.stat()
+    return fingerprint(found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def file_name(session_id: str) -> str:
+    """Return a safe file name for a session id."""
+    name = folders.safe(session_id.encode("utf-8", "replace").decode())
+    return f"{name[:_NAME_LENGTH]}~{fingerprint(session_id):x}.jsonl" if len(name) > _NAME_LENGTH else f"{name}.jsonl"
+
+
+class ExportFormat(ABC):
+    """Base of formats whose sessions come from a service's export, a JSON file that may be in a zip.
+
+    The user names an export; there are no folders and no transcripts outside of exports.
+    """
+
+    agent: ClassVar[str]
+    reader_class: ClassVar[type[RecordReader]]
+    service: ClassVar[str]
+    """Host name of the service, under which the sessions of all its exports are known."""
+    messages_field: ClassVar[str]
+    """Field of a conversation that holds its messages, and by which an export is recognised."""
+    messages_type: ClassVar[type]
+    id_fields: ClassVar[tuple[str, ...]]
+    name_fields: ClassVar[tuple[str, str]]
+    """Fields that identify a conversation without an id: title and time of creation."""
+    time_fields: ClassVar[tuple[str, str]]
+    """Fields with the times of the last change and of creation."""
+
+    def roots(self) -> list[Path]:
+        """Return nothing."""
+        return []
+
+    def transcripts(self, root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:  # noqa: ARG002 - the protocol's signature
+        """Yield nothing."""
+        return iter(())
+
+    def may_be_transcript(self, path: Path, root: Path) -> bool:  # noqa: ARG002 - the protocol's signature
+        """Return False."""
+        return False
+
+    def matches_name(self, name: str) -> bool:  # noqa: ARG002 - the protocol's signature
+        """Return False."""
+        return False
+
+    def archive_name(self, path: Path, root: Path) -> str:
+        """Return the path below the root, made safe for any file system."""
+        return folders.archive_name(path, root)
+
+    def recognises(self, records: Sequence[Record]) -> bool:  # noqa: ARG002 - the protocol's signature
+        """Return False: exports are recognised as containers."""
+        return False
+
+    def containers(self) -> Iterator[Path]:
+        """Yield nothing: the user names an export."""
+        return iter(())
+
+    def is_container(self, path: Path) -> bool:
+        """Return whether a file is an export, or a zip with one. Raises `OSError`."""
+        marker = f'"{self.messages_field}"'.encode()
+        return path.suffix.lower() in {".json", ".zip"} and marker in json_export.head(path)
+
+    def container_state(self, path: Path) -> int:
+        """Return a number that changes whenever the file does. Raises `OSError`."""
+        return file_fingerprint(path)
+
+    def sessions(self, path: Path) -> Iterator[ContainedSession]:
+        """Yield each conversation, its header before its messages."""
+        for found in json_export.conversations(path):
+            if isinstance(found.get(self.messages_field), self.messages_type):
+                yield self._session(found)
+
+    def identify(self, path: Path, head: bytes) -> Session:
+        """Return the session named by the header, else by the file."""
+        return Session(self.agent, first_string(header_of(head), *self.id_fields) or path.stem)
+
+    def reader(self, session: Session, *, shorten: bool = True) -> RecordReader:
+        """Return a reader for one conversation."""
+        return self.reader_class(session, shorten=shorten)
+
+    def _session(self, found: Record) -> ContainedSession:
+        header = {name: value for name, value in found.items() if name != self.messages_field}
+        named = fingerprint(*(header.get(name) for name in self.name_fields))
+        session_id = first_string(header, *self.id_fields) or f"{named:x}"
+        lines = [message_line(session_id, conversation=header), *self._messages(session_id, found)]
+        changed, created = (instant(header.get(name)) for name in self.time_fields)
+        name = file_name(session_id)
+        at = changed or created or 0
+        return ContainedSession(
+            Path(self.service, name), f"conversations/{name}", fingerprint(*lines), at, lambda: lines
+        )
+
+    @abstractmethod
+    def _messages(self, session_id: str, found: Record) -> Iterator[bytes]:
+        """Yield the lines of the messages of a conversation."""

@@ -1,0 +1,77 @@
+"""Base class of formats whose transcripts are files in the agent's own folders."""
+
+import os
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from ...core.conversation import Session
+from ...core.report import Unsearched
+from ..files.lines import Record
+from . import folders
+from .record_reader import RecordReader
+
+
+class FolderFormat(ABC):
+    """A transcript format described by its folders, file names and first records."""
+
+    agent: ClassVar[str]
+    reader_class: ClassVar[type[RecordReader]]
+    home_variable: ClassVar[str] = ""
+    """Environment variable that names the agent's home."""
+    home_folder: ClassVar[str] = ""
+    """Default home, below the user's home."""
+    root_folders: ClassVar[tuple[str, ...]] = ()
+    """Folders of transcripts below the agent's home."""
+    other_folders: ClassVar[frozenset[str]] = frozenset()
+    """Folders among the transcripts that contain something else."""
+    name_pattern: ClassVar[re.Pattern[str]] = re.compile(r"(?!)")
+    """File names that only this agent uses for transcripts; by default none."""
+
+    def roots(self) -> list[Path]:
+        """Return the existing folders in which the agent stores this user's transcripts."""
+        home = Path(os.environ.get(self.home_variable) or Path.home() / self.home_folder).expanduser()
+        return [home / name for name in self.root_folders if (home / name).is_dir()]
+
+    def transcripts(self, root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:
+        """Yield every transcript below a folder, sorted."""
+        found = folders.files(root, self._has_transcript_name, without=self.other_folders, skipped=skipped)
+        return (path for path in found if self._is_in_place(path) and self.may_be_transcript(path, root))
+
+    def may_be_transcript(self, path: Path, root: Path) -> bool:
+        """Return whether a file below a folder may be a transcript, wherever the agent would store it."""
+        inside = path.relative_to(root).parts[:-1]
+        return self._has_transcript_name(path.name) and self.other_folders.isdisjoint(inside)
+
+    def matches_name(self, name: str) -> bool:
+        """Return whether only this agent names its transcripts like this."""
+        return self.name_pattern.fullmatch(name) is not None
+
+    def archive_name(self, path: Path, root: Path) -> str:
+        """Return the path below the root, made safe for any file system."""
+        return folders.archive_name(path, root)
+
+    def recognises(self, records: Sequence[Record]) -> bool:
+        """Return whether any of these records is one that only this agent writes."""
+        return any(map(self._is_own, records))
+
+    @abstractmethod
+    def identify(self, path: Path, head: bytes) -> Session:
+        """Return the session of a file, from its path and its first lines."""
+
+    def reader(self, session: Session, *, shorten: bool = True) -> RecordReader:
+        """Return a reader for one file of a session."""
+        return self.reader_class(session, shorten=shorten)
+
+    @abstractmethod
+    def _is_own(self, record: Record) -> bool:
+        """Return whether only this agent writes records like this one."""
+
+    def _has_transcript_name(self, name: str) -> bool:
+        return name.endswith(".jsonl")
+
+    def _is_in_place(self, path: Path) -> bool:  # noqa: ARG002 - overridden where the place matters
+        """Return whether the agent stores its transcripts at such a path."""
+        return True

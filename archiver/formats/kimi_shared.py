@@ -1,0 +1,46 @@
+"""Parts that the formats of Kimi Code and Kimi CLI have in common."""
+
+from pathlib import Path
+
+import orjson
+
+from ..files.lines import Record
+from .json_values import first_string, joined_text, mapping, string, total, whole
+from .record_events import usage
+
+_ENVELOPES = ("<system-reminder>", "<system>", "<notification", "<task-notification")
+_STATE_MAX = 1 << 20
+
+
+def session_folder(state: Path) -> str:
+    """Return the folder a session works in, from its `state.json`; empty if that is missing or damaged."""
+    try:
+        with state.open("rb") as file:
+            found = mapping(orjson.loads(file.read(_STATE_MAX)))
+    except (OSError, orjson.JSONDecodeError):
+        return ""
+    return first_string(found, "cwd", "workDir", "work_dir")
+
+
+def text_of(content: object) -> str:
+    """Return the text of a message or a result; pictures and other media as their kind."""
+    return joined_text(content, _part_text)
+
+
+def is_envelope(text: str) -> bool:
+    """Return whether the program wrote a text that is recorded as the user's."""
+    return text.startswith(_ENVELOPES) and text.rstrip().endswith(">")
+
+
+def step_usage(step: str, counts: Record) -> str:
+    """Return the value of a usage fact. One product writes `inputOther`, the other `input_other`."""
+    named = {name.replace("_", "").lower(): value for name, value in counts.items()}
+    tokens_in = total(named, "inputother", "inputcacheread", "inputcachecreation")
+    return usage(step, tokens_in, whole(named.get("output")))
+
+
+def _part_text(part: Record) -> str:
+    kind = string(part.get("type"))
+    if kind == "think":
+        return ""
+    return string(part.get("text")) or (f"[{kind.removesuffix('_url')}]" if kind.endswith("_url") else "")

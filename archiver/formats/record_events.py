@@ -1,0 +1,135 @@
+"""Events of one record: turns, notes or a skip reason."""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import TypeAlias
+
+from msgspec import Struct, field
+
+from ...core.conversation import Fact, Kind, Milliseconds, Note, Session, Skipped, Speaker, Turn
+from ..files.clipping import clean, one_line
+from ..files.lines import Line
+from .transcript_format import Event
+
+RecordEvents: TypeAlias = "Sequence[Turn | Note] | str"
+"""Turns and notes of one record, or the reason for skipping it. Empty if the record is held back."""
+
+
+class SkipReason(StrEnum):
+    """Why a record of a known type has no events."""
+
+    BOOKKEEPING = "bookkeeping"
+    """State of the agent's program."""
+    CONTEXT = "context"
+    """Text that the program gave to the model and the user did not see."""
+    COPIED_HEADER = "copied-header"
+    """The header of another session, copied by a fork."""
+    EMPTY = "empty"
+    """A message without text."""
+    ENCRYPTED = "encrypted"
+    """Reasoning or messages that only the vendor can decrypt."""
+    FILE_HISTORY = "file-history"
+    """Snapshots of files."""
+    HOOK_OUTPUT = "hook-output"
+    """Output of a hook."""
+    PROGRESS = "progress"
+    """Output of a running tool, which its result has as well."""
+    QUEUED = "queued"
+    """A queued prompt that a later line has, or that no user typed."""
+    REPEATED = "repeated"
+    """Content that another line also has, or has in more detail."""
+    REPLACED = "replaced"
+    """A message that a later line has in its final state."""
+    WITHDRAWN = "withdrawn"
+    """A queued prompt that the user took back into the input line."""
+
+
+# Ids such as `call_1` or `e7` occur in every session.
+_UNIQUE_ID = re.compile(r"[0-9A-Za-z]{16,}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+def unknown_type(kind: str) -> str:
+    """Return the reason for skipping a record of a type that no reader knows yet."""
+    return f"unknown-type:{one_line(clean(kind))}"
+
+
+def record_id(native_id: str, data: bytes) -> str:
+    """Return an id that equals the id of any copy of the record: the agent's own if unique, else a digest."""
+    return native_id if _UNIQUE_ID.search(native_id) else hashlib.blake2b(data, digest_size=12).hexdigest()
+
+
+def usage(reply: str, tokens_in: int, tokens_out: int) -> str:
+    """Return the value of a usage fact; empty if nothing was used."""
+    return f"{reply} {tokens_in} {tokens_out}" if tokens_in or tokens_out else ""
+
+
+def line_events(line: Line, found: Sequence[RecordEvents]) -> Sequence[Event]:
+    """Return the events of all records of a line; if there are none, a skip with the first reason."""
+    events = [event for each in found if not isinstance(each, str) for event in each]
+    reason = next((each for each in found if isinstance(each, str)), "")
+    return events or ([Skipped(line.number, reason)] if reason else [])
+
+
+class RecordStamp(Struct, frozen=True):
+    """Line, time and id of one record, shared by all of its turns."""
+
+    line: int
+    at: Milliseconds | None = None
+    record: str = ""
+
+    def turn(
+        self,
+        speaker: Speaker,
+        kind: Kind,
+        text: str,
+        *,
+        group: str = "",
+        tool: str = "",
+        call: str = "",
+        failed: bool = False,
+        reads: tuple[str, ...] = (),
+        writes: tuple[str, ...] = (),
+    ) -> Turn:
+        """Return a turn of this record."""
+        return Turn(self.line, speaker, kind, text, self.at, self.record, group, tool, call, failed, reads, writes)
+
+    def said(self, kind: Kind, text: str, group: str = "") -> list[Turn]:
+        """Return prose or thinking of the assistant; nothing if the text is empty."""
+        text = clean(text)
+        return [self.turn(Speaker.ASSISTANT, kind, text, group=group)] if text else []
+
+
+class SessionFacts(Struct):
+    """Facts of the session that earlier notes reported."""
+
+    session: Session
+    title_rank: int = 0
+    _known: dict[Fact, str] = field(default_factory=dict[Fact, str])
+
+    def note(self, line: int, fact: Fact, value: object) -> list[Note]:
+        """Return a note, unless the value is no text, is empty or is known already."""
+        value = clean(value) if isinstance(value, str) else ""
+        value = one_line(value) if fact is Fact.TITLE else value
+        if not value or self._known.get(fact) == value:
+            return []
+        self._known[fact] = value
+        return [Note(line, fact, value, self.title_rank if fact is Fact.TITLE else 0)]
+
+    def notes(self, line: int, values: Mapping[Fact, object]) -> list[Note]:
+        """Return a note for each value that is new."""
+        return [note for fact, value in values.items() for note in self.note(line, fact, value)]
+
+    def forget(self, *facts: Fact) -> None:
+        """Report these facts again even if they did not change."""
+        for fact in facts:
+            self._known.pop(fact, None)
+
+    def place(self, line: int) -> list[Note]:
+        """Return notes of the folder and the branch in which an exchange begins."""
+        here = {
+            Fact.CWD: self._known.get(Fact.CWD, self.session.cwd),
+            Fact.BRANCH: self._known.get(Fact.BRANCH, self.session.branch),
+        }
+        return [Note(line, fact, value) for fact, value in here.items() if value]

@@ -1,0 +1,87 @@
+"""Base class of transcript readers."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar
+
+from ...core.conversation import Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
+from ..files.clipping import clean, clip
+from ..files.lines import Line, Reason, Record, records
+from .record_events import RecordEvents, RecordStamp, SessionFacts, line_events
+from .tool_calls import INPUT_LIMIT, ToolCalls
+from .transcript_format import Event
+
+
+class RecordReader(ABC):
+    """Reads one transcript, record by record.
+
+    Nothing but facts about the whole session is remembered beyond the start of an exchange. So reading may begin at any
+    exchange and yields the same turns.
+    """
+
+    title_rank: ClassVar[int] = 4
+    """Rank of the titles that the agent records."""
+
+    def __init__(self, session: Session, *, shorten: bool) -> None:
+        self._session, self._shorten = session, shorten
+        self._facts = SessionFacts(session, self.title_rank)
+        self._calls = ToolCalls(shorten)
+        self._partial = False
+        """Whether reading began in the middle of the file, so that earlier records may exist."""
+        self._alone = True
+        """Whether the current record is the only one on its line."""
+        self._released: list[Event] = []
+        """Events of lines that were held back, to be yielded before those of the current line."""
+
+    def read(self, lines: Iterable[Line]) -> Iterator[Event]:
+        """Yield the events of the lines, in order; a line that is held back comes when its meaning is known."""
+        for count, line in enumerate(lines):
+            self._partial = self._partial or (count == 0 and line.number > 1)
+            events = self._line(line)
+            if self._released:
+                yield from self._release()
+            yield from events
+        self._finish()
+        yield from self._release()
+
+    @property
+    def _is_subagent(self) -> bool:
+        return self._session.kind is SessionKind.SUBAGENT
+
+    def _release(self) -> list[Event]:
+        released = self._released.copy()
+        self._released.clear()
+        return released
+
+    def _line(self, line: Line) -> Sequence[Event]:
+        found = self._records(line)
+        if isinstance(found, str):
+            return [Skipped(line.number, found)]
+        self._alone = len(found) == 1
+        return line_events(line, [self._record(record, line) for record in found])
+
+    def _records(self, line: Line) -> list[Record] | Reason:
+        return records(line)
+
+    @abstractmethod
+    def _record(self, record: Record, line: Line) -> RecordEvents:
+        """Return the events of one record, or the reason for skipping it."""
+
+    def _finish(self) -> None:  # noqa: B027 - most readers hold nothing back
+        """Release what is held back: no line follows."""
+
+    def _prompt(self, text: str, stamp: RecordStamp) -> list[Turn | Note]:
+        """Open an exchange. A sub-agent gets its prompts from its parent, not from a user."""
+        self._calls.clear()
+        speaker = Speaker.HOST if self._is_subagent else Speaker.HUMAN
+        return [stamp.turn(speaker, Kind.PROMPT, text), *self._facts.place(stamp.line)]
+
+    def _injected(self, text: str, stamp: RecordStamp, *, failed: bool = False) -> list[Turn]:
+        """Return text that the agent's program added to the conversation; nothing if it is empty."""
+        text = clip(clean(text), INPUT_LIMIT if self._shorten else None)
+        return [stamp.turn(Speaker.HOST, Kind.INJECTED, text, failed=failed)] if text else []
+
+    def _compacted(self, summary: object, stamp: RecordStamp) -> list[Turn]:
+        """Return the summary that replaced earlier conversation in the model's context."""
+        text = clean(summary) if isinstance(summary, str) else ""
+        return [stamp.turn(Speaker.HOST, Kind.COMPACTION, text or "Conversation compacted")]

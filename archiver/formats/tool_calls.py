@@ -1,0 +1,149 @@
+"""Tool calls and results as readable text, with the files that they read or write."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from msgspec import Struct, field
+
+from ...core.conversation import Kind, Speaker, Turn
+from ..files.clipping import clean, clip, one_line
+from .json_values import listing, mapping, string
+from .record_events import RecordStamp
+
+INPUT_LIMIT = 2000
+RESULT_LIMIT = 1500
+"""Characters kept of an input or a result when texts are shortened."""
+
+_TOOL_LENGTH = 100
+_READERS = {"read", "view", "view_image", "read_file", "readfile", "view_file"}
+_WRITERS = {
+    *("write", "edit", "create", "create_file", "edit_file", "write_file", "str_replace", "insert", "multi_edit"),
+    *("replace", "writefile", "strreplacefile", "write_to_file", "replace_file_content"),
+}
+_PATHS = ("path", "file_path", "filePath", "absolute_path")
+_COMMANDS = ("cmd", "command", "commands")
+_PATCHES = ("patch", "input")
+_SHELLS = {"bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh"}
+_PATCH = "*** Begin Patch"
+_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
+
+
+class ToolCall(Struct, frozen=True):
+    """A call: its tool, its input as `tool: body`, and the files it touches if it succeeds."""
+
+    tool: str
+    text: str
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+
+
+UNKNOWN_CALL = ToolCall("", "")
+"""Stands for the call of a result that belongs to none."""
+
+
+class ToolCalls(Struct):
+    """Calls of the current exchange that have no result yet, by call id."""
+
+    shorten: bool
+    """Whether long inputs and results are reduced to their head and tail."""
+    waiting: dict[str, ToolCall] = field(default_factory=dict[str, ToolCall])
+
+    def call(self, stamp: RecordStamp, call: str, tool: str, arguments: object, *, group: str = "") -> Turn:
+        """Return the turn of a call and remember it."""
+        made = self.waiting[call] = describe_call(tool, arguments, shorten=self.shorten)
+        return stamp.turn(Speaker.ASSISTANT, Kind.CALL, made.text, tool=made.tool, call=call, group=group)
+
+    def result(self, stamp: RecordStamp, call: str, text: str, *, failed: bool, tool: str = "") -> Turn:
+        """Return the turn of a result. `tool` names the tool of an unknown call. Failed calls touch no file."""
+        made = self.waiting.pop(call, UNKNOWN_CALL)
+        text = result_text(text, made, failed=failed, shorten=self.shorten)
+        reads, writes = ((), ()) if failed else (made.reads, made.writes)
+        tool = made.tool or tool_name(tool)
+        return stamp.turn(
+            Speaker.TOOL, Kind.RESULT, text, tool=tool, call=call, failed=failed, reads=reads, writes=writes
+        )
+
+    def clear(self) -> None:
+        """End the exchange: later results belong to no call of the next one."""
+        self.waiting.clear()
+
+
+def describe_call(tool: str, given: object, *, shorten: bool) -> ToolCall:
+    """Return a call as text. Arguments are an object, JSON text, or free text such as a patch or a script."""
+    tool = tool_name(tool)
+    arguments = _arguments(given)
+    body = clean(_body(arguments) if arguments else string(given))
+    reads, writes = _files(tool, arguments, body)
+    return ToolCall(tool, call_text(tool, body, shorten=shorten), reads, writes)
+
+
+def tool_name(name: str) -> str:
+    """Return a tool's name, which may be any text, as one short line."""
+    return one_line(clean(name), _TOOL_LENGTH)
+
+
+def call_text(tool: str, body: str, *, shorten: bool) -> str:
+    """Return a call as `tool: body`."""
+    return clip(f"{tool}: {body}" if body else tool, INPUT_LIMIT if shorten else None)
+
+
+def result_text(text: str, call: ToolCall, *, failed: bool, shorten: bool) -> str:
+    """Return the text of a result; of a successful file operation only the paths if texts are shortened."""
+    if shorten and not failed and (call.reads or call.writes):
+        return ", ".join((*call.reads, *call.writes))
+    return clip(clean(text), RESULT_LIMIT if shorten else None)
+
+
+def command_line(command: object) -> str:
+    """Return a command as it would be typed, without the shell around it."""
+    parts = [string(part) for part in listing(command)]
+    if len(parts) == 3 and parts[0] in _SHELLS and parts[1].startswith("-"):
+        return parts[2]
+    return " ".join(parts) if parts else string(command)
+
+
+def named_values(arguments: Mapping[str, Any]) -> str:
+    """Return arguments as `name=value`, separated by commas."""
+    return ", ".join(f"{key}={value if isinstance(value, str) else _json(value)}" for key, value in arguments.items())
+
+
+def _json(value: object) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # orjson limits the depth and the size of numbers
+        return "…"
+
+
+def _arguments(given: object) -> Mapping[str, Any]:
+    if isinstance(given, str) and given.lstrip().startswith("{"):
+        try:
+            return mapping(orjson.loads(given))
+        except orjson.JSONDecodeError:
+            return {}
+    return mapping(given)
+
+
+def _body(arguments: Mapping[str, Any]) -> str:
+    command = next((command_line(arguments[name]) for name in _COMMANDS if arguments.get(name)), "")
+    if command and not any(arguments.get(name) for name in _PATHS):
+        purpose = one_line(string(arguments.get("description")))
+        return f"{command}  # {purpose}" if purpose else command
+    patch = next((string(arguments.get(name)) for name in _PATCHES if _PATCH in string(arguments.get(name))), "")
+    return patch or _plan(arguments) or named_values(arguments)
+
+
+def _plan(arguments: Mapping[str, Any]) -> str:
+    steps = [mapping(step) for step in listing(arguments.get("plan"))]
+    lines = [f"[{string(step.get('status'))}] {string(step.get('step'))}" for step in steps]
+    return "\n".join(filter(None, [string(arguments.get("explanation")), *lines])) if lines else ""
+
+
+def _files(tool: str, arguments: Mapping[str, Any], body: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if _PATCH in body:
+        return (), tuple(dict.fromkeys(map(clean, _PATCHED.findall(body))))
+    path = clean(next((string(arguments[name]) for name in _PATHS if arguments.get(name)), ""))
+    # `str_replace_editor` performs every file operation; its command tells which.
+    operation = string(arguments.get("command")) if tool == "str_replace_editor" else tool.lower()
+    return (path,) if path and operation in _READERS else (), (path,) if path and operation in _WRITERS else ()
